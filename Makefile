@@ -1,0 +1,63 @@
+# The tasks of this repository. GNU make 3.81 or newer; `make` alone lists them.
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.stamp
+
+.DEFAULT_GOAL := help
+.PHONY: help assets demo test check bench soak fmt cover constraints
+
+help: ## list the tasks
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 16
+
+# One line that says what to install is worth more than pip's traceback.
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null 2>&1 || \
+	  { echo "$(PYTHON) is not on PATH: install Python 3.11 or newer, or give one by make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is older than 3.11: install Python 3.11 or newer, or give one by make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) has no venv module: install it (Debian, Ubuntu: apt-get install python3-venv)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 \
+	  $(BIN)/python -m pip install --quiet -e '.[dev]'
+	@touch $@
+
+assets: ## fetch what tests compare with (GitHub's published descriptions) into .cache
+	@$(PYTHON) .ci/assets.py
+
+demo: $(STAMP) ## run the service against its own stand-in for GitHub
+	@$(BIN)/headgate demo $(ARGS)
+
+test: $(STAMP) assets ## run every test, house rules included
+	$(BIN)/python -m pytest -n auto
+
+check: $(STAMP) ## lint, format, types, import rules, dependencies
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
+	ONLY='$(ONLY)' SCALE='$(SCALE)' $(BIN)/python -m tests.bench
+
+soak: $(STAMP) ## run the engine on 200,000 seeds; HEADGATE_SIM_SEEDS=n for another number
+	HEADGATE_SIM_SEEDS="$${HEADGATE_SIM_SEEDS:-200000}" $(BIN)/python -m pytest -n auto -q --timeout 0 tests/simulation
+
+fmt: $(STAMP) ## format, and fix what ruff can fix
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+cover: $(STAMP) assets ## which branches the tests reach: 95 % of all, every one of the engine
+	$(BIN)/python -m pytest -n auto --cov --cov-report=
+	$(BIN)/coverage report --include='service/mergequeue/*' --fail-under=100
+	$(BIN)/coverage report --fail-under=95
+
+constraints: ## write constraints.txt anew: the newest versions that fit together
+	$(PYTHON) -m venv --clear .cache/constraints
+	.cache/constraints/bin/python -m pip install --quiet '.[dev]'
+	.cache/constraints/bin/python -m pip freeze --exclude headgate --exclude pip --exclude setuptools \
+	  | tr 'A-Z_' 'a-z-' | LC_ALL=C sort > .cache/constraints.txt
+	mv .cache/constraints.txt constraints.txt
+	rm -rf .cache/constraints

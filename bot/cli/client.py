@@ -1,0 +1,153 @@
+"""A client of our own HTTP interface: what every command but the server's own speaks.
+
+Knows addresses, the token and patience; what an answer means to a command is the command's.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+import orjson
+from pydantic import JsonValue
+
+from bot.cli.exits import Exit, Failed
+from bot.settings import VERSION
+from service.clock import Clock
+
+Json = dict[str, JsonValue]
+
+# UX.md 5: unreachable after five tries.
+TRIES = 5
+FIRST_PAUSE_S = 1.0
+# A service that asks for more patience than this is not waited for.
+PAUSE_MAX_S = 60.0
+# Cancel and restart wait up to 20 s for an open landing (API.md 4.2).
+REQUEST_TIMEOUT_S = 40.0
+TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+
+EXITS = {
+    400: Exit.REFUSED,
+    401: Exit.NOT_ALLOWED,
+    403: Exit.NOT_ALLOWED,
+    404: Exit.NOT_FOUND,
+}
+
+
+class Refusal(Failed):
+    """The service said no; `problem` is its body, `status` and `code` as API.md 3 has them."""
+
+    def __init__(self, status: int, problem: Json) -> None:
+        self.status = status
+        self.problem = problem
+        self.code_of_problem = str(problem.get("code", ""))
+        detail = str(problem.get("detail") or problem.get("title") or f"answered {status}")
+        faults = problem.get("errors")
+        if isinstance(faults, list) and faults:
+            detail = "; ".join(fault_text(fault) for fault in faults)
+        super().__init__(EXITS.get(status, Exit.REFUSED), detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One service and one token. `told` hears why a request is sent once more."""
+
+    url: str
+    token: str
+    clock: Clock
+    session: aiohttp.ClientSession
+    told: Callable[[str], None]
+
+    async def post(self, path: str, body: Json, *, repeatable: bool = True) -> Json:
+        """The answer to `POST /v1{path}`; repeated while the service is away.
+
+        `repeatable` false: sent again only when it surely was not received. Raises Refusal
+        for a no, Failed(UNREACHABLE) after five tries.
+        """
+        pause_s = FIRST_PAUSE_S
+        for tries_left in range(TRIES - 1, -1, -1):
+            trouble = await self._once(path, body)
+            if isinstance(trouble, dict):
+                return trouble
+            if not tries_left or not (repeatable or trouble.unsent):
+                raise Failed(
+                    Exit.UNREACHABLE,
+                    f"{self.url} {trouble.what}",
+                    "Start `headgate serve` there, or give another --url",
+                )
+            pause_s = max(pause_s, trouble.retry_after_s)
+            if pause_s > PAUSE_MAX_S:
+                raise Failed(Exit.UNREACHABLE, f"{self.url} {trouble.what}", "Try again later")
+            self.told(f"{self.url} {trouble.what}; trying again in {pause_s:.0f} s")
+            await self.clock.sleep(pause_s)
+            pause_s *= 2
+        raise AssertionError("a loop over a constant ends by return or raise")
+
+    async def _once(self, path: str, body: Json) -> "Json | Trouble":
+        """One try. Raises Refusal; trouble that may pass is a value."""
+        try:
+            sent = self.session.post(f"{self.url}/v1{path}", data=orjson.dumps(body))
+            async with sent as answer:
+                retry_after = answer.headers.get("Retry-After")
+                return read_answer(answer.status, retry_after, await answer.read())
+        except aiohttp.ClientConnectorError as failed:
+            reason = failed.os_error.strerror or str(failed.os_error)
+            return Trouble(f"cannot be reached ({reason.lower()})", unsent=True)
+        except (aiohttp.ClientError, TimeoutError) as failed:
+            return Trouble(f"did not answer ({str(failed) or type(failed).__name__})")
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What went wrong in one try; `unsent`: the service has surely not received it."""
+
+    what: str
+    retry_after_s: float = 0.0
+    unsent: bool = False
+
+
+@asynccontextmanager
+async def connected(
+    url: str, token: str, clock: Clock, told: Callable[[str], None]
+) -> AsyncIterator[Client]:
+    """A client of the service at `url`, the web root with or without `/v1`."""
+    headers = {
+        "x-api-token": token,
+        "Content-Type": "application/json",
+        "User-Agent": f"headgate-cli/{VERSION}",
+    }
+    timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S)
+    async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+        yield Client(url.rstrip("/").removesuffix("/v1"), token, clock, session, told)
+
+
+def read_answer(status: int, retry_after: str | None, body: bytes) -> Json | Trouble:
+    """The object of a success, or trouble that may pass. Raises Refusal for a lasting no."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        value = None
+    if status in TRY_AGAIN:
+        seconds = float(retry_after) if retry_after and retry_after.isdigit() else 0.0
+        code = value.get("code") if isinstance(value, dict) else None
+        return Trouble(f"answered {status}" + (f" ({code})" if code else ""), seconds)
+    if status == 401:
+        raise Failed(
+            Exit.NOT_ALLOWED,
+            "the token is unknown, expired or revoked",
+            "Make one with `headgate token create` and set HEADGATE_TOKEN",
+        )
+    if not isinstance(value, dict):
+        return Trouble(f"answered {status} with something that is no JSON object")
+    if status != 200:
+        raise Refusal(status, value)
+    return value
+
+
+def fault_text(fault: JsonValue) -> str:
+    """`concurrency is out of range; did you mean …?` of one member of `errors`."""
+    if not isinstance(fault, dict):
+        return str(fault)
+    near = fault.get("did_you_mean")
+    text = f"{str(fault.get('field', '')).strip('/')} {fault.get('message', '')}".strip()
+    return f"{text}; did you mean {near}?" if near else text

@@ -1,0 +1,34 @@
+"""Exit codes, and the exception that carries one together with what is said."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """How the program ends (UX.md 5)."""
+
+    DONE = 0
+    FALSE = 1
+    USAGE = 2
+    NOT_ALLOWED = 3
+    NOT_FOUND = 4
+    UNREACHABLE = 5
+    REFUSED = 6
+    TIMEOUT = 7
+    START_REFUSED = 8
+    INTERRUPTED = 130
+
+
+class Failed(Exception):
+    """End with `code` after saying `headgate: {what}. {todo}.` on stderr."""
+
+    def __init__(self, code: Exit, what: str, todo: str = "") -> None:
+        super().__init__(what)
+        self.code = code
+        self.what = what
+        self.todo = todo
+
+
+def sentence(what: str, todo: str = "") -> str:
+    """`headgate: {what}. {todo}.` on one line, each part with exactly one full stop."""
+    parts = [" ".join(part.split()) for part in (what, todo) if part.strip()]
+    return "headgate: " + " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts)

@@ -1,0 +1,200 @@
+"""Which service, repository and branch a command means.
+
+Option first, then the environment, then the checkout one stands in (UX.md 5).
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import JsonValue
+
+from bot.cli import client, output
+from bot.cli.client import Client, Json, Refusal
+from bot.cli.exits import Exit, Failed
+from service.clock import SystemClock
+from service.vocabulary import RepoRef
+
+# Where `headgate serve` listens when nothing is set.
+DEFAULT_URL = "http://127.0.0.1:8642"
+DEFAULT_HOST = "github.com"
+GIT_TIMEOUT_S = 5
+
+# A name that git forbids has no queue for certain, and the answer names those that have one.
+NO_BRANCH = "?"
+
+# user@host:path, and scheme://[user@]host[:port]/path, as git writes remotes.
+SCP_LIKE = re.compile(r"^(?:[^@/]+@)?([^:/]+):(?!//)(.+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One repository of one service; `branch` None: the only queue there is."""
+
+    url: str
+    token: str
+    repo: RepoRef
+    branch: str | None
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator["Opened"]:
+        """The place with a connection and its branch found out.
+
+        Raises Failed(USAGE) when several branches have a queue and none was named.
+        """
+        connecting = client.connected(self.url, self.token, SystemClock(), output.told)
+        async with connecting as connection:
+            branch = self.branch or await only_branch(connection, self.repo)
+            yield Opened(connection, self.repo, branch)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A queue, and a connection to the service that has it."""
+
+    client: Client
+    repo: RepoRef
+    branch: str
+
+    async def post_about(self, path: str, number: int, **members: JsonValue) -> Json:
+        """The answer to a request about one pull request; members that are None are left out.
+
+        `pr` may add to the pull request's own members.
+        """
+        more = members.pop("pr", None)
+        pr: Json = {"number": number, **(more if isinstance(more, dict) else {})}
+        given = {name: value for name, value in members.items() if value is not None}
+        return await self.client.post(path, target(self.repo, self.branch) | {"pr": pr} | given)
+
+
+def target(repo: RepoRef, branch: str) -> Json:
+    """The members that every request about a queue has (API.md 1.4)."""
+    named: Json = {"host": repo.host, "owner": repo.owner, "name": repo.name}
+    return {"repo": named, "targetBranch": branch}
+
+
+def find(url: str | None, token_file: Path | None, repo: str | None, branch: str | None) -> Place:
+    """The place that the options, the environment and the checkout name.
+
+    Raises Failed(USAGE) that says what is missing and how to give it.
+    """
+    return Place(find_url(url), find_token(token_file), find_repository(repo), branch)
+
+
+def find_url(url: str | None) -> str:
+    """The service's web root."""
+    found = url or os.environ.get("HEADGATE_URL") or DEFAULT_URL
+    parts = urlsplit(found)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Failed(Exit.USAGE, f"{found!r} is no http address", f"Give --url {DEFAULT_URL}")
+    return found
+
+
+def find_token(token_file: Path | None) -> str:
+    """The token; there is no option for it, because arguments show in process lists."""
+    if token_file is not None:
+        try:
+            token = token_file.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as failed:
+            raise Failed(Exit.USAGE, f"{token_file} cannot be read ({failed})") from failed
+    else:
+        token = os.environ.get("HEADGATE_TOKEN", "").strip()
+    if not token or not token.isascii() or not token.isprintable():
+        raise Failed(
+            Exit.USAGE,
+            "there is no token" if not token else "the token holds characters no token has",
+            "Set HEADGATE_TOKEN or give --token-file; `headgate token create` makes one",
+        )
+    return token
+
+
+def find_repository(repo: str | None) -> RepoRef:
+    """The repository named by the option, by CI's environment, or by the checkout's remote."""
+    named = repo or os.environ.get("GITHUB_REPOSITORY")
+    found = parse_repository(named) if named else parse_remote(remote_origin())
+    if found is None:
+        raise Failed(
+            Exit.USAGE,
+            f"{named!r} names no repository" if named else "no repository is named",
+            "Give --repo OWNER/NAME or --repo HOST/OWNER/NAME",
+        )
+    return found
+
+
+def parse_repository(text: str) -> RepoRef | None:
+    """`[HOST/]OWNER/NAME`; the first part is a host when it looks like one and two more follow."""
+    parts = text.strip("/").removesuffix(".git").split("/")
+    if len(parts) < 2 or not all(parts):
+        return None
+    is_host = len(parts) > 2 and re.search(r"[.:]|^localhost$", parts[0])
+    host = parts.pop(0) if is_host else default_host()
+    return RepoRef(host.lower(), "/".join(parts[:-1]), parts[-1])
+
+
+def default_host() -> str:
+    """The host of a repository named without one: CI's own, else the public one."""
+    server = os.environ.get("GITHUB_SERVER_URL")
+    named = urlsplit(server).netloc if server else os.environ.get("HEADGATE_GITHUB_HOST")
+    return named or DEFAULT_HOST
+
+
+def parse_remote(address: str) -> RepoRef | None:
+    """The repository behind a git remote: `git@host:owner/name.git` or any address with a path."""
+    if "://" in address:
+        parts = urlsplit(address)
+        # A port of ssh is not part of the host's name; one of http is.
+        web = parts.scheme in ("http", "https")
+        host = parts.netloc.rpartition("@")[2] if web else (parts.hostname or "")
+        path = parts.path
+    elif match := SCP_LIKE.match(address):
+        host, path = match[1], match[2]
+    else:
+        return None
+    owner, _, name = path.strip("/").removesuffix(".git").rpartition("/")
+    return RepoRef(host.lower(), owner, name) if host and owner and name else None
+
+
+def remote_origin() -> str:
+    """The address of the remote `origin` of the checkout one stands in; empty without one."""
+    try:
+        done = subprocess.run(
+            ["git", "remote", "get-url", "origin"],
+            capture_output=True,
+            text=True,
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+async def only_branch(connection: Client, repo: RepoRef) -> str:
+    """The repository's only branch with a queue.
+
+    Raises Failed(USAGE) naming them when there are several, Refusal(404) when there is none.
+    """
+    try:
+        await connection.post("/getQueue", target(repo, NO_BRANCH))
+    except Refusal as refusal:
+        branches = refusal.problem.get("branches")
+        if not isinstance(branches, list):
+            raise
+        if len(branches) == 1:
+            return str(branches[0])
+        if not branches:
+            raise Failed(
+                Exit.NOT_FOUND,
+                f"{repo.slug} has no queue",
+                "Make one: headgate queue create --branch BRANCH",
+            ) from refusal
+        named = ", ".join(str(branch) for branch in branches)
+        raise Failed(
+            Exit.USAGE, f"{repo.slug} has several queues: {named}", "Name one with --branch"
+        ) from refusal
+    raise Failed(Exit.USAGE, "no branch is named", "Name one with --branch")

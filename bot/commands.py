@@ -1,0 +1,210 @@
+"""The grammar of commands in comments: Markdown in, one wish or none out (UX.md 2.1, 2.2).
+
+Pure text: who may ask, and what is answered, is decided elsewhere.
+"""
+
+import difflib
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from service.provider.signals import (
+    Ask,
+    AskCancel,
+    AskDrain,
+    AskHelp,
+    AskPause,
+    AskResume,
+    AskRetry,
+    AskStatus,
+    AskSubmit,
+    AskUnclear,
+    Unclear,
+)
+
+PREFIX = "/merge"
+BODY_CHARS_MAX = 65_536  # GitHub's own limit of a comment
+LINE_CHARS_MAX = 300
+REASON_CHARS_MAX = 200
+SUGGESTION_CUTOFF = 0.6  # UX.md 2.5
+
+PLAIN: dict[str, type[AskCancel | AskRetry | AskStatus | AskResume | AskHelp]] = {
+    "cancel": AskCancel,
+    "stop": AskCancel,
+    "remove": AskCancel,
+    "off": AskCancel,
+    "retry": AskRetry,
+    "restart": AskRetry,
+    "status": AskStatus,
+    "why": AskStatus,
+    "explain": AskStatus,
+    "resume": AskResume,
+    "help": AskHelp,
+}
+WITH_REASON: dict[str, type[AskPause | AskDrain]] = {"pause": AskPause, "drain": AskDrain}
+WORDS = (*PLAIN, *WITH_REASON)
+
+PRIORITIES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
+PRIORITY_MAX = 255
+HEX = re.compile(r"[0-9a-fA-F]{7,40}")
+# What stands behind each option in a suggestion when nobody gave a value.
+OPTIONS = {"--priority": "high", "--no-batch": "", "--sha": "a1b2c3d"}
+SHORT = {"-p": "--priority"}
+
+# Control, zero-width and bidirectional characters, surrogates, line and paragraph separators,
+# and what the Markdown parser makes of NUL: such a line may show other words than it holds.
+HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+REPLACEMENT = "\ufffd"
+
+# Tables are not CommonMark, but GitHub renders them; without text_join an escaped character
+# stays apart from plain text, so that `\/merge` is none.
+_MARKDOWN = MarkdownIt("commonmark").enable("table").disable("text_join")
+
+
+def parse(body: str, prefix: str = PREFIX) -> Ask | None:
+    """The one command of a comment; None when it has no command line (UX.md 2.1).
+
+    A line that cannot be run, and several of them, are `AskUnclear`. Never raises.
+    """
+    if len(body) > BODY_CHARS_MAX or prefix.lower() not in body.lower():
+        return None
+    lines = [line for line in _plain_lines(body) if _is_command(line, prefix)]
+    if not lines:
+        return None
+    if len(lines) > 1:
+        return AskUnclear(Unclear.SEVERAL, given="", count=len(lines))
+    if len(lines[0]) > LINE_CHARS_MAX:
+        return AskUnclear(Unclear.TOO_LONG, given="")
+    return _wish(lines[0][len(prefix) :].strip(" "))
+
+
+def _plain_lines(body: str) -> Iterator[str]:
+    """Lines of paragraphs and list items that begin with plain text, as they are read."""
+    quotes = 0
+    before = ""
+    for token in _MARKDOWN.parse(body):
+        if token.type == "blockquote_open":
+            quotes += 1
+        elif token.type == "blockquote_close":
+            quotes -= 1
+        elif token.type == "inline" and before == "paragraph_open" and not quotes:
+            yield from _lines_of(token.children or [])
+        before = token.type
+
+
+def _lines_of(children: Sequence[Token]) -> Iterator[str]:
+    line: list[Token] = []
+    for token in [*children, Token("softbreak", "br", 0)]:
+        if token.type not in ("softbreak", "hardbreak"):
+            line.append(token)
+            continue
+        if line and line[0].type == "text":
+            yield "".join(_text_of(each) for each in line).rstrip(" ")
+        line = []
+
+
+def _text_of(token: Token) -> str:
+    if token.type == "code_inline":
+        return f"{token.markup}{token.content}{token.markup}"
+    if token.type in ("text", "text_special", "html_inline"):
+        return token.content
+    if token.type == "image":
+        return token.content
+    return "" if token.type.startswith("link_") else token.markup
+
+
+def _is_command(line: str, prefix: str) -> bool:
+    head, rest = line[: len(prefix)], line[len(prefix) :]
+    if not head.isascii() or head.lower() != prefix.lower():
+        return False
+    if rest and not rest.startswith(" "):
+        return False
+    return not any(_is_hidden(char) for char in line)
+
+
+def _is_hidden(char: str) -> bool:
+    return char == REPLACEMENT or unicodedata.category(char) in HIDDEN_CATEGORIES
+
+
+def _wish(text: str) -> Ask:
+    """What follows the prefix, taken apart."""
+    first, _, rest = text.partition(" ")
+    word, rest = _lower(first), rest.strip(" ")
+    if not word or word.startswith("-"):
+        return _submit(text.split())
+    if word in WITH_REASON:
+        return _with_reason(word, rest)
+    if word not in PLAIN:
+        return AskUnclear(Unclear.UNKNOWN_WORD, first, _near(word, WORDS))
+    if rest:
+        return AskUnclear(Unclear.UNKNOWN_WORD, text, word)
+    return PLAIN[word]()
+
+
+def _with_reason(word: str, reason: str) -> Ask:
+    if not reason:
+        return AskUnclear(Unclear.NO_REASON, word)
+    if len(reason) > REASON_CHARS_MAX:
+        return AskUnclear(Unclear.TOO_LONG, word)
+    return WITH_REASON[word](reason)
+
+
+def _submit(words: list[str]) -> Ask:
+    """Options in any order; of one given twice the last counts."""
+    priority: int | None = None
+    no_batch: bool | None = None
+    sha: str | None = None
+    left = list(words)
+    while left:
+        given = left.pop(0)
+        if not given.startswith("-"):
+            return AskUnclear(Unclear.UNKNOWN_WORD, given, _near(_lower(given), WORDS))
+        name, equals, value = given.partition("=")
+        option = SHORT.get(_lower(name), _lower(name))
+        if option not in OPTIONS or (option == "--no-batch" and equals):
+            return _unknown_option(name, value or _next_value(left))
+        if option == "--no-batch":
+            no_batch = True
+            continue
+        if not equals:
+            value = left.pop(0) if left else ""
+        if option == "--priority":
+            priority = priority_of(value)
+            if priority is None:
+                return AskUnclear(Unclear.BAD_PRIORITY, value)
+        elif HEX.fullmatch(value):
+            sha = value.lower()
+        else:
+            return AskUnclear(Unclear.BAD_SHA, value)
+    return AskSubmit(priority, no_batch, sha)
+
+
+def priority_of(text: str) -> int | None:
+    """The number of a named or numeric priority, None for anything else."""
+    if re.fullmatch("[0-9]{1,3}", text):
+        return int(text) if int(text) <= PRIORITY_MAX else None
+    return PRIORITIES.get(_lower(text))
+
+
+def _unknown_option(name: str, value: str) -> AskUnclear:
+    near = _near(_lower(name), tuple(OPTIONS))
+    if near and OPTIONS[near]:
+        near = f"{near}={value or OPTIONS[near]}"
+    return AskUnclear(Unclear.UNKNOWN_OPTION, name, near)
+
+
+def _next_value(left: Sequence[str]) -> str:
+    return left[0] if left and not left[0].startswith("-") else ""
+
+
+def _near(word: str, known: Sequence[str]) -> str:
+    found = difflib.get_close_matches(word, known, n=1, cutoff=SUGGESTION_CUTOFF)
+    return found[0] if found else ""
+
+
+def _lower(word: str) -> str:
+    """Words are ASCII: a letter that only looks like one must not become one."""
+    return word.lower() if word.isascii() else word

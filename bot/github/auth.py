@@ -1,0 +1,237 @@
+"""Who we are to GitHub: the App's signed word, and tokens of its installations (GITHUB.md 2.3).
+
+Tokens live in memory only, each for one installation and one repository; they are never
+logged, and nothing but a request header holds them.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+import jwt
+
+from bot.github import limits, paths, payloads
+from bot.github.limits import Trouble
+from bot.github.options import GitHubOptions
+from bot.github.payloads import Token
+from bot.github.wire import REDIRECTS, Answer, Broken, Exchange, Wire
+from service.clock import Clock
+from service.provider.errors import (
+    Gone,
+    GoneKind,
+    NotPermitted,
+    ProviderError,
+    Suspended,
+    Throttled,
+    Unavailable,
+)
+from service.vocabulary import RepoRef
+
+BACKDATED_S = 60
+LIFETIME_S = 540  # GitHub's limit is 600
+REUSED_S = 300
+SKEW_MAX_S = 60
+EARLY = timedelta(minutes=5)
+LOOKUP_KEPT_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A token that can be used now, and the installation whose limits it counts against."""
+
+    token: str = field(repr=False)
+    installation: str
+    permissions: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Seat:
+    """What we hold for one repository: where it is installed, and its token."""
+
+    installation: str | None = None
+    looked_up_s: float = 0.0
+    token: Token | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Tokens:
+    """Mints, keeps and renews; one call at a time for each repository."""
+
+    def __init__(self, wire: Wire, options: GitHubOptions, clock: Clock) -> None:
+        self._wire = wire
+        self._options = options
+        self._clock = clock
+        self._seats: dict[str, Seat] = defaultdict(Seat)
+        self._ids: dict[str, str] = {}
+        self._wide: dict[str, Token] = {}
+        self._signed: tuple[float, str] | None = None
+        self._key = 0
+
+    def learn(self, repo: RepoRef, repository_id: str) -> None:
+        """Remember a repository's number, by which its tokens are narrowed."""
+        self._ids[repo.slug.lower()] = repository_id
+
+    def drop(self, repo: RepoRef) -> None:
+        """Forget the token and the installation of a repository."""
+        seat = self._seats[repo.slug.lower()]
+        seat.token, seat.installation = None, None
+
+    def forget_name(self, repo: RepoRef) -> None:
+        """Forget the number behind a name, which may belong to another repository now."""
+        self._ids.pop(repo.slug.lower(), None)
+        self.drop(repo)
+
+    async def of(self, repo: RepoRef) -> Grant:
+        """A token for one repository, good for 5 minutes and more.
+
+        Raises Suspended, Gone, NotPermitted, Unavailable.
+        """
+        seat = self._seats[repo.slug.lower()]
+        async with seat.lock:
+            try:
+                return await self._grant(repo, seat)
+            except (Gone, Suspended):
+                seat.token, seat.installation = None, None
+                raise
+
+    async def _grant(self, repo: RepoRef, seat: Seat) -> Grant:
+        installation = await self._installation(repo, seat)
+        if seat.token is None or self._is_old(seat.token):
+            number = await self._id_of(repo, installation)
+            seat.token = await self._mint(installation, {"repository_ids": [int(number)]})
+        return Grant(seat.token.token, installation, seat.token.permissions)
+
+    async def of_installation(self, installation: str) -> Grant:
+        """A token for all of an installation; only to list or find its repositories."""
+        held = self._wide.get(installation)
+        if held is None or self._is_old(held):
+            held = await self._mint(installation, {})
+            self._wide[installation] = held
+        return Grant(held.token, installation, held.permissions)
+
+    async def as_app(self, method: str, url: str, body: Mapping[str, object] | None) -> Answer:
+        """A call in the App's own name; a 401 is tried again with the next key.
+
+        Raises NotPermitted when no key is accepted, naming a wrong clock, and Unavailable.
+        """
+        answer = await self._patiently(Exchange(method, url, self._word(), True, body))
+        for _ in self._options.private_keys[1:]:
+            if answer.status != 401:
+                break
+            self._key = (self._key + 1) % len(self._options.private_keys)
+            self._signed = None
+            answer = await self._patiently(Exchange(method, url, self._word(), True, body))
+        if answer.status == 401:
+            self._signed = None
+            raise NotPermitted(self._reason(answer))
+        return answer
+
+    def _word(self) -> str:
+        """The App's JWT, signed anew every five minutes."""
+        now_s = self._clock.monotonic_s()
+        if self._signed is not None and now_s - self._signed[0] < REUSED_S:
+            return self._signed[1]
+        now = int(self._clock.now().timestamp())
+        claims = {"iat": now - BACKDATED_S, "exp": now + LIFETIME_S, "iss": self._options.app_id}
+        word = jwt.encode(claims, self._options.private_keys[self._key], algorithm="RS256")
+        self._signed = (now_s, word)
+        return word
+
+    def _reason(self, answer: Answer) -> str:
+        skew_s = self._skew_s(answer.headers.get("date"))
+        if abs(skew_s) > SKEW_MAX_S:
+            return f"This machine's clock is off by {round(skew_s)} s, so GitHub refuses the App."
+        return "GitHub refuses the App's key. Make a new one and set HEADGATE_GITHUB_PRIVATE_KEY."
+
+    def _skew_s(self, date: str | None) -> float:
+        try:
+            theirs = parsedate_to_datetime(date or "")
+        except ValueError:
+            return 0.0
+        return (self._clock.now() - theirs.astimezone(UTC)).total_seconds()
+
+    def _is_old(self, token: Token) -> bool:
+        return token.expires_at - EARLY <= self._clock.now()
+
+    async def _installation(self, repo: RepoRef, seat: Seat) -> str:
+        now_s = self._clock.monotonic_s()
+        if seat.installation is not None and now_s - seat.looked_up_s < LOOKUP_KEPT_S:
+            return seat.installation
+        answer = await self.as_app(
+            "GET", self._url(f"{paths.of_repository(repo)}/installation"), None
+        )
+        if answer.status != 200:
+            raise self._lost(answer, f"{repo.slug} is gone, or the App is not installed there.")
+        found = answer.fields.id("id")
+        seat.token = seat.token if seat.installation == found else None
+        seat.installation, seat.looked_up_s = found, now_s
+        return found
+
+    async def _id_of(self, repo: RepoRef, installation: str) -> str:
+        known = self._ids.get(repo.slug.lower())
+        if known is not None:
+            return known
+        grant = await self.of_installation(installation)
+        url = self._url(paths.of_repository(repo))
+        answer = await self._patiently(Exchange("GET", url, grant.token, False))
+        if answer.status != 200:
+            raise self._lost(answer, f"{repo.slug} is gone, or the App may not see it.")
+        self.learn(repo, answer.fields.id("id"))
+        return answer.fields.id("id")
+
+    async def _mint(self, installation: str, body: Mapping[str, object]) -> Token:
+        url = self._url(f"/app/installations/{installation}/access_tokens")
+        answer = await self.as_app("POST", url, body)
+        if answer.status == 422:
+            raise Gone("The repository is not in the installation.", GoneKind.REPOSITORY)
+        if answer.status != 201:
+            raise self._lost(answer, "The installation is gone.", GoneKind.INSTALLATION)
+        return payloads.token_of(answer.fields)
+
+    def _lost(
+        self, answer: Answer, words: str, kind: GoneKind = GoneKind.REPOSITORY
+    ) -> ProviderError:
+        finding = limits.finding_of(answer.status, answer.headers, answer.message)
+        trouble = None if finding is None else finding.trouble
+        if trouble in (Trouble.MISSING, Trouble.GONE):
+            return Gone(words, kind)
+        if trouble is Trouble.SUSPENDED:
+            return Suspended("The owner has suspended the App.")
+        if trouble in (Trouble.SECONDARY, Trouble.PRIMARY):
+            return Throttled("GitHub's rate limit is used up for now.", self._later())
+        if trouble is Trouble.FORBIDDEN:
+            return NotPermitted(answer.message or words)
+        return Unavailable(f"GitHub answered {answer.status}.", self._later())
+
+    def _later(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
+
+    async def _patiently(self, exchange: Exchange) -> Answer:
+        """Follow redirects on the same host; repeat what is broken. All of these may repeat."""
+        url = exchange.url
+        words = ""
+        for attempt in range(limits.READ_TRIES):
+            try:
+                answer = await self._wire.send(_at(exchange, url))
+            except Broken as failure:
+                words = failure.message
+            else:
+                location = answer.headers.get("location", "")
+                if answer.status in REDIRECTS and location.startswith(self._url("/")):
+                    url = location
+                    continue
+                if answer.status < 500:
+                    return answer
+                words = f"GitHub answered {answer.status}"
+            await self._clock.sleep(limits.retry_wait_s(attempt, url))
+        raise Unavailable(f"GitHub cannot be asked for a token: {words}.", self._later())
+
+    def _url(self, path: str) -> str:
+        return self._options.addresses.api + path
+
+
+def _at(exchange: Exchange, url: str) -> Exchange:
+    return Exchange(exchange.method, url, exchange.bearer, exchange.is_app, exchange.body)

@@ -1,0 +1,88 @@
+"""All reports on one commit: check runs and commit statuses (GITHUB.md 4.2)."""
+
+from cachetools import TTLCache
+
+from bot.github import outcomes, payloads
+from bot.github.line import Line
+from bot.github.payloads import Person, RunReport, StatusReport
+from service.clock import Clock
+from service.provider.errors import Gone
+from service.provider.port import Checks
+from service.vocabulary import Check, CheckKind, Sha
+
+BOT_SUFFIX = "[bot]"
+APPS_MAX = 1_000
+APPS_KEPT_S = 3_600
+
+
+class Reports:
+    """Reads reports; remembers only which App is behind the account of a bot."""
+
+    def __init__(self, clock: Clock, app_id: str) -> None:
+        self._app_id = app_id
+        self._apps: TTLCache[str, str | None] = TTLCache(
+            APPS_MAX, APPS_KEPT_S, timer=clock.monotonic_s
+        )
+
+    async def checks(self, line: Line, sha: Sha, *, skipped_pass: bool) -> Checks:
+        """Every report on exactly `sha` but our own App's; never from a cache."""
+        runs, all_runs = await line.listed(
+            f"/commits/{sha}/check-runs", "check_runs", {"filter": "all"}
+        )
+        statuses, all_statuses = await line.listed(f"/commits/{sha}/statuses")
+        web = f"{line.client.options.addresses.web}/{line.repo.slug}/commit/{sha}"
+        found: list[Check] = []
+        for each in runs:
+            run = payloads.run_report_of(each)
+            if run.app_id != self._app_id:
+                found.append(_check_of_run(run, web, skipped_pass=skipped_pass))
+        for each in statuses:
+            status = payloads.status_report_of(each)
+            found.append(_check_of_status(status, web, await self._app_of(line, status.creator)))
+        return Checks(sha, outcomes.guarded(found), all_runs and all_statuses)
+
+    async def _app_of(self, line: Line, creator: Person | None) -> str | None:
+        """The App of a bot's account, by which a status can satisfy a pin."""
+        if creator is None or not creator.is_bot or not creator.login.endswith(BOT_SUFFIX):
+            return None
+        slug = creator.login.removesuffix(BOT_SUFFIX)
+        if slug not in self._apps:
+            root = line.client.options.addresses.api
+            try:
+                answer = await line.get(f"{root}/apps/{slug}", is_kept=True)
+            except Gone:
+                self._apps[slug] = None
+            else:
+                self._apps[slug] = answer.fields.id("id")
+        return self._apps[slug]
+
+
+def _check_of_run(run: RunReport, web: str, *, skipped_pass: bool) -> Check:
+    completed = run.status == outcomes.COMPLETED
+    return Check(
+        kind=CheckKind.SUITE_RUN,
+        name=run.name,
+        source_id=run.app_id,
+        group=run.suite,
+        id=run.id,
+        outcome=outcomes.of_run(run.status, run.conclusion, skipped_pass=skipped_pass),
+        raw=(run.conclusion or "") if completed else run.status,
+        url=run.url or web,
+        started_at=run.started_at,
+        completed_at=run.completed_at,
+    )
+
+
+def _check_of_status(status: StatusReport, web: str, app_id: str | None) -> Check:
+    outcome = outcomes.of_state(status.state)
+    return Check(
+        kind=CheckKind.STATUS,
+        name=status.context,
+        source_id=app_id,
+        group="",
+        id=status.id,
+        outcome=outcome,
+        raw=status.state,
+        url=status.url or web,
+        completed_at=status.at,
+    )

@@ -1,0 +1,288 @@
+"""The few GraphQL documents and the reading of their answers; GraphQL's names stand here."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from bot.github import limits
+from bot.github.fields import Fields
+from bot.github.line import Line
+from bot.github.wire import Answer
+from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
+from service.provider.port import Commit
+from service.vocabulary import Sha
+
+PAGES_MAX = 10
+NO_COMMIT = Sha("0" * 40)
+
+PULL_REQUEST_FACTS = """
+query PullRequestFacts(
+  $owner: String!, $name: String!, $number: Int!, $contexts: String, $threads: String
+) {
+  repository(owner: $owner, name: $name) {
+    id
+    pullRequest(number: $number) {
+      number title body url state isDraft merged
+      author { login }
+      labels(first: 100) { nodes { name } }
+      baseRefName
+      baseRef {
+        target { oid ... on Commit { tree { oid } parents(first: 10) { nodes { oid } } } }
+      }
+      headRefName headRefOid isCrossRepository
+      headRepository { nameWithOwner }
+      mergeCommit { oid }
+      mergeable mergeStateStatus reviewDecision
+      files(first: 100) { nodes { path changeType } pageInfo { hasNextPage } }
+      reviewThreads(first: 100, after: $threads) {
+        nodes { isResolved } pageInfo { hasNextPage endCursor }
+      }
+      statusCheckRollup {
+        contexts(first: 100, after: $contexts) {
+          nodes {
+            __typename
+            ... on CheckRun {
+              name status conclusion isRequired(pullRequestNumber: $number)
+              checkSuite { app { databaseId } }
+            }
+            ... on StatusContext { context state isRequired(pullRequestNumber: $number) }
+          }
+          pageInfo { hasNextPage endCursor }
+        }
+      }
+    }
+  }
+}
+"""
+
+REPOSITORY_ID = """
+query RepositoryId($owner: String!, $name: String!) {
+  repository(owner: $owner, name: $name) { id }
+}
+"""
+
+ADVANCE = """
+mutation Advance($repository: ID!, $updates: [RefUpdate!]!) {
+  updateRefs(input: {repositoryId: $repository, refUpdates: $updates}) { clientMutationId }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One report in the roll-up of a head; `conclusion` of a status is its state."""
+
+    name: str
+    is_run: bool
+    status: str
+    conclusion: str | None
+    is_required: bool
+    app_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A pull request as GraphQL tells it, words in GitHub's spelling.
+
+    `files_complete` is false after a rename too, since the old name is not told.
+    """
+
+    number: int
+    title: str
+    body: str
+    url: str
+    state: str
+    is_draft: bool
+    author: str
+    labels: tuple[str, ...]
+    base_branch: str
+    base: Commit | None
+    head_branch: str
+    head_sha: Sha
+    head_repo: str | None
+    is_cross: bool
+    merge_commit: Sha | None
+    mergeable: str
+    merge_state: str
+    review_decision: str
+    files: tuple[str, ...]
+    files_complete: bool
+    has_open_thread: bool
+    contexts: tuple[Context, ...]
+    repository_node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One error inside a 200."""
+
+    type: str
+    message: str
+    depth: int
+
+
+async def facts(line: Line, number: int) -> Facts:
+    """One pull request, all pages of its checks and threads. Raises Gone(PULL_REQUEST)."""
+    repository, pull = await _page(line, number, None, None)
+    found = _facts_of(pull, repository.text("id"))
+    for _ in range(PAGES_MAX):
+        contexts, threads = _next(_contexts(pull)), _next(pull.inner_or_none("reviewThreads"))
+        if contexts is None and threads is None:
+            break
+        _, pull = await _page(line, number, contexts, threads)
+        more = _facts_of(pull, found.repository_node)
+        found = replace(
+            found,
+            contexts=found.contexts + (more.contexts if contexts else ()),
+            has_open_thread=found.has_open_thread or more.has_open_thread,
+        )
+    return found
+
+
+async def repository_node(line: Line) -> str:
+    """The node id that mutations want. Raises Gone(REPOSITORY)."""
+    data = await _query(line, REPOSITORY_ID, _name(line))
+    repository = data.inner_or_none("repository")
+    if repository is None:
+        raise Gone(f"{line.repo.slug} is gone.", GoneKind.REPOSITORY)
+    return repository.text("id")
+
+
+@dataclass(frozen=True, slots=True)
+class RefUpdate:
+    """One ref of an atomic update; `to` NO_COMMIT deletes it."""
+
+    branch: str
+    expect: Sha
+    to: Sha
+
+
+async def update_refs(
+    line: Line, node: str, updates: Sequence[RefUpdate]
+) -> tuple[Answer, tuple[Trouble, ...]]:
+    """Move several refs at once or none, each from its expected commit; never by force."""
+    asked = [
+        {
+            "name": f"refs/heads/{update.branch}",
+            "beforeOid": update.expect,
+            "afterOid": update.to,
+            "force": False,
+        }
+        for update in updates
+    ]
+    variables: dict[str, object] = {"repository": node, "updates": asked}
+    answer = await line.graphql(ADVANCE, variables, is_mutation=True)
+    return answer, _troubles(answer)
+
+
+async def _page(
+    line: Line, number: int, contexts: str | None, threads: str | None
+) -> tuple[Fields, Fields]:
+    cursors = {"number": number, "contexts": contexts, "threads": threads}
+    data = await _query(line, PULL_REQUEST_FACTS, {**_name(line), **cursors})
+    repository = data.inner_or_none("repository")
+    if repository is None:
+        await line.get("")  # says whether the repository or our access to it is gone
+        raise Unavailable("GitHub does not show the repository.", line.clock.now())
+    pull = repository.inner_or_none("pullRequest")
+    if pull is None:
+        raise Gone(f"Pull request {number} is gone.", GoneKind.PULL_REQUEST)
+    return repository, pull
+
+
+def _name(line: Line) -> dict[str, object]:
+    return {"owner": line.repo.owner, "name": line.repo.name}
+
+
+async def _query(line: Line, document: str, variables: dict[str, object]) -> Fields:
+    """The answer's data; an error other than "not found" means that it cannot be trusted."""
+    answer = await line.graphql(document, variables)
+    troubles = _troubles(answer)
+    for trouble in troubles:
+        if trouble.type == "FORBIDDEN":
+            raise NotPermitted(trouble.message)
+        if trouble.type != "NOT_FOUND":
+            later = line.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
+            raise Unavailable(f"GitHub answered with an error: {trouble.message}", later)
+    return answer.fields.inner_or_none("data") or Fields({})
+
+
+def _troubles(answer: Answer) -> tuple[Trouble, ...]:
+    return tuple(
+        Trouble(error.words("type"), error.words("message"), len(error.members("path")))
+        for error in answer.fields.each("errors")
+    )
+
+
+def _contexts(pull: Fields) -> Fields | None:
+    rollup = pull.inner_or_none("statusCheckRollup")
+    return None if rollup is None else rollup.inner_or_none("contexts")
+
+
+def _next(connection: Fields | None) -> str | None:
+    if connection is None:
+        return None
+    page = connection.inner("pageInfo")
+    return page.text_or("endCursor", None) if page.flag("hasNextPage") else None
+
+
+def _nodes(holder: Fields, name: str) -> tuple[Fields, ...]:
+    connection = holder.inner_or_none(name)
+    return () if connection is None else connection.each("nodes")
+
+
+def _facts_of(pull: Fields, node: str) -> Facts:
+    author, head_repo = pull.inner_or_none("author"), pull.inner_or_none("headRepository")
+    merged, contexts = pull.inner_or_none("mergeCommit"), _contexts(pull)
+    files = pull.inner("files")
+    renamed = {"RENAMED", "COPIED"} & {each.words("changeType") for each in files.each("nodes")}
+    return Facts(
+        number=pull.number("number"),
+        title=pull.text("title"),
+        body=pull.words("body"),
+        url=pull.text("url"),
+        state=pull.text("state"),
+        is_draft=pull.flag("isDraft"),
+        author="ghost" if author is None else author.text("login"),
+        labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
+        base_branch=pull.text("baseRefName"),
+        base=_base_of(pull.inner_or_none("baseRef")),
+        head_branch=pull.text("headRefName"),
+        head_sha=Sha(pull.text("headRefOid")),
+        head_repo=None if head_repo is None else head_repo.text("nameWithOwner"),
+        is_cross=pull.flag("isCrossRepository"),
+        merge_commit=None if merged is None else Sha(merged.text("oid")),
+        mergeable=pull.words("mergeable"),
+        merge_state=pull.words("mergeStateStatus"),
+        review_decision=pull.words("reviewDecision"),
+        files=tuple(each.text("path") for each in files.each("nodes")),
+        files_complete=not renamed and not files.inner("pageInfo").flag("hasNextPage"),
+        has_open_thread=any(not each.flag("isResolved") for each in _nodes(pull, "reviewThreads")),
+        contexts=() if contexts is None else tuple(map(_context_of, contexts.each("nodes"))),
+        repository_node=node,
+    )
+
+
+def _base_of(ref: Fields | None) -> Commit | None:
+    target = None if ref is None else ref.inner_or_none("target")
+    if target is None:
+        return None
+    return Commit(
+        sha=Sha(target.text("oid")),
+        tree=Sha(target.inner("tree").text("oid")),
+        parents=tuple(Sha(each.text("oid")) for each in _nodes(target, "parents")),
+    )
+
+
+def _context_of(node: Fields) -> Context:
+    is_run = node.words("__typename") == "CheckRun"
+    suite = node.inner_or_none("checkSuite")
+    app = None if suite is None else suite.inner_or_none("app")
+    return Context(
+        name=node.text("name" if is_run else "context"),
+        is_run=is_run,
+        status=node.words("status" if is_run else "state").lower(),
+        conclusion=node.words("conclusion").lower() or None,
+        is_required=node.flag("isRequired"),
+        app_id=None if app is None else app.id_or_none("databaseId"),
+    )

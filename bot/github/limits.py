@@ -1,0 +1,134 @@
+"""From an answer to what it means: limits, refusals, lost rights (GITHUB.md 2.5). Pure."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from service.provider.errors import RefusedCode
+
+READ_TRIES = 5
+SECONDARY_S = 60.0
+SECONDARY_MAX_S = 900.0
+UNAVAILABLE_S = 60.0
+UNAVAILABLE_MAX_S = 900.0
+YOUNG_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # "not yet visible" lasts up to 120 s
+
+
+class Trouble(StrEnum):
+    """Classes of answers that are no success; the reactions stand in `client.py`."""
+
+    SECONDARY = "secondary"
+    PRIMARY = "primary"
+    UNAUTHORIZED = "unauthorized"
+    SUSPENDED = "suspended"
+    WORKFLOWS = "workflows"
+    FORBIDDEN = "forbidden"
+    MISSING = "missing"
+    GONE = "gone"
+    REFUSED = "refused"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One class; `wait_s` as the answer named it, `reset` as seconds since 1970."""
+
+    trouble: Trouble
+    wait_s: float | None = None
+    reset: float | None = None
+
+
+# Parts of a message (lower case), first match wins.
+REFUSALS: tuple[tuple[str, RefusedCode], ...] = (
+    ("without `workflows` permission", RefusedCode.WORKFLOWS),
+    ("draft pull requests are not supported", RefusedCode.DRAFT_NOT_SUPPORTED),
+    ("rule violations", RefusedCode.RULE_DENIED),
+    ("protected branch", RefusedCode.RULE_DENIED),
+    ("already exists", RefusedCode.NAME_TAKEN),
+)
+
+# A permission by what a path holds, where the answer names none.
+PERMISSIONS: tuple[tuple[str, str], ...] = (
+    ("/check-runs", "checks: write"),
+    ("/check-suites", "checks: write"),
+    ("/statuses", "statuses: read"),
+    ("/protection", "administration: read"),
+    ("/actions/", "actions: write"),
+    ("/comments", "pull_requests: write"),
+    ("/pulls", "pull_requests: write"),
+    ("/merges", "contents: write"),
+    ("/git/", "contents: write"),
+    ("/rename", "contents: write"),
+)
+
+
+def finding_of(status: int, headers: Mapping[str, str], message: str) -> Finding | None:
+    """What kind of answer this is, None for success; header names in lower case."""
+    if status < 400:
+        return None
+    limit = _limit_of(status, headers, message.lower())
+    if limit is not None:
+        return limit
+    if status == 403:
+        return Finding(_denial_of(message.lower()))
+    by_status = {
+        401: Trouble.UNAUTHORIZED,
+        404: Trouble.MISSING,
+        410: Trouble.GONE,
+        451: Trouble.GONE,
+    }
+    if status in by_status:
+        return Finding(by_status[status])
+    return Finding(Trouble.BROKEN if status >= 500 else Trouble.REFUSED)
+
+
+def _limit_of(status: int, headers: Mapping[str, str], message: str) -> Finding | None:
+    if status not in (403, 429):
+        return None
+    wait, reset = _seconds(headers.get("retry-after")), _seconds(headers.get("x-ratelimit-reset"))
+    if wait is not None:
+        return Finding(Trouble.SECONDARY, wait_s=wait)
+    if headers.get("x-ratelimit-remaining") == "0":
+        return Finding(Trouble.PRIMARY, reset=reset)
+    if status == 429 or "secondary rate limit" in message or "abuse" in message:
+        return Finding(Trouble.SECONDARY)
+    return None
+
+
+def _denial_of(message: str) -> Trouble:
+    if "suspended" in message:
+        return Trouble.SUSPENDED
+    return Trouble.WORKFLOWS if "`workflows` permission" in message else Trouble.FORBIDDEN
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdecimal() else None
+
+
+def refusal_of(message: str) -> RefusedCode:
+    """Which rule said no, by the words of a 4xx answer."""
+    words = message.lower()
+    return next((code for part, code in REFUSALS if part in words), RefusedCode.OTHER)
+
+
+def permission_of(path: str, headers: Mapping[str, str]) -> str | None:
+    """The permission a denied call would have needed, as `contents: write`."""
+    accepted = headers.get("x-accepted-github-permissions", "").partition(";")[0].strip()
+    if "=" in accepted:
+        return accepted.replace("=", ": ", 1)
+    return next((name for part, name in PERMISSIONS if part in path), None)
+
+
+def retry_wait_s(attempt: int, seed: str) -> float:
+    """Seconds before try `attempt` + 2: 1, 2, 4, 8, 16, each spread by 25 % either way.
+
+    `seed` takes the place of chance: equal calls of one moment wait differently.
+    """
+    spread = zlib.crc32(f"{attempt} {seed}".encode()) / 0xFFFFFFFF
+    return float(2**attempt) * (0.75 + spread / 2)
+
+
+def doubled_s(first_s: float, times: int, longest_s: float) -> float:
+    """`first_s`, doubled as many times, at most `longest_s`."""
+    return min(first_s * (1 << min(times, 16)), longest_s)

@@ -1,0 +1,202 @@
+"""What people see on a pull request: comments, reactions, our check run (GITHUB.md 6.2).
+
+Texts come from the service. Each thing is found again by its hidden marker or external id and
+by its author, so that writing it twice changes nothing; none of it ever stops a landing.
+"""
+
+import hashlib
+from dataclasses import replace
+from typing import assert_never
+
+from cachetools import LRUCache
+
+from bot.github import outcomes, payloads, refs
+from bot.github.line import Line
+from bot.github.payloads import RunReport, Words
+from bot.github.wire import Answer
+from service.provider.errors import GoneKind, OutcomeUnknown
+from service.provider.port import (
+    CheckReport,
+    CheckReportStatus,
+    Notice,
+    Reaction,
+    Reply,
+    StatusComment,
+)
+
+BODY_CHARS_MAX = 60_000
+SUMMARY_CHARS_MAX = 65_000
+WRITTEN_MAX = 10_000
+LOCKED = "locked"
+
+# Our word to GitHub's status and conclusion.
+CHECK_WORDS: dict[CheckReportStatus, tuple[str, str | None]] = {
+    CheckReportStatus.QUEUED: ("queued", None),
+    CheckReportStatus.IN_PROGRESS: ("in_progress", None),
+    CheckReportStatus.SUCCESS: (outcomes.COMPLETED, "success"),
+    CheckReportStatus.FAILURE: (outcomes.COMPLETED, "failure"),
+    CheckReportStatus.NEUTRAL: (outcomes.COMPLETED, "neutral"),
+    CheckReportStatus.CANCELLED: (outcomes.COMPLETED, "cancelled"),
+}
+
+
+class Notices:
+    """Writes notices; remembers digests of what stands, so that nothing is written twice."""
+
+    def __init__(self, app_id: str) -> None:
+        self._app_id = app_id
+        self._written: LRUCache[tuple[str, str], str] = LRUCache(WRITTEN_MAX)
+        self._completed: LRUCache[str, bool] = LRUCache(WRITTEN_MAX)
+
+    async def say(self, line: Line, notice: Notice) -> str | None:
+        """The id of what stands there now, None when it cannot be said there any more."""
+        try:
+            return await self._say(line, notice)
+        except OutcomeUnknown:
+            again = notice if isinstance(notice, Reaction) else replace(notice, first=False)
+            return await refs.repeated(line, lambda: self._say(line, again))
+
+    async def _say(self, line: Line, notice: Notice) -> str | None:
+        match notice:
+            case StatusComment():
+                return await self._status(line, notice)
+            case Reply():
+                return await self._reply(line, notice)
+            case Reaction():
+                return await _react(line, notice)
+            case CheckReport():
+                return await self._check(line, notice)
+            case _:
+                assert_never(notice)
+
+    async def _status(self, line: Line, notice: StatusComment) -> str | None:
+        body = _marked(notice.body, notice.marker)
+        known = notice.known_id
+        if known is None and not notice.first:
+            known = await self._found_comment(line, notice.number, notice.marker)
+        if known is not None:
+            if self._stands(line, known, body):
+                return known
+            tail = f"/issues/comments/{known}"
+            answer = await line.create("PATCH", tail, {"body": body}, expects=(403, 404))
+            if answer.status < 300:
+                return self._wrote(line, known, body)
+            if answer.status == 403:
+                return _dropped(line, answer)
+        return await self._comment(line, notice.number, body)
+
+    async def _reply(self, line: Line, notice: Reply) -> str | None:
+        marker = f"<!-- headgate:reply {notice.action_id} -->"
+        if not notice.first:
+            known = await self._found_comment(line, notice.number, marker)
+            if known is not None:
+                return known
+        return await self._comment(line, notice.number, _marked(notice.body, marker))
+
+    async def _comment(self, line: Line, number: int, body: str) -> str | None:
+        tail = f"/issues/{number}/comments"
+        answer = await line.create("POST", tail, {"body": body}, expects=(403,))
+        if answer.status == 403:
+            return _dropped(line, answer)
+        return self._wrote(line, answer.fields.id("id"), body)
+
+    async def _found_comment(self, line: Line, number: int, marker: str) -> str | None:
+        """The newest comment of our own App that holds the marker."""
+        listed, _ = await line.listed(f"/issues/{number}/comments", missing=GoneKind.PULL_REQUEST)
+        login = f"{await line.client.slug()}[bot]"
+        found = [payloads.words_of(each) for each in listed]
+        ours = [each.id for each in found if marker in each.body and self._is_own(each, login)]
+        return ours[-1] if ours else None
+
+    def _is_own(self, words: Words, login: str) -> bool:
+        if words.app_id is not None:
+            return words.app_id == self._app_id
+        author = words.author
+        return author is not None and author.is_bot and author.login.lower() == login.lower()
+
+    async def _check(self, line: Line, notice: CheckReport) -> str | None:
+        body = _check_body(notice)
+        key = repr(body)
+        known = notice.known_id
+        if known is None and not notice.first:
+            known = await self._found_run(line, notice)
+        if known is not None and self._stands(line, known, key):
+            return known
+        is_over = CHECK_WORDS[notice.status][0] == outcomes.COMPLETED
+        # What is completed stays so; going back is a new run on the same commit.
+        if known is not None and (is_over or known not in self._completed):
+            answer = await line.create("PATCH", f"/check-runs/{known}", body, expects=(404,))
+            if answer.status < 300:
+                return self._ran(line, known, key, is_over=is_over)
+        made = await line.create("POST", "/check-runs", {**body, "head_sha": notice.sha})
+        return self._ran(line, made.fields.id("id"), key, is_over=is_over)
+
+    async def _found_run(self, line: Line, notice: CheckReport) -> str | None:
+        """Our newest run on that commit for the same submission."""
+        listed, _ = await line.listed(
+            f"/commits/{notice.sha}/check-runs",
+            "check_runs",
+            {"check_name": notice.name, "filter": "all"},
+        )
+        runs = [payloads.run_report_of(each) for each in listed]
+        ours = [run for run in runs if self._is_ours(run, notice)]
+        if not ours:
+            return None
+        newest = max(ours, key=lambda run: int(run.id))
+        if newest.status == outcomes.COMPLETED:
+            self._completed[newest.id] = True
+        return newest.id
+
+    def _is_ours(self, run: RunReport, notice: CheckReport) -> bool:
+        same = run.name == notice.name and run.external_id == notice.external_id
+        return same and run.app_id == self._app_id
+
+    def _ran(self, line: Line, number: str, key: str, *, is_over: bool) -> str:
+        if is_over:
+            self._completed[number] = True
+        return self._wrote(line, number, key)
+
+    def _stands(self, line: Line, number: str, text: str) -> bool:
+        return self._written.get((line.repo.slug, number)) == _digest(text)
+
+    def _wrote(self, line: Line, number: str, text: str) -> str:
+        self._written[line.repo.slug, number] = _digest(text)
+        return number
+
+
+async def _react(line: Line, notice: Reaction) -> str | None:
+    tail = f"/issues/comments/{notice.comment_id}/reactions"
+    answer = await line.create("POST", tail, {"content": notice.emoji.value}, expects=(403, 404))
+    if answer.status == 403:
+        return _dropped(line, answer)
+    return None if answer.status == 404 else answer.fields.id("id")
+
+
+def _check_body(notice: CheckReport) -> dict[str, object]:
+    status, conclusion = CHECK_WORDS[notice.status]
+    body: dict[str, object] = {
+        "name": notice.name,
+        "external_id": notice.external_id,
+        "status": status,
+        "output": {"title": notice.title, "summary": notice.summary[:SUMMARY_CHARS_MAX]},
+    }
+    if conclusion is not None:
+        body["conclusion"] = conclusion
+    if notice.url is not None:
+        body["details_url"] = notice.url
+    return body
+
+
+def _dropped(line: Line, answer: Answer) -> None:
+    """A locked conversation takes nothing more; any other denial is an error."""
+    if LOCKED not in answer.message.lower():
+        raise line.client.error_of(answer, "/comments")
+
+
+def _marked(body: str, marker: str) -> str:
+    text = body if marker in body else f"{marker}\n{body}"
+    return text[:BODY_CHARS_MAX]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,174 @@
+"""What the adapter must know before it can talk: addresses, the App's number and keys.
+
+Pure: no environment is read here; `bot/settings.py` does that and calls these functions.
+"""
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from service.errors import StartRefused
+
+PUBLIC_HOST = "github.com"
+CLOUD_SUFFIX = ".ghe.com"
+SECRET_CHARS_MIN = 32  # GITHUB.md 7.1
+SECRETS_MAX = 2
+KEY_FILE_BYTES_MAX = 64 * 1024
+PUBLIC_WRITE_SPACING_MS = 1000  # GITHUB.md 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Roots without a trailing slash: REST, GraphQL, and web with git (GITHUB.md 2.2)."""
+
+    api: str
+    graphql: str
+    web: str
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubOptions:
+    """One GitHub host and our App there. Keys and secrets: the present one first.
+
+    `slug` is the App's name in addresses (`headgate` of `headgate[bot]`); None: asked when it
+    is needed. `write_spacing_ms` None: the host's default.
+    """
+
+    host: str
+    addresses: Addresses
+    app_id: str
+    private_keys: tuple[str, ...] = field(repr=False)
+    webhook_secrets: tuple[str, ...] = field(repr=False)
+    write_spacing_ms: int | None = None
+    slug: str | None = None
+    user_agent: str = "headgate"
+
+
+def addresses_of(host: str, url: str | None = None) -> Addresses:
+    """Where a host answers; `url` overrides the web root and everything below it.
+
+    Raises StartRefused for an address that is not https, unless it is this machine.
+    """
+    if url is not None:
+        root = url.rstrip("/")
+        _refuse_unsafe(root)
+        return Addresses(f"{root}/api/v3", f"{root}/api/graphql", root)
+    name = host.strip().lower()
+    if not name or "/" in name or ":" in name or " " in name:
+        raise StartRefused(
+            f'HEADGATE_GITHUB_HOST: "{host}" is not a host name. Give the name alone, such as '
+            "github.com or github.example.com."
+        )
+    if name == PUBLIC_HOST or name.endswith(CLOUD_SUFFIX):
+        return Addresses(f"https://api.{name}", f"https://api.{name}/graphql", f"https://{name}")
+    return Addresses(f"https://{name}/api/v3", f"https://{name}/api/graphql", f"https://{name}")
+
+
+def write_spacing_s(options: GitHubOptions) -> float:
+    """Seconds between two writes; Enterprise Server gets 0 until it throttles once."""
+    if options.write_spacing_ms is not None:
+        return options.write_spacing_ms / 1000
+    public = options.host == PUBLIC_HOST or options.host.endswith(CLOUD_SUFFIX)
+    return PUBLIC_WRITE_SPACING_MS / 1000 if public else 0.0
+
+
+def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -> str:
+    """The PEM text of an RSA key given as such, as a path, or as base64.
+
+    Raises StartRefused, whose text names `setting` and never shows more of the value than its
+    first four characters.
+    """
+    pem = _pem_of(text.strip().replace("\\n", "\n"), setting)
+    try:
+        key = load_pem_private_key(pem.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as failure:
+        raise StartRefused(
+            f"{setting}: the PEM private key cannot be read. Download a new key of the App and "
+            "paste the whole file."
+        ) from failure
+    if not isinstance(key, RSAPrivateKey):
+        raise StartRefused(f"{setting}: not an RSA key. Use the key GitHub made for the App.")
+    return pem
+
+
+def check_webhook_secrets(secrets: Sequence[str]) -> tuple[str, ...]:
+    """One or two secrets of at least 32 characters each, or StartRefused (GITHUB.md 7.1)."""
+    if not 1 <= len(secrets) <= SECRETS_MAX:
+        raise StartRefused(
+            "HEADGATE_GITHUB_WEBHOOK_SECRET: missing. Without it deliveries cannot be trusted; "
+            "set the webhook secret of the App."
+        )
+    for secret, suffix in zip(secrets, ("", "_PREVIOUS"), strict=False):
+        if len(secret) < SECRET_CHARS_MIN:
+            raise StartRefused(
+                f"HEADGATE_GITHUB_WEBHOOK_SECRET{suffix}: {len(secret)} characters long, at "
+                f"least {SECRET_CHARS_MIN} are needed. Set a longer one here and in the App."
+            )
+    return tuple(secrets)
+
+
+def _refuse_unsafe(root: str) -> None:
+    parts = urlsplit(root)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise StartRefused(
+            f'HEADGATE_GITHUB_URL: "{root}" is not an address. Give the web root, such as '
+            "https://github.example.com."
+        )
+    if parts.username or parts.password:
+        raise StartRefused("HEADGATE_GITHUB_URL: must not hold a user name or password.")
+    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        raise StartRefused(
+            f'HEADGATE_GITHUB_URL: "{root}" is not https. Plain http is accepted only for this '
+            "machine (127.0.0.1, ::1, localhost)."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _pem_of(text: str, setting: str) -> str:
+    if text.startswith("-----BEGIN "):
+        return text + "\n"
+    decoded = _from_base64(text)
+    if decoded is not None:
+        return decoded
+    found = _from_file(text)
+    if found is not None:
+        return found
+    raise StartRefused(
+        f'{setting}: not a PEM private key (starts with "{text[:4]}"). Paste the whole file '
+        "including the BEGIN line, or give its path, or its base64."
+    )
+
+
+def _from_base64(text: str) -> str | None:
+    try:
+        decoded = base64.b64decode("".join(text.split()), validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        return None
+    return decoded if decoded.lstrip().startswith("-----BEGIN ") else None
+
+
+def _from_file(text: str) -> str | None:
+    if "\n" in text or "\0" in text:
+        return None
+    try:
+        with Path(text).expanduser().open("rb") as file:
+            found = file.read(KEY_FILE_BYTES_MAX).decode("ascii")
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return found if found.lstrip().startswith("-----BEGIN ") else None

@@ -1,0 +1,116 @@
+"""THE table from GitHub's words for a report to what it means (GITHUB.md 4.1, 4.2).
+
+No other file knows those words, and nothing here knows a verdict.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from service.vocabulary import Check, CheckKind, CheckOutcome
+
+COMPLETED = "completed"
+SKIPPED = "skipped"
+
+# A check run that is not completed, by `status`.
+RUN_STATUSES: Mapping[str, CheckOutcome] = {
+    "queued": CheckOutcome.RUNNING,
+    "in_progress": CheckOutcome.RUNNING,
+    "waiting": CheckOutcome.RUNNING,
+    "requested": CheckOutcome.RUNNING,
+    "pending": CheckOutcome.RUNNING,
+}
+
+# A completed check run, by `conclusion`; the two that depend on a switch are beside it.
+CONCLUSIONS: Mapping[str, CheckOutcome] = {
+    "success": CheckOutcome.PASSED,
+    "failure": CheckOutcome.FAILED,
+    "timed_out": CheckOutcome.FAILED,
+    "startup_failure": CheckOutcome.FAILED,
+    "cancelled": CheckOutcome.INTERRUPTED,
+    "stale": CheckOutcome.INTERRUPTED,
+    "action_required": CheckOutcome.BLOCKED,
+}
+SWITCHED = frozenset({"neutral", SKIPPED})
+
+# A commit status, by `state`.
+STATES: Mapping[str, CheckOutcome] = {
+    "success": CheckOutcome.PASSED,
+    "failure": CheckOutcome.FAILED,
+    "error": CheckOutcome.FAILED,
+    "pending": CheckOutcome.RUNNING,
+    "expected": CheckOutcome.RUNNING,
+}
+
+WORST_FIRST = (
+    CheckOutcome.FAILED,
+    CheckOutcome.RUNNING,
+    CheckOutcome.UNKNOWN,
+    CheckOutcome.BLOCKED,
+    CheckOutcome.INTERRUPTED,
+    CheckOutcome.PASSED,
+)
+
+# What a skipped run may not stand beside: the job before it did not succeed.
+GUARDING = frozenset(
+    {
+        CheckOutcome.FAILED,
+        CheckOutcome.INTERRUPTED,
+        CheckOutcome.BLOCKED,
+        CheckOutcome.RUNNING,
+    }
+)
+
+
+def of_run(status: str, conclusion: str | None, *, skipped_pass: bool) -> CheckOutcome:
+    """What one check run means on its own; the guard is applied by `guarded`."""
+    if status != COMPLETED:
+        return RUN_STATUSES.get(status, CheckOutcome.UNKNOWN)
+    if conclusion in SWITCHED:
+        return CheckOutcome.PASSED if skipped_pass else CheckOutcome.FAILED
+    return CONCLUSIONS.get(conclusion or "", CheckOutcome.UNKNOWN)
+
+
+def of_state(state: str) -> CheckOutcome:
+    """What one commit status means."""
+    return STATES.get(state, CheckOutcome.UNKNOWN)
+
+
+def worst(outcomes: Iterable[CheckOutcome]) -> CheckOutcome | None:
+    """The outcome that counts when several reports carry one name, None without any."""
+    return min(outcomes, key=WORST_FIRST.index, default=None)
+
+
+def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Of each name within its source and group, the report with the highest id."""
+    found: dict[tuple[str, str | None, str, str], Check] = {}
+    for check in checks:
+        key = (check.kind, check.source_id, check.group, check.name)
+        held = found.get(key)
+        if held is None or int(check.id) >= int(held.id):
+            found[key] = check
+    return tuple(found.values())
+
+
+def guarded(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """The same reports, where a skipped run that passed takes the worst of its suite.
+
+    A job that was skipped because the job before it failed would otherwise be green
+    (GITHUB.md 4.1, guard). Only the newest report of each name speaks for the suite.
+    """
+    reports = tuple(checks)
+    guarding: dict[tuple[str | None, str], set[CheckOutcome]] = defaultdict(set)
+    for check in newest(reports):
+        if check.kind is CheckKind.SUITE_RUN and check.outcome in GUARDING:
+            guarding[check.source_id, check.group].add(check.outcome)
+    return tuple(_under(check, guarding[check.source_id, check.group]) for check in reports)
+
+
+def _under(check: Check, beside: set[CheckOutcome]) -> Check:
+    is_free_pass = (
+        check.kind is CheckKind.SUITE_RUN
+        and check.raw == SKIPPED
+        and check.outcome is CheckOutcome.PASSED
+    )
+    outcome = worst(beside) if is_free_pass else None
+    return check if outcome is None else replace(check, outcome=outcome)

@@ -1,0 +1,56 @@
+"""What somebody may do in a repository, asked afresh by number, not by name (GITHUB.md 6.1)."""
+
+from urllib.parse import quote
+
+from bot.github import payloads
+from bot.github.line import Line
+from service.provider.errors import GoneKind, NotPermitted
+from service.provider.port import AccessLevel
+from service.vocabulary import Actor
+
+ROLES = {
+    "read": AccessLevel.READ,
+    "triage": AccessLevel.TRIAGE,
+    "write": AccessLevel.WRITE,
+    "maintain": AccessLevel.MAINTAIN,
+    "admin": AccessLevel.ADMIN,
+}
+
+
+async def access(line: Line, actor: Actor) -> AccessLevel:
+    """The rights of an account; NONE whenever GitHub does not clearly say otherwise.
+
+    A login may have been taken by another account since the event, so the answer's number
+    must be the actor's; else the number's present login is looked up once.
+    """
+    login = actor.login
+    for _ in range(2):
+        try:
+            held = await _permission(line, login)
+        except NotPermitted:
+            return AccessLevel.NONE
+        if held is not None and actor.id and held[0] == actor.id:
+            return held[1]
+        found = await _login_of(line, actor.id)
+        if found is None or found == login:
+            return AccessLevel.NONE
+        login = found
+    return AccessLevel.NONE
+
+
+async def _permission(line: Line, login: str) -> tuple[str, AccessLevel] | None:
+    tail = f"/collaborators/{quote(login, safe='')}/permission"
+    answer = await line.get(tail, expects=(404,), missing=GoneKind.REPOSITORY)
+    if answer.status == 404:
+        return None
+    held = payloads.permission_held_of(answer.fields)
+    level = ROLES.get(held.role, ROLES.get(held.permission, AccessLevel.NONE))
+    return held.user_id, level
+
+
+async def _login_of(line: Line, number: str) -> str | None:
+    if not number.isdecimal():
+        return None
+    root = line.client.options.addresses.api
+    answer = await line.get(f"{root}/user/{number}", expects=(404,))
+    return None if answer.status == 404 else answer.fields.text("login")

@@ -1,0 +1,181 @@
+"""Facts of pull requests: what they are, what blocks them, which files they change."""
+
+from collections.abc import Iterable
+
+from bot.github import graphql, outcomes, payloads
+from bot.github.graphql import Context, Facts
+from bot.github.line import Line
+from bot.github.protection import Protection, own_check
+from bot.github.remembered import Files, Remembered
+from service.provider.errors import GoneKind, ProviderError
+from service.provider.port import ChangedFiles, PullRequest
+from service.vocabulary import (
+    Blocker,
+    BlockerCode,
+    CheckOutcome,
+    Mergeability,
+    PullRequestState,
+    Sha,
+)
+
+MERGEABLE_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+FILES_MAX = 3_000  # where GitHub's own list ends
+WORKFLOWS = ".github/workflows/"
+WORKFLOWS_BLOCKER = "workflows"
+
+STATES = {
+    "OPEN": PullRequestState.OPEN,
+    "CLOSED": PullRequestState.CLOSED,
+    "MERGED": PullRequestState.MERGED,
+}
+MERGEABILITIES = {
+    "MERGEABLE": Mergeability.MERGEABLE,
+    "CONFLICTING": Mergeability.NOT_MERGEABLE,
+    "UNKNOWN": Mergeability.IN_PROGRESS,
+}
+REVIEWS = {
+    "REVIEW_REQUIRED": BlockerCode.REVIEW_REQUIRED,
+    "CHANGES_REQUESTED": BlockerCode.CHANGES_REQUESTED,
+}
+WAITING = frozenset({CheckOutcome.RUNNING, CheckOutcome.UNKNOWN})
+
+
+class PullRequests:
+    """Reads pull requests of one host; facts are never cached."""
+
+    def __init__(self, remembered: Remembered, protection: Protection, app_id: str) -> None:
+        self._remembered = remembered
+        self._protection = protection
+        self._app_id = app_id
+
+    async def pull_request(
+        self, line: Line, number: int, waits_s: tuple[float, ...] = MERGEABLE_WAITS_S
+    ) -> PullRequest:
+        """One pull request; while GitHub computes whether it merges, asked again for 31 s."""
+        facts = await graphql.facts(line, number)
+        for wait_s in waits_s:
+            if facts.state != "OPEN" or facts.mergeable != "UNKNOWN":
+                break
+            await line.clock.sleep(wait_s)
+            facts = await graphql.facts(line, number)
+        self._keep(line, facts)
+        return _pull_request(facts, await self._blockers(line, facts))
+
+    async def changed_files(self, line: Line, number: int) -> ChangedFiles:
+        """Old and new names of changed files; those read with the facts a moment ago do."""
+        kept = self._remembered.files(line.repo, number, line.clock.monotonic_s())
+        if kept is not None:
+            return ChangedFiles(kept.paths, complete=True)
+        return await _listed_files(line, number)
+
+    async def open_pull_requests(self, line: Line, base: str) -> tuple[tuple[int, Sha], ...]:
+        """Numbers and heads of the open pull requests onto a branch."""
+        listed, _ = await line.listed("/pulls", None, {"state": "open", "base": base})
+        return tuple(payloads.pull_ref_of(each)[:2] for each in listed)
+
+    def _keep(self, line: Line, facts: Facts) -> None:
+        self._remembered.keep_node(line.repo, facts.repository_node)
+        if facts.base is not None:
+            self._remembered.keep_commit(line.repo, facts.base)
+        if facts.files_complete:
+            files = Files(facts.head_sha, facts.files, line.clock.monotonic_s())
+            self._remembered.keep_files(line.repo, facts.number, files)
+
+    async def _blockers(self, line: Line, facts: Facts) -> tuple[Blocker, ...]:
+        found = list(blockers_of(facts, self._app_id))
+        if facts.state == "OPEN":
+            if facts.has_open_thread and await self._must_be_resolved(line, facts.base_branch):
+                found.append(Blocker(BlockerCode.CONVERSATIONS_UNRESOLVED))
+            if await self._is_beyond_our_right(line, facts):
+                found.append(Blocker(BlockerCode.OTHER, WORKFLOWS_BLOCKER))
+        return tuple(found)
+
+    async def _must_be_resolved(self, line: Line, branch: str) -> bool:
+        try:
+            return (await self._protection.rules(line, branch)).needs_resolved_threads
+        except ProviderError:
+            # Rules that cannot be read stop the queue where they are asked for themselves.
+            return False
+
+    async def _is_beyond_our_right(self, line: Line, facts: Facts) -> bool:
+        """Whether it changes workflow files that our App may not write (GITHUB.md 4.5)."""
+        grant = await line.client.tokens.of(line.repo)
+        if grant.permissions.get("workflows") == "write":
+            return False
+        known = self._remembered.workflows(line.repo, facts.number, facts.head_sha)
+        if known is None:
+            changed = ChangedFiles(facts.files, complete=True)
+            if not facts.files_complete:
+                changed = await _listed_files(line, facts.number)
+            known = any(path.startswith(WORKFLOWS) for path in changed.paths)
+            self._remembered.keep_workflows(line.repo, facts.number, facts.head_sha, known)
+        return known
+
+
+def blockers_of(facts: Facts, app_id: str) -> tuple[Blocker, ...]:
+    """Why GitHub would refuse to merge it, as far as its facts alone say (GITHUB.md 4.4)."""
+    found: list[Blocker] = []
+    if facts.state != "OPEN":
+        found.append(Blocker(BlockerCode.CLOSED))
+    if facts.is_draft:
+        found.append(Blocker(BlockerCode.DRAFT))
+    if facts.mergeable == "CONFLICTING" or facts.merge_state == "DIRTY":
+        found.append(Blocker(BlockerCode.CONFLICT))
+    if facts.review_decision in REVIEWS:
+        found.append(Blocker(REVIEWS[facts.review_decision]))
+    own = own_check(facts.base_branch)
+    required = (
+        context
+        for context in facts.contexts
+        if context.is_required and context.app_id != app_id and context.name != own
+    )
+    return (*found, *_check_blockers(required))
+
+
+def _check_blockers(contexts: Iterable[Context]) -> tuple[Blocker, ...]:
+    """One blocker a name, the worst of its reports."""
+    by_name: dict[str, list[CheckOutcome]] = {}
+    for context in contexts:
+        by_name.setdefault(context.name, []).append(_outcome_of(context))
+    found: list[Blocker] = []
+    for name, reported in by_name.items():
+        worst = outcomes.worst(reported)
+        if worst is not CheckOutcome.PASSED:
+            code = BlockerCode.CHECK_PENDING if worst in WAITING else BlockerCode.CHECK_FAILING
+            found.append(Blocker(code, name))
+    return tuple(found)
+
+
+def _outcome_of(context: Context) -> CheckOutcome:
+    if context.is_run:
+        return outcomes.of_run(context.status, context.conclusion, skipped_pass=True)
+    return outcomes.of_state(context.status)
+
+
+async def _listed_files(line: Line, number: int) -> ChangedFiles:
+    listed, complete = await line.listed(f"/pulls/{number}/files", missing=GoneKind.PULL_REQUEST)
+    found = [path for each in listed for path in payloads.paths_of(each)]
+    return ChangedFiles(tuple(dict.fromkeys(found)), complete and len(listed) < FILES_MAX)
+
+
+def _pull_request(facts: Facts, blockers: tuple[Blocker, ...]) -> PullRequest:
+    state = STATES.get(facts.state, PullRequestState.CLOSED)
+    return PullRequest(
+        number=facts.number,
+        title=facts.title,
+        body=facts.body,
+        author=facts.author,
+        state=state,
+        draft=facts.is_draft,
+        base_branch=facts.base_branch,
+        base_tip=None if facts.base is None else facts.base.sha,
+        head_branch=facts.head_branch,
+        head_sha=facts.head_sha,
+        head_repo=facts.head_repo,
+        is_fork=facts.is_cross or facts.head_repo is None,
+        merge_commit=facts.merge_commit,
+        mergeability=MERGEABILITIES.get(facts.mergeable, Mergeability.UNSPECIFIED),
+        blockers=blockers,
+        labels=facts.labels,
+        url=facts.url,
+    )

@@ -1,0 +1,66 @@
+"""What the adapter keeps in memory: facts that cannot change, and answers a moment old."""
+
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+
+from service.provider.port import Commit
+from service.vocabulary import RepoRef, Sha
+
+COMMITS_MAX = 20_000
+NAMES_MAX = 2_000
+PULLS_MAX = 5_000
+FRESH_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Paths of a pull request as of one read of its facts."""
+
+    head: Sha
+    paths: tuple[str, ...]
+    read_s: float
+
+
+class Remembered:
+    """Bounded; the least recently used goes first."""
+
+    def __init__(self) -> None:
+        self._commits: LRUCache[tuple[str, Sha], Commit] = LRUCache(COMMITS_MAX)
+        self._nodes: LRUCache[str, str] = LRUCache(NAMES_MAX)
+        self._files: LRUCache[tuple[str, int], Files] = LRUCache(PULLS_MAX)
+        self._workflows: LRUCache[tuple[str, int, Sha], bool] = LRUCache(PULLS_MAX)
+
+    def keep_commit(self, repo: RepoRef, commit: Commit) -> Commit:
+        """A commit never changes: its tree and parents are known for good."""
+        self._commits[repo.slug, commit.sha] = commit
+        return commit
+
+    def commit(self, repo: RepoRef, sha: Sha) -> Commit | None:
+        """A commit seen before."""
+        return self._commits.get((repo.slug, sha))
+
+    def keep_node(self, repo: RepoRef, node: str) -> None:
+        """The node id of a repository."""
+        self._nodes[repo.slug] = node
+
+    def node(self, repo: RepoRef) -> str | None:
+        """The node id, when some answer told it."""
+        return self._nodes.get(repo.slug)
+
+    def keep_files(self, repo: RepoRef, number: int, files: Files) -> None:
+        """All paths of a pull request."""
+        self._files[repo.slug, number] = files
+
+    def files(self, repo: RepoRef, number: int, now_s: float) -> Files | None:
+        """Those paths, for ten seconds: as good as a read of that moment."""
+        found = self._files.get((repo.slug, number))
+        return found if found is not None and now_s - found.read_s <= FRESH_S else None
+
+    def keep_workflows(self, repo: RepoRef, number: int, head: Sha, touched: bool) -> None:
+        """Whether a head changes workflow files."""
+        self._workflows[repo.slug, number, head] = touched
+
+    def workflows(self, repo: RepoRef, number: int, head: Sha) -> bool | None:
+        """The same, None when it was never looked at."""
+        return self._workflows.get((repo.slug, number, head))

@@ -1,0 +1,156 @@
+"""One exchange with GitHub: headers, timeouts, decoding. No retry, no meaning.
+
+gidgethub's sans-I/O parts stand behind this file: request headers, the reading of a success
+with its next page. What an answer means is `limits.py`'s, what follows from it `client.py`'s.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import aiohttp
+from gidgethub import sansio
+
+from bot.github.fields import Fields, Unreadable
+from bot.github.options import GitHubOptions
+
+API_VERSION = "2022-11-28"
+TOTAL_S = 15.0
+CONNECT_S = 5.0
+REQUESTS_MAX = 60  # of this process at once; GitHub allows 100
+REDIRECTS = frozenset({301, 302, 307, 308})
+
+
+class Broken(Exception):
+    """No answer that can be read. `sent` False: the request never left this machine."""
+
+    def __init__(self, message: str, *, sent: bool) -> None:
+        super().__init__(message)
+        self.message = message
+        self.sent = sent
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request: `authorization` is the header's words, `body` JSON to send or None."""
+
+    method: str
+    url: str
+    bearer: str
+    is_app: bool
+    body: Mapping[str, object] | None = None
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response: header names in lower case; `content` decoded JSON, None when empty."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: object
+    next_page: str | None = None
+
+    @property
+    def fields(self) -> Fields:
+        """The content as one object. Raises Unreadable when it is something else."""
+        return Fields(self.content)
+
+    @property
+    def listed(self) -> list[object]:
+        """The content as a list. Raises Unreadable when it is something else."""
+        if not isinstance(self.content, list):
+            raise Unreadable("answer: not a list")
+        return self.content
+
+    @property
+    def message(self) -> str:
+        """GitHub's words, those of every single error included."""
+        if not isinstance(self.content, dict):
+            return ""
+        words = [self.content.get("message"), *_errors_of(self.content.get("errors"))]
+        return "; ".join(dict.fromkeys(word for word in words if isinstance(word, str) and word))
+
+    @property
+    def request_id(self) -> str:
+        """GitHub's name for the request, for its support and our evidence."""
+        return self.headers.get("x-github-request-id", "")
+
+
+class Wire:
+    """The connections to one host. Made inside the running loop; `close` lets go of them."""
+
+    def __init__(self, options: GitHubOptions) -> None:
+        self._agent = options.user_agent
+        self._room = asyncio.Semaphore(REQUESTS_MAX)
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=TOTAL_S, sock_connect=CONNECT_S),
+            connector=aiohttp.TCPConnector(limit=0),
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+    async def send(self, exchange: Exchange) -> Answer:
+        """One request and its answer, whatever its status. Raises Broken."""
+        token = {"jwt" if exchange.is_app else "oauth_token": exchange.bearer}
+        headers = sansio.create_headers(self._agent, **token)
+        headers["accept"] = "application/vnd.github+json"
+        headers["x-github-api-version"] = API_VERSION
+        if exchange.etag is not None:
+            headers["if-none-match"] = exchange.etag
+        body = None
+        if exchange.body is not None:
+            body = json.dumps(exchange.body).encode()
+            headers["content-type"] = "application/json"
+        try:
+            async with (
+                self._room,
+                self._session.request(
+                    exchange.method, exchange.url, headers=headers, data=body, allow_redirects=False
+                ) as response,
+            ):
+                raw = await response.read()
+                names = {name.lower(): value for name, value in response.headers.items()}
+                return _answer_of(response.status, names, raw)
+        except aiohttp.ClientConnectorError as failure:
+            raise Broken(f"cannot connect: {failure.os_error.strerror}", sent=False) from failure
+        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+            raise Broken(f"no answer: {type(failure).__name__}", sent=True) from failure
+
+
+def _answer_of(status: int, headers: Mapping[str, str], raw: bytes) -> Answer:
+    if status >= 300:
+        return Answer(status, headers, _lenient(raw))
+    try:
+        content, _, more = sansio.decipher_response(status, headers, raw)
+    except (ValueError, LookupError) as failure:
+        raise Broken("the answer is not JSON", sent=True) from failure
+    if isinstance(content, str | bytes) or (raw and content is None and raw.strip() != b"null"):
+        raise Broken("the answer is not JSON", sent=True)
+    return Answer(status, headers, content, more)
+
+
+def _lenient(raw: bytes) -> object:
+    """The body of a refusal; proxies answer HTML there, which says nothing."""
+    try:
+        found: object = json.loads(raw)
+    except ValueError:
+        return None
+    return found
+
+
+def _errors_of(errors: object) -> list[object]:
+    if not isinstance(errors, list):
+        return [errors]
+    found: list[object] = []
+    for error in errors:
+        if not isinstance(error, dict):
+            found.append(error)
+        elif isinstance(error.get("message"), str):
+            found.append(error["message"])
+        else:
+            found.append(" ".join(str(error[key]) for key in ("field", "code") if key in error))
+    return found

@@ -1,0 +1,103 @@
+"""The key ring: everything that is derived from the deployment's secret key.
+
+One secret key feeds one key a purpose, by HKDF with a label, so that no purpose can speak for
+another (RELIABILITY.md 8.1). While the secret key is rotated the previous one is accepted,
+never used for anything new.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from service.errors import StartRefused
+
+KEY_BYTES = 32
+TOKENS = b"headgate/api-token/v1"
+
+KEY_FILE = "secret.key"
+SETTING = "HEADGATE_SECRET_KEY"
+
+
+class KeyRing:
+    """The keys of this process; implements `service.runtime.Keys`."""
+
+    def __init__(self, present: str, previous: str | None = None) -> None:
+        secret_keys = (present,) if previous is None else (present, previous)
+        self._token_keys = tuple(derived(secret_key, TOKENS) for secret_key in secret_keys)
+
+    def token_digest(self, token: str) -> bytes:
+        """The hash under which a new token is stored: HMAC-SHA-256, 32 bytes."""
+        return keyed_hash(self._token_keys[0], token)
+
+    def token_digests(self, token: str) -> tuple[bytes, ...]:
+        """The hashes to compare a shown token with, the present key's first."""
+        return tuple(keyed_hash(key, token) for key in self._token_keys)
+
+
+def derived(secret_key: str, label: bytes) -> bytes:
+    """The key of one purpose, 32 bytes; the same whenever secret key and label are.
+
+    Without a salt: the secret key is random already (RFC 5869, 3.1).
+    """
+    return HKDF(SHA256(), KEY_BYTES, salt=None, info=label).derive(secret_key.encode())
+
+
+def keyed_hash(key: bytes, text: str) -> bytes:
+    """HMAC-SHA-256 of the text's UTF-8 bytes."""
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()
+
+
+def secret_key_in(data_dir: Path) -> str:
+    """The secret key of a data directory, made there by the first call, readable by us alone.
+
+    Raises StartRefused when the file cannot be made or read, is empty, or is open to others.
+    """
+    path = data_dir / KEY_FILE
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            place_new_key(path)
+        return key_of(path)
+    except OSError as failed:
+        raise StartRefused(
+            f"{SETTING}: {path} cannot be used ({failed.strerror}). Set {SETTING}, or give a "
+            "HEADGATE_DATA_DIR that can be written"
+        ) from failed
+
+
+def place_new_key(path: Path) -> None:
+    """Write 32 random bytes as text, whole or not at all; of two processes the first one wins."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(KEY_BYTES) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def key_of(path: Path) -> str:
+    """The key in the file. Raises StartRefused when it is open to others or too short."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise StartRefused(
+            f"{SETTING}: {path} has mode {mode:04o}; others may read it. chmod 600 {path}"
+        )
+    secret_key = path.read_text("utf-8").strip()
+    if len(secret_key) < KEY_BYTES:
+        raise StartRefused(
+            f"{SETTING}: {path} holds no key. Put the backed-up file back; without one, remove "
+            "it, and make all API tokens anew"
+        )
+    return secret_key

@@ -1,0 +1,211 @@
+"""Comments, reactions, labels, locks and buttons.
+
+The caller holds the repository's lock. Refusals: the provider's pages on issue comments,
+reactions and labels.
+"""
+
+import re
+
+from bot.sandbox import deliver, reports
+from bot.sandbox.acts import pull_states
+from bot.sandbox.acts.pull_requests import BODY_MAX, next_number
+from bot.sandbox.deliver import Event
+from bot.sandbox.records import (
+    Actor,
+    CheckRun,
+    Comment,
+    Issue,
+    Json,
+    Label,
+    Reaction,
+    Repository,
+)
+from bot.sandbox.refusal import Refusal, invalid, not_found
+from bot.sandbox.shapes import checks, pulls, repositories
+from bot.sandbox.world import World
+
+LABEL_MAX = 50
+DEFAULT_COLOR = "ededed"
+BOX = re.compile(r"^(\s*[-*] \[)([ xX])(\] .*)$", re.MULTILINE)
+
+
+def comment(world: World, repository: Repository, actor: Actor, issue: Issue, body: str) -> Comment:
+    """Write a comment; raises `issue_comment.created`. Raises Refusal(403) when locked."""
+    can_pass = repository.role_of(actor.account) in ("write", "maintain", "admin")
+    if issue.locked and not can_pass:
+        raise Refusal(403, "Unable to create comment because issue is locked.")
+    _check_body(body)
+    now = world.now()
+    made = Comment(world.new_id("comment"), actor.account, body, now, now, actor.app)
+    issue.comments.append(made)
+    issue.updated_at = now
+    _tell(world, repository, issue, made, Event("issue_comment", "created", {}, actor.account))
+    return made
+
+
+def edit_comment(
+    world: World, repository: Repository, actor: Actor, place: tuple[Issue, Comment], body: str
+) -> None:
+    """Change a comment; raises `edited` with the old text, though it may be the same."""
+    issue, changed = place
+    _check_body(body)
+    fields = {"changes": {"body": {"from": changed.body}}}
+    changed.body, changed.updated_at = body, world.now()
+    told = Event("issue_comment", "edited", fields, actor.account)
+    _tell(world, repository, issue, changed, told)
+
+
+def delete_comment(
+    world: World, repository: Repository, actor: Actor, place: tuple[Issue, Comment]
+) -> None:
+    """Remove a comment; raises `deleted`."""
+    issue, gone = place
+    issue.comments.remove(gone)
+    _tell(world, repository, issue, gone, Event("issue_comment", "deleted", {}, actor.account))
+
+
+def _check_body(body: str) -> None:
+    if not body.strip():
+        raise invalid("Body can't be blank", field="body", resource="IssueComment")
+    if len(body) > BODY_MAX:
+        said = f"Body is too long (maximum is {BODY_MAX} characters)"
+        raise invalid(said, field="body", resource="IssueComment")
+
+
+def _tell(world: World, repository: Repository, issue: Issue, about: Comment, told: Event) -> None:
+    fields: Json = {
+        "issue": pulls.issue(world, repository, issue),
+        "comment": pulls.comment(world, repository, issue, about),
+        **told.fields,
+    }
+    deliver.emit(world, repository, Event(told.name, told.action, fields, told.sender))
+
+
+def find_comment(repository: Repository, number: int) -> tuple[Issue, Comment]:
+    """The comment of an id with its issue. Raises Refusal(404)."""
+    for issue in repository.issues.values():
+        for one in issue.comments:
+            if one.id == number:
+                return issue, one
+    raise not_found()
+
+
+def tick(
+    world: World, repository: Repository, actor: Actor, place: tuple[Issue, Comment], box: str
+) -> None:
+    """Tick, or clear, the first checkbox of a comment whose line contains `box`."""
+    found = False
+
+    def turn(line: re.Match[str]) -> str:
+        nonlocal found
+        if found or box not in line[0]:
+            return line[0]
+        found = True
+        return f"{line[1]}{'x' if line[2] == ' ' else ' '}{line[3]}"
+
+    body = BOX.sub(turn, place[1].body)
+    if not found:
+        raise Refusal(400, f"the comment has no checkbox with {box!r}")
+    edit_comment(world, repository, actor, place, body)
+
+
+def react(
+    world: World, actor: Actor, reactions: list[Reaction], content: str
+) -> tuple[Reaction, bool]:
+    """Add a reaction; the one that is there already, and False, the second time."""
+    if content not in pulls.REACTIONS:
+        raise invalid(f"content {content} is unknown", field="content", resource="Reaction")
+    for known in reactions:
+        if known.account is actor.account and known.content == content:
+            return known, False
+    made = Reaction(world.new_id(), actor.account, content, world.now())
+    reactions.append(made)
+    return made, True
+
+
+async def label(
+    world: World, repository: Repository, actor: Actor, issue: Issue, names: list[str]
+) -> None:
+    """Add labels, made when they are missing; raises `labeled` for each new one."""
+    for name in names:
+        known = repository.labels.get(name.lower()) or make_label(world, repository, name)
+        if known.name not in issue.labels:
+            issue.labels.append(known.name)
+            await _tell_label(world, repository, actor, issue, ("labeled", known))
+
+
+async def unlabel(
+    world: World, repository: Repository, actor: Actor, issue: Issue, name: str
+) -> None:
+    """Take a label away; raises `unlabeled`. Raises Refusal(404) when it is not there."""
+    known = repository.labels.get(name.lower())
+    if known is None or known.name not in issue.labels:
+        raise Refusal(404, "Label does not exist")
+    issue.labels.remove(known.name)
+    await _tell_label(world, repository, actor, issue, ("unlabeled", known))
+
+
+async def _tell_label(
+    world: World,
+    repository: Repository,
+    actor: Actor,
+    issue: Issue,
+    what: tuple[str, Label],
+) -> None:
+    action, shown = what
+    issue.updated_at = world.now()
+    fields = {"label": repositories.label(world, repository, shown)}
+    if issue.pull is not None:
+        told = pull_states.by(actor.account, **fields)
+        await pull_states.tell(world, repository, issue, action, told)
+
+
+def make_label(
+    world: World, repository: Repository, name: str, color: str = "", text: str | None = None
+) -> Label:
+    """A new label. Raises Refusal(422) when there is one, or the name is too long."""
+    if name.lower() in repository.labels:
+        error = {"resource": "Label", "code": "already_exists", "field": "name"}
+        raise Refusal(422, "Validation Failed", [error])
+    if not 0 < len(name) <= LABEL_MAX:
+        said = f"name is too long (maximum is {LABEL_MAX} characters)"
+        raise invalid(said, field="name", resource="Label")
+    made = Label(world.new_id(), name, color or DEFAULT_COLOR, text)
+    repository.labels[name.lower()] = made
+    return made
+
+
+def open_issue(
+    world: World, repository: Repository, actor: Actor, title: str, body: str | None
+) -> Issue:
+    """A new issue; raises `issues.opened` where the App listens."""
+    now = world.now()
+    made = Issue(
+        world.new_id(), next_number(repository), title, body, actor.account, now, now, actor.app
+    )
+    repository.issues[made.number] = made
+    fields = {"issue": pulls.issue(world, repository, made)}
+    deliver.emit(world, repository, Event("issues", "opened", fields, actor.account))
+    return made
+
+
+def press(
+    world: World, repository: Repository, actor: Actor, run: CheckRun, identifier: str
+) -> None:
+    """Press a button of a check run; raises `requested_action`.
+
+    Raises Refusal(400) for a button that is not shown: only completed runs show theirs.
+    """
+    known = {one["identifier"] for one in run.actions}
+    if run.status != "completed" or identifier not in known:
+        raise Refusal(400, f"check run {run.name} shows no button {identifier!r}")
+    shown = checks.check_run_event(world, repository, run)
+    fields = {"check_run": shown, "requested_action": {"identifier": identifier}}
+    event = Event("check_run", "requested_action", fields, actor.account)
+    deliver.emit(world, repository, event)
+
+
+def rerequest(world: World, repository: Repository, actor: Actor, run: CheckRun) -> None:
+    """Ask for a check run again; only the App that owns it is told."""
+    if run.suite.app.slug == deliver.APP_SLUG:
+        reports.tell_run(world, repository, run, "rerequested", actor.account)

@@ -1,0 +1,175 @@
+"""Moves of refs: judged, made all or none, written down, and what they set off.
+
+Every branch in the sandbox moves through `move`, whoever asks: REST, GraphQL, git, merges, the
+control plane. The caller holds the repository's lock.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bot.sandbox import ci, deliver, merges, reports, rules
+from bot.sandbox.acts import heads
+from bot.sandbox.command import GitFailed
+from bot.sandbox.deliver import Event
+from bot.sandbox.git import ZERO, Commit
+from bot.sandbox.records import Actor, Json, Repository
+from bot.sandbox.refusal import Refusal
+from bot.sandbox.rules import Update
+from bot.sandbox.shapes import git_data
+from bot.sandbox.world import RefMoved, World
+
+COMMITS_OF_A_PUSH_MAX = 2048
+BRANCH = "refs/heads/"
+WORKFLOWS = ".github/workflows/"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One ref to be set; `before` None means whatever it is now, ZERO absent."""
+
+    ref: str
+    after: str
+    before: str | None = None
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """Why refs move: a word for the reflog, and whether the rules were already asked."""
+
+    word: str
+    is_allowed: bool = False
+
+
+async def move(
+    world: World, repository: Repository, actor: Actor, moves: Sequence[Move], how: How
+) -> None:
+    """Set refs, all or none, then follow with events, pull requests and CI.
+
+    Raises Refusal(422) for a missing or unexpected value, a move that is not a fast-forward,
+    and everything the rules forbid.
+    """
+    updates = [_judged(repository, one) for one in moves]
+    if not how.is_allowed:
+        for one, update in zip(moves, updates, strict=True):
+            _ask_rules(repository, actor, one, update)
+    listed = [
+        (one.ref, update.before, update.after) for one, update in zip(moves, updates, strict=True)
+    ]
+    try:
+        await repository.git.move(listed)
+    except GitFailed as refused:
+        raise Refusal(422, f"Reference cannot be updated: {refused}") from None
+    app = actor.app.slug if actor.app is not None else None
+    for one, update in zip(moves, updates, strict=True):
+        line = (one.ref, update.before, update.after, actor.account.login, app, how.word)
+        world.reflog.append(RefMoved(world.now(), repository.full_name, *line))
+    for one, update in zip(moves, updates, strict=True):
+        if one.ref.startswith(BRANCH) and update.before != update.after:
+            await _follow(world, repository, actor, update)
+
+
+def _judged(repository: Repository, one: Move) -> Update:
+    now = repository.git.refs.get(one.ref, ZERO)
+    before = now if one.before is None else one.before
+    if before != now:
+        if before == ZERO:
+            raise Refusal(422, "Reference already exists")
+        if now == ZERO:
+            raise Refusal(422, "Reference does not exist")
+        raise Refusal(422, f"beforeOid mismatch: {one.ref} is at {now}, not at {before}")
+    if one.after == ZERO and now == ZERO:
+        raise Refusal(422, "Reference does not exist")
+    is_forced = False
+    if one.after != ZERO:
+        objects = repository.git.objects
+        if objects.commit(one.after) is None:
+            raise Refusal(422, "Object does not exist")
+        is_forced = now != ZERO and not objects.is_ancestor(now, one.after)
+        if is_forced and not one.force:
+            raise Refusal(422, "Update is not a fast forward")
+    if now == ZERO:
+        _check_free(repository, one.ref)
+    return Update(one.ref.removeprefix(BRANCH), before, one.after, is_forced)
+
+
+def _check_free(repository: Repository, ref: str) -> None:
+    for known in repository.git.refs:
+        if known.startswith(f"{ref}/") or ref.startswith(f"{known}/"):
+            raise Refusal(422, f"Reference cannot be created: {known} exists")
+
+
+def _ask_rules(repository: Repository, actor: Actor, one: Move, update: Update) -> None:
+    if not one.ref.startswith(BRANCH):
+        return
+    if update.after == ZERO and update.branch == repository.default_branch:
+        raise Refusal(422, "Cannot delete the default branch")
+    broken = rules.broken_by_update(repository, actor, update)
+    if broken:
+        raise broken.refusal(422, update.branch, is_merge=False)
+
+
+async def _follow(world: World, repository: Repository, actor: Actor, update: Update) -> None:
+    repository.pushed_at = world.now()
+    fields = _push_fields(world, repository, actor, update)
+    deliver.emit(world, repository, Event("push", None, fields, actor.account))
+    _tell_creation(world, repository, actor, update)
+    await heads.follow(world, repository, update, actor.account)
+    if update.after != ZERO:
+        reports.announce_push(world, repository, update.after, update.branch, actor.account)
+        ci.on_push(world, repository, update.branch, update.after, actor.account)
+
+
+def _tell_creation(world: World, repository: Repository, actor: Actor, update: Update) -> None:
+    if ZERO not in (update.before, update.after):
+        return
+    name = "create" if update.before == ZERO else "delete"
+    fields: Json = {"ref": update.branch, "ref_type": "branch", "pusher_type": "user"}
+    if name == "create":
+        fields.update(master_branch=repository.default_branch, description=None)
+    deliver.emit(world, repository, Event(name, None, fields, actor.account))
+
+
+def _push_fields(world: World, repository: Repository, actor: Actor, update: Update) -> Json:
+    arrived = _arrived(repository, update)[:COMMITS_OF_A_PUSH_MAX]
+    shown = [git_data.pushed_commit(world, repository, one) for one in reversed(arrived)]
+    head = None
+    if update.after != ZERO:
+        tip = repository.git.objects.a_commit(update.after)
+        head = git_data.pushed_commit(world, repository, tip)
+    web = f"{world.web}/{repository.full_name}"
+    return {
+        "ref": f"{BRANCH}{update.branch}",
+        "before": update.before,
+        "after": update.after,
+        "base_ref": None,
+        "created": update.before == ZERO,
+        "deleted": update.after == ZERO,
+        "forced": update.is_forced,
+        "compare": f"{web}/compare/{update.before[:12]}...{update.after[:12]}",
+        "commits": shown,
+        "head_commit": head,
+        "pusher": {"name": actor.account.login, "email": None},
+    }
+
+
+def _arrived(repository: Repository, update: Update) -> list[Commit]:
+    if update.after == ZERO:
+        return []
+    without: str | None = update.before
+    if update.before == ZERO:
+        without = repository.git.branch(repository.default_branch)
+    return repository.git.objects.log(update.after, without=without)
+
+
+async def refuse_workflow_files(
+    repository: Repository, actor: Actor, before: str, after: str
+) -> None:
+    """Raise Refusal(403) when an App without `workflows` would change a workflow file."""
+    if actor.may("workflows"):
+        return
+    for change in await merges.changes(repository.git.objects, before, after):
+        for path in (change.path, change.old_path or ""):
+            if path.startswith(WORKFLOWS):
+                said = "refusing to allow a GitHub App to create or update workflow"
+                raise Refusal(403, f"{said} `{path}` without `workflows` permission")

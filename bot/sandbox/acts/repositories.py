@@ -1,0 +1,302 @@
+"""Repositories: made, forked, renamed, archived; their branches renamed, their rules changed.
+
+And what happens to installations. The caller holds the lock of the repository concerned.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from bot.sandbox import deliver, git
+from bot.sandbox.acts import pull_states, refs
+from bot.sandbox.acts.refs import How, Move
+from bot.sandbox.deliver import APP_SLUG, Event
+from bot.sandbox.git import ZERO, NewCommit
+from bot.sandbox.records import (
+    Account,
+    Actor,
+    Classic,
+    Installation,
+    Json,
+    Kind,
+    Repository,
+    Ruleset,
+)
+from bot.sandbox.refusal import Refusal
+from bot.sandbox.shapes import people, repositories
+from bot.sandbox.timeline import stamp
+from bot.sandbox.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class NewRepository:
+    """A repository to be made, with its first commit."""
+
+    full_name: str
+    default_branch: str = "main"
+    private: bool = False
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    collaborators: Mapping[str, str] = field(default_factory=dict)
+
+
+async def create(world: World, new: NewRepository) -> Repository:
+    """Make a repository; raises `installation_repositories.added` where the App is installed.
+
+    The owner becomes an organization, unless it is known already. Raises Refusal(400) for a
+    name that is taken.
+    """
+    login, _, name = new.full_name.partition("/")
+    known = world.repository(new.full_name)
+    if known is not None and known.full_name.lower() == new.full_name.lower():
+        raise Refusal(400, f"{new.full_name} exists already")
+    if not login or not name or "/" in name:
+        raise Refusal(400, f"{new.full_name!r} is not owner/name")
+    owner = world.account(login) or world.add_account(login, Kind.ORGANIZATION)
+    number = world.new_id("repository")
+    folder = world.folder / f"{number}.git"
+    bare = await git.create(folder, new.default_branch)
+    now = world.now()
+    made = Repository(
+        number, owner, name, new.private, new.default_branch, bare, now, now, asyncio.Lock()
+    )
+    for person, role in new.collaborators.items():
+        made.collaborators[world.add_account(person).login.lower()] = role
+    who = pull_states.signature(world, owner)
+    files = dict(new.files) or {"README.md": f"# {name}\n".encode()}
+    tree = bare.objects.tree_with(None, files)
+    first = bare.objects.write_commit(NewCommit(tree, (), who, who, "Initial commit"))
+    await bare.move([(f"refs/heads/{new.default_branch}", ZERO, first.sha)])
+    world.add_repository(made)
+    install(world, owner)
+    _tell_added(world, made)
+    return made
+
+
+async def fork(world: World, parent: Repository, owner: Account) -> Repository:
+    """The fork of a repository in an account, made when there is none."""
+    for one in world.repositories.values():
+        if one.parent == parent.id and one.owner is owner:
+            return one
+    number = world.new_id("repository")
+    folder = world.folder / f"{number}.git"
+    bare = await git.create(folder, parent.default_branch, parent.git)
+    tip = parent.git.branch(parent.default_branch)
+    if tip is not None:
+        await bare.move([(f"refs/heads/{parent.default_branch}", ZERO, tip)])
+    now = world.now()
+    made = Repository(
+        number,
+        owner,
+        parent.name,
+        parent.private,
+        parent.default_branch,
+        bare,
+        now,
+        now,
+        parent.lock,
+        parent.id,
+    )
+    world.add_repository(made)
+    return made
+
+
+def install(world: World, owner: Account) -> Installation:
+    """The installation of the App on an owner, made when there is none."""
+    app = world.apps[APP_SLUG]
+    known = world.installation_of(app, owner)
+    if known is None:
+        known = Installation(world.new_id(), app, owner, dict(app.permissions), world.now())
+        world.installations[known.id] = known
+        tell_installation(world, known, "created", owner)
+    return known
+
+
+def tell_installation(
+    world: World, installation: Installation, action: str, sender: Account
+) -> None:
+    """Raise an `installation` event, also for a suspended one."""
+    fields: Json = {"installation": people.installation(world, installation)}
+    if action in ("created", "deleted", "new_permissions_accepted"):
+        fields["repositories"] = [
+            people.repository_name(one) for one in world.repositories_of(installation)
+        ]
+    deliver.emit_to(world, installation, None, Event("installation", action, fields, sender))
+
+
+def _tell_added(world: World, made: Repository) -> None:
+    installation = world.installation_of(world.apps[APP_SLUG], made.owner)
+    if installation is None or not world.covers(installation, made):
+        return
+    fields = {
+        "installation": people.installation(world, installation),
+        "repository_selection": "all" if installation.repositories is None else "selected",
+        "repositories_added": [people.repository_name(made)],
+        "repositories_removed": [],
+        "requester": None,
+    }
+    event = Event("installation_repositories", "added", fields, made.owner)
+    deliver.emit_to(world, installation, None, event)
+
+
+def set_suspended(
+    world: World, installation: Installation, by_whom: Account, *, is_suspended: bool
+) -> None:
+    """Suspend the App on an owner, or let it work again."""
+    installation.suspended_at = world.now() if is_suspended else None
+    action = "suspend" if is_suspended else "unsuspend"
+    tell_installation(world, installation, action, by_whom)
+
+
+def set_permissions(
+    world: World, installation: Installation, by_whom: Account, permissions: dict[str, str]
+) -> None:
+    """Give an installation other permissions; raises `new_permissions_accepted`."""
+    installation.permissions = dict(permissions)
+    tell_installation(world, installation, "new_permissions_accepted", by_whom)
+
+
+def rename(world: World, repository: Repository, actor: Actor, name: str) -> None:
+    """Rename a repository; the old name redirects."""
+    old = repository.name
+    world.rename_repository(repository, repository.owner, name)
+    changes = {"repository": {"name": {"from": old}}}
+    _tell(world, repository, actor, "renamed", changes)
+
+
+def transfer(world: World, repository: Repository, actor: Actor, owner: Account) -> None:
+    """Give a repository to another owner; both installations are told what they see."""
+    old = repository.owner
+    kind = "organization" if old.kind is Kind.ORGANIZATION else "user"
+    changes = {"owner": {"from": {kind: people.account(world, old)}}}
+    world.rename_repository(repository, owner, repository.name)
+    install(world, owner)
+    _tell(world, repository, actor, "transferred", changes)
+
+
+def set_archived(world: World, repository: Repository, actor: Actor, *, is_archived: bool) -> None:
+    """Archive a repository, or take it back."""
+    repository.archived = is_archived
+    _tell(world, repository, actor, "archived" if is_archived else "unarchived", {})
+
+
+def _tell(world: World, repository: Repository, actor: Actor, action: str, changes: Json) -> None:
+    fields = {"changes": changes} if changes else {}
+    deliver.emit(world, repository, Event("repository", action, fields, actor.account))
+
+
+def rename_branch(world: World, repository: Repository, actor: Actor, old: str, new: str) -> None:
+    """Rename a branch after a delay, as the provider does it in the background.
+
+    Raises Refusal(422) when the new name is taken, 404 without the old one.
+    """
+    if repository.git.branch(old) is None:
+        raise Refusal(404, "Branch not found")
+    if repository.git.branch(new) is not None:
+        said = "Branch name already exists"
+        raise Refusal(422, "Validation Failed", [{"resource": "Branch", "message": said}])
+    delay = world.knobs.rename_delay_s
+    name = f"rename of {repository.full_name} {old} to {new}"
+    act = partial(_rename_now, world, repository, actor, (old, new))
+    world.timeline.later(delay, name, act)
+
+
+async def _rename_now(
+    world: World, repository: Repository, actor: Actor, names: tuple[str, str]
+) -> None:
+    old, new = names
+    async with repository.lock:
+        tip = repository.git.branch(old)
+        if tip is None or repository.git.branch(new) is not None:
+            return
+        is_default = repository.default_branch == old
+        for _, pull in repository.open_pulls():
+            if pull.base_ref == old:
+                pull.base_ref = new
+            if pull.head_repo == repository.id and pull.head_ref == old:
+                pull.head_ref = new
+        if is_default:
+            repository.default_branch = new
+            await repository.git.point_head_at(new)
+        if old in repository.protected:
+            repository.protected[new] = repository.protected.pop(old)
+        how = How(f"rename of {old}", is_allowed=True)
+        steps = [Move(f"refs/heads/{new}", tip, ZERO), Move(f"refs/heads/{old}", ZERO, tip)]
+        await refs.move(world, repository, actor, steps, how)
+        if is_default:
+            changes = {"default_branch": {"from": old}}
+            _tell(world, repository, actor, "edited", changes)
+
+
+def set_default_branch(world: World, repository: Repository, actor: Actor, branch: str) -> None:
+    """Make another branch the default one."""
+    old, repository.default_branch = repository.default_branch, branch
+    _tell(world, repository, actor, "edited", {"default_branch": {"from": old}})
+
+
+def set_ruleset(
+    world: World, repository: Repository, actor: Actor, new: Ruleset | None, name: str
+) -> None:
+    """Put a ruleset in the place of the one with its name; None removes that one."""
+    known = next((one for one in repository.rulesets if one.name == name), None)
+    if known is not None:
+        repository.rulesets.remove(known)
+    if new is not None:
+        new.id = known.id if known is not None else new.id
+        repository.rulesets.append(new)
+    shown = new or known
+    if shown is None:
+        return
+    action = "edited" if new and known else ("created" if new else "deleted")
+    value = repositories.ruleset(world, repository, shown, whole=True)
+    event = Event("repository_ruleset", action, {"repository_ruleset": value}, actor.account)
+    deliver.emit(world, repository, event)
+
+
+def set_classic(
+    world: World, repository: Repository, actor: Actor, branch: str, new: Classic | None
+) -> None:
+    """Protect a branch in the classic way, or no longer."""
+    known = repository.protected.pop(branch, None)
+    if new is not None:
+        repository.protected[branch] = new
+    shown = new or known
+    if shown is None:
+        return
+    action = "edited" if new and known else ("created" if new else "deleted")
+    rule = _rule_fields(world, repository, branch, shown)
+    event = Event("branch_protection_rule", action, {"rule": rule}, actor.account)
+    deliver.emit(world, repository, event)
+
+
+def _rule_fields(world: World, repository: Repository, branch: str, rule: Classic) -> Json:
+    def level(is_on: object) -> str:
+        return "non_admins" if is_on else "off"
+
+    return {
+        "id": repository.id,
+        "repository_id": repository.id,
+        "name": branch,
+        "created_at": stamp(world.now()),
+        "updated_at": stamp(world.now()),
+        "admin_enforced": rule.enforce_admins,
+        "allow_deletions_enforcement_level": level(rule.deletions),
+        "allow_force_pushes_enforcement_level": level(rule.force_pushes),
+        "authorized_actor_names": list(rule.pushers or []),
+        "authorized_actors_only": rule.pushers is not None,
+        "authorized_dismissal_actors_only": False,
+        "dismiss_stale_reviews_on_push": rule.dismiss_stale,
+        "ignore_approvals_from_contributors": False,
+        "linear_history_requirement_enforcement_level": level(rule.linear),
+        "lock_branch_enforcement_level": "off",
+        "merge_queue_enforcement_level": "off",
+        "pull_request_reviews_enforcement_level": level(rule.approvals is not None),
+        "require_code_owner_review": False,
+        "required_approving_review_count": rule.approvals or 0,
+        "required_conversation_resolution_level": level(rule.conversations),
+        "required_deployments_enforcement_level": "off",
+        "required_status_checks": [name for name, _ in rule.checks or ()],
+        "required_status_checks_enforcement_level": level(rule.checks is not None),
+        "signature_requirement_enforcement_level": level(rule.signatures),
+        "strict_required_status_checks_policy": rule.strict,
+    }

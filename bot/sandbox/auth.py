@@ -1,0 +1,195 @@
+"""Who is calling: App keys and JWTs, installation tokens, tokens of people.
+
+Rules: the provider's pages "Generating a JSON Web Token for a GitHub App" and "Generating an
+installation access token"; design/GITHUB.md 8, row Auth. What a caller may do to a repository
+is decided per call in rest/call.py.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+
+import jwt
+from jwt.types import Options
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from bot.sandbox.records import Account, Actor, App, Installation
+from bot.sandbox.refusal import Refusal
+from bot.sandbox.world import World
+
+JWT_LIFETIME_MAX_S = 600
+JWT_SKEW_S = 60  # the provider allows the issuer's clock to be a little ahead
+TOKEN_LIFETIME = timedelta(hours=1)
+TOKEN_LENGTH = 520
+KEY_BITS = 2048
+# The times are compared with the clock of the callers, not with the wall.
+TIMES_UNCHECKED = Options(verify_exp=False, verify_iat=False, verify_nbf=False)
+
+
+@dataclass(frozen=True, slots=True)
+class InstallationToken:
+    """A token of an installation; `repositories` and `permissions` only ever narrow it."""
+
+    installation: Installation
+    repositories: frozenset[int] | None
+    permissions: dict[str, str]
+    issued_at: datetime
+    expires_at: datetime
+
+    def effective(self) -> dict[str, str]:
+        """The permissions of now: those of the token that the installation still has."""
+        held = self.installation.permissions
+        return {
+            name: "read" if "read" in (level, held[name]) else level
+            for name, level in self.permissions.items()
+            if name in held
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class AppCaller:
+    """A call signed with the App's key."""
+
+    app: App
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCaller:
+    """A call with an installation token."""
+
+    token: str
+    grant: InstallationToken
+
+
+@dataclass(frozen=True, slots=True)
+class PersonCaller:
+    """A call with a person's token."""
+
+    account: Account
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """A call without credentials."""
+
+
+Caller = AppCaller | TokenCaller | PersonCaller | Nobody
+
+
+@cache
+def private_key_pem() -> bytes:
+    """The App's private key; one per program run, since making one takes long."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=KEY_BITS)
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+
+
+class Credentials:
+    """The keys and tokens that open this world."""
+
+    def __init__(self, world: World, pem: bytes) -> None:
+        self.world = world
+        self.pem = pem
+        loaded = serialization.load_pem_private_key(pem, password=None)
+        if not isinstance(loaded, rsa.RSAPrivateKey):
+            raise ValueError("the App's key must be an RSA key")
+        self._public = loaded.public_key()
+        self._tokens: dict[str, InstallationToken] = {}
+        self._count = 0
+
+    def person_token(self, login: str) -> str:
+        """The token of a person; always the same one."""
+        return f"sandbox_pat_{login.lower()}"
+
+    def mint(
+        self,
+        installation: Installation,
+        repositories: frozenset[int] | None,
+        permissions: dict[str, str],
+    ) -> str:
+        """A new installation token of TOKEN_LENGTH characters, good for an hour."""
+        self._count += 1
+        seed = f"{self.world.seed}:{installation.id}:{self._count}".encode()
+        token = "ghs_"
+        while len(token) < TOKEN_LENGTH:
+            token += hashlib.sha256(seed + token.encode()).hexdigest()
+        token = token[:TOKEN_LENGTH]
+        issued = self.world.timeline.now()
+        expires = self.world.timeline.callers_now() + TOKEN_LIFETIME
+        self._tokens[token] = InstallationToken(
+            installation, repositories, permissions, issued, expires
+        )
+        return token
+
+    def grant_of(self, token: str) -> InstallationToken:
+        """What a token allows. Raises KeyError for one that never was."""
+        return self._tokens[token]
+
+    def revoke(self, token: str) -> None:
+        """Make a token worthless."""
+        self._tokens.pop(token, None)
+
+    def caller_of(self, secret: str | None) -> Caller:
+        """Who a bearer token speaks for; None is nobody.
+
+        Raises Refusal(401) for anything unknown, expired or badly signed.
+        """
+        if secret is None:
+            return Nobody()
+        if secret in self._tokens:
+            return self._token_caller(secret)
+        if secret.startswith("sandbox_pat_"):
+            account = self.world.account(secret.removeprefix("sandbox_pat_"))
+            if account is not None:
+                return PersonCaller(account)
+        if secret.count(".") == 2:
+            return AppCaller(self._app_of_jwt(secret))
+        raise Refusal(401, "Bad credentials")
+
+    def _token_caller(self, token: str) -> TokenCaller:
+        grant = self._tokens[token]
+        if self.world.timeline.now() >= grant.issued_at + TOKEN_LIFETIME:
+            raise Refusal(401, "Bad credentials")
+        if grant.installation.id not in self.world.installations:
+            raise Refusal(401, "Bad credentials")
+        return TokenCaller(token, grant)
+
+    def _app_of_jwt(self, token: str) -> App:
+        try:
+            claims = jwt.decode(token, self._public, algorithms=["RS256"], options=TIMES_UNCHECKED)
+        except jwt.InvalidTokenError:
+            raise Refusal(401, "A JSON web token could not be decoded") from None
+        now = self.world.timeline.callers_now().timestamp()
+        issued, expires = claims.get("iat"), claims.get("exp")
+        if not isinstance(issued, int | float) or issued > now + JWT_SKEW_S:
+            text = "must be an Integer representing the time that the assertion was issued"
+            raise Refusal(401, f"'Issued at' claim ('iat') {text}")
+        if not isinstance(expires, int | float) or expires <= now:
+            text = "must be a numeric value representing the future time"
+            raise Refusal(
+                401, f"'Expiration time' claim ('exp') {text} at which the assertion expires"
+            )
+        if expires - now > JWT_LIFETIME_MAX_S:
+            raise Refusal(401, "'Expiration time' claim ('exp') is too far in the future")
+        issuer = str(claims.get("iss", ""))
+        app = self.world.apps.get("headgate")
+        if app is None or issuer not in (str(app.id), app.client_id):
+            raise Refusal(404, "Integration not found")
+        return app
+
+
+def actor_of(caller: Caller) -> Actor | None:
+    """Who acts when this caller changes something; None where nobody can."""
+    match caller:
+        case TokenCaller(grant=grant):
+            app = grant.installation.app
+            return Actor(app.bot, app, grant.effective())
+        case PersonCaller(account=account):
+            return Actor(account)
+        case AppCaller() | Nobody():
+            return None

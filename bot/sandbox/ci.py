@@ -1,0 +1,228 @@
+"""The sandbox's own CI: `.sandbox/ci.yml` of the tested commit's tree, played in world time.
+
+Decides what is started and what it comes to; the reports go through reports.py, commands
+through command_runner.py. Triggers as at the provider: `push` by branch pattern, `pull_request`
+also for drafts but never while the pull request conflicts, neither with a skip marker in the
+head commit's message.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+from bot.sandbox import ci_file, command_runner, deliver, reports
+from bot.sandbox.ci_file import CheckPlan, Plan
+from bot.sandbox.deliver import Event
+from bot.sandbox.records import Account, Actor, App, CheckRun, Issue, Repository, WorkflowRun
+from bot.sandbox.shapes import checks
+from bot.sandbox.world import World
+
+CI_SLUG = "sandbox-ci"
+SKIP_MARKERS = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What CI is started for: the event, the commit it reports on and the one it tests."""
+
+    event: str
+    branch: str
+    head_sha: str
+    tested_sha: str
+    head_repo: int | None
+    actor: Account
+    pulls: tuple[int, ...] = ()
+
+
+def ci_app(world: World, slug: str = CI_SLUG) -> App:
+    """The App that reports CI results; another slug is another App, made when first named."""
+    known = world.apps.get(slug)
+    if known is None:
+        known = world.add_app(slug, {"checks": "write", "statuses": "write"}, [])
+    return known
+
+
+def on_push(world: World, repository: Repository, branch: str, sha: str, actor: Account) -> None:
+    """Start what a pushed branch triggers."""
+    plan = ci_file.read(repository.git.objects, sha)
+    if plan is not None and plan.runs_on_push(branch):
+        start(world, repository, plan, Trigger("push", branch, sha, sha, repository.id, actor))
+
+
+def on_pull(world: World, repository: Repository, issue: Issue) -> None:
+    """Start what a pull request triggers; its test merge is known and clean."""
+    pull = issue.pull
+    if pull is None or pull.test_merge is None:
+        return
+    plan = ci_file.read(repository.git.objects, pull.test_merge)
+    if plan is not None and plan.on_pull_request:
+        trigger = Trigger(
+            "pull_request",
+            pull.head_ref,
+            pull.head_sha,
+            pull.test_merge,
+            pull.head_repo,
+            issue.author,
+            (issue.number,),
+        )
+        start(world, repository, plan, trigger)
+
+
+def start(world: World, repository: Repository, plan: Plan, trigger: Trigger) -> None:
+    """Make the workflow run and its checks, unless the head commit says to skip CI."""
+    head = repository.git.objects.a_commit(trigger.head_sha)
+    if any(marker in head.message.lower() for marker in SKIP_MARKERS):
+        return
+    now = world.now()
+    suite = reports.new_suite(world, repository, ci_app(world), trigger.head_sha, trigger.branch)
+    run = WorkflowRun(
+        id=world.new_id("run"),
+        number=len(repository.workflow_runs) + 1,
+        suite=suite,
+        name="ci",
+        event=trigger.event,
+        head_sha=trigger.head_sha,
+        tested_sha=trigger.tested_sha,
+        head_branch=trigger.branch,
+        head_repo=trigger.head_repo,
+        pulls=list(trigger.pulls),
+        actor=trigger.actor,
+        created_at=now,
+        updated_at=now,
+    )
+    repository.workflow_runs.append(run)
+    _tell(world, repository, run, "requested")
+    if plan.error is not None:
+        suite.forced_conclusion = "startup_failure"
+        _finish(world, repository, run, "startup_failure")
+        return
+    begin_attempt(world, repository, run, plan.checks)
+
+
+def begin_attempt(
+    world: World, repository: Repository, run: WorkflowRun, planned: list[CheckPlan]
+) -> None:
+    """Start checks of a run under its present attempt number."""
+    run.status, run.conclusion = "in_progress", None
+    run.updated_at = world.now()
+    jobs = run.jobs.setdefault(run.attempt, [])
+    for plan in planned:
+        conclusion = _conclusion(world, repository, run, plan)
+        if conclusion == "never":
+            continue
+        begin = _begin_check if plan.kind == "check" else _begin_status
+        begin(world, repository, run, plan, conclusion)
+    _tell(world, repository, run, "in_progress")
+    if not jobs:
+        _close_when_done(world, repository, run)
+
+
+def _conclusion(world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan) -> str:
+    draw = f"{world.seed}:{run.head_sha}:{plan.name}:{run.attempt}"
+    return ci_file.conclusion_of(
+        repository.git.objects, plan, run.tested_sha, run.head_branch, draw
+    )
+
+
+def _begin_check(
+    world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan, conclusion: str
+) -> None:
+    suite = run.suite
+    app = ci_app(world, plan.app)
+    if app is not suite.app:
+        suite = reports.suite_of(world, repository, app, run.head_sha, run.head_branch)
+    fields = {"name": plan.name, "status": "in_progress"}
+    check = reports.add_run(world, repository, suite, Actor(app.bot, app), fields)
+    run.jobs[run.attempt].append(check)
+    if conclusion != "hang":
+        word = "failure" if conclusion == "error" else conclusion
+        name = f"CI check {plan.name} of {repository.full_name}"
+        end = partial(_end_check, world, repository, run, (check, plan, word))
+        world.timeline.later(0.0 if plan.command else plan.seconds, name, end)
+
+
+async def _end_check(
+    world: World,
+    repository: Repository,
+    run: WorkflowRun,
+    ending: tuple[CheckRun, CheckPlan, str],
+) -> None:
+    check, plan, conclusion = ending
+    fields: dict[str, object] = {}
+    if plan.command is not None and check.status != "completed":
+        done = await command_runner.run(world, repository, run, plan)
+        conclusion = done.conclusion
+        fields["output"] = {"title": done.title, "summary": done.title, "text": done.text}
+    if check.status == "completed":
+        return
+    fields.update(status="completed", conclusion=conclusion)
+    actor = Actor(check.suite.app.bot, check.suite.app)
+    reports.change_run(world, repository, check, actor, fields)
+    _close_when_done(world, repository, run)
+
+
+def _begin_status(
+    world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan, conclusion: str
+) -> None:
+    bot = ci_app(world, plan.app).bot
+    new = reports.NewStatus(plan.name, "pending", f"{plan.name} is running")
+    reports.add_status(world, repository, run.head_sha, bot, new)
+    state = "success" if conclusion in ("success", "neutral", "skipped") else conclusion
+    state = state if state in reports.STATES else "failure"
+
+    async def end() -> None:
+        done = reports.NewStatus(plan.name, state, f"{plan.name}: {state}")
+        reports.add_status(world, repository, run.head_sha, bot, done)
+
+    if conclusion != "hang":
+        world.timeline.later(plan.seconds, f"CI status {plan.name}", end)
+
+
+def _close_when_done(world: World, repository: Repository, run: WorkflowRun) -> None:
+    jobs = run.jobs.get(run.attempt, [])
+    if run.status == "completed" or any(job.status != "completed" for job in jobs):
+        return
+    found = {job.conclusion or "" for job in latest_jobs(run)}
+    order = ("failure", "timed_out", "action_required", "cancelled", "stale")
+    _finish(world, repository, run, next((word for word in order if word in found), "success"))
+
+
+def latest_jobs(run: WorkflowRun) -> list[CheckRun]:
+    """The newest job of each name over all attempts, by id."""
+    newest = {job.name: job for attempt in sorted(run.jobs) for job in run.jobs[attempt]}
+    return sorted(newest.values(), key=lambda job: job.id)
+
+
+def _finish(world: World, repository: Repository, run: WorkflowRun, conclusion: str) -> None:
+    run.status, run.conclusion, run.updated_at = "completed", conclusion, world.now()
+    _tell(world, repository, run, "completed")
+
+
+def _tell(world: World, repository: Repository, run: WorkflowRun, action: str) -> None:
+    fields = {
+        "workflow_run": checks.workflow_run(world, repository, run),
+        "workflow": checks.workflow(world, repository),
+    }
+    deliver.emit(world, repository, Event("workflow_run", action, fields, run.actor))
+
+
+def cancel(world: World, repository: Repository, run: WorkflowRun) -> None:
+    """Cancel what still runs; a run that is over stays as it is."""
+    if run.status == "completed":
+        return
+    for job in run.jobs.get(run.attempt, []):
+        if job.status != "completed":
+            actor = Actor(job.suite.app.bot, job.suite.app)
+            fields = {"status": "completed", "conclusion": "cancelled"}
+            reports.change_run(world, repository, job, actor, fields)
+    _finish(world, repository, run, "cancelled")
+
+
+def rerun(world: World, repository: Repository, run: WorkflowRun, *, failed_only: bool) -> None:
+    """Start a run again as its next attempt, in the same suite with new check runs."""
+    plan = ci_file.read(repository.git.objects, run.tested_sha)
+    if plan is None or plan.error is not None:
+        return
+    good = {job.name for job in latest_jobs(run) if job.conclusion in ("success", "skipped")}
+    chosen = [one for one in plan.checks if not (failed_only and one.name in good)]
+    run.attempt += 1
+    begin_attempt(world, repository, run, chosen)

@@ -1,0 +1,175 @@
+"""`.sandbox/ci.yml`: its grammar, and what a check of it comes to for a tree.
+
+Pure but for reading the tree. Grammar: design/GITHUB.md 8.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import yaml
+
+from bot.sandbox import rules
+from bot.sandbox.git import Objects
+
+PATH = ".sandbox/ci.yml"
+RULE_CONCLUSIONS = frozenset(
+    {
+        "success",
+        "failure",
+        "neutral",
+        "cancelled",
+        "skipped",
+        "timed_out",
+        "action_required",
+        "stale",
+        "error",
+        "startup_failure",
+        "never",
+        "hang",
+    }
+)
+CHECK_KEYS = frozenset({"name", "kind", "app", "seconds", "rules", "run", "timeout_s"})
+RULE_KEYS = frozenset({"exists", "contains", "flake", "branch", "conclusion"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of `rules`; all of its conditions must hold."""
+
+    exists: tuple[str, ...]
+    contains: tuple[str, str] | None
+    flake: float | None
+    branch: str | None
+    conclusion: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckPlan:
+    """One check of the file; `seconds` in world time, `timeout_s` in real time."""
+
+    name: str
+    kind: str
+    app: str
+    seconds: float
+    rules: tuple[Rule, ...]
+    command: str | None
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The whole file; with `error` it could not be read and nothing of it runs."""
+
+    push: tuple[str, ...] = ()
+    on_pull_request: bool = False
+    checks: list[CheckPlan] = field(default_factory=list)
+    error: str | None = None
+
+    def runs_on_push(self, branch: str) -> bool:
+        """Whether a push to a branch starts it."""
+        return any(rules.matches(pattern, branch, "") for pattern in self.push)
+
+
+class Unreadable(Exception):
+    """The file breaks its grammar; the message says where."""
+
+
+def read(objects: Objects, commit: str) -> Plan | None:
+    """The plan of a commit's tree; None without the file.
+
+    A broken file runs on every trigger and says so by its `error`.
+    """
+    item = objects.item_at(commit, PATH)
+    body = objects.blob(item.sha) if item is not None else None
+    return parse(body) if body is not None else None
+
+
+@cache
+def parse(body: bytes) -> Plan:
+    """The plan of a file's bytes."""
+    try:
+        return _plan(yaml.safe_load(body))
+    except (yaml.YAMLError, Unreadable, UnicodeDecodeError, TypeError, ValueError) as found:
+        return Plan(push=("**",), on_pull_request=True, error=str(found))
+
+
+def _plan(value: Any) -> Plan:
+    known = _keys(value, {"triggers", "checks"}, "the file")
+    triggers = _keys(known.get("triggers", {}), {"push", "pull_request"}, "triggers")
+    push = triggers.get("push", ())
+    checks = [_check(one) for one in known.get("checks", ())]
+    return Plan(tuple(str(one) for one in push), bool(triggers.get("pull_request")), checks)
+
+
+def _check(value: Any) -> CheckPlan:
+    known = _keys(value, CHECK_KEYS, "a check")
+    name, kind = known.get("name"), known.get("kind", "check")
+    if not isinstance(name, str) or not name:
+        raise Unreadable("a check needs a name")
+    if kind not in ("check", "status"):
+        raise Unreadable(f"{name}: kind is check or status, not {kind!r}")
+    if kind == "status" and "run" in known:
+        raise Unreadable(f"{name}: only a check can run a command")
+    return CheckPlan(
+        name,
+        kind,
+        str(known.get("app", "sandbox-ci")),
+        float(known.get("seconds", 1)),
+        tuple(_rule(one, name) for one in known.get("rules", ())),
+        str(known["run"]) if "run" in known else None,
+        float(known.get("timeout_s", 60)),
+    )
+
+
+def _rule(value: Any, check: str) -> Rule:
+    known = _keys(value, RULE_KEYS, f"a rule of {check}")
+    conclusion = known.get("conclusion")
+    if conclusion not in RULE_CONCLUSIONS:
+        raise Unreadable(f"{check}: no conclusion is called {conclusion!r}")
+    contains = known.get("contains")
+    found = _keys(contains, {"path", "text"}, "contains") if contains is not None else None
+    return Rule(
+        tuple(str(one) for one in known.get("exists", ())),
+        (str(found["path"]), str(found["text"])) if found is not None else None,
+        float(known["flake"]) if "flake" in known else None,
+        str(known["branch"]) if "branch" in known else None,
+        conclusion,
+    )
+
+
+def _keys(value: Any, allowed: set[str] | frozenset[str], where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise Unreadable(f"{where} is not a mapping")
+    unknown = {str(key) for key in value} - allowed
+    if unknown:
+        raise Unreadable(f"{where} knows no {', '.join(sorted(unknown))}")
+    return value
+
+
+def conclusion_of(objects: Objects, plan: CheckPlan, commit: str, branch: str, draw: str) -> str:
+    """What a check comes to: the first rule that holds decides, else success.
+
+    `draw` names the chance of a `flake`: equal draws give equal results.
+    """
+    for rule in plan.rules:
+        if _holds(objects, rule, commit, branch, draw):
+            return rule.conclusion
+    return "success"
+
+
+def _holds(objects: Objects, rule: Rule, commit: str, branch: str, draw: str) -> bool:
+    if any(objects.item_at(commit, path) is None for path in rule.exists):
+        return False
+    if rule.contains is not None:
+        body = objects.file_at(commit, rule.contains[0]) or b""
+        if rule.contains[1].encode() not in body:
+            return False
+    if rule.branch is not None and not rules.matches(rule.branch, branch, ""):
+        return False
+    if rule.flake is None:
+        return True
+    digest = hashlib.sha256(draw.encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64 < rule.flake

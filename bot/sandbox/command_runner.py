@@ -1,0 +1,107 @@
+"""Commands of CI checks, run on an exported commit; only with `--allow-commands`.
+
+In a temporary folder, with a bare environment, in a process group of its own that is killed
+at the timeout. Nothing else of the sandbox starts a foreign program.
+"""
+
+import asyncio
+import os
+import signal
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bot.sandbox.ci_file import CheckPlan
+from bot.sandbox.git import Objects
+from bot.sandbox.records import Repository, WorkflowRun
+from bot.sandbox.world import World
+
+OUTPUT_MAX = 1 << 20
+SHOWN_MAX = 60_000  # a check run's text holds 65,535 characters
+SYMLINK_MODE = "120000"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a command came to."""
+
+    conclusion: str
+    title: str
+    text: str
+
+
+async def run(
+    world: World, repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan
+) -> Done:
+    """Run the command of a check on its commit."""
+    if not world.allow_commands or plan.command is None:
+        said = "commands are off; start the sandbox with --allow-commands"
+        return Done("failure", said, said)
+    async with world.command_places:
+        with tempfile.TemporaryDirectory(prefix="sandbox-ci-") as folder:
+            await asyncio.to_thread(
+                export, repository.git.objects, run_of_ci.tested_sha, Path(folder)
+            )
+            environment = _environment(world, repository, run_of_ci)
+            return await _shell(plan.command, Path(folder), environment, plan.timeout_s)
+
+
+def export(objects: Objects, commit: str, folder: Path) -> None:
+    """Write the files of a commit into an empty folder."""
+    for path, item in objects.walk(commit):
+        target = folder / path
+        if item.kind == "tree":
+            target.mkdir()
+        elif item.mode == SYMLINK_MODE:
+            target.symlink_to((objects.blob(item.sha) or b"").decode())
+        elif item.kind == "blob":
+            target.write_bytes(objects.blob(item.sha) or b"")
+            target.chmod(0o755 if item.mode == "100755" else 0o644)
+
+
+def _environment(world: World, repository: Repository, run_of_ci: WorkflowRun) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in world.pass_env if name in os.environ}
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": tempfile.gettempdir(),
+        "CI": "true",
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_SHA": run_of_ci.tested_sha,
+        "GITHUB_REF": f"refs/heads/{run_of_ci.head_branch}",
+        "GITHUB_REPOSITORY": repository.full_name,
+        "GITHUB_RUN_ID": str(run_of_ci.id),
+        "GITHUB_RUN_ATTEMPT": str(run_of_ci.attempt),
+        **passed,
+    }
+
+
+async def _shell(command: str, folder: Path, environment: dict[str, str], timeout_s: float) -> Done:
+    child = await asyncio.create_subprocess_shell(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(timeout_s):
+            said = await _read(child)
+            code = await child.wait()
+    except TimeoutError:
+        os.killpg(child.pid, signal.SIGKILL)
+        await child.wait()
+        return Done("timed_out", f"no end after {timeout_s:g} s", "")
+    text = said.decode(errors="replace")[-SHOWN_MAX:]
+    if code == 0:
+        return Done("success", "exit code 0", text)
+    return Done("failure", f"exit code {code}", text)
+
+
+async def _read(child: asyncio.subprocess.Process) -> bytes:
+    said = b""
+    if child.stdout is not None:
+        while part := await child.stdout.read(OUTPUT_MAX):
+            said = (said + part)[-OUTPUT_MAX:]
+    return said

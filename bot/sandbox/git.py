@@ -1,0 +1,379 @@
+"""Real bare git repositories: objects, refs, and what is reachable from what.
+
+Objects are read and written in git's own loose format in this process, because a test does
+thousands of reads; whatever needs git's judgement (merges, renames, packs, refs on disk) is
+asked of the `git` command. A fork shares its parent's object folder, as forks do at the
+provider, so a fork's head is a commit of the parent too. No rule of the provider is here.
+"""
+
+import hashlib
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bot.sandbox import command
+from bot.sandbox.command import GitFailed
+
+ZERO = "0" * 40
+TREE_MODE = "040000"
+SHA = re.compile(r"[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who made a commit, and when."""
+
+    name: str
+    email: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit; parents in git's order."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    author: Signature
+    committer: Signature
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeItem:
+    """One line of a tree: mode as six digits, kind blob, tree or commit."""
+
+    mode: str
+    kind: str
+    sha: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommit:
+    """A commit to be written."""
+
+    tree: str
+    parents: tuple[str, ...]
+    author: Signature
+    committer: Signature
+    message: str
+
+
+class Objects:
+    """The objects of a repository and all its forks; nothing is ever removed.
+
+    `signed` holds the commits that the provider made, and therefore signed, itself.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.signed: set[str] = set()
+        self._commits: dict[str, Commit] = {}
+        self._trees: dict[str, tuple[TreeItem, ...]] = {}
+        self._generations: dict[str, int] = {}
+
+    def read(self, sha: str) -> tuple[str, bytes] | None:
+        """Kind and content of an object, or None when there is none of that name."""
+        if not SHA.fullmatch(sha):
+            return None
+        try:
+            raw = zlib.decompress((self.folder / sha[:2] / sha[2:]).read_bytes())
+        except FileNotFoundError:
+            return None
+        head, _, body = raw.partition(b"\0")
+        return head.split(b" ")[0].decode(), body
+
+    def write(self, kind: str, body: bytes) -> str:
+        """Store an object; storing it again changes nothing."""
+        raw = f"{kind} {len(body)}\0".encode() + body
+        sha = hashlib.sha1(raw, usedforsecurity=False).hexdigest()
+        path = self.folder / sha[:2] / sha[2:]
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            fresh = path.with_name(f"tmp_{sha}")
+            fresh.write_bytes(zlib.compress(raw, 1))
+            fresh.rename(path)
+        return sha
+
+    def commit(self, sha: str) -> Commit | None:
+        """The commit of that name, or None."""
+        known = self._commits.get(sha)
+        if known is None:
+            found = self.read(sha)
+            if found is None or found[0] != "commit":
+                return None
+            known = self._commits[sha] = parse_commit(sha, found[1])
+        return known
+
+    def a_commit(self, sha: str) -> Commit:
+        """The commit of a name that is known to be one. Raises GitFailed otherwise."""
+        found = self.commit(sha)
+        if found is None:
+            raise GitFailed(f"no commit {sha}")
+        return found
+
+    def tree(self, sha: str) -> tuple[TreeItem, ...] | None:
+        """The lines of a tree, in git's order; a commit's name stands for its tree."""
+        known = self._trees.get(sha)
+        if known is None:
+            found = self.read(sha)
+            if found is None or found[0] not in ("tree", "commit"):
+                return None
+            if found[0] == "commit":
+                return self.tree(self.a_commit(sha).tree)
+            known = self._trees[sha] = tuple(parse_tree(found[1]))
+        return known
+
+    def blob(self, sha: str) -> bytes | None:
+        """The content of a file, or None."""
+        found = self.read(sha)
+        return found[1] if found is not None and found[0] == "blob" else None
+
+    def item_at(self, tree: str, path: str) -> TreeItem | None:
+        """What stands at a path below a tree (or a commit); None when nothing does."""
+        item = TreeItem(TREE_MODE, "tree", tree, "")
+        for name in filter(None, path.split("/")):
+            lines = self.tree(item.sha) if item.kind == "tree" else None
+            found = next((line for line in lines or () if line.name == name), None)
+            if found is None:
+                return None
+            item = found
+        return item
+
+    def file_at(self, tree: str, path: str) -> bytes | None:
+        """The content of the file at a path below a tree (or a commit); None if absent."""
+        item = self.item_at(tree, path)
+        return self.blob(item.sha) if item is not None else None
+
+    def walk(self, tree: str, prefix: str = "") -> Iterable[tuple[str, TreeItem]]:
+        """Every path below a tree with what stands there, folders before their content."""
+        for item in self.tree(tree) or ():
+            path = f"{prefix}{item.name}"
+            yield path, item
+            if item.kind == "tree":
+                yield from self.walk(item.sha, f"{path}/")
+
+    def write_tree(self, items: Iterable[TreeItem]) -> str:
+        """Store a tree; the lines may come in any order."""
+        ordered = sorted(
+            items, key=lambda item: (item.name + ("/" if item.kind == "tree" else "")).encode()
+        )
+        body = b"".join(
+            f"{item.mode.lstrip('0')} {item.name}".encode() + b"\0" + bytes.fromhex(item.sha)
+            for item in ordered
+        )
+        return self.write("tree", body)
+
+    def tree_with(self, tree: str | None, files: Mapping[str, bytes | None]) -> str:
+        """The tree with some files written anew; None removes one. Modes stay as they were."""
+        lines = self.tree(tree) if tree is not None else None
+        items = {item.name: item for item in lines or ()}
+        below: dict[str, dict[str, bytes | None]] = {}
+        for path, content in files.items():
+            first, _, rest = path.partition("/")
+            if rest:
+                below.setdefault(first, {})[rest] = content
+            elif content is None:
+                items.pop(first, None)
+            else:
+                old = items.get(first)
+                mode = old.mode if old is not None and old.kind == "blob" else "100644"
+                items[first] = TreeItem(mode, "blob", self.write("blob", content), first)
+        for name, inner in below.items():
+            old = items.get(name)
+            sha = self.tree_with(old.sha if old and old.kind == "tree" else None, inner)
+            if self.tree(sha):
+                items[name] = TreeItem(TREE_MODE, "tree", sha, name)
+            else:
+                items.pop(name, None)
+        return self.write_tree(items.values())
+
+    def write_commit(self, new: NewCommit, *, signed: bool = False) -> Commit:
+        """Store a commit. Equal fields give the same commit again."""
+        lines = [f"tree {new.tree}", *(f"parent {parent}" for parent in new.parents)]
+        lines += [f"author {_signed_off(new.author)}", f"committer {_signed_off(new.committer)}"]
+        message = new.message if new.message.endswith("\n") else f"{new.message}\n"
+        sha = self.write("commit", ("\n".join(lines) + "\n\n" + message).encode())
+        if signed:
+            self.signed.add(sha)
+        return self.a_commit(sha)
+
+    def generation(self, sha: str) -> int:
+        """Length of the longest way down to a root; larger than that of every ancestor."""
+        todo = [sha]
+        while todo:
+            commit = self.a_commit(todo[-1])
+            missing = [one for one in commit.parents if one not in self._generations]
+            if missing:
+                todo.extend(missing)
+                continue
+            todo.pop()
+            self._generations[commit.sha] = 1 + max(
+                (self._generations[one] for one in commit.parents), default=0
+            )
+        return self._generations[sha]
+
+    def is_ancestor(self, ancestor: str, commit: str) -> bool:
+        """Whether `ancestor` is `commit` or reachable from it."""
+        floor = self.generation(ancestor)
+        seen, todo = {commit}, [commit]
+        while todo:
+            here = todo.pop()
+            if here == ancestor:
+                return True
+            for parent in self.a_commit(here).parents:
+                if parent not in seen and self.generation(parent) >= floor:
+                    seen.add(parent)
+                    todo.append(parent)
+        return False
+
+    def ancestors(self, commit: str) -> set[str]:
+        """The commit and everything reachable from it."""
+        seen, todo = {commit}, [commit]
+        while todo:
+            for parent in self.a_commit(todo.pop()).parents:
+                if parent not in seen:
+                    seen.add(parent)
+                    todo.append(parent)
+        return seen
+
+    def log(self, tip: str, without: str | None = None) -> list[Commit]:
+        """The commits of `tip` that `without` does not have; descendants before ancestors."""
+        inside = self.ancestors(tip) - (self.ancestors(without) if without else set())
+        commits = [self.a_commit(sha) for sha in inside]
+        return sorted(
+            commits, key=lambda one: (self.generation(one.sha), one.committer.at), reverse=True
+        )
+
+    def first_parents(self, tip: str, most: int) -> list[Commit]:
+        """The newest `most` commits of the first-parent history, newest first."""
+        chain: list[Commit] = []
+        here: str | None = tip
+        while here is not None and len(chain) < most:
+            commit = self.a_commit(here)
+            chain.append(commit)
+            here = commit.parents[0] if commit.parents else None
+        return chain
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """A best common ancestor; None for unrelated histories."""
+        common = self.ancestors(one) & self.ancestors(other)
+        return max(common, key=lambda sha: (self.generation(sha), sha), default=None)
+
+
+class BareRepository:
+    """One bare repository: a folder that the git command serves, and its refs in memory."""
+
+    def __init__(self, folder: Path, objects: Objects) -> None:
+        self.folder = folder
+        self.objects = objects
+        self.refs: dict[str, str] = {}
+
+    async def move(self, updates: Sequence[tuple[str, str, str]]) -> None:
+        """Set refs from (name, old, new), all or none; ZERO means absent.
+
+        Raises GitFailed when an old value does not hold or a name cannot be taken.
+        """
+        lines = [f"update {name}\0{new}\0{old}\0" for name, old, new in updates]
+        await command.run(
+            "update-ref",
+            "--no-deref",
+            "--stdin",
+            "-z",
+            cwd=self.folder,
+            feed="".join(lines).encode(),
+        )
+        for name, _, new in updates:
+            if new == ZERO:
+                self.refs.pop(name, None)
+            else:
+                self.refs[name] = new
+
+    def branch(self, name: str) -> str | None:
+        """The tip of a branch, or None."""
+        return self.refs.get(f"refs/heads/{name}")
+
+    async def point_head_at(self, branch: str) -> None:
+        """Make `branch` what a clone checks out."""
+        await command.run("symbolic-ref", "HEAD", f"refs/heads/{branch}", cwd=self.folder)
+
+    async def reload(self) -> None:
+        """Read the refs again from the folder."""
+        said = await command.run(
+            "for-each-ref", "--format=%(objectname) %(refname)", cwd=self.folder
+        )
+        pairs = (line.split(" ", 1) for line in said.decode().splitlines())
+        self.refs = {name: sha for sha, name in pairs}
+
+
+async def create(
+    folder: Path, default_branch: str, parent: BareRepository | None = None
+) -> BareRepository:
+    """A new bare repository; one with a `parent` shares the parent's objects."""
+    await command.run(
+        "init",
+        "--quiet",
+        "--bare",
+        f"--initial-branch={default_branch}",
+        str(folder),
+        cwd=folder.parent,
+    )
+    # Packs would hide objects from the loose reader above, so git must never make one here.
+    config = (
+        "[gc]\n\tauto = 0\n[receive]\n\tunpackLimit = 100000000\n[http]\n\treceivepack = true\n"
+    )
+    with (folder / "config").open("a") as file:
+        file.write(config + "[uploadpack]\n\tallowAnySHA1InWant = true\n")
+    if parent is None:
+        return BareRepository(folder, Objects(folder / "objects"))
+    for inner in ("objects/info", "objects/pack", "objects"):
+        (folder / inner).rmdir()
+    (folder / "objects").symlink_to(parent.objects.folder, target_is_directory=True)
+    return BareRepository(folder, parent.objects)
+
+
+def parse_commit(sha: str, body: bytes) -> Commit:
+    """A commit from its stored form."""
+    head, _, message = body.decode(errors="replace").partition("\n\n")
+    fields: dict[str, list[str]] = {}
+    for line in head.split("\n"):
+        key, _, value = line.partition(" ")
+        fields.setdefault(key, []).append(value)
+    return Commit(
+        sha,
+        fields["tree"][0],
+        tuple(fields.get("parent", ())),
+        _parse_signature(fields["author"][0]),
+        _parse_signature(fields["committer"][0]),
+        message.rstrip("\n"),
+    )
+
+
+def parse_tree(body: bytes) -> Iterable[TreeItem]:
+    """The lines of a tree from its stored form."""
+    at = 0
+    while at < len(body):
+        space = body.index(b" ", at)
+        nul = body.index(b"\0", space)
+        mode = body[at:space].decode().zfill(6)
+        kind = {"040000": "tree", "160000": "commit"}.get(mode, "blob")
+        name = body[space + 1 : nul].decode(errors="surrogateescape")
+        yield TreeItem(mode, kind, body[nul + 1 : nul + 21].hex(), name)
+        at = nul + 21
+
+
+def _parse_signature(line: str) -> Signature:
+    who, _, when = line.rpartition("> ")
+    name, _, email = who.partition(" <")
+    return Signature(name, email, datetime.fromtimestamp(int(when.split(" ")[0]), UTC))
+
+
+def _signed_off(who: Signature) -> str:
+    name = re.sub(r"[<>\n\0]", "", who.name) or "nobody"
+    email = re.sub(r"[<> \n]", "", who.email)
+    return f"{name} <{email}> {int(who.at.timestamp())} +0000"

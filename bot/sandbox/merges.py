@@ -1,0 +1,159 @@
+"""Merges, replays and differences as git itself computes them, without a work tree.
+
+Answers of `git merge-tree` and `git diff-tree` over the objects of git.py, which depend only
+on their arguments and are therefore remembered. What the provider does with them: acts/.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bot.sandbox import command
+from bot.sandbox.git import Commit, NewCommit, Objects, Signature
+
+REMEMBERED_MAX = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """The tree of a merge."""
+
+    tree: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A merge that git cannot make; no paths for unrelated histories."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One file that differs; `old_path` only when it was renamed."""
+
+    path: str
+    old_path: str | None
+    status: str
+    sha: str
+    additions: int
+    deletions: int
+
+
+_merges: OrderedDict[tuple[Path, str, str], Clean | Conflict] = OrderedDict()
+_changes: OrderedDict[tuple[Path, str, str], tuple[FileChange, ...]] = OrderedDict()
+
+
+async def merge(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
+    """The three-way merge of two commits."""
+    key = (objects.folder, ours, theirs)
+    if key not in _merges:
+        _merges[key] = await _merge_tree(objects, ours, theirs)
+        if len(_merges) > REMEMBERED_MAX:
+            _merges.popitem(last=False)
+    return _merges[key]
+
+
+async def _merge_tree(objects: Objects, ours: str, theirs: str) -> Clean | Conflict:
+    args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", ours, theirs)
+    code, out, err = await command.run_raw(*args, cwd=objects.folder.parent)
+    if code == 0:
+        return Clean(out.split(b"\0")[0].strip().decode())
+    if code == 1:
+        names = out.decode(errors="replace").split("\0")[1:]
+        return Conflict(tuple(dict.fromkeys(name for name in names if name)))
+    if b"unrelated histories" in err:
+        return Conflict(())
+    raise command.GitFailed(err.decode(errors="replace").strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The tip of a replayed chain and the commits made for it, oldest first."""
+
+    tip: str
+    commits: tuple[Commit, ...]
+
+
+async def replay(
+    objects: Objects, onto: str, head: str, committer: Signature
+) -> Replayed | Conflict:
+    """The commits of `head` that `onto` lacks, put onto `onto` one by one as `git rebase` does.
+
+    Merge commits are left out, and so is a commit that has nothing left to change. Authors and
+    their dates stay, the committer is `committer`.
+    """
+    tip = objects.a_commit(onto)
+    made: list[Commit] = []
+    for commit in reversed(objects.log(head, without=onto)):
+        if len(commit.parents) != 1:
+            continue
+        merged = await _pick(objects, tip, commit)
+        if isinstance(merged, Conflict):
+            return merged
+        was_empty = objects.a_commit(commit.parents[0]).tree == commit.tree
+        if merged.tree == tip.tree and not was_empty:
+            continue
+        new = NewCommit(merged.tree, (tip.sha,), commit.author, committer, commit.message)
+        tip = objects.write_commit(new)
+        made.append(tip)
+    return Replayed(tip.sha, tuple(made))
+
+
+async def _pick(objects: Objects, tip: Commit, commit: Commit) -> Clean | Conflict:
+    # merge-tree before git 2.40 takes no base, so three parentless stand-ins carry it.
+    parent = objects.a_commit(commit.parents[0])
+    base = objects.write_commit(_stand_in(parent, "base", ()))
+    ours = objects.write_commit(_stand_in(tip, "ours", (base.sha,)))
+    theirs = objects.write_commit(_stand_in(commit, "theirs", (base.sha,)))
+    return await merge(objects, ours.sha, theirs.sha)
+
+
+def _stand_in(commit: Commit, message: str, parents: tuple[str, ...]) -> NewCommit:
+    nobody = replace(commit.author, name="sandbox", email="sandbox@localhost")
+    return NewCommit(commit.tree, parents, nobody, nobody, message)
+
+
+async def changes(objects: Objects, before: str, after: str) -> tuple[FileChange, ...]:
+    """What differs between two commits or trees, by path; renames are found as git finds them."""
+    key = (objects.folder, before, after)
+    if key not in _changes:
+        args = ("diff-tree", "-r", "-M", "-z", "--raw", "--numstat", before, after)
+        _changes[key] = tuple(_parse_diff(await command.run(*args, cwd=objects.folder.parent)))
+        if len(_changes) > REMEMBERED_MAX:
+            _changes.popitem(last=False)
+    return _changes[key]
+
+
+STATUS_WORDS = {
+    "A": "added",
+    "D": "removed",
+    "M": "modified",
+    "R": "renamed",
+    "T": "changed",
+    "C": "copied",
+}
+
+
+def _parse_diff(said: bytes) -> list[FileChange]:
+    parts = said.decode(errors="surrogateescape").split("\0")
+    found: dict[str, FileChange] = {}
+    at = 0
+    while at < len(parts) and parts[at].startswith(":"):
+        fields = parts[at].split(" ")
+        status = fields[4][:1]
+        renamed = status in "RC"
+        old = parts[at + 1] if renamed else None
+        path = parts[at + 2] if renamed else parts[at + 1]
+        sha = fields[2] if status == "D" else fields[3]
+        found[path] = FileChange(path, old, STATUS_WORDS.get(status, "changed"), sha, 0, 0)
+        at += 3 if renamed else 2
+    while at < len(parts) and parts[at]:
+        added, removed, path = parts[at].split("\t")
+        if not path:
+            path = parts[at + 2]
+            at += 2
+        counts = [0 if count == "-" else int(count) for count in (added, removed)]
+        found[path] = replace(found[path], additions=counts[0], deletions=counts[1])
+        at += 1
+    return sorted(found.values(), key=lambda change: change.path)

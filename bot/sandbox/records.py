@@ -1,0 +1,367 @@
+"""What a world is made of: people, repositories, pull requests, checks, as plain values.
+
+Nothing here decides, sends or draws JSON. The acts (acts/) change these values, shapes/ shows
+them. They are mutable on purpose: a record of the outside world, not of the product.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from bot.sandbox.git import BareRepository
+
+Json = dict[str, Any]
+
+ROLES = ("none", "read", "triage", "write", "maintain", "admin")
+HOST = "github.localhost"
+NOREPLY = f"users.noreply.{HOST}"
+
+
+class Kind(StrEnum):
+    """What an account is, in the provider's words."""
+
+    USER = "User"
+    BOT = "Bot"
+    ORGANIZATION = "Organization"
+
+
+@dataclass(slots=True)
+class Account:
+    """A person, an organization, or the bot of the App `app_id`."""
+
+    id: int
+    login: str
+    kind: Kind
+    created_at: datetime
+    app_id: int | None = None
+    teams: dict[str, set[str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class App:
+    """A registered App; `bot` acts for it."""
+
+    id: int
+    slug: str
+    name: str
+    client_id: str
+    owner: Account
+    bot: Account
+    permissions: dict[str, str]
+    events: list[str]
+    created_at: datetime
+
+
+@dataclass(slots=True)
+class Installation:
+    """The App on one owner; `repositories` is None for all of them."""
+
+    id: int
+    app: App
+    account: Account
+    permissions: dict[str, str]
+    created_at: datetime
+    repositories: set[int] | None = None
+    suspended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does something: an account and, when it acts through an App, that App.
+
+    `permissions` are what the token grants; None for people, who are judged by their role.
+    """
+
+    account: Account
+    app: App | None = None
+    permissions: dict[str, str] | None = None
+
+    def may(self, permission: str, level: str = "write") -> bool:
+        """Whether the token grants this; people are never asked."""
+        if self.permissions is None:
+            return True
+        granted = self.permissions.get(permission)
+        return granted in ("write", "admin") or granted == level == "read"
+
+
+@dataclass(slots=True)
+class Reaction:
+    """One reaction of one account."""
+
+    id: int
+    account: Account
+    content: str
+    created_at: datetime
+
+
+@dataclass(slots=True)
+class Comment:
+    """One comment in a conversation; `via` is the App that wrote it."""
+
+    id: int
+    author: Account
+    body: str
+    created_at: datetime
+    updated_at: datetime
+    via: App | None
+    reactions: list[Reaction] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Label:
+    """A label of a repository."""
+
+    id: int
+    name: str
+    color: str
+    description: str | None
+
+
+@dataclass(slots=True)
+class Review:
+    """One review; state APPROVED, CHANGES_REQUESTED, COMMENTED or DISMISSED."""
+
+    id: int
+    author: Account
+    body: str
+    state: str
+    commit: str
+    submitted_at: datetime
+
+
+@dataclass(slots=True)
+class Thread:
+    """A conversation on a line of code."""
+
+    id: int
+    author: Account
+    body: str
+    path: str
+    is_resolved: bool = False
+
+
+@dataclass(slots=True)
+class Pull:
+    """What a pull request has beside its issue.
+
+    `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
+    None while the provider has not looked yet; `looked` counts the looks begun, so that only
+    the newest one is believed; `ci_due` waits for that look.
+    """
+
+    head_repo: int | None
+    head_owner: Account
+    head_ref: str
+    head_sha: str
+    base_ref: str
+    base_sha: str
+    draft: bool
+    merged_at: datetime | None = None
+    merged_by: Account | None = None
+    merge_commit: str | None = None
+    mergeable: bool | None = None
+    base_moved_at: datetime | None = None
+    looked: int = 0
+    ci_due: bool = False
+    test_merge: str | None = None
+    reviews: list[Review] = field(default_factory=list)
+    threads: list[Thread] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Issue:
+    """An issue or, with `pull`, a pull request."""
+
+    id: int
+    number: int
+    title: str
+    body: str | None
+    author: Account
+    created_at: datetime
+    updated_at: datetime
+    via: App | None = None
+    open: bool = True
+    closed_at: datetime | None = None
+    closed_by: Account | None = None
+    labels: list[str] = field(default_factory=list)
+    locked: bool = False
+    comments: list[Comment] = field(default_factory=list)
+    reactions: list[Reaction] = field(default_factory=list)
+    pull: Pull | None = None
+
+    @property
+    def merged(self) -> bool:
+        """Whether it is a pull request that was merged."""
+        return self.pull is not None and self.pull.merged_at is not None
+
+
+@dataclass(slots=True)
+class CheckSuite:
+    """All check runs of one App on one commit; Actions makes one per workflow run."""
+
+    id: int
+    app: App
+    head_sha: str
+    head_branch: str | None
+    before: str | None
+    created_at: datetime
+    updated_at: datetime
+    runs: list["CheckRun"] = field(default_factory=list)
+    forced_conclusion: str | None = None
+
+
+@dataclass(slots=True)
+class CheckRun:
+    """One check run; a re-run is a new one with the same name in the same suite."""
+
+    id: int
+    suite: CheckSuite
+    name: str
+    status: str
+    conclusion: str | None
+    started_at: datetime | None
+    completed_at: datetime | None = None
+    external_id: str = ""
+    details_url: str | None = None
+    title: str | None = None
+    summary: str | None = None
+    text: str | None = None
+    annotations: list[Json] = field(default_factory=list)
+    actions: list[Json] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Status:
+    """One commit status; every update is a new one."""
+
+    id: int
+    sha: str
+    context: str
+    state: str
+    description: str | None
+    target_url: str | None
+    creator: Account
+    created_at: datetime
+
+
+@dataclass(slots=True)
+class WorkflowRun:
+    """One run of the CI configuration; `jobs` holds the check runs of each attempt."""
+
+    id: int
+    number: int
+    suite: CheckSuite
+    name: str
+    event: str
+    head_sha: str
+    tested_sha: str
+    head_branch: str
+    head_repo: int | None
+    pulls: list[int]
+    actor: Account
+    created_at: datetime
+    updated_at: datetime
+    status: str = "queued"
+    conclusion: str | None = None
+    attempt: int = 1
+    jobs: dict[int, list[CheckRun]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Ruleset:
+    """A ruleset of a repository; conditions, rules and bypass actors in the provider's JSON."""
+
+    id: int
+    name: str
+    enforcement: str
+    include: list[str]
+    exclude: list[str]
+    rules: list[Json]
+    bypass_actors: list[Json]
+    created_at: datetime
+
+
+@dataclass(slots=True)
+class Classic:
+    """Classic protection of one branch; None and False mean that the rule is off."""
+
+    checks: list[tuple[str, int | None]] | None = None
+    strict: bool = False
+    approvals: int | None = None
+    dismiss_stale: bool = False
+    conversations: bool = False
+    linear: bool = False
+    signatures: bool = False
+    force_pushes: bool = False
+    deletions: bool = False
+    enforce_admins: bool = False
+    pushers: list[str] | None = None
+    bypass_apps: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Settings:
+    """The choices of a repository that the sandbox heeds."""
+
+    merge_commit: bool = True
+    squash: bool = True
+    rebase: bool = True
+    delete_head: bool = False
+    squash_title: str = "COMMIT_OR_PR_TITLE"
+    squash_message: str = "COMMIT_MESSAGES"
+    merge_title: str = "MERGE_MESSAGE"
+    merge_message: str = "PR_TITLE"
+
+
+@dataclass(slots=True)
+class Repository:
+    """A repository with everything in it. `lock` is shared with its forks."""
+
+    id: int
+    owner: Account
+    name: str
+    private: bool
+    default_branch: str
+    git: BareRepository
+    created_at: datetime
+    pushed_at: datetime
+    lock: asyncio.Lock
+    parent: int | None = None
+    archived: bool = False
+    settings: Settings = field(default_factory=Settings)
+    collaborators: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, Label] = field(default_factory=dict)
+    issues: dict[int, Issue] = field(default_factory=dict)
+    suites: dict[str, list[CheckSuite]] = field(default_factory=dict)
+    statuses: dict[str, list[Status]] = field(default_factory=dict)
+    workflow_runs: list[WorkflowRun] = field(default_factory=list)
+    rulesets: list[Ruleset] = field(default_factory=list)
+    protected: dict[str, Classic] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        """`owner/name`."""
+        return f"{self.owner.login}/{self.name}"
+
+    def pulls(self) -> Iterator[tuple[Issue, Pull]]:
+        """All pull requests, oldest first."""
+        for issue in self.issues.values():
+            if issue.pull is not None:
+                yield issue, issue.pull
+
+    def open_pulls(self) -> list[tuple[Issue, Pull]]:
+        """The open pull requests, oldest first."""
+        return [(issue, pull) for issue, pull in self.pulls() if issue.open]
+
+    def check_runs(self, sha: str) -> list[CheckRun]:
+        """Every check run on a commit, oldest first."""
+        return [run for suite in self.suites.get(sha, ()) for run in suite.runs]
+
+    def role_of(self, account: Account) -> str:
+        """The role of an account; of the owner `admin`, of everybody else `none`."""
+        if account.id == self.owner.id:
+            return "admin"
+        return self.collaborators.get(account.login.lower(), "none")

@@ -1,0 +1,250 @@
+"""Check suites, check runs and statuses: made and changed, with the events they raise.
+
+Called by REST for Apps and by ci.py for the sandbox's own CI. Which reports count: standing.py.
+Limits: the provider's "REST API endpoints for check runs" and "for commit statuses".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bot.sandbox import deliver, standing
+from bot.sandbox.deliver import Event
+from bot.sandbox.records import (
+    Account,
+    Actor,
+    App,
+    CheckRun,
+    CheckSuite,
+    Json,
+    Repository,
+    Status,
+)
+from bot.sandbox.refusal import Refusal, invalid
+from bot.sandbox.shapes import checks, git_data
+from bot.sandbox.world import World
+
+STATUSES_PER_CONTEXT_MAX = 1000
+ANNOTATIONS_PER_CALL_MAX = 50
+ACTIONS_MAX = 3
+ACTION_FIELDS = {"label": 20, "description": 40, "identifier": 20}
+OUTPUT_MAX = 65_535
+STATUS_WORDS = ("queued", "in_progress", "completed", "waiting", "requested", "pending")
+CONCLUSIONS = (
+    "action_required",
+    "cancelled",
+    "failure",
+    "neutral",
+    "success",
+    "skipped",
+    "stale",
+    "timed_out",
+)
+STATES = ("error", "failure", "pending", "success")
+
+
+def new_suite(
+    world: World, repository: Repository, app: App, sha: str, branch: str | None
+) -> CheckSuite:
+    """One more suite of an App on a commit, without runs."""
+    now = world.now()
+    suite = CheckSuite(world.new_id("suite"), app, sha, branch, None, now, now)
+    repository.suites.setdefault(sha, []).append(suite)
+    return suite
+
+
+def suite_of(
+    world: World, repository: Repository, app: App, sha: str, branch: str | None
+) -> CheckSuite:
+    """The suite of an App on a commit, made when there is none."""
+    for suite in repository.suites.get(sha, ()):
+        if suite.app is app:
+            return suite
+    return new_suite(world, repository, app, sha, branch)
+
+
+def announce_push(
+    world: World, repository: Repository, sha: str, branch: str, sender: Account
+) -> None:
+    """The empty suite that every App with checks:write gets for a pushed commit."""
+    for installation in world.installations.values():
+        if not world.covers(installation, repository):
+            continue
+        if installation.permissions.get("checks") != "write":
+            continue
+        if all(one.app is not installation.app for one in repository.suites.get(sha, ())):
+            suite = new_suite(world, repository, installation.app, sha, branch)
+            shown = checks.suite(world, repository, suite)
+            event = Event("check_suite", "requested", {"check_suite": shown}, sender)
+            deliver.emit(world, repository, event)
+
+
+def add_run(
+    world: World,
+    repository: Repository,
+    suite: CheckSuite,
+    actor: Actor,
+    fields: Mapping[str, object],
+) -> CheckRun:
+    """A new check run with the provider's fields; raises `check_run.created`.
+
+    Raises Refusal(422) for words and sizes that the provider refuses.
+    """
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        raise invalid("name is required", field="name", resource="CheckRun")
+    run = CheckRun(world.new_id("check"), suite, name, "queued", None, world.now())
+    _change(world, run, fields)
+    suite.runs.append(run)
+    suite.updated_at = world.now()
+    tell_run(world, repository, run, "created", actor.account)
+    if run.status == "completed":
+        _tell_completed(world, repository, run, actor.account)
+    return run
+
+
+def change_run(
+    world: World, repository: Repository, run: CheckRun, actor: Actor, fields: Mapping[str, object]
+) -> None:
+    """Change a check run; completing it raises `check_run.completed`, and so on."""
+    was_completed = run.status == "completed"
+    _change(world, run, fields)
+    run.suite.updated_at = world.now()
+    if run.status == "completed" and not was_completed:
+        _tell_completed(world, repository, run, actor.account)
+
+
+def _tell_completed(world: World, repository: Repository, run: CheckRun, sender: Account) -> None:
+    tell_run(world, repository, run, "completed", sender)
+    if standing.suite_state(run.suite)[0] == "completed":
+        shown = checks.suite(world, repository, run.suite)
+        event = Event("check_suite", "completed", {"check_suite": shown}, sender)
+        deliver.emit(world, repository, event)
+
+
+def tell_run(
+    world: World, repository: Repository, run: CheckRun, action: str, sender: Account
+) -> None:
+    """Raise a `check_run` event."""
+    shown = checks.check_run_event(world, repository, run)
+    deliver.emit(world, repository, Event("check_run", action, {"check_run": shown}, sender))
+
+
+def _change(world: World, run: CheckRun, fields: Mapping[str, object]) -> None:
+    status, conclusion = fields.get("status"), fields.get("conclusion")
+    if status is not None and status not in STATUS_WORDS:
+        raise invalid(f"{status} is not a status", field="status", resource="CheckRun")
+    if conclusion is not None and conclusion not in (*CONCLUSIONS, "startup_failure"):
+        raise invalid(f"{conclusion} is no conclusion", field="conclusion", resource="CheckRun")
+    if status == "completed" and conclusion is None and run.conclusion is None:
+        raise invalid("conclusion is missing", field="conclusion", resource="CheckRun")
+    if conclusion is not None:
+        run.status, run.conclusion = "completed", str(conclusion)
+        run.completed_at = world.now()
+    elif status is not None:
+        run.status = str(status)
+        if run.status != "completed":
+            run.conclusion, run.completed_at = None, None
+    run.name = str(fields.get("name", run.name))
+    run.external_id = str(fields.get("external_id") or run.external_id)
+    details = fields.get("details_url")
+    run.details_url = str(details) if details else run.details_url
+    _change_output(run, fields.get("output"))
+    _change_actions(run, fields.get("actions"))
+
+
+def _change_output(run: CheckRun, output: object) -> None:
+    if output is None:
+        return
+    if not isinstance(output, Mapping) or "summary" not in output:
+        raise invalid("output needs a summary", field="output", resource="CheckRun")
+    for word in ("summary", "text"):
+        if len(str(output.get(word) or "")) > OUTPUT_MAX:
+            said = f"{word} is too long (maximum is {OUTPUT_MAX} characters)"
+            raise invalid(said, field=word, resource="CheckRun")
+    annotations = output.get("annotations") or []
+    if len(annotations) > ANNOTATIONS_PER_CALL_MAX:
+        said = f"annotations exceeds a maximum quantity of {ANNOTATIONS_PER_CALL_MAX}"
+        raise invalid(said, field="annotations", resource="CheckRun")
+    run.title = output.get("title", run.title)
+    run.summary = output.get("summary", run.summary)
+    run.text = output.get("text", run.text)
+    run.annotations += list(annotations)
+
+
+def _change_actions(run: CheckRun, actions: object) -> None:
+    if actions is None:
+        return
+    if not isinstance(actions, list) or len(actions) > ACTIONS_MAX:
+        said = f"actions exceeds a maximum quantity of {ACTIONS_MAX}"
+        raise invalid(said, field="actions", resource="CheckRun")
+    for action in actions:
+        for word, longest in ACTION_FIELDS.items():
+            if not 0 < len(str(action.get(word, ""))) <= longest:
+                said = f"{word} is too long (maximum is {longest} characters)"
+                raise invalid(said, field="actions", resource="CheckRun")
+    run.actions = [dict(action) for action in actions]
+
+
+@dataclass(frozen=True, slots=True)
+class NewStatus:
+    """A status to be set."""
+
+    context: str
+    state: str
+    description: str | None = None
+    target_url: str | None = None
+
+
+def add_status(
+    world: World, repository: Repository, sha: str, creator: Account, new: NewStatus
+) -> Status:
+    """One more status on a commit; raises `status`."""
+    if new.state not in STATES:
+        raise invalid(f"state {new.state} is unknown", field="state", resource="Status")
+    listed = repository.statuses.setdefault(sha, [])
+    if sum(one.context == new.context for one in listed) >= STATUSES_PER_CONTEXT_MAX:
+        said = "This SHA and context has reached the maximum number of statuses."
+        raise Refusal(422, "Validation Failed", [{"resource": "Status", "message": said}])
+    made = Status(
+        world.new_id(),
+        sha,
+        new.context,
+        new.state,
+        new.description,
+        new.target_url,
+        creator,
+        world.now(),
+    )
+    listed.append(made)
+    deliver.emit(
+        world, repository, Event("status", None, _status_event(world, repository, made), creator)
+    )
+    return made
+
+
+def _status_event(world: World, repository: Repository, made: Status) -> Json:
+    commit = git_data.commit(world, repository, repository.git.objects.a_commit(made.sha))
+    branches = [
+        {
+            "name": name.removeprefix("refs/heads/"),
+            "commit": {"sha": sha, "url": commit["url"]},
+            "protected": False,
+        }
+        for name, sha in repository.git.refs.items()
+        if name.startswith("refs/heads/") and sha == made.sha
+    ]
+    shown = checks.simple_status(world, repository, made)
+    return {
+        "id": made.id,
+        "sha": made.sha,
+        "name": repository.full_name,
+        "avatar_url": shown["avatar_url"],
+        "target_url": made.target_url,
+        "context": made.context,
+        "description": made.description,
+        "state": made.state,
+        "commit": commit,
+        "branches": branches,
+        "created_at": shown["created_at"],
+        "updated_at": shown["updated_at"],
+    }

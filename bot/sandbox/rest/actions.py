@@ -1,0 +1,90 @@
+"""Workflow runs of the sandbox's CI and their jobs, as far as re-running needs them."""
+
+from bot.sandbox import ci
+from bot.sandbox.records import WorkflowRun
+from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
+from bot.sandbox.shapes import checks
+
+
+async def list_runs(call: Call) -> Answer:
+    """Workflow runs, newest first, by `head_sha`, `branch`, `event` and `status`."""
+    wanted = {name: call.query.get(name) for name in ("head_sha", "branch", "event", "status")}
+    found = [
+        one
+        for one in reversed(call.repository.workflow_runs)
+        if wanted["head_sha"] in (None, one.head_sha)
+        and wanted["branch"] in (None, one.head_branch)
+        and wanted["event"] in (None, one.event)
+        and wanted["status"] in (None, one.status, one.conclusion)
+    ]
+    world, repository = call.world, call.repository
+    return Listing(found, lambda one: checks.workflow_run(world, repository, one), "workflow_runs")
+
+
+def _run(call: Call) -> WorkflowRun:
+    for one in call.repository.workflow_runs:
+        if one.id == int(call.params["id"]):
+            return one
+    raise not_found()
+
+
+async def get_run(call: Call) -> Answer:
+    """One workflow run."""
+    return Reply(checks.workflow_run(call.world, call.repository, _run(call)))
+
+
+async def list_jobs(call: Call) -> Answer:
+    """The newest job of each name; with `filter=all` those of every attempt."""
+    run = _run(call)
+    found = ci.latest_jobs(run)
+    if "attempt" in call.params:
+        found = run.jobs.get(int(call.params["attempt"]), [])
+    elif call.query.get("filter") == "all":
+        found = [job for attempt in sorted(run.jobs) for job in run.jobs[attempt]]
+    world, repository = call.world, call.repository
+    return Listing(found, lambda one: checks.job(world, repository, run, one), "jobs")
+
+
+async def cancel(call: Call) -> Answer:
+    """Cancel a run; 409 when it is over."""
+    run = _run(call)
+    if run.status == "completed":
+        raise Refusal(409, "Cannot cancel a workflow run that is completed.")
+    ci.cancel(call.world, call.repository, run)
+    return Reply({}, 202)
+
+
+async def rerun(call: Call) -> Answer:
+    """Run everything again; 403 while it still runs."""
+    return _rerun(call, failed_only=False)
+
+
+async def rerun_failed(call: Call) -> Answer:
+    """Run the jobs again that did not succeed; 403 while the run is not over."""
+    return _rerun(call, failed_only=True)
+
+
+def _rerun(call: Call, *, failed_only: bool) -> Reply:
+    run = _run(call)
+    if run.status != "completed":
+        raise Refusal(403, "The workflow run is already running")
+    if failed_only and run.conclusion == "success":
+        raise Refusal(403, "This workflow run cannot be retried: no job failed")
+    ci.rerun(call.world, call.repository, run, failed_only=failed_only)
+    return Reply({}, 201)
+
+
+REPO = "/repos/{owner}/{repo}"
+RUN = rf"{REPO}/actions/runs/{{id:\d+}}"
+READ, WRITE = ("actions:read",), ("actions:write",)
+
+ROUTES = (
+    Route("GET", f"{REPO}/actions/runs", list_runs, READ),
+    Route("GET", RUN, get_run, READ),
+    Route("GET", f"{RUN}/jobs", list_jobs, READ),
+    Route("GET", rf"{RUN}/attempts/{{attempt:\d+}}/jobs", list_jobs, READ),
+    Route("POST", f"{RUN}/cancel", cancel, WRITE),
+    Route("POST", f"{RUN}/rerun", rerun, WRITE),
+    Route("POST", f"{RUN}/rerun-failed-jobs", rerun_failed, WRITE),
+)

@@ -1,0 +1,218 @@
+"""What every API call passes through: faults, errors as JSON, headers, paging, the log.
+
+The handlers behind it never see HTTP; what a fault does to a call is in meddling.py.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from aiohttp import web
+from yarl import URL
+
+from bot.sandbox.auth import Credentials, PersonCaller, TokenCaller
+from bot.sandbox.records import Json
+from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.rest import call as calls
+from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
+from bot.sandbox.timeline import stamp
+from bot.sandbox.world import World
+
+PREFIX = "/api/v3"
+API_VERSION = "2022-11-28"
+LIMIT_PER_HOUR = 5000
+MEDIA_TYPE = "github.v3; format=json"
+
+
+@dataclass(slots=True)
+class Door:
+    """The way into one world; counts what each credential has used this hour."""
+
+    world: World
+    credentials: Credentials
+    used: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+
+    async def answer(self, request: web.Request, route: Route) -> web.Response:
+        """The whole answer to one call of a route."""
+        secret = bearer_of(request)
+        try:
+            reply = await self._reply(request, route, secret)
+        except Refusal as refused:
+            reply = Reply(refused.body(), refused.status)
+        return self.respond(request, reply, secret)
+
+    async def _reply(self, request: web.Request, route: Route, secret: str | None) -> Reply:
+        version = request.headers.get("X-GitHub-Api-Version", API_VERSION)
+        if version != API_VERSION:
+            raise Refusal(400, f"The API version {version} is not supported.")
+        caller = self.credentials.caller_of(secret)
+        body = await body_of(request)
+        call = Call(
+            self.world,
+            self.credentials,
+            caller,
+            request.method,
+            dict(request.match_info),
+            dict(request.query),
+            body,
+            request.headers.get("Accept", ""),
+        )
+        if "owner" in call.params and "repo" in call.params:
+            name = f"{call.params['owner']}/{call.params['repo']}"
+            call.found = calls.repository_of(self.world, caller, name)
+            if call.found.full_name.lower() != name.lower():
+                return self._moved(request, call, name)
+        if "app" not in route.needs:
+            calls.check_rights(call, route.needs, route.role)
+        if request.method == "GET" or call.found is None:
+            return self._paged(request, call, await route.handler(call))
+        async with call.found.lock:
+            return self._paged(request, call, await route.handler(call))
+
+    def _moved(self, request: web.Request, call: Call, name: str) -> Reply:
+        tail = request.rel_url.raw_path.removeprefix(f"{PREFIX}/repos/{name}")
+        url = f"{self.world.web}{PREFIX}/repos/{call.repository.full_name}{tail}"
+        if request.query_string:
+            url += f"?{request.query_string}"
+        status = 301 if request.method in ("GET", "HEAD") else 307
+        text = "Moved Permanently" if status == 301 else "Temporary Redirect"
+        return Reply({"message": text, "url": url}, status, {"Location": url})
+
+    def _paged(self, request: web.Request, call: Call, answer: Answer) -> Reply:
+        if isinstance(answer, Reply):
+            return answer
+        page, size = calls.page_of(call)
+        last = max(1, -(-len(answer.items) // size))
+        part = answer.items[(page - 1) * size : page * size]
+        shown: Any = [answer.shape(one) for one in part]
+        if answer.key is not None:
+            shown = {"total_count": len(answer.items), **answer.extra, answer.key: shown}
+        return Reply(shown, 200, self._link(request, page, last))
+
+    def _link(self, request: web.Request, page: int, last: int) -> dict[str, str]:
+        wanted = {}
+        if page < last:
+            wanted = {"next": page + 1, "last": last}
+        if page > 1:
+            wanted |= {"first": 1, "prev": min(page - 1, last)}
+        base = URL(f"{self.world.web}{request.rel_url.raw_path}", encoded=True)
+        links = [
+            f'<{base.with_query({**request.query, "page": str(number)})}>; rel="{word}"'
+            for word, number in wanted.items()
+        ]
+        return {"Link": ", ".join(links)} if links else {}
+
+    def respond(self, request: web.Request, reply: Reply, secret: str | None) -> web.Response:
+        """The HTTP form of a reply, with the headers that every answer has."""
+        headers = {
+            "X-GitHub-Media-Type": MEDIA_TYPE,
+            "X-GitHub-Api-Version-Selected": API_VERSION,
+            "X-GitHub-Request-Id": request["request_id"],
+            **reply.headers,
+        }
+        raw, content_type = _bytes_of(reply)
+        status = reply.status
+        if request.method == "GET" and status == 200:
+            tag = f'W/"{hashlib.sha256(raw).hexdigest()}"'
+            headers["ETag"] = tag
+            headers["Cache-Control"] = "private, max-age=60, s-maxage=60"
+            if request.headers.get("If-None-Match") == tag:
+                status, raw = 304, b""
+        counts = status != 304 and secret is not None
+        headers.update(self._limits(request, secret or "", counts=counts))
+        if not raw:
+            return web.Response(status=status, headers=headers)
+        return web.Response(status=status, body=raw, headers={**headers, "Content-Type": content_type})
+
+    def _limits(self, request: web.Request, secret: str, *, counts: bool) -> dict[str, str]:
+        if self.world.is_ghes:
+            return {}
+        resource = "graphql" if request.path.endswith("/graphql") else "core"
+        now = self.world.timeline.callers_now()
+        hour = int(now.timestamp()) // 3600
+        key = (resource, secret, hour)
+        if counts:
+            self.used[key] += 1
+        reset = int((now + timedelta(hours=1)).timestamp()) // 3600 * 3600
+        used = self.used[key]
+        return {
+            "X-RateLimit-Limit": str(LIMIT_PER_HOUR),
+            "X-RateLimit-Remaining": str(max(0, LIMIT_PER_HOUR - used)),
+            "X-RateLimit-Used": str(used),
+            "X-RateLimit-Reset": str(reset),
+            "X-RateLimit-Resource": resource,
+        }
+
+    def note(self, request: web.Request, status: int, faults: list[str]) -> None:
+        """Write a call into the log that `GET /_sandbox/calls` shows."""
+        self.world.calls.append(
+            {
+                "at": stamp(self.world.now()),
+                "method": request.method,
+                "path": request.rel_url.raw_path,
+                "query": request.query_string,
+                "status": status,
+                "by": self._name_of(request),
+                "body": request.get("json"),
+                "faults": faults,
+                "request_id": request["request_id"],
+            }
+        )
+
+    def _name_of(self, request: web.Request) -> str:
+        try:
+            caller = self.credentials.caller_of(bearer_of(request))
+        except Refusal:
+            return "unknown"
+        match caller:
+            case TokenCaller(grant=grant):
+                return grant.installation.app.bot.login
+            case PersonCaller(account=account):
+                return account.login
+            case _:
+                return type(caller).__name__
+
+
+def bearer_of(request: web.Request) -> str | None:
+    """The secret of the Authorization header; None without one."""
+    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    return secret.strip() if kind.lower() in ("bearer", "token") and secret else None
+
+
+async def body_of(request: web.Request) -> Json:
+    """The JSON object of the body, empty without one. Raises Refusal(400)."""
+    raw = await request.read()
+    if not raw.strip():
+        return {}
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        raise Refusal(400, "Problems parsing JSON") from None
+    if isinstance(value, list):
+        value = {"": value}
+    if not isinstance(value, dict):
+        raise Refusal(400, "Body should be a JSON object")
+    request["json"] = value
+    return value
+
+
+def _bytes_of(reply: Reply) -> tuple[bytes, str]:
+    if reply.body is None:
+        return b"", ""
+    if isinstance(reply.body, bytes):
+        return reply.body, reply.headers.get("Content-Type", "application/octet-stream")
+    return json.dumps(reply.body).encode(), "application/json; charset=utf-8"
+
+
+async def not_imitated(request: web.Request) -> web.Response:
+    """The answer for everything the sandbox lacks."""
+    headers = {"X-Sandbox": "not-imitated"}
+    return web.json_response(not_found().body(), status=404, headers=headers)
+
+
+def listing(items: Any, shape: Any, key: str | None = None) -> Listing:
+    """A list whose items are shaped one by one."""
+    return Listing(list(items), shape, key)

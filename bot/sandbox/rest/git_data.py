@@ -1,0 +1,142 @@
+"""The git database: refs, commits, trees; and merges of branches."""
+
+from bot.sandbox.acts import merging, pull_states, refs
+from bot.sandbox.acts.refs import How, Move
+from bot.sandbox.git import ZERO, NewCommit, Signature, TreeItem
+from bot.sandbox.records import Json
+from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
+from bot.sandbox.shapes import git_data
+
+TREE_LINES_MAX = 100_000
+DEEP = ("1", "true", "yes")
+
+
+async def get_ref(call: Call) -> Answer:
+    """One ref; the path leaves out `refs/`."""
+    name = f"refs/{call.params['ref']}"
+    if name not in call.repository.git.refs:
+        raise not_found()
+    return Reply(git_data.ref(call.world, call.repository, name))
+
+
+async def matching_refs(call: Call) -> Answer:
+    """All refs whose name begins so, by name."""
+    prefix = f"refs/{call.params.get('ref', '')}"
+    repository = call.repository
+    found = sorted(name for name in repository.git.refs if name.startswith(prefix))
+    return Listing(found, lambda name: git_data.ref(call.world, repository, name))
+
+
+async def create_ref(call: Call) -> Answer:
+    """A new ref. 422 when it exists, or its commit does not."""
+    name, sha = call.text("ref"), call.text("sha")
+    if not name.startswith("refs/") or name.count("/") < 2 or name.endswith("/"):
+        raise Refusal(422, "Reference name must start with 'refs/' and have a second slash.")
+    if call.repository.git.objects.commit(sha) is None:
+        raise Refusal(422, "Object does not exist")
+    step = Move(name, sha, ZERO)
+    await refs.move(call.world, call.repository, call.actor, [step], How("creation by REST"))
+    headers = {"Location": git_data.ref(call.world, call.repository, name)["url"]}
+    return Reply(git_data.ref(call.world, call.repository, name), 201, headers)
+
+
+async def update_ref(call: Call) -> Answer:
+    """Move a ref; without `force` only forwards."""
+    name, sha = f"refs/{call.params['ref']}", call.text("sha")
+    before = call.repository.git.refs.get(name)
+    if before is None:
+        raise Refusal(422, "Reference does not exist")
+    if call.repository.git.objects.commit(sha) is None:
+        raise Refusal(422, "Object does not exist")
+    await refs.refuse_workflow_files(call.repository, call.actor, before, sha)
+    step = Move(name, sha, force=bool(call.body.get("force", False)))
+    await refs.move(call.world, call.repository, call.actor, [step], How("update by REST"))
+    return Reply(git_data.ref(call.world, call.repository, name))
+
+
+async def delete_ref(call: Call) -> Answer:
+    """Remove a ref; its pull request closes with it."""
+    step = Move(f"refs/{call.params['ref']}", ZERO)
+    await refs.move(call.world, call.repository, call.actor, [step], How("deletion by REST"))
+    return Reply(status=204)
+
+
+async def get_git_commit(call: Call) -> Answer:
+    """One commit by its whole sha."""
+    found = call.repository.git.objects.commit(call.params["sha"])
+    if found is None:
+        raise not_found()
+    return Reply(git_data.git_commit(call.world, call.repository, found))
+
+
+async def create_git_commit(call: Call) -> Answer:
+    """A new commit of a known tree."""
+    objects = call.repository.git.objects
+    tree, parents = call.text("tree"), call.body.get("parents", [])
+    if objects.tree(tree) is None:
+        raise Refusal(422, "Tree SHA does not exist")
+    if any(objects.commit(one) is None for one in parents):
+        raise Refusal(422, "Parent SHA does not exist or is not a commit object")
+    own = pull_states.signature(call.world, call.actor.account)
+    author = _signature(call, "author", own)
+    committer = _signature(call, "committer", own if call.actor.app is None else author)
+    new = NewCommit(tree, tuple(parents), author, committer, call.text("message"))
+    made = objects.write_commit(new, signed=call.actor.app is not None)
+    return Reply(git_data.git_commit(call.world, call.repository, made), 201)
+
+
+def _signature(call: Call, name: str, otherwise: Signature) -> Signature:
+    given = call.body.get(name)
+    if given is None:
+        return otherwise
+    return Signature(given["name"], given["email"], otherwise.at)
+
+
+async def get_tree(call: Call) -> Answer:
+    """A tree by tree, commit or branch; with `recursive` everything below it."""
+    repository = call.repository
+    objects = repository.git.objects
+    wanted = call.params["sha"]
+    sha = repository.git.branch(wanted) or wanted
+    lines = objects.tree(sha)
+    if lines is None:
+        raise not_found()
+    commit = objects.commit(sha)
+    found: list[tuple[str, TreeItem]] = [(line.name, line) for line in lines]
+    if call.query.get("recursive") is not None:
+        found = list(objects.walk(sha))
+    shown: list[Json] = [
+        git_data.tree_line(call.world, repository, path, item)
+        for path, item in found[:TREE_LINES_MAX]
+    ]
+    tree = commit.tree if commit is not None else sha
+    url = f"{git_data.address(call.world, repository)}/git/trees/{tree}"
+    is_cut = len(found) > TREE_LINES_MAX
+    return Reply({"sha": tree, "url": url, "tree": shown, "truncated": is_cut})
+
+
+async def merge_branch(call: Call) -> Answer:
+    """Merge a branch or a commit into a branch: 201, or 204 with nothing new."""
+    ends = (call.text("base"), call.text("head"))
+    message = call.optional("commit_message")
+    made = await merging.merge_branch(call.world, call.repository, call.actor, ends, message)
+    if made is None:
+        return Reply(status=204)
+    return Reply(git_data.commit(call.world, call.repository, made), 201)
+
+
+REPO = "/repos/{owner}/{repo}"
+READ, WRITE = ("contents:read",), ("contents:write",)
+
+ROUTES = (
+    Route("GET", f"{REPO}/git/ref/{{ref:.+}}", get_ref, READ),
+    Route("GET", f"{REPO}/git/matching-refs/{{ref:.*}}", matching_refs, READ),
+    Route("POST", f"{REPO}/git/refs", create_ref, WRITE),
+    Route("PATCH", f"{REPO}/git/refs/{{ref:.+}}", update_ref, WRITE),
+    Route("DELETE", f"{REPO}/git/refs/{{ref:.+}}", delete_ref, WRITE),
+    Route("GET", f"{REPO}/git/commits/{{sha}}", get_git_commit, READ),
+    Route("POST", f"{REPO}/git/commits", create_git_commit, WRITE),
+    Route("GET", f"{REPO}/git/trees/{{sha:.+}}", get_tree, READ),
+    Route("POST", f"{REPO}/merges", merge_branch, WRITE),
+)

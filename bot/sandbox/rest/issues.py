@@ -1,0 +1,178 @@
+"""Issues, comments, reactions and labels; a pull request is an issue too."""
+
+from bot.sandbox.acts import conversation
+from bot.sandbox.records import ROLES, Comment, Issue, Reaction
+from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
+from bot.sandbox.shapes import pulls, repositories
+
+
+def issue_of(call: Call) -> Issue:
+    """The issue of the path, or the pull request. Raises Refusal(404)."""
+    found = call.repository.issues.get(int(call.params["number"]))
+    if found is None:
+        raise not_found()
+    return found
+
+
+async def list_issues(call: Call) -> Answer:
+    """Issues and pull requests by `state` and `creator`, newest first."""
+    state, creator = call.query.get("state", "open"), call.query.get("creator")
+    found = [
+        one
+        for one in reversed(call.repository.issues.values())
+        if state in ("all", "open" if one.open else "closed")
+        and creator in (None, one.author.login)
+    ]
+    return Listing(found, lambda one: pulls.issue(call.world, call.repository, one))
+
+
+async def create_issue(call: Call) -> Answer:
+    """A new issue."""
+    title, body = call.text("title"), call.optional("body")
+    made = conversation.open_issue(call.world, call.repository, call.actor, title, body)
+    return Reply(pulls.issue(call.world, call.repository, made), 201)
+
+
+async def get_issue(call: Call) -> Answer:
+    """One issue, or a pull request as an issue."""
+    return Reply(pulls.issue(call.world, call.repository, issue_of(call)))
+
+
+async def list_comments(call: Call) -> Answer:
+    """The comments, oldest first."""
+    issue = issue_of(call)
+    world, repository = call.world, call.repository
+    return Listing(issue.comments, lambda one: pulls.comment(world, repository, issue, one))
+
+
+async def create_comment(call: Call) -> Answer:
+    """A new comment."""
+    issue = issue_of(call)
+    made = conversation.comment(
+        call.world, call.repository, call.actor, issue, call.text("body")
+    )
+    return Reply(pulls.comment(call.world, call.repository, issue, made), 201)
+
+
+def _comment(call: Call) -> tuple[Issue, Comment]:
+    return conversation.find_comment(call.repository, int(call.params["id"]))
+
+
+def _own_or_writer(call: Call, comment: Comment) -> None:
+    actor = call.actor
+    role = call.repository.role_of(actor.account)
+    is_writer = actor.app is None and ROLES.index(role) >= ROLES.index("write")
+    if comment.author is not actor.account and not is_writer and not actor.may("issues"):
+        raise Refusal(403, "Must have admin rights to Repository.")
+
+
+async def get_comment(call: Call) -> Answer:
+    """One comment."""
+    issue, found = _comment(call)
+    return Reply(pulls.comment(call.world, call.repository, issue, found))
+
+
+async def patch_comment(call: Call) -> Answer:
+    """Change a comment; one's own, or as somebody who writes."""
+    place = _comment(call)
+    _own_or_writer(call, place[1])
+    body = call.text("body")
+    conversation.edit_comment(call.world, call.repository, call.actor, place, body)
+    return Reply(pulls.comment(call.world, call.repository, *place))
+
+
+async def delete_comment(call: Call) -> Answer:
+    """Remove a comment."""
+    place = _comment(call)
+    _own_or_writer(call, place[1])
+    conversation.delete_comment(call.world, call.repository, call.actor, place)
+    return Reply(status=204)
+
+
+async def list_reactions(call: Call) -> Answer:
+    """The reactions to a comment or an issue; `content` picks one kind."""
+    wanted = call.query.get("content")
+    found = [one for one in _reactions(call) if wanted in (None, one.content)]
+    return Listing(found, lambda one: pulls.reaction(call.world, one))
+
+
+def _reactions(call: Call) -> list[Reaction]:
+    return issue_of(call).reactions if "number" in call.params else _comment(call)[1].reactions
+
+
+async def create_reaction(call: Call) -> Answer:
+    """React: 201, or 200 with the reaction that is there already."""
+    content = call.text("content")
+    made, is_new = conversation.react(call.world, call.actor, _reactions(call), content)
+    return Reply(pulls.reaction(call.world, made), 201 if is_new else 200)
+
+
+async def delete_reaction(call: Call) -> Answer:
+    """Take a reaction back."""
+    reactions = _reactions(call)
+    for one in reactions:
+        if one.id == int(call.params["reaction"]):
+            reactions.remove(one)
+            return Reply(status=204)
+    raise not_found()
+
+
+async def list_labels(call: Call) -> Answer:
+    """The labels of an issue."""
+    issue = issue_of(call)
+    return Listing(pulls.labels(call.world, call.repository, issue), lambda one: one)
+
+
+async def add_labels(call: Call) -> Answer:
+    """Add labels, made when missing; the body is a list or `{"labels": […]}`."""
+    names = call.body.get("labels", call.body.get("", []))
+    issue = issue_of(call)
+    plain = [one["name"] if isinstance(one, dict) else str(one) for one in names]
+    await conversation.label(call.world, call.repository, call.actor, issue, plain)
+    return Reply(pulls.labels(call.world, call.repository, issue))
+
+
+async def remove_label(call: Call) -> Answer:
+    """Take a label away; 404 when it is not there."""
+    issue = issue_of(call)
+    name = call.params["name"]
+    await conversation.unlabel(call.world, call.repository, call.actor, issue, name)
+    return Reply(pulls.labels(call.world, call.repository, issue))
+
+
+async def create_label(call: Call) -> Answer:
+    """A new label of the repository."""
+    color, text = call.optional("color") or "", call.optional("description")
+    made = conversation.make_label(
+        call.world, call.repository, call.text("name"), color, text
+    )
+    return Reply(repositories.label(call.world, call.repository, made), 201)
+
+
+REPO = "/repos/{owner}/{repo}"
+ISSUE = rf"{REPO}/issues/{{number:\d+}}"
+COMMENT = rf"{REPO}/issues/comments/{{id:\d+}}"
+READ = ("issues:read", "pull_requests:read")
+WRITE = ("issues:write", "pull_requests:write")
+
+ROUTES = (
+    Route("GET", f"{REPO}/issues", list_issues, READ),
+    Route("POST", f"{REPO}/issues", create_issue, ("issues:write",)),
+    Route("GET", ISSUE, get_issue, READ),
+    Route("GET", f"{ISSUE}/comments", list_comments, READ),
+    Route("POST", f"{ISSUE}/comments", create_comment, WRITE, role="read"),
+    Route("GET", COMMENT, get_comment, READ),
+    Route("PATCH", COMMENT, patch_comment, WRITE, role="read"),
+    Route("DELETE", COMMENT, delete_comment, WRITE, role="read"),
+    Route("GET", f"{COMMENT}/reactions", list_reactions, READ),
+    Route("POST", f"{COMMENT}/reactions", create_reaction, WRITE, role="read"),
+    Route("DELETE", rf"{COMMENT}/reactions/{{reaction:\d+}}", delete_reaction, WRITE, role="read"),
+    Route("GET", f"{ISSUE}/reactions", list_reactions, READ),
+    Route("POST", f"{ISSUE}/reactions", create_reaction, WRITE, role="read"),
+    Route("DELETE", rf"{ISSUE}/reactions/{{reaction:\d+}}", delete_reaction, WRITE, role="read"),
+    Route("GET", f"{ISSUE}/labels", list_labels, READ),
+    Route("POST", f"{ISSUE}/labels", add_labels, WRITE, role="triage"),
+    Route("DELETE", f"{ISSUE}/labels/{{name:.+}}", remove_label, WRITE, role="triage"),
+    Route("POST", f"{REPO}/labels", create_label, WRITE, role="write"),
+)

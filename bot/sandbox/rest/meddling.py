@@ -1,0 +1,123 @@
+"""What a fault does to a call: before it is served, instead of it, or to its answer."""
+
+import json
+from http import HTTPStatus
+
+from aiohttp import web
+
+from bot.sandbox import strikes
+from bot.sandbox.acts import people, pull_states
+from bot.sandbox.faults import Fault
+from bot.sandbox.refusal import DOCUMENTATION
+from bot.sandbox.rest import call as calls
+from bot.sandbox.rest import door
+from bot.sandbox.rest.door import Door
+
+PRIMARY = "API rate limit exceeded for installation ID 1."
+SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+HTML = "<!DOCTYPE html><html><body><h1>Unicorn!</h1></body></html>"
+TRUNCATED_TO = 2  # the answer's length divided by this
+
+
+async def before(served: Door, request: web.Request, fault: Fault) -> web.StreamResponse | None:
+    """Do what the fault does ahead of the call; an answer means that nobody acts on it."""
+    value, world = fault.fault, served.world
+    match fault.kind:
+        case "before":
+            await people.act(world, value["act"])
+        case "hang":
+            await world.timeline.sleep(float(value.get("s", 60)))
+        case "mergeable_null":
+            for repository in world.repositories.values():
+                for issue, _ in repository.open_pulls():
+                    wait = float(value.get("s", 60))
+                    pull_states.look_again(world, repository, issue, delay_s=wait)
+        case "other_tree":
+            strikes.lands_other_tree.set(True)
+        case "reset_before":
+            return reset(request)
+        case "token_expired":
+            served.credentials.revoke(door.bearer_of(request) or "")
+            return refused(401, "Bad credentials")
+        case _:
+            return instead(served, fault)
+    return None
+
+
+def instead(served: Door, fault: Fault) -> web.Response | None:
+    """The answer that a fault gives in place of the call; None when it is of another kind."""
+    value = fault.fault
+    match fault.kind:
+        case "fail_before":
+            return failed(int(value.get("status", 502)))
+        case "html":
+            status = int(value.get("status", 200))
+            return web.Response(status=status, text=HTML, content_type="text/html")
+        case "permission_409":
+            return refused(409, value.get("message", "Resource not accessible by integration"))
+        case "suspended":
+            return refused(403, calls.SUSPENDED)
+        case "primary_limit":
+            reset_at = served.world.timeline.callers_now().timestamp() + float(value.get("s", 60))
+            headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(reset_at) + 1)}
+            return refused(403, PRIMARY, headers)
+        case "secondary_limit":
+            after = value.get("retry_after")
+            return refused(403, SECONDARY, {"Retry-After": str(after)} if after else {})
+        case _:
+            return None
+
+
+async def after(
+    request: web.Request, fault: Fault, answer: web.StreamResponse
+) -> web.StreamResponse:
+    """Do what the fault does to the answer of a call that was acted on."""
+    match fault.kind:
+        case "fail_after":
+            return failed(int(fault.fault.get("status", 502)))
+        case "reset_after":
+            return reset(request)
+        case "truncate" if isinstance(answer, web.Response):
+            return await _truncated(request, answer)
+        case "graphql_partial" if isinstance(answer, web.Response):
+            return _partial(answer)
+        case _:
+            return answer
+
+
+def refused(status: int, message: str, headers: dict[str, str] | None = None) -> web.Response:
+    """A refusal in the provider's form."""
+    body = {"message": message, "documentation_url": DOCUMENTATION, "status": str(status)}
+    return web.json_response(body, status=status, headers=headers)
+
+
+def failed(status: int) -> web.Response:
+    """A failure of the provider itself."""
+    return refused(status, HTTPStatus(status).phrase)
+
+
+def reset(request: web.Request) -> web.Response:
+    """Cut the connection; whatever is answered goes nowhere."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=502)
+
+
+async def _truncated(request: web.Request, answer: web.Response) -> web.StreamResponse:
+    raw = answer.body if isinstance(answer.body, bytes) else b""
+    cut = web.StreamResponse(status=answer.status, headers=answer.headers)
+    cut.content_length = len(raw)
+    await cut.prepare(request)
+    await cut.write(raw[: len(raw) // TRUNCATED_TO])
+    reset(request)
+    return cut
+
+
+def _partial(answer: web.Response) -> web.Response:
+    value = json.loads(answer.text or "{}")
+    found = value.get("data") or {}
+    for name in list(found)[-1:]:
+        found[name] = None
+    said = "Something went wrong while executing your query."
+    errors = [{"message": said, "path": list(found)[-1:]}]
+    return web.json_response({"data": found, "errors": errors})

@@ -1,0 +1,242 @@
+"""Check suites, check runs, statuses and workflow runs as JSON."""
+
+from datetime import datetime
+
+from bot.sandbox import standing
+from bot.sandbox.records import CheckRun, CheckSuite, Json, Repository, Status, WorkflowRun
+from bot.sandbox.shapes import git_data, people, repositories
+from bot.sandbox.timeline import stamp
+from bot.sandbox.world import World
+
+WORKFLOW_PATH = ".sandbox/ci.yml"
+WORKFLOW_ID = 161_335
+
+
+def _when(at: datetime | None) -> str | None:
+    return stamp(at) if at is not None else None
+
+
+def pull_links(world: World, one: Repository, sha: str, branch: str | None) -> list[Json]:
+    """The open pull requests of this repository with that head; never those of forks."""
+    if branch is None:
+        return []
+    return [
+        {
+            "id": issue.id,
+            "number": issue.number,
+            "url": f"{repositories.address(world, one)}/pulls/{issue.number}",
+            "head": _end(world, one, pull.head_ref, pull.head_sha),
+            "base": _end(world, one, pull.base_ref, pull.base_sha),
+        }
+        for issue, pull in one.open_pulls()
+        if pull.head_repo == one.id and pull.head_ref == branch and pull.head_sha == sha
+    ]
+
+
+def _end(world: World, one: Repository, ref: str, sha: str) -> Json:
+    repo = {"id": one.id, "name": one.name, "url": repositories.address(world, one)}
+    return {"ref": ref, "sha": sha, "repo": repo}
+
+
+def check_run(world: World, one: Repository, run: CheckRun) -> Json:
+    """A check run as REST shows it."""
+    url = f"{repositories.address(world, one)}/check-runs/{run.id}"
+    suite = run.suite
+    web = f"{world.web}/{one.full_name}/runs/{run.id}"
+    return {
+        "id": run.id,
+        "name": run.name,
+        "node_id": people.node_id("CheckRun", run.id),
+        "head_sha": suite.head_sha,
+        "external_id": run.external_id,
+        "url": url,
+        "html_url": web,
+        "details_url": run.details_url or web,
+        "status": run.status,
+        "conclusion": run.conclusion,
+        "started_at": _when(run.started_at),
+        "completed_at": _when(run.completed_at),
+        "output": {
+            "title": run.title,
+            "summary": run.summary,
+            "text": run.text,
+            "annotations_count": len(run.annotations),
+            "annotations_url": f"{url}/annotations",
+        },
+        "check_suite": {"id": suite.id},
+        "app": people.app(world, suite.app),
+        "pull_requests": pull_links(world, one, suite.head_sha, suite.head_branch),
+    }
+
+
+def check_run_event(world: World, one: Repository, run: CheckRun) -> Json:
+    """A check run as webhooks carry it, with its suite and its buttons."""
+    suite = run.suite
+    status, conclusion = standing.suite_state(suite)
+    shown = check_run(world, one, run)
+    shown["check_suite"] = {
+        "id": suite.id,
+        "node_id": people.node_id("CheckSuite", suite.id),
+        "head_branch": suite.head_branch,
+        "head_sha": suite.head_sha,
+        "status": status,
+        "conclusion": conclusion,
+        "url": f"{repositories.address(world, one)}/check-suites/{suite.id}",
+        "before": suite.before,
+        "after": suite.head_sha,
+        "pull_requests": shown["pull_requests"],
+        "app": shown["app"],
+        "created_at": stamp(suite.created_at),
+        "updated_at": stamp(suite.updated_at),
+    }
+    return shown
+
+
+def suite(world: World, one: Repository, shown: CheckSuite) -> Json:
+    """A check suite."""
+    url = f"{repositories.address(world, one)}/check-suites/{shown.id}"
+    status, conclusion = standing.suite_state(shown)
+    return {
+        "id": shown.id,
+        "node_id": people.node_id("CheckSuite", shown.id),
+        "head_branch": shown.head_branch,
+        "head_sha": shown.head_sha,
+        "status": status,
+        "conclusion": conclusion,
+        "url": url,
+        "before": shown.before,
+        "after": shown.head_sha,
+        "pull_requests": pull_links(world, one, shown.head_sha, shown.head_branch),
+        "app": people.app(world, shown.app),
+        "repository": repositories.minimal(world, one),
+        "created_at": stamp(shown.created_at),
+        "updated_at": stamp(shown.updated_at),
+        "head_commit": git_data.simple_commit(one.git.objects.a_commit(shown.head_sha)),
+        "latest_check_runs_count": len(standing.latest(shown.runs)),
+        "check_runs_url": f"{url}/check-runs",
+        "rerequestable": True,
+        "runs_rerequestable": True,
+    }
+
+
+def status(world: World, one: Repository, shown: Status) -> Json:
+    """One commit status with its creator."""
+    return {**simple_status(world, one, shown), "creator": people.account(world, shown.creator)}
+
+
+def simple_status(world: World, one: Repository, shown: Status) -> Json:
+    """One commit status inside the combined one."""
+    return {
+        "id": shown.id,
+        "node_id": people.node_id("StatusContext", shown.id),
+        "url": f"{repositories.address(world, one)}/statuses/{shown.sha}",
+        "avatar_url": f"{world.web}/_sandbox/avatar/{shown.creator.id}",
+        "state": shown.state,
+        "description": shown.description,
+        "target_url": shown.target_url,
+        "context": shown.context,
+        "created_at": stamp(shown.created_at),
+        "updated_at": stamp(shown.created_at),
+    }
+
+
+def workflow(world: World, one: Repository) -> Json:
+    """The one workflow of a repository: its CI file."""
+    web = f"{world.web}/{one.full_name}"
+    return {
+        "id": WORKFLOW_ID,
+        "node_id": people.node_id("Workflow", WORKFLOW_ID),
+        "name": "ci",
+        "path": WORKFLOW_PATH,
+        "state": "active",
+        "created_at": stamp(one.created_at),
+        "updated_at": stamp(one.created_at),
+        "url": f"{repositories.address(world, one)}/actions/workflows/{WORKFLOW_ID}",
+        "html_url": f"{web}/blob/{one.default_branch}/{WORKFLOW_PATH}",
+        "badge_url": f"{web}/workflows/ci/badge.svg",
+    }
+
+
+def workflow_run(world: World, one: Repository, run: WorkflowRun) -> Json:
+    """A workflow run; `pull_requests` is empty for a fork's, as at the provider."""
+    url = f"{repositories.address(world, one)}/actions/runs/{run.id}"
+    head_repo = world.repositories.get(run.head_repo) if run.head_repo is not None else None
+    suite_url = f"{repositories.address(world, one)}/check-suites/{run.suite.id}"
+    head = one.git.objects.a_commit(run.head_sha)
+    return {
+        "id": run.id,
+        "name": run.name,
+        "node_id": people.node_id("WorkflowRun", run.id),
+        "head_branch": run.head_branch,
+        "head_sha": run.head_sha,
+        "path": WORKFLOW_PATH,
+        "display_title": head.message.partition("\n")[0],
+        "run_number": run.number,
+        "run_attempt": run.attempt,
+        "event": run.event,
+        "status": run.status,
+        "conclusion": run.conclusion,
+        "workflow_id": WORKFLOW_ID,
+        "workflow_url": f"{repositories.address(world, one)}/actions/workflows/{WORKFLOW_ID}",
+        "check_suite_id": run.suite.id,
+        "check_suite_node_id": people.node_id("CheckSuite", run.suite.id),
+        "check_suite_url": suite_url,
+        "url": url,
+        "html_url": f"{world.web}/{one.full_name}/actions/runs/{run.id}",
+        "pull_requests": pull_links(world, one, run.head_sha, run.head_branch),
+        "created_at": stamp(run.created_at),
+        "updated_at": stamp(run.updated_at),
+        "run_started_at": stamp(run.created_at),
+        "actor": people.account(world, run.actor),
+        "triggering_actor": people.account(world, run.actor),
+        "jobs_url": f"{url}/jobs",
+        "logs_url": f"{url}/logs",
+        "artifacts_url": f"{url}/artifacts",
+        "cancel_url": f"{url}/cancel",
+        "rerun_url": f"{url}/rerun",
+        "previous_attempt_url": f"{url}/attempts/{run.attempt - 1}" if run.attempt > 1 else None,
+        "head_commit": git_data.simple_commit(head),
+        "repository": repositories.minimal(world, one),
+        "head_repository": repositories.minimal(world, head_repo or one),
+        "referenced_workflows": [],
+    }
+
+
+def job(world: World, one: Repository, run: WorkflowRun, shown: CheckRun) -> Json:
+    """A job of a workflow run: the same thing as its check run, under another address."""
+    url = f"{repositories.address(world, one)}/actions/jobs/{shown.id}"
+    attempt = next((n for n, jobs in run.jobs.items() if shown in jobs), run.attempt)
+    started = shown.started_at or run.created_at
+    step = {
+        "name": "run",
+        "number": 1,
+        "status": shown.status,
+        "conclusion": shown.conclusion,
+        "started_at": stamp(started),
+        "completed_at": _when(shown.completed_at),
+    }
+    return {
+        "id": shown.id,
+        "run_id": run.id,
+        "run_url": f"{repositories.address(world, one)}/actions/runs/{run.id}",
+        "run_attempt": attempt,
+        "node_id": people.node_id("CheckRun", shown.id),
+        "head_sha": run.head_sha,
+        "head_branch": run.head_branch,
+        "url": url,
+        "html_url": f"{world.web}/{one.full_name}/runs/{shown.id}",
+        "status": shown.status,
+        "conclusion": shown.conclusion,
+        "created_at": stamp(started),
+        "started_at": stamp(started),
+        "completed_at": _when(shown.completed_at),
+        "name": shown.name,
+        "steps": [step],
+        "check_run_url": f"{repositories.address(world, one)}/check-runs/{shown.id}",
+        "labels": ["sandbox"],
+        "runner_id": 1,
+        "runner_name": "sandbox",
+        "runner_group_id": 1,
+        "runner_group_name": "sandbox",
+        "workflow_name": run.name,
+    }

@@ -1,0 +1,320 @@
+"""What an operator sets: `HEADGATE_*` from the environment and `.env`, parsed once.
+
+After `read` nobody looks at the environment again. Each refusal is a `StartRefused` that
+names its variable and never repeats a secret. What the provider makes of its own settings
+(keys, addresses of its API) is not known here.
+"""
+
+import difflib
+import ipaddress
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationError,
+)
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from service import boundary
+from service.errors import StartRefused
+
+VERSION = "0.1.0"
+PREFIX = "HEADGATE_"
+DOTENV = ".env"
+
+# Names of clients and tests, which a server may find in its environment (ARCHITECTURE.md 8).
+KNOWN_ELSEWHERE = frozenset(
+    {
+        "CHROMIUM",
+        "CONTRACT_TOKEN",
+        "CONTRACT_URL",
+        "REQUIRE_ALL",
+        "SIM_SEEDS",
+        "TEST_POSTGRES_URL",
+        "TOKEN",
+        "URL",
+    }
+)
+
+# Base64 of 32 bytes without its padding has so many characters.
+SECRET_KEY_LENGTH_MIN = 43
+# Readable by the group at most (RELIABILITY.md 8.7).
+SECRET_FILE_MODE_MAX = 0o640
+# PATH_MAX of Linux.
+PATH_LENGTH_MAX = 4096
+
+
+class Strike(StrEnum):
+    """What a crash test does at its boundary."""
+
+    KILL = "kill"
+    STOP = "stop"
+    RAISE = "raise"
+
+
+@dataclass(frozen=True, slots=True)
+class FaultBoundary:
+    """Strike when the boundary `name` is passed for the `nth` time, counted from 1."""
+
+    name: str
+    nth: int
+    strike: Strike
+
+
+def parse_database_url(value: SecretStr) -> SecretStr:
+    """The address as given; SQLite and PostgreSQL alone are spoken."""
+    address = value.get_secret_value()
+    if address and not address.startswith(("sqlite:///", "postgresql://")):
+        raise ValueError("must begin with sqlite:/// or postgresql://")
+    return value
+
+
+def parse_root_url(value: str) -> str:
+    """An http(s) address without a trailing slash."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an http or https address, as https://queue.example.org")
+    if parts.query or parts.fragment or parts.username:
+        raise ValueError("must have no user, query or fragment")
+    return value.rstrip("/")
+
+
+def parse_secret_key(value: SecretStr) -> SecretStr:
+    """A key long enough to be random bytes written as text."""
+    if len(value.get_secret_value()) < SECRET_KEY_LENGTH_MIN:
+        raise ValueError(
+            f"must have at least {SECRET_KEY_LENGTH_MIN} characters; make one with "
+            "`openssl rand -base64 32`"
+        )
+    return value
+
+
+def refuse_open_key(value: SecretStr) -> SecretStr:
+    """A key, or its path; as a path only if strangers cannot read the file."""
+    text = value.get_secret_value()
+    if "\n" not in text and len(text) <= PATH_LENGTH_MAX and Path(text).is_file():
+        refuse_open_file(Path(text))
+    return value
+
+
+def refuse_open_file(path: Path) -> None:
+    """Raise ValueError for a file of a secret that more than its group may read."""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & ~SECRET_FILE_MODE_MAX:
+        raise ValueError(f"{path} has mode {mode:04o}; others may read it. chmod 600 {path}")
+
+
+def parse_fault_boundary(value: object) -> object:
+    """`name:n:kill|stop|raise` as a value."""
+    if not isinstance(value, str):
+        return value
+    name, _, rest = value.partition(":")
+    nth, _, strike = rest.partition(":")
+    if name not in boundary.NAMES:
+        raise ValueError(f"{name} is no boundary{did_you_mean(name, boundary.NAMES)}")
+    if not nth.isdigit() or int(nth) < 1 or strike not in set(Strike):
+        raise ValueError("must be NAME:N:kill, NAME:N:stop or NAME:N:raise, N from 1")
+    return FaultBoundary(name, int(nth), Strike(strike))
+
+
+def stripped(value: object) -> object:
+    """Text without the line end that files and shells leave behind."""
+    return value.strip() if isinstance(value, str) else value
+
+
+Period = Annotated[float, Field(ge=1, le=3600)]
+Secret = Annotated[SecretStr, BeforeValidator(stripped)]
+SecretKey = Annotated[Secret, AfterValidator(parse_secret_key)]
+KeyText = Annotated[Secret, AfterValidator(refuse_open_key)]
+
+
+class Settings(BaseSettings):
+    """Every setting, with its default; frozen. `None` and empty mean not set."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_file=DOTENV, env_ignore_empty=True, frozen=True, extra="ignore"
+    )
+
+    database_url: Annotated[Secret, AfterValidator(parse_database_url)] = SecretStr("")
+    database_pool: Annotated[int, Field(ge=1, le=100)] = 10
+    data_dir: Path = Path("headgate-data")
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65535)] = 8642
+    public_url: Annotated[str, AfterValidator(parse_root_url)] | None = None
+    workers: bool = True
+    log_format: Literal["auto", "json", "text"] = "auto"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    secret_key: SecretKey | None = None
+    secret_key_previous: SecretKey | None = None
+    auto_create_queues: bool = True
+    fault_boundary: Annotated[FaultBoundary, BeforeValidator(parse_fault_boundary)] | None = None
+
+    period_timers_s: Period = 5
+    period_readback_s: Period = 10
+    period_run_checks_s: Period = 60
+    period_queues_s: Period = 60
+    period_idle_s: Period = 600
+    period_redelivery_s: Period = 600
+    period_orphans_s: Period = 600
+
+    github_host: str = "github.com"
+    github_url: str | None = None
+    github_app_id: Annotated[str, Field(pattern=r"^[0-9]{1,19}$")] | None = None
+    github_private_key: KeyText | None = None
+    github_private_key_previous: KeyText | None = None
+    github_webhook_secret: Secret | None = None
+    github_webhook_secret_previous: Secret | None = None
+    github_write_spacing_ms: Annotated[int, Field(ge=0, le=60_000)] | None = None
+
+    @property
+    def database_address(self) -> str:
+        """The database's address; by default a file in the data directory."""
+        given = self.database_url.get_secret_value()
+        return given or f"sqlite:///{self.data_dir.absolute() / 'headgate.db'}"
+
+    @property
+    def is_sqlite(self) -> bool:
+        """Whether the state is one file on this machine."""
+        return self.database_address.startswith("sqlite:")
+
+    @property
+    def provider_is_loopback(self) -> bool:
+        """Whether the only provider stands on this machine."""
+        address = self.github_url or f"https://{self.github_host}"
+        return is_loopback(urlsplit(address).hostname or "")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What wins over what: the command line, then the environment, files, `.env`."""
+        return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
+
+
+# Settings that hold a secret; each may be a file instead, named by NAME_FILE.
+SECRETS = (
+    "database_url",
+    "secret_key",
+    "secret_key_previous",
+    "github_private_key",
+    "github_private_key_previous",
+    "github_webhook_secret",
+    "github_webhook_secret_previous",
+)
+
+
+class SecretFiles(PydanticBaseSettingsSource):
+    """Secrets given as a path: `HEADGATE_SECRET_KEY_FILE` and its kin."""
+
+    def __call__(self) -> dict[str, object]:
+        """The contents of every such file. Raises StartRefused for one that cannot be read."""
+        environment = environment_of_headgate()
+        return {
+            name: secret_in(f"{PREFIX}{name.upper()}_FILE", Path(path))
+            for name in SECRETS
+            if (path := environment.get(f"{PREFIX}{name.upper()}_FILE"))
+        }
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[object, str, bool]:
+        """Not asked: all fields come from the call."""
+        return field, field_name, False
+
+
+def read(**options: str | int | bool | Path | None) -> Settings:
+    """The settings of this process; `options` are those of the command line, None: not given.
+
+    Raises StartRefused naming the first wrong variable. Unknown names are refused first: a
+    misspelled one is the likeliest reason for another that seems to lack.
+    """
+    refuse_unknown(environment_of_headgate())
+    chosen = {name: value for name, value in options.items() if value is not None}
+    try:
+        settings = Settings.model_validate(chosen)
+    except ValidationError as refused:
+        raise StartRefused(first_fault(refused)) from None
+    if settings.fault_boundary and not settings.provider_is_loopback:
+        raise StartRefused(
+            f"{PREFIX}FAULT_BOUNDARY: crash tests run against a provider on this machine alone. "
+            f"Unset it, or set {PREFIX}GITHUB_URL to a sandbox's address"
+        )
+    return settings
+
+
+def environment_of_headgate() -> dict[str, str]:
+    """All `HEADGATE_*` variables by their name, those of `.env` under those of the process."""
+    in_file = DotEnvSettingsSource(Settings, env_file=DOTENV).env_vars
+    named = {name.upper(): value for name, value in in_file.items() if value is not None}
+    named |= {name.upper(): value for name, value in os.environ.items()}
+    return {name: value for name, value in named.items() if name.startswith(PREFIX)}
+
+
+def refuse_unknown(environment: Mapping[str, str]) -> None:
+    """Raise StartRefused for the first variable that is neither a setting nor known elsewhere."""
+    settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    settings |= {f"{PREFIX}{name.upper()}_FILE" for name in SECRETS}
+    elsewhere = {f"{PREFIX}{name}" for name in KNOWN_ELSEWHERE}
+    for name in sorted(environment):
+        if name not in settings | elsewhere:
+            raise StartRefused(f"{name} is not a setting{did_you_mean(name, settings)}")
+    for name in SECRETS:
+        variable = f"{PREFIX}{name.upper()}"
+        if environment.get(variable) and environment.get(f"{variable}_FILE"):
+            raise StartRefused(f"{variable} and {variable}_FILE are both set. Keep one of them")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean X?`, or what to do when nothing is near."""
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ". Unset it"
+
+
+def secret_in(variable: str, path: Path) -> str:
+    """The text of a secret's file, without its last line end."""
+    try:
+        refuse_open_file(path)
+        return path.read_text("utf-8").strip()
+    except (OSError, ValueError) as failed:
+        reason = failed.strerror if isinstance(failed, OSError) else str(failed)
+        raise StartRefused(f"{variable}: {path} cannot be used ({reason})") from None
+
+
+def first_fault(refused: ValidationError) -> str:
+    """The first wrong setting: its variable, its value unless secret, and what it must be."""
+    fault = refused.errors(include_url=False, include_context=False)[0]
+    name = str(fault["loc"][0])
+    message = fault["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    value = fault["input"]
+    shown = "" if name in SECRETS or not isinstance(value, str) else f' (is "{value[:100]}")'
+    return f"{PREFIX}{name.upper()}: {message}{shown}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,175 @@
+"""The log: one JSON object a line on stderr, or readable lines on a terminal.
+
+Facts come from `structlog.get_logger()` anywhere in the tree, with what the edges bound by
+contextvars; lines of foreign libraries join them. Redaction is the last thing that happens to
+a line before it is written, so no caller has to think of it (RELIABILITY.md 8.7).
+"""
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Literal, TextIO
+
+import orjson
+import structlog
+from structlog.typing import EventDict, Processor
+
+from service.clock import Clock
+
+MASK = "[masked]"
+
+# RELIABILITY.md 8.7: provider tokens, our tokens, signing secrets, keys, credentials in addresses.
+SECRET_TEXT = re.compile(
+    r"""
+    gh[opsur]_[A-Za-z0-9._-]+
+  | github_pat_[A-Za-z0-9_]+
+  | hg[tu]_[A-Za-z0-9_-]+
+  | whsec_[A-Za-z0-9+/=_-]+
+  | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----.*?(?:-----END\ [A-Z\ ]*PRIVATE\ KEY-----|\Z)
+  | (?<=://)[^/\s:@]*:[^/\s@]+(?=@)
+  | (?<=://)[^/\s:@]{20,}(?=@)
+  | (?i:(?<=bearer\ )|(?<=authorization:\ )|(?<=x-api-token:\ )|(?<=cookie:\ ))[^\r\n,"']+
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+# Fields whose whole value is a secret, whatever it looks like.
+SECRET_FIELDS = frozenset(
+    {
+        "authorization",
+        "cookie",
+        "password",
+        "private_key",
+        "secret",
+        "secret_key",
+        "set_cookie",
+        "token",
+        "webhook_secret",
+        "x_api_token",
+    }
+)
+
+# A fact longer than this is a body, and bodies do not belong into the log.
+TEXT_MAX = 8_000
+DEPTH_MAX = 6
+
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def start(
+    log_format: Literal["auto", "json", "text"],
+    log_level: str,
+    clock: Clock,
+    stream: TextIO | None = None,
+) -> None:
+    """Send all logs to `stream` (stderr) from now on; a second call replaces the first.
+
+    `auto` is text on a terminal, else JSON. `log_level` is a key of LEVELS; what lies below
+    costs nothing.
+    """
+    target = stream or sys.stderr
+    as_text = log_format == "text" or (log_format == "auto" and target.isatty())
+    processors: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        Stamp(clock),
+        structlog.processors.format_exc_info,
+        redact,
+        text_line if as_text else json_line,
+    ]
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[log_level]),
+        logger_factory=structlog.PrintLoggerFactory(target),
+        cache_logger_on_first_use=False,
+    )
+    root = logging.getLogger()
+    root.handlers = [Forwarded()]
+    root.setLevel(max(LEVELS[log_level], logging.WARNING))
+    logging.captureWarnings(capture=True)
+
+
+class Stamp:
+    """Puts the time on a line, from the clock that everybody shares."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+
+    def __call__(self, _logger: object, _method: str, line: EventDict) -> EventDict:
+        """The line with `ts`, UTC in milliseconds."""
+        line["ts"] = self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        return line
+
+
+class Forwarded(logging.Handler):
+    """Lines of libraries that use the standard library's logging."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Say the record through structlog, so that it is stamped and redacted as ours are."""
+        exc_info = record.exc_info if record.exc_info and record.exc_info[0] else None
+        structlog.get_logger().log(
+            max(record.levelno // 10 * 10, logging.DEBUG),
+            record.getMessage(),
+            logger=record.name,
+            exc_info=exc_info,
+        )
+
+
+def redact(_logger: object, _method: str, line: MutableMapping[str, object]) -> EventDict:
+    """The line without secrets; only plain values are left for the writer."""
+    return {name: redacted(name, value) for name, value in line.items()}
+
+
+def redacted(name: str, value: object, depth: int = 0) -> object:
+    """A value without secrets: masked whole by its field's name, else within its text."""
+    if name.lower().replace("-", "_") in SECRET_FIELDS and value is not None:
+        return MASK
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if depth < DEPTH_MAX and isinstance(value, Mapping):
+        return {str(key): redacted(str(key), each, depth + 1) for key, each in value.items()}
+    if depth < DEPTH_MAX and isinstance(value, list | tuple | set | frozenset):
+        return [redacted("", each, depth + 1) for each in value]
+    return masked(value if isinstance(value, str) else str(value))
+
+
+def masked(text: str) -> str:
+    """Text with every secret in it masked, and cut at TEXT_MAX characters."""
+    # Cut after masking: half a token would pass unseen.
+    clean = SECRET_TEXT.sub(MASK, text)
+    return clean if len(clean) <= TEXT_MAX else clean[:TEXT_MAX] + "…"
+
+
+def json_line(_logger: object, _method: str, line: EventDict) -> str:
+    """One JSON object: `ts level event` first, then the facts in the order given."""
+    ordered = {name: line.pop(name) for name in ("ts", "level", "event") if name in line}
+    ordered.update(line)
+    try:
+        return orjson.dumps(ordered).decode()
+    except TypeError:
+        # Integers beyond 64 bits and lone surrogates; a log line must not fail.
+        return orjson.dumps({name: ascii(value) for name, value in ordered.items()}).decode()
+
+
+def text_line(_logger: object, _method: str, line: EventDict) -> str:
+    """`14:02:11 info    turn  queue=… inputs=3`, a stack below."""
+    stamp = str(line.pop("ts"))[11:19]
+    level, event = line.pop("level"), line.pop("event")
+    stack = line.pop("exception", None)
+    facts = " ".join(f"{name}={shown(value)}" for name, value in line.items())
+    said = CONTROL.sub("?", f"{stamp} {level:<8}{event}  {facts}".replace("\n", " ").rstrip())
+    return said if stack is None else f"{said}\n{CONTROL.sub('?', str(stack))}"
+
+
+def shown(value: object) -> str:
+    """A fact in a readable line; quoted when it holds a space."""
+    text = value if isinstance(value, str) else orjson.dumps(value, default=repr).decode()
+    return f'"{text}"' if isinstance(value, str) and re.search(r"\s", text) else text

@@ -1,0 +1,352 @@
+"""The composition root: nothing else builds a service.
+
+Parts are put together here and nowhere else, in the order a start has to keep (RELIABILITY.md
+7): settings, database, migrations, listen for deliveries alone, barrier, workers, all routes.
+The end takes them down in reverse. No rule of the queue may stand here.
+"""
+
+import asyncio
+import errno
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+
+import structlog
+from aiohttp import web
+from pydantic import SecretStr
+
+from bot.github import options as github_options
+from bot.github import provider as github_provider
+from bot.github import webhook
+from bot.github.options import GitHubOptions
+from bot.keys import KeyRing, secret_key_in
+from bot.settings import PREFIX, VERSION, FaultBoundary, Settings, Strike
+from service.api import app, connections
+from service.api.health import Readiness
+from service.boundary import Boundary, NoBoundary
+from service.clock import Clock, Ids, RandomIds, SystemClock
+from service.errors import InvariantBroken, StartRefused
+from service.operations import deliveries, recovery
+from service.provider.port import Provider
+from service.runtime import Options, Periods, Runtime, Translator
+from service.store.database import Store, StoreOptions, open_store
+from service.store.wakeups import Wakeups
+from service.workers.supervisor import Workers
+
+# RELIABILITY.md 6.3: an open landing permit is closed before the process ends.
+STOP_WITHIN_S = 15.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What tests replace: time, ids, and the points where a crash may strike."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=RandomIds)
+    boundary: Boundary = field(default_factory=NoBoundary)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A service that answers: its parts, its workers, and where it listens."""
+
+    runtime: Runtime
+    workers: Workers
+    url: str
+
+
+def world_of(settings: Settings) -> World:
+    """The system's clock and ids; a striking boundary only where a setting plans one."""
+    planned = settings.fault_boundary
+    return World() if planned is None else World(boundary=Striking(planned))
+
+
+@asynccontextmanager
+async def open_runtime(
+    settings: Settings, world: World, *, migrate: bool = True
+) -> AsyncIterator[Runtime]:
+    """Every part of a service that is about to run: database, keys, the provider.
+
+    Takes the database's lock and migrates it, or with `migrate` false refuses one that is
+    behind. Raises StartRefused naming the setting that stands against it.
+    """
+    options = github_options_of(settings)
+    keys = key_ring(settings)
+    async with AsyncExitStack() as stack:
+        how = StoreOptions(migrate=migrate, pool=settings.database_pool)
+        store = await opened_store(stack, settings, world, how)
+        provider = github_provider.GitHubProvider(options, world.clock)
+        stack.push_async_callback(provider.close)
+        yield assembled(
+            settings,
+            world,
+            Parts(store, keys, {options.host: provider}, {options.host: provider.signals_of}),
+        )
+
+
+@asynccontextmanager
+async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
+    """Parts for one short transaction beside a running service: database and keys alone.
+
+    Takes no lock, migrates nothing, knows no provider. Raises StartRefused.
+    """
+    world = World()
+    keys = key_ring(settings)
+    async with AsyncExitStack() as stack:
+        how = StoreOptions(migrate=False, pool=1, alone=False)
+        store = await opened_store(stack, settings, world, how)
+        yield assembled(settings, world, Parts(store, keys, {}, {}))
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings, world: World, *, migrate: bool = True
+) -> AsyncIterator[Running]:
+    """A whole service, from its first connection to the last.
+
+    Listens as soon as the database is open, for deliveries alone; everything else is answered
+    once what happened meanwhile is known. At the end: no new connections, no new work, an open
+    landing is closed, then workers, connections, provider and database go.
+    """
+    readiness = Readiness()
+    async with open_runtime(settings, world, migrate=migrate) as runtime:
+        readiness.mark("database", "ok")
+        readiness.mark("schema", "ok")
+        runner = connections.runner(build_app(runtime, settings, readiness))
+        try:
+            url = await listen(runner, settings)
+            log.info("listening", url=url)
+            await recovery.recover(runtime)
+            readiness.mark("recovery", "ok")
+            workers = build_workers(runtime)
+            beating = asyncio.create_task(workers.run()) if settings.workers else None
+            readiness.mark("workers", "ok")
+            log.info("ready", url=url, version=VERSION)
+            try:
+                yield Running(runtime, workers, url)
+            finally:
+                runtime.boundary.reach("stop.before_drain")
+                for site in list(runner.sites):
+                    await site.stop()
+                if beating is not None:
+                    await stop(workers, beating)
+        finally:
+            runtime.boundary.reach("stop.before_close")
+            await runner.cleanup()
+    log.info("stopped")
+
+
+async def serve(settings: Settings, *, migrate: bool = True) -> None:
+    """Run until SIGTERM or SIGINT; a second signal ends the process at once."""
+    asked = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def end(number: signal.Signals) -> None:
+        log.info("stopping", signal=number.name)
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(each)
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, partial(end, number))
+    async with running(settings, world_of(settings), migrate=migrate):
+        await asked.wait()
+
+
+def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web.Application:
+    """The service's routes and the provider's own."""
+    options = github_options_of(settings)
+    receive = webhook.receiver(
+        webhook.Receiver(
+            host=options.host,
+            secrets=options.webhook_secrets,
+            clock=runtime.clock,
+            accept=partial(deliveries.accept, runtime),
+        )
+    )
+    return app.build_app(runtime, extra=(web.post(webhook.PATH, receive),), readiness=readiness)
+
+
+def build_workers(runtime: Runtime) -> Workers:
+    """The loops; nothing runs yet."""
+    return Workers(runtime)
+
+
+async def stop(workers: Workers, beating: "asyncio.Task[None]") -> None:
+    """Take no new work, let an open landing end, and wait for the loops."""
+    try:
+        async with asyncio.timeout(STOP_WITHIN_S):
+            await workers.stop()
+            await beating
+    except TimeoutError:
+        # What was under way stays in the outbox as sent; the next start reads it back.
+        log.warning("stop_timed_out", seconds=STOP_WITHIN_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What differs between a service and its administration."""
+
+    store: Store
+    keys: KeyRing
+    providers: dict[str, Provider]
+    translators: dict[str, Translator]
+
+
+def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
+    """The runtime of these parts."""
+    return Runtime(
+        store=parts.store,
+        providers=parts.providers,
+        translators=parts.translators,
+        clock=world.clock,
+        ids=world.ids,
+        wakeups=Wakeups(),
+        boundary=world.boundary,
+        keys=parts.keys,
+        options=Options(
+            version=VERSION,
+            public_url=settings.public_url,
+            auto_create_queues=settings.auto_create_queues,
+            periods=periods_of(settings),
+        ),
+    )
+
+
+async def opened_store(
+    stack: AsyncExitStack, settings: Settings, world: World, how: StoreOptions
+) -> Store:
+    """The deployment's database, closed with the stack."""
+    store = await open_store(
+        settings.database_address,
+        clock=world.clock,
+        ids=world.ids,
+        boundary=world.boundary,
+        options=how,
+    )
+    stack.push_async_callback(store.close)
+    return store
+
+
+def periods_of(settings: Settings) -> Periods:
+    """The sweeps' periods."""
+    return Periods(
+        timers=timedelta(seconds=settings.period_timers_s),
+        readback=timedelta(seconds=settings.period_readback_s),
+        run_checks=timedelta(seconds=settings.period_run_checks_s),
+        queues=timedelta(seconds=settings.period_queues_s),
+        idle=timedelta(seconds=settings.period_idle_s),
+        redelivery=timedelta(seconds=settings.period_redelivery_s),
+        orphans=timedelta(seconds=settings.period_orphans_s),
+    )
+
+
+def key_ring(settings: Settings) -> KeyRing:
+    """The keys; without a setting a SQLite deployment makes its own beside the database.
+
+    PostgreSQL is refused without one: several instances must agree on it (RELIABILITY.md 8.1).
+    """
+    previous = text_of(settings.secret_key_previous)
+    present = text_of(settings.secret_key)
+    if present is None and not settings.is_sqlite:
+        raise StartRefused(
+            f"{PREFIX}SECRET_KEY is not set, and PostgreSQL needs it. Make one with "
+            "`openssl rand -base64 32` and give it to every instance"
+        )
+    return KeyRing(present or secret_key_in(settings.data_dir), previous)
+
+
+def github_options_of(settings: Settings) -> GitHubOptions:
+    """The App's credentials. Raises StartRefused naming the setting that lacks or is wrong."""
+    if settings.github_app_id is None:
+        raise StartRefused(
+            f"{PREFIX}GITHUB_APP_ID is not set. Give the App's number, with "
+            f"{PREFIX}GITHUB_PRIVATE_KEY and {PREFIX}GITHUB_WEBHOOK_SECRET"
+        )
+    keys = given(settings, "github_private_key", "github_private_key_previous")
+    if not keys:
+        raise StartRefused(
+            f"{PREFIX}GITHUB_PRIVATE_KEY is not set. Paste the App's PEM file, or give its path"
+        )
+    secrets = given(settings, "github_webhook_secret", "github_webhook_secret_previous")
+    return GitHubOptions(
+        host=settings.github_host,
+        addresses=github_options.addresses_of(settings.github_host, settings.github_url),
+        app_id=settings.github_app_id,
+        private_keys=tuple(
+            github_options.parse_private_key(text, f"{PREFIX}{name.upper()}")
+            for name, text in keys.items()
+        ),
+        webhook_secrets=github_options.check_webhook_secrets(tuple(secrets.values())),
+        write_spacing_ms=settings.github_write_spacing_ms,
+        user_agent=f"headgate/{VERSION}",
+    )
+
+
+def given(settings: Settings, *names: str) -> dict[str, str]:
+    """The secrets among these that are set, by name."""
+    found = {name: text_of(getattr(settings, name)) for name in names}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def text_of(secret: SecretStr | None) -> str | None:
+    """A secret's text, None when it is unset or empty."""
+    return (secret.get_secret_value() or None) if secret is not None else None
+
+
+async def listen(runner: web.AppRunner, settings: Settings) -> str:
+    """Begin to answer; where. Raises StartRefused for a port or host that is not to be had."""
+    await runner.setup()
+    site = web.TCPSite(runner, settings.host, settings.port, reuse_address=True)
+    try:
+        await site.start()
+    except socket.gaierror as unknown:
+        raise StartRefused(
+            f"{PREFIX}HOST: {settings.host} is no address of this machine. Use 127.0.0.1, or "
+            "0.0.0.0 behind a proxy"
+        ) from unknown
+    except OSError as failed:
+        raise StartRefused(refused_address(failed, settings)) from failed
+    host, port = runner.addresses[0][:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def refused_address(failed: OSError, settings: Settings) -> str:
+    """Why the system does not let us listen there, and what to do."""
+    if failed.errno == errno.EADDRINUSE:
+        return (
+            f"{PREFIX}PORT: {settings.port} on {settings.host} is in use. Stop what listens "
+            "there, or give another --port"
+        )
+    if failed.errno == errno.EACCES:
+        return f"{PREFIX}PORT: {settings.port} needs rights we lack. Give one above 1023"
+    return f"{PREFIX}HOST: cannot listen on {settings.host} ({failed.strerror}). Give another"
+
+
+class Striking:
+    """A boundary that strikes once, for crash tests (RELIABILITY.md 10.1)."""
+
+    def __init__(self, planned: FaultBoundary) -> None:
+        self.planned = planned
+        self.passed: Counter[str] = Counter()
+
+    def reach(self, name: str) -> None:
+        """Pass the boundary, or end here."""
+        self.passed[name] += 1
+        if (name, self.passed[name]) != (self.planned.name, self.planned.nth):
+            return
+        match self.planned.strike:
+            case Strike.KILL:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case Strike.STOP:
+                os.kill(os.getpid(), signal.SIGSTOP)
+            case Strike.RAISE:
+                raise InvariantBroken("FAULT", f"planned at {name}")

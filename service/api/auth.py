@@ -1,0 +1,52 @@
+"""Whose request it is, and whether its token's role is enough (API.md 2).
+
+The token comes from two headers and from nowhere else. What a token may see is decided where
+things are looked up, `service/operations/access.py`.
+"""
+
+from collections.abc import Mapping
+
+from multidict import CIMultiDictProxy, istr
+
+from service.errors import NotAllowed, Unauthenticated
+from service.operations import access
+from service.operations.views import Caller
+from service.runtime import Runtime
+from service.vocabulary import Role
+
+CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="headgate"'}
+
+ALLOWED: Mapping[Role, frozenset[Role]] = {
+    Role.READ: frozenset({Role.READ, Role.QUEUE, Role.ADMIN}),
+    Role.CI: frozenset({Role.CI, Role.QUEUE, Role.ADMIN}),
+    Role.QUEUE: frozenset({Role.QUEUE, Role.ADMIN}),
+    Role.ADMIN: frozenset({Role.ADMIN}),
+}
+"""Role that an endpoint asks for → roles that include it."""
+
+_X_API_TOKEN = istr("x-api-token")
+_AUTHORIZATION = istr("Authorization")
+
+
+async def caller_of(runtime: Runtime, headers: CIMultiDictProxy[str], role: Role | None) -> Caller:
+    """The caller with at least `role`, None: any. Raises Unauthenticated, NotAllowed."""
+    token = token_of(headers)
+    if not token:
+        raise Unauthenticated("No token was sent.")
+    caller = await access.authenticate(runtime, token)
+    if role is not None and caller.role not in ALLOWED[role]:
+        raise NotAllowed(
+            f"This endpoint needs a token of role {role.value}; "
+            f'"{caller.name}" has role {caller.role.value}.',
+            members={"required_role": role.value, "role": caller.role.value},
+        )
+    return caller
+
+
+def token_of(headers: CIMultiDictProxy[str]) -> str:
+    """The token that was sent, empty when none was; a blank header counts as absent."""
+    token = headers.get(_X_API_TOKEN, "").strip()
+    if token:
+        return token
+    scheme, _, credential = headers.get(_AUTHORIZATION, "").strip().partition(" ")
+    return credential.strip() if scheme.lower() == "bearer" else ""

@@ -1,0 +1,32 @@
+"""What a handler gets beside its request: the parts of the process, and who is asking."""
+
+from dataclasses import dataclass
+
+from service.api.fragments import Fragments
+from service.operations import access
+from service.operations.views import Caller
+from service.runtime import Runtime
+from service.vocabulary import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request after every check that does not depend on its body.
+
+    `names` are the names at the top of the body, for the one answer that lists some of them.
+    """
+
+    runtime: Runtime
+    fragments: Fragments
+    caller: Caller
+    names: frozenset[str] = frozenset()
+
+    @property
+    def actor(self) -> Actor:
+        """The caller as an actor of commands."""
+        return access.actor_of(self.caller)
+
+    @property
+    def public_url(self) -> str | None:
+        """Where this deployment is reached, None when nobody said."""
+        return self.runtime.options.public_url

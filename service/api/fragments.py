@@ -1,0 +1,129 @@
+"""Encoded answers of hot reads, part by part, kept until what they show changes.
+
+An entry is a frozen value: as long as the same object stands in the queue, everything a
+record says of it holds, but for its place in the line and the time left. So the bytes before
+and after these three keys are kept by entry, and a whole queue by its view (PERFORMANCE.md
+3.2, V1 to V3). `responses.py` says what the bytes mean; a test holds the two equal.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from service.api import responses
+from service.api.responses import Json
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.model import Entry
+from service.operations.views import Conclusion, PullRequestView, QueueView
+from service.vocabulary import QueueRef
+from service.wording.times import TimeLeft
+
+ENTRIES_MAX = 20_000
+QUEUES_MAX = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Parts of one record, and what they were made from."""
+
+    entry: Entry
+    queue: QueueRef
+    config: QueueConfig
+    conclusion: Conclusion | None
+    has_targets: bool
+    run: str | None
+    identity: bytes
+    readiness: bytes
+    standing: bytes
+    course: bytes
+
+    def shows(self, view: PullRequestView) -> bool:
+        """Whether the parts still say what the view says."""
+        return (
+            self.entry is view.entry
+            and (self.queue is view.queue or self.queue == view.queue)
+            and self.config is view.config
+            and self.conclusion is view.conclusion
+            and self.has_targets == view.has_targets
+            and self.run == responses.test_run_of(view)
+        )
+
+
+class Fragments:
+    """The parts kept by one process; at its bound it forgets everything and starts again."""
+
+    def __init__(self, public_url: str | None) -> None:
+        self._public_url = public_url
+        self._entries: dict[tuple[int, int], Kept] = {}
+        self._queues: dict[int, tuple[QueueView, bytes]] = {}
+
+    def record(self, view: PullRequestView) -> bytes:
+        """One pull request by itself, without its timeline."""
+        kept = self._kept(view)
+        return b"{%b,%b,%b,%b,%b}" % (
+            kept.identity,
+            kept.readiness,
+            kept.standing,
+            _place(view.position, view.length, view.eta),
+            kept.course,
+        )
+
+    def queue(self, view: QueueView, now: datetime) -> bytes:
+        """A queue with its pull requests."""
+        found = self._queues.get(view.queue.id)
+        if found is not None and found[0] is view:
+            return found[1]
+        listed = b",".join([self._listed(each) for each in view.entries[: responses.ENQUEUED_MAX]])
+        cut = b""
+        if len(view.entries) > responses.ENQUEUED_MAX:
+            cut = b',"enqueuedPullRequestsTruncated":true'
+        head = _members(responses.queue(view, now))
+        encoded = b'{%b,"enqueuedPullRequests":[%b]%b}' % (head, listed, cut)
+        if len(self._queues) >= QUEUES_MAX:
+            self._queues.clear()
+        self._queues[view.queue.id] = (view, encoded)
+        return encoded
+
+    def _listed(self, view: PullRequestView) -> bytes:
+        kept = self._kept(view)
+        return b"{%b,%b,%b,%b}" % (
+            kept.identity,
+            kept.standing,
+            _place(view.position, view.length, view.eta),
+            kept.course,
+        )
+
+    def _kept(self, view: PullRequestView) -> Kept:
+        key = (view.queue.id, view.entry.pr)
+        kept = self._entries.get(key)
+        if kept is not None and kept.shows(view):
+            return kept
+        if len(self._entries) >= ENTRIES_MAX:
+            self._entries.clear()
+        kept = self._entries[key] = Kept(
+            entry=view.entry,
+            queue=view.queue,
+            config=view.config,
+            conclusion=view.conclusion,
+            has_targets=view.has_targets,
+            run=responses.test_run_of(view),
+            identity=_members(responses.identity(view)),
+            readiness=_members(responses.readiness(view)),
+            standing=_members(responses.standing_of(view)),
+            course=_members(responses.course(view, self._public_url)),
+        )
+        return kept
+
+
+def _members(shown: Json) -> bytes:
+    """The members of an object, without its braces."""
+    return orjson.dumps(shown)[1:-1]
+
+
+def _place(position: int | None, length: int, eta: TimeLeft | None) -> bytes:
+    if eta is not None:
+        return _members(responses.place(position, length, eta))
+    if position is None:
+        return b'"position":null,"queueLength":%d,"eta":null' % length
+    return b'"position":%d,"queueLength":%d,"eta":null' % (position, length)

@@ -1,0 +1,308 @@
+"""Fields that several requests share, and how a faulty body becomes a list of errors."""
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from service.errors import FieldError, Malformed
+from service.vocabulary import RepoRef, Sha
+
+NUMBER_MAX = 4_294_967_295
+ERRORS_MAX = 50
+
+_DIGITS = re.compile(r"[0-9]{1,10}")
+_MOMENT = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,9}))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+)
+_REPOSITORY_PART = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._-]+"
+
+Model = TypeVar("Model", bound="Request")
+Word = TypeVar("Word", bound=StrEnum)
+
+
+# A name by itself, because the mypy plugin mistrusts alias generators of models that are
+# constructed by keyword; these are only ever validated.
+SPELLED_AS_THE_API = ConfigDict(
+    alias_generator=to_camel, extra="ignore", frozen=True, regex_engine="python-re", strict=True
+)
+
+
+class Request(BaseModel):
+    """A request body: API spelling by alias, unknown fields ignored, never changed."""
+
+    model_config = SPELLED_AS_THE_API
+
+    @classmethod
+    def faults_of_names(cls, _body: Mapping[str, object]) -> tuple[FieldError, ...]:
+        """What is wrong with the names at the top of the body; unknown ones usually are not."""
+        return ()
+
+
+def read(model: type[Model], body: Mapping[str, object]) -> Model:
+    """The body as the model. Raises Malformed with every faulty field, at most 50."""
+    faults = model.faults_of_names(body)
+    try:
+        request = model.model_validate(body)
+    except ValidationError as invalid:
+        found = invalid.errors(include_url=False, include_context=True)
+        faults += tuple(field_error(each) for each in found[:ERRORS_MAX])
+        raise refused(faults[:ERRORS_MAX]) from None
+    if faults:
+        raise refused(faults[:ERRORS_MAX])
+    return request
+
+
+def refused(found: tuple[FieldError, ...]) -> Malformed:
+    """The answer to faulty fields; unknown names at the top give it their own code."""
+    code = "unknown_field" if any(each.code == "unknown" for each in found) else "invalid_field"
+    shown = "; ".join(f"{each.field} {each.message}" for each in found[:3])
+    more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+    return Malformed(f"{shown}{more}.", code=code, errors=found)
+
+
+CODES: Mapping[str, tuple[str, str]] = {
+    "missing": ("missing", "is required"),
+    "greater_than_equal": ("range", "must be at least {ge}"),
+    "less_than_equal": ("range", "must be at most {le}"),
+    "string_too_short": ("length", "must have at least {min_length} characters"),
+    "string_too_long": ("length", "must have at most {max_length} characters"),
+    "too_short": ("length", "must have at least {min_length} items"),
+    "too_long": ("length", "must have at most {max_length} items"),
+    "string_pattern_mismatch": ("format", "is not in the expected form"),
+    "string_type": ("type", "must be a string"),
+    "bool_type": ("type", "must be true or false"),
+    "int_type": ("type", "must be an integer"),
+    "float_type": ("type", "must be a number"),
+    "finite_number": ("range", "must be finite"),
+    "list_type": ("type", "must be an array"),
+    "tuple_type": ("type", "must be an array"),
+    "model_type": ("type", "must be an object"),
+    "model_attributes_type": ("type", "must be an object"),
+}
+"""pydantic's finding → our code and sentence. Findings of our own validators carry both."""
+
+ADVICE: Mapping[str, Callable[[str], str | None]] = {
+    "/repo/host": lambda given: (
+        "give the host alone: `github.com`" if re.search(r"[:/]/|/", given) else None
+    ),
+    "/repo/name": lambda given: (
+        "the group path belongs in `owner`"
+        if "/" in given
+        else "leave `.git` out"
+        if given.endswith(".git")
+        else None
+    ),
+    "/targetBranch": lambda given: (
+        "leave `refs/heads/` out" if given.startswith("refs/heads/") else None
+    ),
+}
+"""What to send instead, by field, when its form is wrong."""
+
+
+def field_error(fault: ErrorDetails) -> FieldError:
+    """One of pydantic's findings as ours."""
+    place = pointer(*fault["loc"])
+    context = fault.get("ctx", {})
+    known = CODES.get(fault["type"])
+    if known is None:
+        suggestion = context.get("did_you_mean")
+        code = fault["type"] if fault["type"] in OWN_CODES else "type"
+        return FieldError(place, code, fault["msg"], suggestion)
+    code, text = known
+    message = "must not be empty" if context.get("min_length") == 1 else text.format(**context)
+    advice = ADVICE.get(place)
+    given = fault["input"]
+    if advice is not None and code == "format" and isinstance(given, str):
+        message = advice(given) or message
+    return FieldError(place, code, message)
+
+
+OWN_CODES = frozenset({"type", "range", "length", "format", "enum", "read_only", "unknown"})
+
+
+def pointer(*parts: str | int) -> str:
+    """The JSON Pointer of a place (RFC 6901)."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+
+
+def wrong(code: str, message: str, did_you_mean: str | None = None) -> PydanticCustomError:
+    """A finding of our own; `code` is one of API.md 3."""
+    escaped = message.replace("{", "{{").replace("}", "}}")
+    if did_you_mean is None:
+        return PydanticCustomError(code, escaped)
+    return PydanticCustomError(code, escaped, {"did_you_mean": did_you_mean})
+
+
+def whole(value: object) -> object:
+    """`12.0` is the integer 12; everything else is left to the type."""
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value
+
+
+def whole_or_digits(value: object) -> object:
+    """As `whole`, and a string of digits is its number."""
+    if type(value) is str:
+        if _DIGITS.fullmatch(value) is None:
+            raise wrong("type", "must be an integer or a string of digits")
+        return int(value)
+    return whole(value)
+
+
+def one_of(words: type[Word], *shown_only: Word) -> Callable[[object], object]:
+    """A reader of an enum in any letter case; `shown_only` members cannot be sent."""
+    accepted = {word.value.lower(): word for word in words if word not in shown_only}
+
+    def word_in(value: object) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise wrong("type", "must be a string")
+        found = accepted.get(value.lower())
+        if found is None:
+            raise unknown_word(value, tuple(word.value for word in accepted.values()))
+        return found
+
+    return word_in
+
+
+def unknown_word(given: str, words: tuple[str, ...]) -> PydanticCustomError:
+    """The finding that a value is none of the words, with the nearest of them."""
+    return wrong("enum", f"must be one of {', '.join(words)}", nearest(given, words))
+
+
+def nearest(given: str, words: tuple[str, ...]) -> str | None:
+    """The word somebody probably meant, if one is near, in any letter case."""
+    by_lower = {word.lower(): word for word in words}
+    found = difflib.get_close_matches(given.lower()[:100], by_lower, n=1)
+    return by_lower[found[0]] if found else None
+
+
+def isolate(value: object) -> object:
+    """The one policy of a batching rule, in any letter case."""
+    if isinstance(value, str) and value.upper() == "ISOLATE":
+        return "ISOLATE"
+    raise wrong("enum", "must be ISOLATE")
+
+
+def moment(value: object) -> object:
+    """A time of RFC 3339 with an offset, cut to milliseconds (API.md 1.3)."""
+    if value is None or isinstance(value, datetime):
+        return value
+    if not isinstance(value, str):
+        raise wrong("type", "must be a string")
+    match = _MOMENT.fullmatch(value)
+    if match is None:
+        raise wrong("format", "must be a time with an offset, as 2026-03-02T14:02:19Z")
+    year, month, day, hour, minute, second = (int(match[group]) for group in range(1, 7))
+    milliseconds = int((match[7] or "").ljust(3, "0")[:3])
+    if second == 60:
+        second, milliseconds = 59, 999
+    try:
+        local = datetime(year, month, day, hour, minute, second, milliseconds * 1000, tzinfo=UTC)
+        at = local - _offset(match)
+    except (ValueError, OverflowError):
+        raise wrong("range", "is no time that exists") from None
+    if at.year < 1970:
+        raise wrong("range", "must lie in the years 1970 to 9999")
+    return at
+
+
+def _offset(match: re.Match[str]) -> timedelta:
+    if match[8] is None:
+        return timedelta()
+    hours, minutes = int(match[9]), int(match[10])
+    if hours > 23 or minutes > 59:
+        raise ValueError("no such offset")
+    span = timedelta(hours=hours, minutes=minutes)
+    return span if match[8] == "+" else -span
+
+
+Integer = Annotated[int, BeforeValidator(whole)]
+PullRequestNumber = Annotated[int, BeforeValidator(whole_or_digits), Field(ge=1, le=NUMBER_MAX)]
+Moment = Annotated[datetime, BeforeValidator(moment)]
+CommitSha = Annotated[str, Field(pattern=r"^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$(?!\n)")]
+# What an author says in one or more lines: tab and newline are its only control characters.
+Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)")]
+
+
+class Repository(Request):
+    """Which repository (API.md 1.4); existence is another matter."""
+
+    host: Annotated[str, Field(max_length=255, pattern=r"^[A-Za-z0-9.:-]+$(?!\n)")]
+    owner: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=255,
+            pattern=rf"^{_REPOSITORY_PART}(?:/{_REPOSITORY_PART}){{0,19}}$(?!\n)",
+        ),
+    ]
+    name: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=100,
+            pattern=r"^(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]+$(?!\n)",
+        ),
+    ]
+
+    def ref(self) -> RepoRef:
+        """As operations name it."""
+        return RepoRef(self.host, self.owner, self.name)
+
+
+class Named(Request):
+    """A request about one queue: a repository and its target branch."""
+
+    repo: Repository
+    target_branch: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=255,
+            pattern=r"^(?!refs/heads/)[^\x00-\x1f\x7f-\x9f]+$(?!\n)",
+        ),
+    ]
+
+
+class PullRequest(Request):
+    """Which pull request."""
+
+    number: PullRequestNumber
+
+
+class PullRequestWithHead(PullRequest):
+    """Which pull request, and optionally the head the caller means."""
+
+    sha: CommitSha | None = None
+
+    def head(self) -> Sha | None:
+        """The head in lower case, None when not sent."""
+        return None if self.sha is None else Sha(self.sha.lower())
+
+
+class NamedPullRequest(Named):
+    """A request about one pull request of one queue."""
+
+    pr: PullRequest
+
+
+# A name git itself would refuse (git help check-ref-format) cannot have a branch, so nobody
+# needs to ask the provider about it.
+_GIT_REFUSES = re.compile(
+    r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[/-]|[/.]$|(?:^|/)\.|\.lock(?:/|$)|^@$"
+)
+
+
+def git_would_refuse(branch: str) -> bool:
+    """Whether no git repository can hold a branch of this name."""
+    return _GIT_REFUSES.search(branch) is not None

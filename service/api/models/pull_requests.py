@@ -1,0 +1,106 @@
+"""Bodies of the pull request endpoints (API.md 4)."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from service.api.models import common
+from service.api.models.common import (
+    Named,
+    NamedPullRequest,
+    PullRequestWithHead,
+    Reason,
+)
+from service.mergequeue.model import DEFAULT_PRIORITY, PRIORITY_NAMES
+
+PRIORITY_MAX = 255
+TARGET_BYTES_MAX = 4096
+ALL = "ALL"
+_ALL_WORDS = frozenset({ALL, "IMPACTS_ALL"})
+_PRIORITY_WORDS = tuple(PRIORITY_NAMES)
+
+
+def priority_in(value: object) -> object:
+    """A level name, a digit string or a number, as its number."""
+    if isinstance(value, str) and not value.isdigit():
+        level = PRIORITY_NAMES.get(value.lower())
+        if level is None:
+            raise common.unknown_word(value, _PRIORITY_WORDS)
+        return level
+    return common.whole_or_digits(value)
+
+
+Priority = Annotated[int, Field(ge=0, le=PRIORITY_MAX), BeforeValidator(priority_in)]
+
+
+class SubmitPullRequest(Named):
+    """`/submitPullRequest`; null as priority means the default, absence leaves it."""
+
+    pr: PullRequestWithHead
+    priority: Priority | None = None
+    no_batch: bool | None = None
+
+    def wanted_priority(self) -> int | None:
+        """The priority to set, None when the field was not sent."""
+        if "priority" in self.model_fields_set and self.priority is None:
+            return DEFAULT_PRIORITY
+        return self.priority
+
+
+class CancelPullRequest(NamedPullRequest):
+    """`/cancelPullRequest`."""
+
+    reason: Reason | None = None
+
+
+class RestartTestsOnPullRequest(NamedPullRequest):
+    """`/restartTestsOnPullRequest`."""
+
+
+class GetSubmittedPullRequest(NamedPullRequest):
+    """`/getSubmittedPullRequest`."""
+
+    include_timeline: bool | None = None
+
+
+class ExplainPullRequest(NamedPullRequest):
+    """`/explainPullRequest`."""
+
+
+def targets_in(value: object) -> object:
+    """`ALL`, or the targets without repetition in the order given (API.md 4.2).
+
+    The array may have a million members, so it is one pass over plain values instead of a
+    type that is asked about each.
+    """
+    if isinstance(value, str):
+        if value not in _ALL_WORDS:
+            raise common.wrong("enum", 'must be an array of strings or "ALL"')
+        return ALL
+    if not isinstance(value, list):
+        raise common.wrong("type", 'must be an array of strings or "ALL"')
+    distinct = dict.fromkeys(each if type(each) is str else None for each in value)
+    if None in distinct:
+        place = next(index for index, each in enumerate(value) if type(each) is not str)
+        raise common.wrong("type", f"has a member that is no string, the one at index {place}")
+    for target in distinct:
+        if not target or (
+            len(target) * 4 > TARGET_BYTES_MAX and len(target.encode()) > TARGET_BYTES_MAX
+        ):
+            place = value.index(target)
+            raise common.wrong("length", f"must hold 1 to 4096 bytes a target, see index {place}")
+    if not _ALL_WORDS.isdisjoint(distinct):
+        return ALL
+    return tuple(distinct)
+
+
+class SetImpactedTargets(Named):
+    """`/setImpactedTargets`; the pull request need not be queued."""
+
+    pr: PullRequestWithHead
+    impacted_targets: Annotated[object, BeforeValidator(targets_in)]
+
+    def targets(self) -> tuple[str, ...] | None:
+        """Distinct targets, None for all of them."""
+        wanted = self.impacted_targets
+        return wanted if isinstance(wanted, tuple) else None

@@ -1,0 +1,79 @@
+"""Handlers of the pull request endpoints (API.md 4): one operation each."""
+
+from service.api import explanation, responses
+from service.api.call import Call
+from service.api.models import pull_requests as models
+from service.api.models.common import Named
+from service.api.responses import Json
+from service.operations import access, explain, pull_requests
+from service.operations.pull_requests import SubmitOptions
+from service.vocabulary import QueueRef
+
+
+async def submit(call: Call, asked: models.SubmitPullRequest) -> Json:
+    """`/submitPullRequest`."""
+    queue = await queue_of(call, asked)
+    options = SubmitOptions(
+        priority=asked.wanted_priority(), no_batch=asked.no_batch, sha=asked.pr.head()
+    )
+    submitted = await pull_requests.submit(
+        call.runtime, queue, asked.pr.number, options, call.actor
+    )
+    return {**responses.record(submitted.view, call.public_url), "result": submitted.result}
+
+
+async def cancel(call: Call, asked: models.CancelPullRequest) -> Json:
+    """`/cancelPullRequest`."""
+    queue = await queue_of(call, asked)
+    view = await pull_requests.cancel(
+        call.runtime, queue, asked.pr.number, call.actor, asked.reason or ""
+    )
+    return responses.record(view, call.public_url)
+
+
+async def restart(call: Call, asked: models.RestartTestsOnPullRequest) -> Json:
+    """`/restartTestsOnPullRequest`."""
+    queue = await queue_of(call, asked)
+    restarted = await pull_requests.restart(call.runtime, queue, asked.pr.number, call.actor)
+    return {**responses.record(restarted.view, call.public_url), "result": restarted.result}
+
+
+async def get(call: Call, asked: models.GetSubmittedPullRequest) -> Json | bytes:
+    """`/getSubmittedPullRequest`."""
+    queue = await queue_of(call, asked)
+    with_timeline = bool(asked.include_timeline)
+    view = await pull_requests.status(
+        call.runtime, queue, asked.pr.number, include_timeline=with_timeline
+    )
+    if with_timeline:
+        return responses.record(view, call.public_url)
+    return call.fragments.record(view)
+
+
+async def explained(call: Call, asked: models.ExplainPullRequest) -> Json:
+    """`/explainPullRequest`."""
+    queue = await queue_of(call, asked)
+    return explanation.of(await explain.explain(call.runtime, queue, asked.pr.number))
+
+
+async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
+    """`/setImpactedTargets`; the queue must exist, the pull request need not be in it."""
+    ref = asked.repo.ref()
+    await queue_of(call, asked)
+    repository = await access.find_repository(call.runtime, call.caller, ref)
+    named = asked.targets()
+    stored = await pull_requests.set_targets(
+        call.runtime,
+        repository,
+        asked.pr.number,
+        asked.pr.head(),
+        pull_requests.ALL if named is None else named,
+    )
+    return responses.targets(stored)
+
+
+async def queue_of(call: Call, asked: Named) -> QueueRef:
+    """The queue that a request names. Raises NotFound."""
+    return await access.find_queue(
+        call.runtime, call.caller, asked.repo.ref(), asked.target_branch
+    )

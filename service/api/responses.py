@@ -1,0 +1,311 @@
+"""Views of operations as the API spells them: one function a response.
+
+Plain objects of what JSON knows, keys in the order of API.md; `fragments.py` encodes those
+that are read often. Sentences come from `service/wording`.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from pydantic.alias_generators import to_camel
+
+from service.mergequeue.config import Mode
+from service.mergequeue.model import PRIORITY_NAMES, Hold
+from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Event
+from service.mergequeue.reasons import MEANINGS
+from service.mergequeue.states import FINAL
+from service.operations.views import (
+    PullRequestView,
+    QueueView,
+    TargetsStored,
+    TimelineEvent,
+    TokenView,
+    shown_actor,
+)
+from service.vocabulary import RequiredSource
+from service.wording import history, holds, reasons, situation
+from service.wording.situation import Situation
+from service.wording.times import TimeLeft
+
+Json = Mapping[str, object]
+
+ENQUEUED_MAX = 5_000
+
+_LEVELS = sorted((value, name) for name, value in PRIORITY_NAMES.items())
+
+
+def time(at: datetime) -> str:
+    """`2026-03-02T14:02:19.000Z` (API.md 1.3)."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def time_or_null(at: datetime | None) -> str | None:
+    """As `time`, null for none."""
+    return None if at is None else time(at)
+
+
+def priority_name(value: int) -> str:
+    """The first named level at or above the value."""
+    return next(name for level, name in _LEVELS if level >= value)
+
+
+def record(view: PullRequestView, public_url: str | None) -> Json:
+    """One pull request by itself (API.md 4.1)."""
+    shown = {
+        **identity(view),
+        **readiness(view),
+        **standing_of(view),
+        **place(view.position, view.length, view.eta),
+        **course(view, public_url),
+    }
+    if view.timeline is not None:
+        shown["timeline"] = [event(each, view.queue.branch) for each in view.timeline]
+    return shown
+
+
+def record_in_list(view: PullRequestView, public_url: str | None) -> Json:
+    """One pull request among others (API.md 5.2)."""
+    return {
+        **identity(view),
+        **standing_of(view),
+        **place(view.position, view.length, view.eta),
+        **course(view, public_url),
+    }
+
+
+def identity(view: PullRequestView) -> Json:
+    """What is submitted, and how: the first part of a record."""
+    entry = view.entry
+    return {
+        "id": entry.id,
+        "state": entry.state.value,
+        "stateChangedAt": time(entry.state_since),
+        "priorityValue": entry.priority,
+        "priorityName": priority_name(entry.priority),
+        "usedDefaultPriorityName": "medium",
+        "skipTheLine": entry.priority == 0,
+        "noBatch": entry.no_batch,
+        "prTitle": entry.facts.title,
+        "prNumber": entry.pr,
+        "prSha": entry.head,
+        "prBaseBranch": entry.facts.base,
+        "prAuthor": entry.facts.author,
+    }
+
+
+def readiness(view: PullRequestView) -> Json:
+    """What only an answer about one pull request says."""
+    entry = view.entry
+    return {
+        "readiness": {
+            "hasImpactedTargets": view.has_targets,
+            "requiresImpactedTargets": view.config.mode is Mode.PARALLEL,
+            "doesBaseBranchMatch": entry.facts.base == view.queue.branch,
+            "gitHubMergeability": entry.facts.mergeability.value.upper(),
+        },
+        "forceEnqueued": False,
+        "isCurrentlySubmittedToQueue": entry.state not in FINAL,
+    }
+
+
+def standing_of(view: PullRequestView) -> Json:
+    """Its runs, and why it stands where it stands."""
+    entry = view.entry
+    meaning = MEANINGS[entry.reason]
+    return {
+        "verifiedByTestRun": entry.verified_by,
+        "testRunId": test_run_of(view),
+        "reason": entry.reason.value,
+        "reasonMessage": reasons.sentence(_situation(view)),
+        "retryable": meaning.retryable,
+        "whoMustAct": meaning.who.value,
+    }
+
+
+def test_run_of(view: PullRequestView) -> str | None:
+    """The present or last run whose test branch is built."""
+    if not view.run_built:
+        return None
+    concluded = view.conclusion.run if view.conclusion is not None else None
+    return view.entry.run or view.entry.verified_by or concluded
+
+
+def _situation(view: PullRequestView) -> Situation:
+    """As the sentences want it."""
+    entry = view.entry
+    return Situation(
+        target=view.queue.branch,
+        state=entry.state,
+        reason=entry.reason,
+        detail=entry.detail,
+        by=entry.canceller or entry.submitted_by,
+        submitted_by=entry.submitted_by,
+        head=entry.head,
+        wanted=situation.wanted_of(entry, view.queue.branch),
+        config=view.config,
+    )
+
+
+def place(position: int | None, length: int, eta: TimeLeft | None) -> Json:
+    """Where it is in the line, and when it probably lands."""
+    return {"position": position, "queueLength": length, "eta": time_left(eta)}
+
+
+def time_left(eta: TimeLeft | None) -> Json | None:
+    """The range of the time left, null where none is known."""
+    if eta is None:
+        return None
+    return {"earliest": time(eta.earliest), "latest": time(eta.latest), "overdue": eta.overdue}
+
+
+def course(view: PullRequestView, public_url: str | None) -> Json:
+    """How it got here and how it ended: the last part of a record."""
+    entry, end = view.entry, view.conclusion
+    concluded = end and {
+        "at": time(end.at),
+        "cause": end.cause,
+        "mergedSha": end.merged_sha,
+        "testRunId": end.run,
+        "failedStatuses": list(end.failed),
+    }
+    return {
+        "submittedAt": time(entry.submitted_at),
+        "submittedBy": shown_actor(entry.submitted_by),
+        "restarts": dict(entry.restarts),
+        "conclusion": concluded,
+        "links": {
+            "page": view.url,
+            "pullRequest": view.pull_request_url,
+            "explain": public_url and f"{public_url}/v1/explainPullRequest",
+        },
+    }
+
+
+def event(listed: TimelineEvent, target: str) -> Json:
+    """One event of a timeline (API.md 4.3)."""
+    recorded = listed.recorded
+    happened: Event = recorded.event
+    moved = happened if isinstance(happened, EntryMoved) else None
+    has_reason = isinstance(happened, EntryMoved | EntrySubmitted)
+    return {
+        "sequence": listed.sequence,
+        "at": time(recorded.at),
+        "event": type(happened).__name__,
+        "from": moved and moved.origin.value,
+        "to": moved and moved.state.value,
+        "reason": happened.reason.value if has_reason else None,
+        "message": history.message(recorded, target),
+        "actor": shown_actor(recorded.actor),
+        "testRunId": getattr(happened, "run", None),
+    }
+
+
+def queue(view: QueueView, now: datetime) -> dict[str, object]:
+    """A queue with its configuration (API.md 5.1), without its pull requests."""
+    value, config = view.value, view.value.config
+    hours = config.not_ready_timeout_hours
+    return {
+        "branch": value.branch,
+        "state": value.state.value,
+        "mode": config.mode.value,
+        "concurrency": config.concurrency,
+        "bisectionConcurrency": config.bisection_concurrency,
+        "testingTimeoutMinutes": config.testing_timeout_minutes,
+        "canOptimisticallyMerge": config.can_optimistically_merge,
+        "pendingFailureDepth": config.pending_failure_depth,
+        "batch": config.batch,
+        "batchingMaxWaitTimeMinutes": config.batching_max_wait_time_minutes,
+        "batchingMinSize": config.batching_min_size,
+        "batchSizing": config.batch_sizing.value,
+        "createPrsForTestingBranches": config.create_prs_for_testing_branches,
+        "commentsEnabled": config.comments_enabled,
+        "commandsEnabled": config.commands_enabled,
+        "statusCheckEnabled": config.status_check_enabled,
+        "labelCommandsEnabled": config.label_commands_enabled,
+        "stateLabelsEnabled": config.state_labels_enabled,
+        "extensionEnabled": config.extension_enabled,
+        "enqueueingLabel": config.enqueueing_label,
+        "requiredStatuses": config.required_statuses,
+        "directMergeMode": config.direct_merge_mode.value,
+        "optimizationMode": config.optimization_mode.value,
+        "mergeMethod": config.merge_method.value,
+        "testBranchConstructionMode": config.test_branch_construction_mode.value,
+        "notReadyTimeoutHours": int(hours) if float(hours).is_integer() else hours,
+        "allowedBotSubmitters": config.allowed_bot_submitters,
+        "batchingRules": [
+            {"targetPattern": rule.target_pattern, "policy": rule.policy}
+            for rule in config.batching_rules
+        ],
+        "stateReason": value.state_reason,
+        "skippedStatusesPass": config.skipped_statuses_pass,
+        "checkStartTimeoutMinutes": config.check_start_timeout_minutes,
+        "forkPolicy": config.fork_policy.value,
+        "autoRetryLimit": config.auto_retry_limit,
+        "flakyKnowledgeEnabled": config.flaky_knowledge_enabled,
+        "maxExcusedFailures": config.max_excused_failures,
+        "resultReuseEnabled": config.result_reuse_enabled,
+        "confirmFailures": config.confirm_failures.value,
+        "hedging": config.hedging.value,
+        "hedgeThreshold": config.hedge_threshold,
+        **_present(view, now),
+    }
+
+
+def _present(view: QueueView, now: datetime) -> Json:
+    """What is shown of a queue and cannot be set."""
+    value, required = view.value, view.required
+    by = value.state_by
+    return {
+        "version": value.version,
+        "stateChangedAt": time_or_null(value.state_since),
+        "stateChangedBy": None if by is None else shown_actor(by),
+        "targetMode": value.target_mode and value.target_mode.value,
+        "holds": [hold(each, value.branch, now) for each in view.holds],
+        "effectiveRequiredStatuses": list(dict.fromkeys(each.name for each in required.names)),
+        "requiredStatusesSource": source(required.source),
+        "settingSources": {to_camel(name): origin for name, origin in view.sources.items()},
+        "links": {"page": view.url},
+    }
+
+
+def source(origin: RequiredSource | None) -> str | None:
+    """Where required statuses came from, null when nothing was found."""
+    return None if origin is None else origin.value
+
+
+def hold(held: Hold, target: str, now: datetime) -> Json:
+    """One hold; its own words, or the catalog's where nobody gave any."""
+    return {
+        "id": held.id,
+        "reason": held.reason.value,
+        "scope": held.scope.value,
+        "text": held.text or holds.message(held, target, now),
+        "by": shown_actor(held.by),
+        "since": time(held.since),
+        "until": time_or_null(held.until),
+        "evidenceUrl": held.evidence,
+    }
+
+
+def targets(stored: TargetsStored) -> Json:
+    """What was kept of an upload of impacted targets."""
+    return {
+        "prNumber": stored.number,
+        "prSha": stored.sha,
+        "impactsAll": stored.impacts_all,
+        "targetCount": stored.count,
+    }
+
+
+def token(view: TokenView) -> Json:
+    """A token without its secret (API.md 9)."""
+    return {
+        "id": view.id,
+        "name": view.name,
+        "role": view.role.value,
+        "organization": {"slug": view.org_slug, "host": view.host},
+        "repositories": view.repositories,
+        "created_at": time(view.created_at),
+        "expires_at": time_or_null(view.expires_at),
+        "last_used_at": time_or_null(view.last_used_at),
+    }

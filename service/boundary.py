@@ -1,0 +1,54 @@
+"""Points between two effects at which crash tests strike; in production they do nothing.
+
+Each place where a kill could leave the world half changed calls `reach` with a name of
+`NAMES` (RELIABILITY.md 10.1). A test holds the names equal to the calls.
+"""
+
+from typing import Protocol
+
+NAMES: tuple[str, ...] = (
+    "tx.accept.before_commit",
+    "tx.accept.after_commit",
+    "tx.turn.before_commit",
+    "tx.turn.after_commit",
+    "tx.permit.before_commit",
+    "tx.permit.after_commit",
+    "tx.settle.before_commit",
+    "tx.settle.after_commit",
+    "act.build.before_send",
+    "act.build.after_send",
+    "act.build.before_settle",
+    "act.land.before_send",
+    "act.land.after_send",
+    "act.land.before_settle",
+    "act.retire.before_send",
+    "act.retire.after_send",
+    "act.tell.before_send",
+    "act.tell.after_send",
+    "act.tell.before_settle",
+    "effect.before_done",
+    "landing.after_permit",
+    "landing.before_proof",
+    "hook.before_answer",
+    "api.before_answer",
+    "barrier.before_readback",
+    "barrier.before_sweep",
+    "stop.before_drain",
+    "stop.before_close",
+)
+"""Every boundary, in the order of a story."""
+
+
+class Boundary(Protocol):
+    """Where the harness hooks in."""
+
+    def reach(self, name: str) -> None:
+        """Pass the boundary `name`; may not return in a crash test."""
+        ...
+
+
+class NoBoundary:
+    """Production: nothing strikes."""
+
+    def reach(self, name: str) -> None:
+        """See `Boundary.reach`."""

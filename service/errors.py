@@ -1,0 +1,120 @@
+"""The service's errors, by meaning.
+
+No HTTP in here: `service/api/errors.py` has the table of answers. Expected outcomes are
+values, not errors (STYLE.md 4). What the provider does wrong: `service/provider/errors.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One faulty field: JSON Pointer, closed code (API.md 3), sentence, suggestion."""
+
+    field: str
+    code: str
+    message: str
+    did_you_mean: str | None = None
+
+
+class ServiceError(Exception):
+    """Base of all; `detail` is a sentence that names the thing, the value and the mend.
+
+    `members` are further machine-readable facts of a problem answer, such as
+    `{"pull_requests": [480, 482]}`.
+    """
+
+    code = "internal_error"
+
+    def __init__(
+        self, detail: str, *, code: str | None = None, members: Mapping[str, object] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.members: Mapping[str, object] = members or {}
+        if code is not None:
+            self.code = code
+
+
+class Malformed(ServiceError):
+    """The request's shape is wrong; `errors` lists every faulty field."""
+
+    code = "invalid_field"
+
+    def __init__(
+        self, detail: str, *, code: str | None = None, errors: tuple[FieldError, ...] = ()
+    ) -> None:
+        super().__init__(detail, code=code)
+        self.errors = errors
+
+
+class Invalid(ServiceError):
+    """Each field is right, but a rule refuses the request."""
+
+    code = "invalid"
+
+
+class Unauthenticated(ServiceError):
+    """No valid token."""
+
+    code = "unauthenticated"
+
+
+class NotAllowed(ServiceError):
+    """The caller is known, its role too small."""
+
+    code = "missing_role"
+
+
+class NotFound(ServiceError):
+    """The thing is missing, or another organization's: the answers are the same."""
+
+    code = "not_found"
+
+
+class Conflict(ServiceError):
+    """The present state stands against the request."""
+
+    code = "conflict"
+
+
+class Overloaded(ServiceError):
+    """Try again after `retry_after_s` seconds."""
+
+    code = "overloaded"
+
+    def __init__(self, detail: str, *, retry_after_s: int, code: str | None = None) -> None:
+        super().__init__(detail, code=code)
+        self.retry_after_s = retry_after_s
+
+
+class DatabaseUnavailable(Overloaded):
+    """The database cannot take writes now (full disk, lost connection, lock)."""
+
+    code = "database_unavailable"
+
+
+class Stale(ServiceError):
+    """A queue's version or epoch moved under a turn; handled inside `turn`."""
+
+    code = "stale"
+
+
+class StartRefused(ServiceError):
+    """The process must not start like this (setting, port, lock, newer schema); exit code 8."""
+
+    code = "start_refused"
+
+
+class InvariantBroken(ServiceError):
+    """Our own mistake: the turn rolls back and the queue is held.
+
+    `number` is the invariant's name in ENGINE.md 17 or RELIABILITY.md 3 (`E3`, `I14`).
+    """
+
+    code = "internal_error"
+
+    def __init__(self, number: str, detail: str) -> None:
+        super().__init__(f"{number}: {detail}")
+        self.number = number

@@ -1,0 +1,247 @@
+"""The next value of a queue, while it is being written.
+
+The only place where an entry, a run or the queue changes state: each step is looked up in
+states.py, carries a reason and leaves an event. Nothing here decides anything.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from service.errors import InvariantBroken
+from service.mergequeue.model import (
+    NOTHING,
+    Detail,
+    Entry,
+    Member,
+    MergeQueue,
+    Named,
+    Run,
+)
+from service.mergequeue.outputs import (
+    Action,
+    EntryMoved,
+    Event,
+    QueueStateChanged,
+    Recorded,
+    RetireRun,
+    RunFinished,
+    RunRetired,
+    Tell,
+)
+from service.mergequeue.places import Places, is_expected
+from service.mergequeue.reasons import Cause, Reason
+from service.mergequeue.states import (
+    ENTRY_TRANSITIONS,
+    FINAL,
+    QUEUE_TRANSITIONS,
+    RUN_TRANSITIONS,
+    EntryState,
+    QueueState,
+    RunKind,
+    RunPhase,
+    RunStatus,
+)
+from service.vocabulary import Actor, CheckOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How a run ended: its cause, if one is known yet, and the checks that did not pass."""
+
+    cause: Cause | None = None
+    failed: tuple[Named, ...] = ()
+
+
+class Draft:
+    """A queue's value with changes on top, and what the changes say to the outside.
+
+    `revision` grows with every change, `touched` are pull requests and `judging` runs to look
+    at again, `line_changed` says that a base may have stopped to hold.
+    """
+
+    def __init__(self, queue: MergeQueue, now: datetime, actor: Actor) -> None:
+        self.before = queue
+        self.queue = queue
+        self.now = now
+        self.actor = actor
+        self.entries = dict(queue.entries)
+        self.runs = dict(queue.runs)
+        self.places = Places(self.entries.values())
+        self.events: list[Recorded] = []
+        self.actions: list[Action] = []
+        self.finished_entries: dict[str, Entry] = {}
+        self.finished_runs: dict[str, Run] = {}
+        self.revision = 0
+        self.touched: set[int] = set()
+        self.judging: set[str] = set()
+        self.line_changed = False
+        self.chain: tuple[list[int], tuple[Member, ...]] | None = None
+
+    def say(self, event: Event) -> None:
+        """Leave an event."""
+        self.events.append(Recorded(self.now, self.actor, event))
+
+    def do(self, action: Action) -> None:
+        """Ask the shell for something."""
+        self.actions.append(action)
+
+    def put_queue(self, queue: MergeQueue) -> None:
+        """Replace what belongs to the queue as a whole; entries and runs in it count not."""
+        moved = (queue.tip, queue.landed, queue.kept_move) != (
+            self.queue.tip,
+            self.queue.landed,
+            self.queue.kept_move,
+        )
+        self.line_changed = self.line_changed or moved
+        self.queue = queue
+        self.revision += 1
+
+    def set_state(self, state: QueueState, reason: str | None) -> None:
+        """Change the queue's own state."""
+        origin = self.queue.state
+        if state not in QUEUE_TRANSITIONS[origin]:
+            raise InvariantBroken("E5", f"queue {origin.value} to {state.value}")
+        self.put_queue(
+            replace(
+                self.queue,
+                state=state,
+                state_reason=reason,
+                state_since=self.now,
+                state_by=self.actor,
+            )
+        )
+        self.say(QueueStateChanged(origin, state, reason))
+
+    def enter(self, entry: Entry) -> None:
+        """Take in a new submission."""
+        if entry.pr in self.entries:
+            raise InvariantBroken("E1", f"pull request {entry.pr} is queued twice")
+        self.entries[entry.pr] = entry
+        self.places.add(entry)
+        self.touched.add(entry.pr)
+        self.revision += 1
+        self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+
+    def put(self, entry: Entry) -> None:
+        """Replace an entry by a form of the same state."""
+        old = self.entries[entry.pr]
+        if old.id != entry.id or old.state is not entry.state:
+            raise InvariantBroken("E5", f"pull request {entry.pr} changed its state unseen")
+        self._swap(old, entry)
+
+    def move(
+        self, entry: Entry, state: EntryState, reason: Reason, detail: Detail = NOTHING
+    ) -> Entry:
+        """Change an entry's state, or its reason inside PENDING; `entry` may carry changes.
+
+        A final entry leaves the value. Raises InvariantBroken for a step that does not exist.
+        """
+        old = self.entries[entry.pr]
+        if state not in ENTRY_TRANSITIONS[old.state]:
+            raise InvariantBroken(
+                "E5", f"pull request {entry.pr} from {old.state.value} to {state.value}"
+            )
+        since = entry.state_since if state is old.state else self.now
+        moved = replace(entry, state=state, state_since=since, reason=reason, detail=detail)
+        if state in FINAL:
+            self._end(old, moved)
+        else:
+            self._swap(old, moved)
+        run = detail.run or entry.run
+        self.say(EntryMoved(entry.pr, entry.id, old.state, state, reason, run, detail))
+        self.do(Tell(entry.pr, entry.id, state, reason))
+        return moved
+
+    def start(self, run: Run) -> None:
+        """Take in a new run."""
+        self.runs[run.id] = run
+        self.judging.add(run.id)
+        self.revision += 1
+
+    def put_run(self, run: Run) -> None:
+        """Replace a run by a form of the same status."""
+        if self.runs[run.id].status is not run.status:
+            raise InvariantBroken("E5", f"run {run.id} changed its status unseen")
+        self._set_run(run)
+
+    def finish(self, run: Run, status: RunStatus, finding: Finding) -> Run:
+        """Give a run its verdict, or correct it; it stays until it is retired."""
+        old = self.runs[run.id]
+        if status not in RUN_TRANSITIONS[old.status]:
+            raise InvariantBroken("E5", f"run {run.id} from {old.status} to {status}")
+        done = None if status is RunStatus.IN_PROGRESS else self.now
+        finished = replace(
+            run, status=status, cause=finding.cause, finished_at=done, deadline=None
+        )
+        self._set_run(finished)
+        names = tuple(check.name for check in finding.failed)
+        self.say(RunFinished(run.id, status, finding.cause, names))
+        return finished
+
+    def retire(self, run: Run, why: Reason) -> None:
+        """Let a run go that nobody refers to any more; what still runs of it is cancelled."""
+        may_run = run.phase is RunPhase.TESTING and (
+            run.status is RunStatus.IN_PROGRESS
+            or any(check.outcome is CheckOutcome.RUNNING for check in run.checks)
+        )
+        if run.status is RunStatus.IN_PROGRESS:
+            run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now)
+        run = replace(run, deadline=None)
+        del self.runs[run.id]
+        self.judging.discard(run.id)
+        self.finished_runs[run.id] = run
+        self.revision += 1
+        self.say(RunRetired(run.id, why))
+        if run.kind is not RunKind.DIRECT:
+            self.do(RetireRun(run.id, stop_ci=may_run))
+
+    def entry_of(self, member: Member) -> Entry | None:
+        """The live entry a run's member stands for, None when it has left."""
+        entry = self.entries.get(member.pr)
+        return entry if entry is not None and entry.id == member.entry else None
+
+    def runs_of(self, entry: Entry) -> tuple[Run, ...]:
+        """Every live run that tests this entry."""
+        if entry.bisection is None:
+            run = self.runs.get(entry.run or "")
+            return () if run is None else (run,)
+        return tuple(
+            run
+            for run in self.runs.values()
+            if any(member.entry == entry.id for member in run.entries)
+        )
+
+    def name(self, what: str) -> str:
+        """An id that the same inputs always give again, such as of `run 7`."""
+        return str(uuid5(UUID(self.queue.uid), what))
+
+    def value(self) -> MergeQueue:
+        """The queue as it stands; the very value we began with if nothing changed."""
+        if self.revision == 0:
+            return self.before
+        return replace(self.queue, entries=self.entries, runs=self.runs)
+
+    def _swap(self, old: Entry, new: Entry) -> None:
+        if (old.rank, is_expected(old)) != (new.rank, is_expected(new)):
+            self.line_changed = True
+            self.chain = None
+        self.places.remove(old)
+        self.entries[new.pr] = new
+        self.places.add(new)
+        self.touched.add(new.pr)
+        self.revision += 1
+
+    def _end(self, old: Entry, final: Entry) -> None:
+        self.places.remove(old)
+        del self.entries[old.pr]
+        self.touched.discard(old.pr)
+        self.finished_entries[final.id] = final
+        self.line_changed = True
+        self.chain = None
+        self.revision += 1
+
+    def _set_run(self, run: Run) -> None:
+        self.runs[run.id] = run
+        self.judging.add(run.id)
+        self.revision += 1

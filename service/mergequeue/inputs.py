@@ -1,0 +1,341 @@
+"""What a queue can be told: commands (somebody asks) and reports (what the world did).
+
+Closed unions (ENGINE.md 16). Time is `step`'s argument, never a field's default.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from service.mergequeue.config import ConfigValue
+from service.mergequeue.model import Evidence, Facts, RequiredSet, RunStep, Tip
+from service.mergequeue.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.states import QueueState
+from service.vocabulary import Actor, Check, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Enter a pull request, or change the options of a queued one; None leaves an option."""
+
+    facts: Facts
+    actor: Actor
+    priority: int | None = None
+    no_batch: bool | None = None
+    p_fail: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Take a pull request out; `code` is one of the cancelled reasons."""
+
+    pr: int
+    code: Reason
+    actor: Actor
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Begin its tests anew."""
+
+    pr: int
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """Change settings, by field name; all or nothing."""
+
+    changes: Mapping[str, ConfigValue]
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class SetState:
+    """Run, pause or drain the queue."""
+
+    state: QueueState
+    reason: str | None
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceHold:
+    """Stop the queue for a reason; the same reason of the system is placed once."""
+
+    reason: HoldReason
+    scope: HoldScope | None
+    text: str
+    actor: Actor
+    until: datetime | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHold:
+    """Lift one hold by id, for a stated reason."""
+
+    id: str
+    text: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the queue; refused while an entry is not final."""
+
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class FactsChanged:
+    """A fresh read of one pull request."""
+
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestGone:
+    """The pull request does not exist any more."""
+
+    pr: int
+
+
+@dataclass(frozen=True, slots=True)
+class TestBranchBuilt:
+    """A test branch stands: `steps` covers base and tested entries; base steps first."""
+
+    __test__ = False
+    run: str
+    sha: Sha
+    steps: tuple[RunStep, ...]
+    branch: str
+    published: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToTest:
+    """Every tested head of the run is contained in its base already."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestBranchConflicted:
+    """Merging `pr` conflicts; with the target itself, with `culprit`, or with nobody known."""
+
+    __test__ = False
+    run: str
+    pr: int
+    with_base: bool
+    culprit: int | None
+    paths: tuple[str, ...]
+
+
+class BuildRefusal(StrEnum):
+    """Why the provider refused a test branch (ENGINE.md 12)."""
+
+    WORKFLOWS = "workflows"
+    RULE_DENIED = "rule_denied"
+    PROVIDER_QUEUE = "provider_queue"
+    NAME_TAKEN = "name_taken"
+    DRAFT_NOT_SUPPORTED = "draft_not_supported"
+    TOO_LARGE = "too_large"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class TestBranchRefused:
+    """The provider refused to build; `pr` when one head is the reason."""
+
+    __test__ = False
+    run: str
+    pr: int | None
+    code: BuildRefusal
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestBranchLost:
+    """A live run's test branch is gone although it was put back once."""
+
+    __test__ = False
+    run: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksReported:
+    """The whole present set of reports on a run's commit."""
+
+    run: str
+    sha: Sha
+    checks: tuple[Check, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RerunStarted:
+    """The checks of a run begin again in place."""
+
+    run: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RerunRefused:
+    """The provider cannot run those checks again."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceReported:
+    """What the flaky half says of a failed attempt."""
+
+    run: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredChanged:
+    """Required statuses as read now; `error` set: they could not be read."""
+
+    required: RequiredSet
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RulesChanged:
+    """Rules at the provider may differ: what they refused may be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMoved:
+    """The target's tip as read now; `prs` are pull requests merged by hand on the way,
+    `rewritten` is true when the known tip is not an ancestor of it."""
+
+    tip: Tip
+    prs: tuple[int, ...] = ()
+    rewritten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TargetGone:
+    """The target branch does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """One position landed and was proved."""
+
+    run: str
+    position: int
+    sha: Sha
+    tree: Sha
+
+
+class LandingStopCode(StrEnum):
+    """Why a landing did not happen (ENGINE.md 11)."""
+
+    RETRY = "retry"
+    CHECKS_MISSING = "checks_missing"
+    STALE = "stale"
+    BASE_MOVED = "base_moved"
+    CHANGE_DIFFERS = "change_differs"
+    HEAD_CHANGED = "head_changed"
+    CLOSED = "closed"
+    DRAFT = "draft"
+    CONFLICT = "conflict"
+    RULE_DENIED = "rule_denied"
+    METHOD_DENIED = "method_denied"
+    OTHER = "other"
+    NOT_PERMITTED = "not_permitted"
+    WORKFLOWS = "workflows"
+    REBASE_DIFFERS = "rebase_differs"
+    PR_REFUSED = "pr_refused"
+
+
+@dataclass(frozen=True, slots=True)
+class LandingStopped:
+    """One position did not land; the provider's words in `text`."""
+
+    run: str
+    position: int
+    code: LandingStopCode
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceRefused:
+    """The atomic update was refused for this branch: land by the merge call for a while."""
+
+    run: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LandingMismatch:
+    """What landed is not what was tested, or cannot be proved; `evidence` says how."""
+
+    run: str
+    position: int
+    reachable: bool
+    tip: Tip
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateChanged:
+    """A new chance that this pull request fails its tests."""
+
+    pr: int
+    p_fail: float
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryChanged:
+    """Whether the repository and our rights on it are there; `hold` names what is wrong."""
+
+    available: bool
+    hold: HoldReason | None = None
+    text: str = ""
+    sends_results: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """Nothing happened but time."""
+
+
+Command = Submit | Cancel | Restart | Configure | SetState | PlaceHold | ReleaseHold | Delete
+
+Report = (
+    FactsChanged
+    | PullRequestGone
+    | TestBranchBuilt
+    | NothingToTest
+    | TestBranchConflicted
+    | TestBranchRefused
+    | TestBranchLost
+    | ChecksReported
+    | RerunStarted
+    | RerunRefused
+    | EvidenceReported
+    | RequiredChanged
+    | RulesChanged
+    | TargetMoved
+    | TargetGone
+    | Landed
+    | LandingStopped
+    | AdvanceRefused
+    | LandingMismatch
+    | EstimateChanged
+    | RepositoryChanged
+    | TimePassed
+)
+
+Input = Command | Report
+

@@ -1,0 +1,368 @@
+"""The queue as one value: everything a decision may depend on (ENGINE.md 2).
+
+Only frozen dataclasses: a change is a new value, made by `draft.py`. Finished entries and
+runs leave the value and stay as rows. Nothing here decides anything.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from service.mergequeue.config import Mode, QueueConfig
+from service.mergequeue.reasons import Cause, HoldReason, HoldScope, Reason
+from service.mergequeue.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+from service.vocabulary import (
+    Actor,
+    Blocker,
+    Check,
+    Mergeability,
+    PullRequestState,
+    RequiredName,
+    RequiredSource,
+    Sha,
+)
+
+PRIORITY_NAMES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
+"""Named priorities, lower first; `medium` is the default (ENGINE.md 2)."""
+
+DEFAULT_PRIORITY = PRIORITY_NAMES["medium"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """The target branch's newest commit and its tree."""
+
+    sha: Sha
+    tree: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the provider says of one pull request, newest read.
+
+    `own_checks` are the reports on its own head, `contains_tip` the target's commit that the
+    head was seen to contain, `head_tree` its tree (both only read for direct merges),
+    `authorized_head` the fork's head that a person with write access let in.
+    """
+
+    pr: int
+    head: Sha
+    base: str
+    state: PullRequestState
+    draft: bool
+    mergeability: Mergeability
+    blockers: tuple[Blocker, ...]
+    title: str
+    author: str
+    is_fork: bool
+    own_checks: tuple[Check, ...] = ()
+    contains_tip: Sha | None = None
+    head_tree: Sha | None = None
+    authorized_head: Sha | None = None
+    merged_sha: Sha | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A check by name with its page, as evidence."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Evidence behind a reason: whatever of it is known (ENGINE.md 4)."""
+
+    text: str = ""
+    run: str | None = None
+    checks: tuple[Named, ...] = ()
+    prs: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()
+    sha: Sha | None = None
+
+
+NOTHING = Detail()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One submission of a pull request, pinned to one head.
+
+    `seq` orders submissions and is given at the first readiness, `rank` is the place in the
+    line (None: waiting). `run` is its live run, `verified_by` the succeeded run it lands by,
+    `held_by` the pull requests whose conflict keeps it out. `restarts` counts returns from
+    testing by reason, `losses` test branches lost to others. `fresh` demands a real run.
+    """
+
+    id: str
+    pr: int
+    facts: Facts
+    head: Sha
+    submitted_by: Actor
+    submitted_at: datetime
+    priority: int
+    no_batch: bool
+    state: EntryState
+    state_since: datetime
+    reason: Reason
+    detail: Detail = NOTHING
+    seq: int | None = None
+    rank: int | None = None
+    run: str | None = None
+    verified_by: str | None = None
+    bisection: str | None = None
+    held_by: tuple[int, ...] = ()
+    unmet: tuple[Reason, ...] = ()
+    barred: tuple[Reason, ...] = ()
+    unready_since: datetime | None = None
+    p_fail: float = 0.0
+    cancel: Reason | None = None
+    cancel_detail: Detail = NOTHING
+    canceller: Actor | None = None
+    retries: int = 0
+    build_tries: int = 0
+    build_after: datetime | None = None
+    taken_apart: bool = False
+    fresh: bool = False
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    losses: int = 0
+    landed_sha: Sha | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An entry as a run holds it: frozen with its head."""
+
+    pr: int
+    entry: str
+    head: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """Commit and tree of a test branch after one head; `contained` heads add no commit."""
+
+    pr: int
+    head: Sha
+    commit: Sha
+    tree: Sha
+    contained: bool
+
+
+class Explanation(StrEnum):
+    """What test evidence says of one failed check (ENGINE.md 6)."""
+
+    QUARANTINED = "quarantined"
+    FLAKY = "flaky"
+    BASE_RED = "base_red"
+    INFRA = "infra"
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the flaky half knows of a failed attempt.
+
+    `explanations` maps failed check to its explanation; `own_head` are pull requests whose
+    own head fails the same tests; `fingerprint` groups equal failures.
+    """
+
+    attempt: int
+    explanations: Mapping[str, Explanation]
+    fingerprint: str | None = None
+    own_head: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One test of a batch on a test branch.
+
+    `entries` are tested, `base` are the unlanded entries ahead it was built on, both in queue
+    order; `steps` covers base and entries once built. `required` is copied at the start and
+    only grows. `fresh` runs take no earlier result; `reused_from` names the run whose result
+    an equal tree took over. `asked_evidence` is when the flaky half was asked about a failure,
+    `deadline` the next instant at which time alone changes the verdict. A `contained` run has
+    no branch: its heads were in its base already.
+    """
+
+    id: str
+    number: int
+    kind: RunKind
+    entries: tuple[Member, ...]
+    base: tuple[Member, ...]
+    base_tip: Tip
+    status: RunStatus
+    phase: RunPhase
+    required: tuple[RequiredName, ...]
+    required_source: RequiredSource | None
+    config: QueueConfig
+    created_at: datetime
+    steps: tuple[RunStep, ...] = ()
+    sha: Sha | None = None
+    branch: str | None = None
+    attempt: int = 1
+    checks: tuple[Check, ...] = ()
+    checks_complete: bool = True
+    built_at: datetime | None = None
+    start_clock: datetime | None = None
+    last_report_at: datetime | None = None
+    failed_at: datetime | None = None
+    finished_at: datetime | None = None
+    cause: Cause | None = None
+    excused: tuple[str, ...] = ()
+    asked_evidence: datetime | None = None
+    evidence: Evidence | None = None
+    rerun_at: datetime | None = None
+    rerun_ids: tuple[str, ...] = ()
+    fresh: bool = False
+    published: bool = True
+    contained: bool = False
+    deadline: datetime | None = None
+    reused_from: str | None = None
+
+    @property
+    def prs(self) -> tuple[int, ...]:
+        """Numbers of the tested pull requests, in order."""
+        return tuple(member.pr for member in self.entries)
+
+    @property
+    def base_prs(self) -> tuple[int, ...]:
+        """Numbers the run depends on without testing them (`dependentPrs`)."""
+        return tuple(member.pr for member in self.base)
+
+
+class LandMode(StrEnum):
+    """How the target moves (RELIABILITY.md 2)."""
+
+    CAS = "CAS"
+    CALL = "CALL"
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """The one landing in flight: positions (1-based, in the run's tested order)."""
+
+    number: int
+    run: str
+    positions: tuple[int, ...]
+    mode: LandMode
+    expected_tip: Tip
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LandedStep:
+    """A proved move of the target since the oldest live base; `pr` None: adopted from others."""
+
+    pr: int | None
+    before: Sha
+    sha: Sha
+    tree: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMove:
+    """A read of the target that may not be taken in yet: a landing is in flight, or a hold
+    waits for a person to look at the branch."""
+
+    tip: Tip
+    prs: tuple[int, ...]
+    rewritten: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A reason not to start or land, beside the state."""
+
+    id: str
+    reason: HoldReason
+    scope: HoldScope
+    by: Actor
+    text: str
+    since: datetime
+    until: datetime | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Green:
+    """A tree that passed a required set: named run and commit, for reuse by equal tree."""
+
+    tree: Sha
+    required: str
+    run: str
+    sha: Sha
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredSet:
+    """What a run started now would have to pass; `source` None: nothing was found."""
+
+    names: tuple[RequiredName, ...] = ()
+    source: RequiredSource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One blaming failure as the breaker remembers it."""
+
+    run: str
+    entries: tuple[int, ...]
+    base: tuple[int, ...]
+    fingerprint: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """Memory of repeated failures: `troubled` are the groups of the present streak of
+    attempts without a result, `probe_at` the earliest next probe, `probes` failed probes by
+    first pull request (ENGINE.md 6)."""
+
+    failures: tuple[Failure, ...] = ()
+    troubled: tuple[tuple[int, ...], ...] = ()
+    probe_at: datetime | None = None
+    probe_run: str | None = None
+    probes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeQueue:
+    """One queue. `entries` by pull request number and `runs` by id hold only what is live.
+
+    `uid` seeds the ids of entries and runs, so that the same inputs always give the same
+    ids. `version` belongs to the store.
+    """
+
+    id: int
+    uid: str
+    branch: str
+    config: QueueConfig
+    tip: Tip | None = None
+    state: QueueState = QueueState.RUNNING
+    state_reason: str | None = None
+    state_since: datetime | None = None
+    state_by: Actor | None = None
+    target_mode: Mode | None = None
+    sends_results: bool = False
+    entries: Mapping[int, Entry] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    landing: Landing | None = None
+    holds: tuple[Hold, ...] = ()
+    landed: tuple[LandedStep, ...] = ()
+    greens: Mapping[str, Green] = field(default_factory=dict)
+    breaker: Breaker = Breaker()
+    required: RequiredSet | None = None
+    kept_move: KeptMove | None = None
+    advance_refused_at: datetime | None = None
+    land_after: datetime | None = None
+    next_seq: int = 1
+    next_run: int = 1
+    next_entry: int = 1
+    next_landing: int = 1
+    next_hold: int = 1
+    deleted: bool = False
+    version: int = 0

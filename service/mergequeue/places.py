@@ -1,0 +1,90 @@
+"""Where the entries of a queue stand: the line, the waiting, and those to look at again.
+
+An index over entries, kept in step with them by `draft.py`, so that no pass walks them all.
+It holds numbers only; nothing here changes an entry or decides about one.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+
+from service.mergequeue.model import Entry
+from service.mergequeue.states import EntryState
+
+_COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TESTS_PASSED})
+
+
+def is_expected(entry: Entry) -> bool:
+    """Whether those behind count on its landing: placed and not out (ENGINE.md 1)."""
+    return entry.rank is not None and entry.state in _COUNTED_ON and not entry.held_by
+
+
+def is_out(entry: Entry) -> bool:
+    """Placed, but left out of everybody's base (ENGINE.md 1)."""
+    return entry.rank is not None and not is_expected(entry)
+
+
+class Places:
+    """The index.
+
+    `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
+    the sets are numbers of pull requests that a clock or another's leaving may move.
+    """
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.line: list[tuple[int, int]] = []
+        self.waiting: list[tuple[int, int, int]] = []
+        self.not_ready: set[int] = set()
+        self.failing: set[int] = set()
+        self.held: set[int] = set()
+        self.unready: set[int] = set()
+        self.leaving: set[int] = set()
+        for entry in entries:
+            if entry.rank is not None:
+                self.line.append((entry.rank, entry.pr))
+            elif entry.state is EntryState.PENDING:
+                self.waiting.append((entry.priority, entry.seq or 0, entry.pr))
+            self._note(entry)
+        self.line.sort()
+        self.waiting.sort()
+
+    def add(self, entry: Entry) -> None:
+        """Take in an entry that is not in the index."""
+        if entry.rank is not None:
+            insort(self.line, (entry.rank, entry.pr))
+        elif entry.state is EntryState.PENDING:
+            insort(self.waiting, (entry.priority, entry.seq or 0, entry.pr))
+        self._note(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Forget an entry, in exactly the form in which it was added."""
+        if entry.rank is not None:
+            del self.line[bisect_left(self.line, (entry.rank, entry.pr))]
+        elif entry.state is EntryState.PENDING:
+            key = (entry.priority, entry.seq or 0, entry.pr)
+            del self.waiting[bisect_left(self.waiting, key)]
+        for numbers in (self.not_ready, self.failing, self.held, self.unready, self.leaving):
+            numbers.discard(entry.pr)
+
+    def copy(self) -> "Places":
+        """An index of its own with the same content."""
+        twin = Places(())
+        twin.line = self.line.copy()
+        twin.waiting = self.waiting.copy()
+        twin.not_ready = self.not_ready.copy()
+        twin.failing = self.failing.copy()
+        twin.held = self.held.copy()
+        twin.unready = self.unready.copy()
+        twin.leaving = self.leaving.copy()
+        return twin
+
+    def _note(self, entry: Entry) -> None:
+        if entry.state is EntryState.NOT_READY:
+            self.not_ready.add(entry.pr)
+        elif entry.state is EntryState.PENDING_FAILURE:
+            self.failing.add(entry.pr)
+        if entry.held_by:
+            self.held.add(entry.pr)
+        if entry.unready_since is not None:
+            self.unready.add(entry.pr)
+        if entry.cancel is not None:
+            self.leaving.add(entry.pr)

@@ -1,0 +1,129 @@
+"""States and their transitions, as data (ENGINE.md 3).
+
+`draft.py` looks every change of state up here; anything not listed is our own mistake.
+"""
+
+from enum import StrEnum
+
+
+class EntryState(StrEnum):
+    """Where a pull request stands (SPECIFICATION.md 3.1)."""
+
+    NOT_READY = "NOT_READY"
+    PENDING = "PENDING"
+    TESTING = "TESTING"
+    TESTS_PASSED = "TESTS_PASSED"
+    PENDING_FAILURE = "PENDING_FAILURE"
+    MERGED = "MERGED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class RunStatus(StrEnum):
+    """Where a test run stands (SPECIFICATION.md 3.4)."""
+
+    IN_PROGRESS = "in_progress"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class RunPhase(StrEnum):
+    """Inside in_progress: the test branch is being made, or its checks run."""
+
+    BUILDING = "building"
+    TESTING = "testing"
+
+
+class RunKind(StrEnum):
+    """What a run is for (ENGINE.md 2)."""
+
+    MAIN = "main"
+    PROBE = "probe"
+    CONFIRMATION = "confirmation"
+    HEDGE = "hedge"
+    SCREEN = "screen"
+    DIRECT = "direct"
+
+
+class QueueState(StrEnum):
+    """Where a queue stands (SPECIFICATION.md 3.2)."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    DRAINING = "DRAINING"
+    SWITCHING_MODES = "SWITCHING_MODES"
+
+
+FINAL = frozenset({EntryState.MERGED, EntryState.FAILED, EntryState.CANCELLED})
+"""Nothing leaves these; submitting again makes a new entry."""
+
+LANDS = frozenset({QueueState.RUNNING, QueueState.DRAINING, QueueState.SWITCHING_MODES})
+"""Queue states in which passed entries land."""
+
+_ANY_LEAVES = frozenset({EntryState.CANCELLED, EntryState.MERGED})
+
+ENTRY_TRANSITIONS: dict[EntryState, frozenset[EntryState]] = {
+    EntryState.NOT_READY: frozenset({EntryState.PENDING}) | _ANY_LEAVES,
+    EntryState.PENDING: frozenset(
+        {
+            EntryState.PENDING,
+            EntryState.NOT_READY,
+            EntryState.TESTING,
+            EntryState.TESTS_PASSED,
+            EntryState.FAILED,
+        }
+    )
+    | _ANY_LEAVES,
+    EntryState.TESTING: frozenset(
+        {
+            EntryState.PENDING,
+            EntryState.NOT_READY,
+            EntryState.TESTS_PASSED,
+            EntryState.PENDING_FAILURE,
+            EntryState.FAILED,
+        }
+    )
+    | _ANY_LEAVES,
+    EntryState.TESTS_PASSED: frozenset(
+        {
+            EntryState.PENDING,
+            EntryState.NOT_READY,
+            EntryState.TESTING,
+            EntryState.PENDING_FAILURE,
+            EntryState.FAILED,
+        }
+    )
+    | _ANY_LEAVES,
+    EntryState.PENDING_FAILURE: frozenset(
+        {
+            EntryState.PENDING,
+            EntryState.NOT_READY,
+            EntryState.TESTS_PASSED,
+            EntryState.FAILED,
+        }
+    )
+    | _ANY_LEAVES,
+    EntryState.MERGED: frozenset(),
+    EntryState.FAILED: frozenset(),
+    EntryState.CANCELLED: frozenset(),
+}
+"""From → to (ENGINE.md 3.1). A new reason inside PENDING is a step to itself."""
+
+RUN_TRANSITIONS: dict[RunStatus, frozenset[RunStatus]] = {
+    RunStatus.IN_PROGRESS: frozenset(
+        {RunStatus.IN_PROGRESS, RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED}
+    ),
+    RunStatus.FAILED: frozenset({RunStatus.SUCCEEDED}),
+    RunStatus.SUCCEEDED: frozenset({RunStatus.IN_PROGRESS, RunStatus.FAILED}),
+    RunStatus.CANCELLED: frozenset(),
+}
+"""From → to while an entry refers to the run (ENGINE.md 3.2); a retired run never changes."""
+
+QUEUE_TRANSITIONS: dict[QueueState, frozenset[QueueState]] = {
+    QueueState.RUNNING: frozenset(QueueState),
+    QueueState.PAUSED: frozenset(QueueState),
+    QueueState.DRAINING: frozenset(QueueState),
+    QueueState.SWITCHING_MODES: frozenset({QueueState.RUNNING, QueueState.SWITCHING_MODES}),
+}
+"""From → to (ENGINE.md 3.3)."""

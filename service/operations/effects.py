@@ -1,0 +1,87 @@
+"""Effects of the outbox: claimed, marked as sent, performed, settled (RELIABILITY.md 4.2).
+
+`sent` is committed before the request leaves, so that no stop can hide an effect. A failed
+one waits and is tried again; after twelve tries the queue hears that it cannot be done.
+"""
+
+from datetime import datetime, timedelta
+
+import structlog
+
+from service.operations import actions
+from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
+from service.runtime import Runtime
+from service.store import outbox
+from service.store.database import Tx
+from service.store.outbox import OutboxRow
+from service.store.records import Lane, OutboxState
+
+ATTEMPTS_MAX = 12
+BACKOFF_MAX = timedelta(minutes=15)
+
+log = structlog.get_logger()
+
+
+async def claim(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
+    """Take due effects, at most `limit`, and mark them sent; nobody else gets them.
+
+    A row says by its `state` whether an earlier send may have worked.
+    """
+    return await runtime.store.run(_claim, runtime.clock.now(), limit)
+
+
+def _claim(session: Tx, now: datetime, limit: int) -> tuple[OutboxRow, ...]:
+    rows = outbox.claim(session, now, limit)
+    return tuple(row for row in rows if outbox.mark_sent(session, row.id, now))
+
+
+async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
+    """Perform one claimed effect and settle its row. Raises nothing of the provider's."""
+    log.debug("effect", kind=row.kind, key=row.key, attempt=row.attempts)
+    try:
+        await actions.perform(runtime, row)
+    except OutcomeUnknown as unknown:
+        await _wait(runtime, row, OutboxState.UNKNOWN, unknown)
+    except ProviderError as trouble:
+        await actions.explain_trouble(runtime, row, trouble)
+        await _wait(runtime, row, OutboxState.READY, trouble)
+    else:
+        runtime.boundary.reach("effect.before_done")
+        await runtime.store.run_kind("settle", outbox.settle, row.id, OutboxState.DONE, "")
+    runtime.wakeups.wake("outbox")
+
+
+async def _wait(
+    runtime: Runtime, row: OutboxRow, state: OutboxState, trouble: ProviderError
+) -> None:
+    """Try again later, or give up: notices at once after their tries, control by a report."""
+    log.warning("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
+    if row.attempts >= ATTEMPTS_MAX and row.lane is Lane.NOTICE:
+        await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
+        return
+    if row.attempts >= ATTEMPTS_MAX and state is not OutboxState.UNKNOWN:
+        await actions.give_up(runtime, row, trouble.message)
+        await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
+        return
+    at = _next_try(runtime.clock.now(), row.attempts, trouble)
+    if state is OutboxState.UNKNOWN:
+        await runtime.store.run(outbox.mark_unknown, row.id, at, trouble.message)
+    else:
+        await runtime.store.run(outbox.retry, row.id, at, trouble.message)
+
+
+def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
+    """1 s doubling up to 15 min; what the provider says itself goes before."""
+    growing = min(timedelta(seconds=2.0 ** max(attempts - 1, 0)), BACKOFF_MAX)
+    at = now + growing
+    return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
+
+
+async def reopen(runtime: Runtime) -> int:
+    """After a stop: what was being sent is unknown until it is read back; how many."""
+    return await runtime.store.run(outbox.reopen_sent)
+
+
+async def next_due(runtime: Runtime) -> datetime | None:
+    """When the next waiting effect is due."""
+    return await runtime.store.read(outbox.next_due)

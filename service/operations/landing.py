@@ -1,0 +1,356 @@
+"""One landing: refresh, permit, send once, read back, prove, record (RELIABILITY.md 2).
+
+What lands is what was tested, proved after each step; an unknown outcome is read back and
+never resent blindly. Each `Land` action carries one call: a position, or a whole unit (CAS).
+"""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import structlog
+
+from service.mergequeue.inputs import (
+    AdvanceRefused,
+    FactsChanged,
+    Input,
+    Landed,
+    LandingMismatch,
+    LandingStopCode,
+    LandingStopped,
+    PullRequestGone,
+    TargetMoved,
+)
+from service.mergequeue.config import Toggle
+from service.mergequeue.model import LandMode, MergeQueue, Tip
+from service.mergequeue.outputs import Land
+from service.mergequeue.reasons import HoldScope
+from service.mergequeue.states import LANDS, EntryState, RunStatus
+from service.operations import facts, proving, reconcile, requirements, turn
+from service.provider.errors import Gone, GoneKind, OutcomeUnknown
+from service.provider.port import (
+    AdvanceRequest,
+    CheckReport,
+    CheckReportStatus,
+    LandStop,
+    LandStopCode,
+    Merged,
+    MergeRequest,
+    Provider,
+)
+from service.runtime import Runtime
+from service.store import landings, queues, runs
+from service.store.database import Tx
+from service.store.landings import LandingOutcome
+from service.store.records import LandingRecord, LandingState
+from service.vocabulary import PullRequestState, QueueRef, Sha
+
+PERMIT_FOR = timedelta(seconds=30)
+PERMIT_LEFT_S = 15.0
+"""A call is sent only while so much of its permit remains (RELIABILITY.md 2, step 4)."""
+TRIES_MAX = {LandStopCode.RETRY: 10, LandStopCode.CHECKS_MISSING: 3}
+TRY_AGAIN_S = {LandStopCode.RETRY: 6.0, LandStopCode.CHECKS_MISSING: 10.0}
+"""Answers that pass by themselves: tries, and seconds between them (GITHUB.md 5.3)."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One landing on its way: the queue, what was asked, its rows, the run's branch."""
+
+    queue: QueueRef
+    action: Land
+    records: tuple[LandingRecord, ...]
+    branch: str
+
+    @property
+    def position(self) -> int:
+        """The first position of the landing, by which its outcome is reported."""
+        return self.action.steps[0].position
+
+
+async def land(runtime: Runtime, queue: QueueRef, action: Land, *, unknown: bool) -> None:
+    """Carry one landing to its end and tell the queue.
+
+    `unknown`: an earlier send may have worked, so the outcome is read back first. A second
+    call for a recorded landing does nothing. Raises OutcomeUnknown (rows say so) and the
+    provider's other errors, after which the action is to be repeated.
+    """
+    attempt = await runtime.store.read(_attempt, queue, action)
+    mine = attempt.records
+    if not mine or all(row.state in _SETTLED for row in mine):
+        return
+    sent = unknown or any(row.state in _MAYBE_SENT for row in mine)
+    if sent:
+        merged = await _read_back(runtime, attempt)
+        if merged is not None:
+            await _record(runtime, attempt, merged)
+            return
+    await _try(runtime, attempt)
+
+
+def _attempt(session: Tx, queue: QueueRef, action: Land) -> Attempt:
+    rows = landings.of_run(session, action.run)
+    run = runs.run(session, queue.id, action.run)
+    branch = run.branch if run is not None else None
+    mine = tuple(row for row in rows if row.number == action.number)
+    return Attempt(queue, action, mine, branch or "")
+
+
+_SETTLED = frozenset(
+    {LandingState.LANDED, LandingState.REFUSED, LandingState.VOID, LandingState.MISMATCH}
+)
+_MAYBE_SENT = frozenset({LandingState.PERMITTED, LandingState.UNKNOWN})
+
+
+async def _try(runtime: Runtime, attempt: Attempt) -> None:
+    """Send until the provider gives an answer that does not pass by itself."""
+    tries: dict[LandStopCode, int] = {}
+    while True:
+        answer = await _permit_and_send(runtime, attempt)
+        if isinstance(answer, Merged):
+            await _record(runtime, attempt, answer)
+            return
+        tries[answer.code] = tries.get(answer.code, 0) + 1
+        if tries[answer.code] >= TRIES_MAX.get(answer.code, 1):
+            await _stopped(runtime, attempt, answer)
+            return
+        await runtime.clock.sleep(TRY_AGAIN_S[answer.code])
+
+
+async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandStop:
+    started = runtime.clock.monotonic_s()
+    own_required = await _refresh(runtime, attempt)
+    refusal = await runtime.store.run_kind("permit", _permit, runtime, attempt)
+    if refusal is not None:
+        return LandStop(LandStopCode.STALE, refusal)
+    runtime.boundary.reach("landing.after_permit")
+    provider = runtime.providers[attempt.queue.repo.host]
+    if own_required:
+        await _complete_own_check(provider, attempt)
+    left_s = PERMIT_FOR.total_seconds() - (runtime.clock.monotonic_s() - started)
+    if left_s < PERMIT_LEFT_S:
+        return LandStop(LandStopCode.RETRY, "The permit ran out before the call was sent.")
+    runtime.boundary.reach("act.land.before_send")
+    try:
+        answer = await _send(provider, attempt)
+    except OutcomeUnknown:
+        await _settle(runtime, attempt, LandingState.UNKNOWN)
+        raise
+    runtime.boundary.reach("act.land.after_send")
+    log.info("land_sent", queue=attempt.queue.id, run=attempt.action.run, answer=_short(answer))
+    return answer
+
+
+def _short(answer: Merged | LandStop) -> str:
+    return answer.commit if isinstance(answer, Merged) else answer.code.value
+
+
+async def _refresh(runtime: Runtime, attempt: Attempt) -> bool:
+    """Read everything the landing depends on afresh and tell the queue; nothing is cached.
+
+    The answer: whether the branch's rules require our own check.
+    """
+    queue = attempt.queue
+    provider = runtime.providers[queue.repo.host]
+    value = await turn.value(runtime, queue.id)
+    told: list[Input] = []
+    for step in attempt.action.steps:
+        told.extend(await _facts_of(runtime, queue, value, step.pr))
+    await provider.forget_rules(queue.repo)
+    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    told.extend(requirements.reports(value, resolved))
+    run = value.runs.get(attempt.action.run)
+    if run is not None and run.sha is not None:
+        told.append(await reconcile.checks_of(runtime, queue, run))
+    tip = await provider.tip(queue.repo, queue.branch)
+    if tip is not None and value.tip is not None and tip.sha != value.tip.sha:
+        told.extend(await facts.target(runtime, queue, value))
+    if told:
+        await turn.take(runtime, queue.id, told)
+    return resolved.own_required
+
+
+async def _facts_of(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
+) -> list[Input]:
+    provider = runtime.providers[queue.repo.host]
+    try:
+        pull = await provider.pull_request(queue.repo, number)
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        return [PullRequestGone(number)]
+    plain = replace(value.config, direct_merge_mode=Toggle.OFF)
+    if pull.state is PullRequestState.MERGED:
+        return []
+    return [FactsChanged(await facts.of(runtime, queue, plain, pull))]
+
+
+def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
+    """Open the permit, or say what stands against it; read and written in one transaction."""
+    queue_id = attempt.queue.id
+    head = queues.head_of(session, queue_id, lock=True)
+    if head is None:
+        return "The queue is gone."
+    cached = runtime.store.cache.get(queue_id, head.version)
+    value = cached if cached is not None else queues.load(session, queue_id)
+    against = _against(value, attempt.action)
+    if against is not None:
+        return against
+    mine = {record.id for record in attempt.records}
+    if any(row.id not in mine for row in landings.open_permits(session, queue_id)):
+        return "Another landing is still open."
+    until = runtime.clock.now() + PERMIT_FOR
+    for record in attempt.records:
+        landings.permit(session, record.id, until)
+    return None
+
+
+def _against(value: MergeQueue, action: Land) -> str | None:
+    """What speaks against landing now (RELIABILITY.md 2, step 3); None: nothing."""
+    if value.landing is None or value.landing.number != action.number:
+        return "The queue does not ask for this landing any more."
+    if value.state not in LANDS:
+        return f"The queue is {value.state.value.lower()}."
+    if any(hold.scope is not HoldScope.START for hold in value.holds):
+        return "The queue is on hold."
+    if value.tip != action.expected_tip:
+        return "The target branch has moved."
+    run = value.runs.get(action.run)
+    if run is None or run.status is not RunStatus.SUCCEEDED:
+        return "The run is not green."
+    for step in action.steps:
+        entry = value.entries.get(step.pr)
+        if entry is None or entry.id != step.entry or entry.head != step.head:
+            return f"Pull request {step.pr} has another head."
+        if entry.state is not EntryState.TESTS_PASSED or entry.cancel is not None:
+            return f"Pull request {step.pr} must not land now."
+        if entry.unmet:
+            return f"Pull request {step.pr} is not ready: {entry.unmet[0].value}."
+    return None
+
+
+async def _complete_own_check(provider: Provider, attempt: Attempt) -> None:
+    """Rules that require our own check see it succeed just before the call (GITHUB.md 6.2)."""
+    for step in attempt.action.steps:
+        name = requirements.own_check(attempt.queue.branch)
+        report = CheckReport(
+            sha=step.head,
+            name=name,
+            external_id=step.entry,
+            status=CheckReportStatus.SUCCESS,
+            title="Tests passed, merging",
+            summary="Everything required passed on the test branch.",
+            url=None,
+        )
+        await provider.say(attempt.queue.repo, report)
+
+
+async def _send(provider: Provider, attempt: Attempt) -> Merged | LandStop:
+    if attempt.action.mode is LandMode.CAS:
+        return await provider.advance(_advance_request(attempt))
+    return await provider.merge(_merge_request(attempt))
+
+
+async def _read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:
+    provider = runtime.providers[attempt.queue.repo.host]
+    if attempt.action.mode is LandMode.CAS:
+        return await provider.advanced(_advance_request(attempt))
+    return await provider.merged(_merge_request(attempt))
+
+
+def _merge_request(attempt: Attempt) -> MergeRequest:
+    action, step = attempt.action, attempt.action.steps[0]
+    return MergeRequest(
+        repo=attempt.queue.repo,
+        target=attempt.queue.branch,
+        number=step.pr,
+        head_sha=step.head,
+        method=action.method,
+        expect_parent=action.expected_tip.sha,
+    )
+
+
+def _advance_request(attempt: Attempt) -> AdvanceRequest:
+    return AdvanceRequest(
+        repo=attempt.queue.repo,
+        target=attempt.queue.branch,
+        expect=attempt.action.expected_tip.sha,
+        to=attempt.action.steps[-1].commit,
+        test_branch=attempt.branch,
+    )
+
+
+async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
+    """Prove what was read back and tell the queue, with the rows in the same commit."""
+    runtime.boundary.reach("landing.before_proof")
+    outcome = proving.proof_of(attempt.action, merged)
+    match outcome:
+        case proving.Proved(landed=landed, above=above):
+            told: list[Input] = [
+                Landed(attempt.action.run, step.position, sha, tree) for step, sha, tree in landed
+            ]
+            if above is not None:
+                told.append(TargetMoved(Tip(above.sha, above.tree)))
+            trees = {step.position: (sha, tree) for step, sha, tree in landed}
+            await _tell(runtime, attempt, told, Outcome(LandingState.LANDED, trees))
+        case proving.Unproved(cause=cause, text=text):
+            log.error("landing_mismatch", queue=attempt.queue.id, run=attempt.action.run, why=text)
+            mismatch = await _mismatch(runtime, attempt, f"{cause}: {text}")
+            await _tell(
+                runtime, attempt, [mismatch], Outcome(LandingState.MISMATCH, {}, mismatch.evidence)
+            )
+
+
+async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> LandingMismatch:
+    provider = runtime.providers[attempt.queue.repo.host]
+    fresh = await provider.tip(attempt.queue.repo, attempt.queue.branch)
+    real = attempt.action.expected_tip if fresh is None else Tip(fresh.sha, fresh.tree)
+    pull = await provider.pull_request(attempt.queue.repo, attempt.action.steps[0].pr)
+    reachable = pull.state is PullRequestState.MERGED
+    return LandingMismatch(attempt.action.run, attempt.position, reachable, real, evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a landing's rows end: their state, commit and tree by position, evidence."""
+
+    state: LandingState
+    trees: dict[int, tuple[Sha, Sha]]
+    evidence: str | None = None
+
+
+async def _stopped(runtime: Runtime, attempt: Attempt, stop: LandStop) -> None:
+    told: Input
+    if attempt.action.mode is LandMode.CAS and stop.code in _ADVANCE_REFUSED:
+        told = AdvanceRefused(attempt.action.run, stop.message)
+    else:
+        code = LandingStopCode(stop.code.value)
+        told = LandingStopped(attempt.action.run, attempt.position, code, stop.message)
+    await _tell(runtime, attempt, [told], Outcome(LandingState.REFUSED, {}, stop.message))
+
+
+_ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITTED})
+"""Then the merge call is tried instead (GITHUB.md 5.1)."""
+
+
+async def _tell(
+    runtime: Runtime, attempt: Attempt, told: list[Input], outcome: Outcome
+) -> None:
+    def also(session: Tx) -> None:
+        _settle_rows(session, attempt, outcome)
+
+    runtime.boundary.reach("act.land.before_settle")
+    await turn.take(runtime, attempt.queue.id, told, turn.Along(also=also))
+
+
+async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> None:
+    await runtime.store.run_kind("settle", _settle_rows, attempt, Outcome(state, {}))
+
+
+def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome) -> None:
+    for record in attempt.records:
+        sha, tree = outcome.trees.get(record.position, (None, None))
+        ended = LandingOutcome(outcome.state, sha, tree, outcome.evidence)
+        landings.settle(session, record.id, ended)

@@ -1,0 +1,79 @@
+"""Names, messages and texts of test branches (GITHUB.md 3.1, 3.2, 3.5). Pure."""
+
+import json
+import re
+from dataclasses import dataclass
+
+from service.mergequeue.model import Run
+from service.vocabulary import Sha
+
+TITLE_MAX = 250
+_SKIP = re.compile(
+    r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE
+)
+_SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+
+
+def test_branch(run: Run) -> str:
+    """The run's test branch, without `refs/heads/`."""
+    return f"headgate/merge/pr-{run.prs[0]}/{run.id}"
+
+
+def scratch_branch(run: Run) -> str:
+    """The temporary branch on which its merges are made."""
+    return f"headgate/temp/pr-{run.prs[0]}/{run.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trailers:
+    """What every test commit names: its run and the deployment that made it."""
+
+    run: str
+    deployment: str
+
+    def under(self, message: str) -> str:
+        """The message with the trailers at its end."""
+        return (
+            f"{message}\n\nHeadgate-Run: {self.run}\nHeadgate-Deployment: {self.deployment}"
+        )
+
+
+def test_message(number: int, head: Sha, target: str) -> str:
+    """The message of a merge that never lands as it is; no `#`, so no cross-reference."""
+    return f"Headgate test: merge pr-{number} at {head[:8]} into {target}"
+
+
+def landing_message(number: int, source: str, title: str) -> str:
+    """The message of a merge that may land as it is; markers that would skip CI are defused."""
+    defused = _SKIP.sub(lambda found: f"({found.group(1)})", _CONTROL.sub(" ", title))
+    plain = _SKIP_TRAILER.sub("", defused).strip()
+    return f"Merge pull request #{number} from {source}\n\n{plain}"
+
+
+def draft_title(run: Run, target: str) -> str:
+    """Title of the draft pull request."""
+    numbers = ", ".join(f"pr-{number}" for number in run.prs)
+    return f"headgate: test {numbers} on {target}"[:TITLE_MAX]
+
+
+def draft_body(run: Run, target: str) -> str:
+    """Body of the draft pull request: two sentences for people, a block for programs.
+
+    No bare `#n` and no `@name`, so that nothing appears on other pull requests.
+    """
+    numbers = ", ".join(f"`{number}`" for number in run.prs)
+    block = {
+        "headgate": 1,
+        "run": run.id,
+        "target": target,
+        "base": run.base_tip.sha,
+        "predecessors": [{"number": one.pr, "head": one.head} for one in run.base],
+        "tested": [{"number": one.pr, "head": one.head} for one in run.entries],
+        "bisection": False,
+        "failed_before": [],
+    }
+    return (
+        f"Opened by Headgate to test {numbers}. It closes by itself. Do not merge or push.\n\n"
+        f"```json\n{json.dumps(block, indent=2)}\n```\n"
+    )

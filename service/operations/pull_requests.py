@@ -1,0 +1,256 @@
+"""Submitting, cancelling and restarting pull requests, and looking at one.
+
+The one way in for comments, the REST API and the command line alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from service.errors import Conflict, Invalid, NotFound, ServiceError
+from service.mergequeue.inputs import Cancel, Restart, Submit
+from service.mergequeue.model import Entry
+from service.mergequeue.outputs import EntryMoved, EntrySubmitted, EntryUpdated, Refused, Step
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import FINAL, EntryState
+from service.operations import facts, requirements, shown, turn
+from service.operations.views import PullRequestView, Restarted, Submitted, TargetsStored
+from service.provider.errors import Gone, GoneKind
+from service.provider.port import PullRequest
+from service.runtime import Runtime
+from service.store import pull_requests as known_pulls
+from service.store.audit import AuditRow
+from service.store.pull_requests import PullRequestHead, Targets
+from service.store.records import RepositoryRecord
+from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef, Sha
+from service.wording import refusals
+
+LANDING_WAIT_S = 20.0
+"""How long an answer waits for a landing already permitted (API.md 4.2)."""
+CONFLICTS = frozenset(
+    {
+        Reason.ALREADY_LANDED,
+        Reason.QUEUE_NOT_EMPTY,
+        Reason.MODE_SWITCH_IN_PROGRESS,
+    }
+)
+MISSING = frozenset({Reason.NOT_IN_QUEUE, Reason.HOLD_NOT_FOUND})
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitOptions:
+    """What came with a submission; None: not said. `sha` may be a prefix of the head."""
+
+    priority: int | None = None
+    no_batch: bool | None = None
+    sha: str | None = None
+
+
+async def read(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
+    """The pull request at the provider. Raises NotFound(pull_request_not_found)."""
+    try:
+        return await runtime.providers[repo.host].pull_request(repo, number)
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        raise NotFound(
+            f"{repo.slug} has no pull request {number}.", code="pull_request_not_found"
+        ) from gone
+
+
+async def enter(
+    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, actor: Actor
+) -> Step:
+    """Ask the queue to take a pull request, after telling it what it must pass.
+
+    A refusal is a value in the step. Submitting again with the same head changes options only.
+    """
+    value = await turn.value(runtime, queue.id)
+    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    told = requirements.reports(value, resolved)
+    told += await facts.target(runtime, queue, value)
+    known = await facts.of(runtime, queue, value.config, pull)
+    wish = Submit(known, actor, priority=options.priority, no_batch=options.no_batch)
+    row = _audited(runtime, queue, actor, "pull_request.submit", pull.number)
+    steps = await turn.take(runtime, queue.id, [*told, wish], turn.Along(audit=row))
+    return steps[-1]
+
+
+async def submit(
+    runtime: Runtime, queue: QueueRef, number: int, options: SubmitOptions, actor: Actor
+) -> Submitted:
+    """Submit by API: result created, updated or unchanged.
+
+    A token never admits a fork's pull request unless a person with write access has let
+    exactly this head in. Raises NotFound(pull_request_not_found), Conflict(head_mismatch),
+    Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
+    no_required_statuses, limit_reached).
+    """
+    pull = await read(runtime, queue.repo, number)
+    if options.sha is not None and not pull.head_sha.startswith(options.sha.lower()):
+        raise Conflict(
+            f"The head of pull request {number} is {pull.head_sha}, not {options.sha}.",
+            code="head_mismatch",
+        )
+    await _check_fork(runtime, queue, pull)
+    step = await enter(runtime, queue, pull, options, actor)
+    if step.refusal is not None:
+        raise refusal_error(step.refusal, queue.branch)
+    view = await status(runtime, queue, number)
+    return Submitted(view, result_of(step))
+
+
+def result_of(step: Step) -> str:
+    """What a submission did: created, updated or unchanged."""
+    happened = {type(recorded.event) for recorded in step.events}
+    if EntrySubmitted in happened:
+        return "created"
+    return "updated" if EntryUpdated in happened else "unchanged"
+
+
+async def _check_fork(runtime: Runtime, queue: QueueRef, pull: PullRequest) -> None:
+    if not pull.is_fork or pull.state is not PullRequestState.OPEN:
+        return
+    allowed = await runtime.store.read(
+        known_pulls.fork_authorization, queue.repository_id, pull.number
+    )
+    if allowed != pull.head_sha:
+        raise Invalid(
+            f"Pull request {pull.number} comes from a fork: a person with write access must "
+            f"comment `/merge` on it for the head {pull.head_sha}.",
+            code="fork_needs_person",
+        )
+
+
+def refusal_error(refused: Refused, branch: str) -> ServiceError:
+    """A queue's refusal as the error that a face answers (API.md 3)."""
+    detail = refusals.refusal_message(refused, branch)
+    members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
+    code = refused.reason.value
+    if refused.reason in MISSING:
+        return NotFound(detail, code=code, members=members)
+    if refused.reason in CONFLICTS:
+        return Conflict(detail, code=code, members=members)
+    return Invalid(detail, code=code, members=members)
+
+
+async def cancel(
+    runtime: Runtime, queue: QueueRef, number: int, actor: Actor, reason: str = ""
+) -> PullRequestView:
+    """Take a pull request out; waits up to 20 s for a landing already under way.
+
+    Raises NotFound(not_in_queue), Conflict(already_landed, landing_in_progress).
+    """
+    step = await ask_cancel(runtime, queue, number, actor, reason)
+    if step.refusal is not None:
+        raise refusal_error(step.refusal, queue.branch)
+    entry = await settled_entry(runtime, queue, number)
+    if entry.state is EntryState.MERGED:
+        raise Conflict(f"Pull request {number} has landed already.", code="already_landed")
+    if entry.state not in FINAL:
+        raise Conflict(
+            f"Pull request {number} is landing now; ask again in 5 seconds.",
+            code="landing_in_progress",
+        )
+    return await status(runtime, queue, number)
+
+
+async def ask_cancel(
+    runtime: Runtime, queue: QueueRef, number: int, actor: Actor, reason: str
+) -> Step:
+    """The queue's answer to a cancellation; a refusal is a value."""
+    by_api = actor.channel is Channel.API
+    code = Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
+    if actor.channel is Channel.LABEL:
+        code = Reason.LABEL_REMOVED
+    wish = Cancel(number, code, actor, reason)
+    row = _audited(runtime, queue, actor, "pull_request.cancel", number)
+    return await turn.ask(runtime, queue, wish, turn.Along(audit=row))
+
+
+async def settled_entry(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
+    """The newest submission once its cancellation is decided, or as it is after 20 s."""
+    topic = f"queue/{queue.id}"
+    deadline = runtime.clock.monotonic_s() + LANDING_WAIT_S
+    while True:
+        seen = runtime.wakeups.version(topic)
+        view = await status(runtime, queue, number)
+        left_s = deadline - runtime.clock.monotonic_s()
+        if view.entry.state in FINAL or view.entry.cancel is None or left_s <= 0:
+            return view.entry
+        await runtime.wakeups.wait(topic, seen, left_s)
+
+
+async def restart(
+    runtime: Runtime, queue: QueueRef, number: int, actor: Actor
+) -> Restarted:
+    """Begin its tests anew; result restarted, or not_needed where none have begun.
+
+    Raises NotFound(not_in_queue), Conflict(already_landed).
+    """
+    step = await ask_restart(runtime, queue, number, actor)
+    if step.refusal is not None:
+        raise refusal_error(step.refusal, queue.branch)
+    view = await status(runtime, queue, number)
+    return Restarted(view, "restarted" if has_restarted(step, number) else "not_needed")
+
+
+async def ask_restart(
+    runtime: Runtime, queue: QueueRef, number: int, actor: Actor
+) -> Step:
+    """The queue's answer to a restart; a refusal is a value."""
+    row = _audited(runtime, queue, actor, "pull_request.restart", number)
+    return await turn.ask(runtime, queue, Restart(number, actor), turn.Along(audit=row))
+
+
+def has_restarted(step: Step, number: int) -> bool:
+    """Whether a restart did anything."""
+    return any(
+        isinstance(one.event, EntryMoved) and one.event.pr == number for one in step.events
+    )
+
+
+async def status(
+    runtime: Runtime, queue: QueueRef, number: int, *, include_timeline: bool = False
+) -> PullRequestView:
+    """The newest submission. Raises NotFound(never_submitted)."""
+    view = await shown.pull_request(runtime, queue, number, None)
+    if view is None:
+        raise NotFound(
+            f"Pull request {number} was never submitted to the queue for {queue.branch}.",
+            code="never_submitted",
+        )
+    return await shown.with_timeline(runtime, view) if include_timeline else view
+
+
+async def set_targets(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    number: int,
+    sha: Sha | None,
+    targets: Targets,
+) -> TargetsStored:
+    """Keep the impacted targets of one head; the newest upload for a head wins.
+
+    `targets` is `ALL` or sorted unique names. Without `sha` the present head is meant.
+    Raises NotFound(pull_request_not_found).
+    """
+    head = sha
+    if head is None:
+        head = (await read(runtime, repository.ref, number)).head_sha
+    place = PullRequestHead(repository.id, number, head)
+    await runtime.store.run(known_pulls.put_targets, place, targets, runtime.clock.now())
+    count = 0 if isinstance(targets, str) else len(targets)
+    return TargetsStored(number, head, isinstance(targets, str), count)
+
+
+def _audited(
+    runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int
+) -> AuditRow:
+    return AuditRow(
+        at=runtime.clock.now(),
+        org_id=queue.org_id,
+        actor=actor,
+        action=action,
+        subject=f"{queue.repo.host}/{queue.repo.slug}@{queue.branch}#{number}",
+        decision="allowed",
+    )

@@ -1,0 +1,17 @@
+"""Rows past their time, removed in batches with turns between (ARCHITECTURE.md 6)."""
+
+from service.runtime import Runtime
+from service.store import retention
+
+ROUNDS_MAX = 1000
+"""Batches in one go; what is left waits for the next hour."""
+
+
+async def prune(runtime: Runtime) -> bool:
+    """Remove what may go; whether there was anything."""
+    found = False
+    for _ in range(ROUNDS_MAX):
+        if not await runtime.store.run(retention.prune, runtime.clock.now()):
+            return found
+        found = True
+    return found

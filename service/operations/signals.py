@@ -1,0 +1,255 @@
+"""From what a provider tells us to what a queue must hear (ARCHITECTURE.md 4).
+
+A signal knows a repository; here it finds the queues it matters to. Facts are read afresh:
+a signal's own content decides nothing but where to look.
+"""
+
+from datetime import datetime
+from typing import assert_never
+
+from service.mergequeue.model import MergeQueue
+from service.mergequeue.reasons import HoldReason
+from service.operations import asking, reconcile, turn
+from service.provider.port import Repository
+from service.provider.signals import (
+    AccessChanged,
+    Asked,
+    BranchGone,
+    BranchMoved,
+    CheckReported,
+    DefaultBranchRenamed,
+    LabelChanged,
+    PullRequestChanged,
+    RemovedWhy,
+    RepositoryAdded,
+    RepositoryChanged,
+    RepositoryRemoved,
+    RulesChanged,
+    Signal,
+    Where,
+)
+from service.runtime import Runtime
+from service.store import access, pull_requests, queues
+from service.store.database import Tx
+from service.store.pull_requests import PullRequestHead
+from service.store.records import RepositoryRecord
+from service.vocabulary import CheckOutcome, QueueRef, RepoRef
+
+VEHICLE_PREFIX = "headgate/"
+
+
+async def receive(runtime: Runtime, signal: Signal, received_at: datetime) -> None:
+    """Act on one signal; those about repositories we do not know are ignored.
+
+    Raises the provider's errors: the delivery is then tried again.
+    """
+    match signal:
+        case AccessChanged():
+            await _access_changed(runtime, signal)
+        case RepositoryAdded(where=where):
+            await _added(runtime, where)
+        case (
+            Asked()
+            | LabelChanged()
+            | PullRequestChanged()
+            | CheckReported()
+            | BranchMoved()
+            | BranchGone()
+            | DefaultBranchRenamed()
+            | RulesChanged()
+            | RepositoryRemoved()
+            | RepositoryChanged()
+        ):
+            repository = await _known(runtime, signal.where)
+            if repository is not None:
+                await _about(runtime, repository, signal, received_at)
+        case _:
+            assert_never(signal)
+
+
+async def _about(
+    runtime: Runtime, repository: RepositoryRecord, signal: Signal, received_at: datetime
+) -> None:
+    match signal:
+        case Asked():
+            await asking.answer(runtime, repository, signal)
+        case LabelChanged():
+            await asking.answer_label(runtime, repository, signal)
+        case PullRequestChanged():
+            await _pull_request_changed(runtime, repository, signal, received_at)
+        case CheckReported():
+            await _check_reported(runtime, repository, signal)
+        case BranchMoved(branch=branch):
+            await _branch_moved(runtime, repository, branch)
+        case BranchGone(branch=branch):
+            await _branch_gone(runtime, repository, branch)
+        case DefaultBranchRenamed(old=old, new=new):
+            await runtime.store.run(_rename_branch, repository, old, new)
+        case RulesChanged():
+            await _rules_changed(runtime, repository)
+        case RepositoryRemoved(why=why):
+            await _removed(runtime, repository, why)
+        case RepositoryChanged():
+            await reconcile.read_repository(runtime, repository.id)
+
+
+async def _known(runtime: Runtime, where: Where) -> RepositoryRecord | None:
+    """The repository by identity; one of ours that we have not met yet is read first."""
+    known = await runtime.store.read(
+        access.repository_by_provider_id, where.id.host, where.id.id
+    )
+    if known is not None or where.ref.host not in runtime.providers:
+        return known
+    return await _added(runtime, where)
+
+
+async def _added(runtime: Runtime, where: Where) -> RepositoryRecord | None:
+    provider = runtime.providers.get(where.ref.host)
+    if provider is None:
+        return None
+    fresh = await provider.repository(where.ref)
+    record = await runtime.store.run(keep_repository, fresh)
+    for branch in {queue.branch for queue in await _queues(runtime, record)}:
+        await _branch_moved(runtime, record, branch)
+    await remember_heads(runtime, record.id, record.ref, record.default_branch)
+    await reconcile.read_repository(runtime, record.id)
+    return record
+
+
+def keep_repository(session: Tx, fresh: Repository) -> RepositoryRecord:
+    """Store a repository and the organization that owns it."""
+    org = access.ensure_organization(
+        session, fresh.ref.host, fresh.owner_id, fresh.ref.owner
+    )
+    return access.upsert_repository(session, org.id, fresh)
+
+
+async def remember_heads(
+    runtime: Runtime, repository_id: int, repo: RepoRef, branch: str
+) -> None:
+    """Keep the heads of open pull requests, to which later comments are bound."""
+    heads = await runtime.providers[repo.host].open_pull_requests(repo, branch)
+    now = runtime.clock.now()
+
+    def keep(session: Tx) -> None:
+        for number, head in heads:
+            pull_requests.remember_head(
+                session, PullRequestHead(repository_id, number, head), now
+            )
+
+    await runtime.store.run(keep)
+
+
+async def _queues(runtime: Runtime, repository: RepositoryRecord) -> tuple[QueueRef, ...]:
+    return await runtime.store.read(queues.queues_of, repository.id)
+
+
+async def _pull_request_changed(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    signal: PullRequestChanged,
+    received_at: datetime,
+) -> None:
+    holders = [
+        queue
+        for queue in await _queues(runtime, repository)
+        if signal.number in (await turn.value(runtime, queue.id)).entries
+    ]
+    for queue in holders:
+        await reconcile.read_pull_request(runtime, queue, signal.number)
+    if not holders and signal.head is not None:
+        head = PullRequestHead(repository.id, signal.number, signal.head)
+        await runtime.store.run(pull_requests.remember_head, head, received_at)
+
+
+async def _check_reported(
+    runtime: Runtime, repository: RepositoryRecord, signal: CheckReported
+) -> None:
+    """Reports that can settle something are read; one that only began settles nothing."""
+    if signal.check is not None and signal.check.outcome is CheckOutcome.RUNNING:
+        return
+    live = await runtime.store.read(queues.run_of_sha, repository.id, signal.sha)
+    for queue_id, run in live:
+        if runtime.looks.now_or_later(queue_id, run, runtime.clock.now()):
+            await _look(runtime, queue_id, run)
+    if live:
+        return
+    for queue in await _queues(runtime, repository):
+        value = await turn.value(runtime, queue.id)
+        for number in _waiting_on(value, signal.sha):
+            await reconcile.read_pull_request(runtime, queue, number)
+
+
+def _waiting_on(value: MergeQueue, sha: str) -> tuple[int, ...]:
+    """Pull requests not in the line yet whose own head this is: its checks may let them in."""
+    return tuple(
+        entry.pr for entry in value.entries.values() if entry.head == sha and entry.unmet
+    )
+
+
+async def _look(runtime: Runtime, queue_id: int, run: str) -> None:
+    queue = await runtime.store.read(queues.ref_by_id, queue_id)
+    if queue is not None:
+        await reconcile.read_checks(runtime, queue, run)
+
+
+async def look_again(runtime: Runtime) -> bool:
+    """Do the reads that were put off to join a burst of events; whether there were any."""
+    now = runtime.clock.now()
+    ripe = runtime.looks.due(now)
+    for queue_id, run in ripe:
+        runtime.looks.now_or_later(queue_id, run, now)
+        await _look(runtime, queue_id, run)
+    return bool(ripe)
+
+
+async def _branch_moved(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
+    queue = await runtime.store.read(
+        queues.queue_ref, repository.org_id, repository.id, branch
+    )
+    if queue is not None:
+        await reconcile.read_target(runtime, queue)
+
+
+async def _branch_gone(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
+    if not branch.startswith(VEHICLE_PREFIX):
+        await _branch_moved(runtime, repository, branch)
+        return
+    for queue in await _queues(runtime, repository):
+        value = await turn.value(runtime, queue.id)
+        for run in value.runs.values():
+            if run.branch == branch:
+                await reconcile.restore_branch(runtime, queue, run.id)
+
+
+def _rename_branch(session: Tx, repository: RepositoryRecord, old: str, new: str) -> None:
+    queue = queues.queue_ref(session, repository.org_id, repository.id, old)
+    taken = queues.queue_ref(session, repository.org_id, repository.id, new)
+    if queue is not None and taken is None:
+        queues.rename_branch(session, queue.id, new)
+
+
+async def _rules_changed(runtime: Runtime, repository: RepositoryRecord) -> None:
+    await runtime.providers[repository.ref.host].forget_rules(repository.ref)
+    for queue in await _queues(runtime, repository):
+        await reconcile.read_requirements(runtime, queue)
+        await reconcile.rules_changed(runtime, queue)
+
+
+async def _removed(
+    runtime: Runtime, repository: RepositoryRecord, why: RemovedWhy
+) -> None:
+    await runtime.store.run(access.set_repository_available, repository.id, False)
+    await reconcile.tell_queues_of(
+        runtime,
+        repository.id,
+        HoldReason.REPOSITORY_UNAVAILABLE,
+        f"The repository is gone from the App's reach: {why.value}.",
+    )
+
+
+async def _access_changed(runtime: Runtime, signal: AccessChanged) -> None:
+    """Suspended or restored: every repository of that owner is read again."""
+    for repository in await runtime.store.read(access.repositories_of, None):
+        if repository.ref.host == signal.host:
+            await reconcile.read_repository(runtime, repository.id)

@@ -1,0 +1,86 @@
+"""Details of one test run (API.md 6.1)."""
+
+from service.errors import NotFound
+from service.mergequeue import verdict
+from service.mergequeue.model import Member, MergeQueue, Run
+from service.mergequeue.states import FINAL, RunKind
+from service.operations import turn
+from service.operations.views import TestedPullRequest, TestingView
+from service.runtime import Runtime
+from service.store import access, pull_requests, runs
+from service.store.database import Tx
+from service.vocabulary import CheckOutcome, QueueRef, Sha
+
+ALL = "ALL"
+
+
+async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView:
+    """One run of this queue, live or finished.
+
+    Raises NotFound(test_run_not_found): unknown, another queue's, or not built yet.
+    """
+    value = await turn.value(runtime, queue.id)
+    view = await runtime.store.read(_details, queue, value, run_id)
+    if view is None:
+        raise NotFound(
+            f'The queue for {queue.branch} has no test run "{run_id}".',
+            code="test_run_not_found",
+        )
+    return view
+
+
+def _details(
+    session: Tx, queue: QueueRef, value: MergeQueue, run_id: str
+) -> TestingView | None:
+    run = value.runs.get(run_id) or runs.run(session, queue.id, run_id)
+    if run is None or run.sha is None:
+        return None
+    repository = access.repository(session, queue.repository_id)
+    vehicle = runs.vehicle(session, run.id)
+    names = {one.name: one.outcome for one in verdict.standings(run)}
+    return TestingView(
+        run=run,
+        tested=tuple(_tested(session, queue, repository.url, one) for one in run.entries),
+        suites=tuple(sorted({check.group for check in run.checks if check.group})),
+        vehicle_number=vehicle[0] if vehicle is not None else None,
+        commit_url=f"{repository.url}/commit/{run.sha}",
+        impacted=_targets(session, queue, (*run.base, *run.entries)),
+        impacted_tested=_targets(session, queue, run.entries),
+        waiting_on=_waiting_on(value, run),
+        missing=tuple(name for name, outcome in names.items() if outcome is None),
+        failed=tuple(
+            name for name, outcome in names.items() if outcome is CheckOutcome.FAILED
+        ),
+    )
+
+
+def _tested(
+    session: Tx, queue: QueueRef, web_url: str, member: Member
+) -> TestedPullRequest:
+    entry = runs.entry(session, queue.id, member.entry)
+    title = entry.facts.title if entry is not None else ""
+    return TestedPullRequest(member.pr, f"{web_url}/pull/{member.pr}", title)
+
+
+def _targets(
+    session: Tx, queue: QueueRef, members: tuple[Member, ...]
+) -> tuple[str, ...] | None:
+    """The union of what was uploaded for these heads, sorted; None: nothing was."""
+    pairs: tuple[tuple[int, Sha], ...] = tuple((one.pr, one.head) for one in members)
+    found = pull_requests.targets_of(session, queue.repository_id, pairs)
+    if not found:
+        return None
+    union: set[str] = set()
+    for targets in found.values():
+        if isinstance(targets, str):
+            return (ALL,)
+        union.update(targets)
+    return tuple(sorted(union))
+
+
+def _waiting_on(value: MergeQueue, run: Run) -> tuple[int, ...]:
+    """Pull requests ahead whose landing this run's own waits for."""
+    if run.id not in value.runs or run.kind is RunKind.DIRECT:
+        return ()
+    ahead = (value.entries.get(member.pr) for member in run.base)
+    return tuple(entry.pr for entry in ahead if entry is not None and entry.state not in FINAL)

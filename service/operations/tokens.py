@@ -1,0 +1,244 @@
+"""API tokens: made, listed, rotated, revoked (API.md 2).
+
+The secret text is answered once; only its keyed hash is stored.
+"""
+
+import secrets
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from service.errors import Invalid, NotFound, Unauthenticated
+from service.operations import access as format_of
+from service.operations.views import Caller, IssuedToken, TokenView
+from service.runtime import Runtime
+from service.store import access, audit
+from service.store.audit import AuditRow
+from service.store.database import Tx
+from service.store.records import Organization, TokenRecord
+from service.vocabulary import Actor, RepoRef, Role
+
+EXPIRES_IN_DAYS = 90
+EXPIRES_IN_DAYS_MAX = 366
+OVERLAP_HOURS = 24
+TOKENS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TokenWish:
+    """A token to make. `expires_in_days` None: never, only when asked for explicitly."""
+
+    host: str
+    org_slug: str
+    name: str
+    role: Role
+    repositories: tuple[RepoRef, ...] | None = None
+    expires_in_days: int | None = EXPIRES_IN_DAYS
+
+
+async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> IssuedToken:
+    """Make a token; its secret text is in the answer and nowhere else.
+
+    The organization comes with an installation, or with its first token (UX.md 5).
+    Raises NotFound(repository_not_found), Invalid(limit_reached).
+    """
+    public, secret = _mint()
+    now = runtime.clock.now()
+    draft = TokenRecord(
+        id=public,
+        org_id=0,
+        org_slug=wish.org_slug,
+        host=wish.host,
+        name=wish.name,
+        role=wish.role,
+        digest=runtime.keys.token_digest(secret),
+        repositories=None,
+        created_at=now,
+        expires_at=_expiry(now, wish.expires_in_days),
+        last_used_at=None,
+        revoked_at=None,
+    )
+    view = await runtime.store.run(_insert, draft, wish.repositories, actor)
+    return IssuedToken(secret, view)
+
+
+def _expiry(now: datetime, days: int | None) -> datetime | None:
+    return None if days is None else now + timedelta(days=days)
+
+
+def _mint() -> tuple[str, str]:
+    """A fresh public id, and the whole secret text around it."""
+    public = _random(format_of.PUBLIC_LENGTH)
+    body = f"{format_of.PREFIX}{public}_{_random(format_of.RANDOM_LENGTH)}"
+    return public, body + format_of.checksum(body)
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(format_of.ALPHABET) for _ in range(length))
+
+
+def _insert(
+    session: Tx, draft: TokenRecord, wanted: tuple[RepoRef, ...] | None, actor: Actor
+) -> TokenView:
+    org = access.organization_by_slug(session, draft.host, draft.org_slug)
+    if org is None:
+        org = access.ensure_organization(session, draft.host, None, draft.org_slug)
+    if len(access.tokens_of(session, org.id)) >= TOKENS_MAX:
+        raise Invalid(f"{org.slug} has {TOKENS_MAX} tokens already.", code="limit_reached")
+    scope = None if wanted is None else _scope(session, org, wanted)
+    record = replace(draft, org_id=org.id, org_slug=org.slug, repositories=scope)
+    access.create_token(session, org.id, record)
+    _audited(session, record, actor, "token.create", record.created_at)
+    return _view(session, record)
+
+
+def _scope(session: Tx, org: Organization, wanted: tuple[RepoRef, ...]) -> frozenset[int]:
+    ids = set()
+    for ref in wanted:
+        record = access.repository_by_ref(session, org.id, ref)
+        if record is None:
+            raise NotFound(
+                f"{org.slug} has no repository {ref.slug} on {ref.host}.",
+                code="repository_not_found",
+            )
+        ids.add(record.id)
+    return frozenset(ids)
+
+
+async def token_of(runtime: Runtime, caller: Caller) -> TokenView:
+    """The caller's own token (`/tokens/self`)."""
+    return await runtime.store.read(_own, caller)
+
+
+def _own(session: Tx, caller: Caller) -> TokenView:
+    record = access.token_by_id(session, caller.token_id)
+    if record is None:
+        raise Unauthenticated("This token is unknown.")
+    return _view(session, record)
+
+
+async def list_tokens(runtime: Runtime, host: str, org_slug: str) -> tuple[TokenView, ...]:
+    """An organization's tokens, oldest first. Raises NotFound(organization_not_found)."""
+    return await runtime.store.read(_listed, host, org_slug)
+
+
+def _listed(session: Tx, host: str, org_slug: str) -> tuple[TokenView, ...]:
+    org = _organization(session, host, org_slug)
+    return tuple(_view(session, record) for record in access.tokens_of(session, org.id))
+
+
+async def rotate_token(
+    runtime: Runtime, token_id: str, overlap_hours: int, actor: Actor
+) -> IssuedToken:
+    """A successor with equal rights; the old one works on for `overlap_hours`, 0 to 24.
+
+    Raises NotFound(token_not_found).
+    """
+    public, secret = _mint()
+    digest = runtime.keys.token_digest(secret)
+    now = runtime.clock.now()
+    old_ends = now + timedelta(hours=overlap_hours)
+    view = await runtime.store.run(_rotate, token_id, (public, digest), (now, old_ends), actor)
+    return IssuedToken(secret, view)
+
+
+def _rotate(
+    session: Tx,
+    token_id: str,
+    fresh: tuple[str, bytes],
+    times: tuple[datetime, datetime],
+    actor: Actor,
+) -> TokenView:
+    now, old_ends = times
+    old = _live_token(session, token_id, now)
+    lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+    record = replace(
+        old,
+        id=fresh[0],
+        digest=fresh[1],
+        created_at=now,
+        expires_at=None if lifetime is None else now + lifetime,
+        last_used_at=None,
+    )
+    access.create_token(session, old.org_id, record)
+    if old.expires_at is None or old.expires_at > old_ends:
+        access.expire_token(session, old.org_id, old.id, old_ends)
+    _audited(session, record, actor, "token.rotate", now)
+    return _view(session, record)
+
+
+async def revoke_token(runtime: Runtime, token_id: str, actor: Actor) -> TokenView:
+    """End a token from the next request on; revoking again changes nothing.
+
+    Raises NotFound(token_not_found).
+    """
+    return await runtime.store.run(_revoke, token_id, runtime.clock.now(), actor)
+
+
+def _revoke(session: Tx, token_id: str, now: datetime, actor: Actor) -> TokenView:
+    record = access.token_by_id(session, token_id)
+    if record is None:
+        raise _no_token(token_id)
+    if record.revoked_at is None:
+        access.revoke_token(session, record.org_id, token_id, now)
+        _audited(session, record, actor, "token.revoke", now)
+        record = replace(record, revoked_at=now)
+    return _view(session, record)
+
+
+def _live_token(session: Tx, token_id: str, now: datetime) -> TokenRecord:
+    record = access.token_by_id(session, token_id)
+    if record is None or not format_of.is_valid(record, now):
+        raise _no_token(token_id)
+    return record
+
+
+def _no_token(token_id: str) -> NotFound:
+    return NotFound(
+        f'There is no live token "{token_id}"; `headgate token list` shows them.',
+        code="token_not_found",
+    )
+
+
+def _organization(session: Tx, host: str, slug: str) -> Organization:
+    org = access.organization_by_slug(session, host, slug)
+    if org is None:
+        raise NotFound(
+            f'There is no organization "{slug}" on {host}.', code="organization_not_found"
+        )
+    return org
+
+
+def _view(session: Tx, record: TokenRecord) -> TokenView:
+    names = None
+    if record.repositories is not None:
+        known = access.repositories_of(session, record.org_id)
+        names = tuple(repo.ref.slug for repo in known if repo.id in record.repositories)
+    return TokenView(
+        id=record.id,
+        name=record.name,
+        role=record.role,
+        org_slug=record.org_slug,
+        host=record.host,
+        repositories=names,
+        created_at=record.created_at,
+        expires_at=record.expires_at,
+        last_used_at=record.last_used_at,
+        revoked_at=record.revoked_at,
+    )
+
+
+def _audited(
+    session: Tx, record: TokenRecord, actor: Actor, action: str, at: datetime
+) -> None:
+    audit.append(
+        session,
+        AuditRow(
+            at=at,
+            org_id=record.org_id,
+            actor=actor,
+            action=action,
+            subject=f"token/{record.id}",
+            decision="allowed",
+            data={"name": record.name, "role": record.role.value},
+        ),
+    )

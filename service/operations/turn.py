@@ -1,0 +1,228 @@
+"""One turn: a single transaction that takes waiting inputs through the engine.
+
+Rows, journal, outbox, landing intents, audit and whatever else must be kept with them are
+written together or not at all (ARCHITECTURE.md 5). The world is called after it, by workers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from service.errors import Conflict, InvariantBroken, NotFound, Stale, Unauthenticated
+from service.mergequeue import engine
+from service.mergequeue.inputs import Command, Input, PlaceHold
+from service.mergequeue.model import MergeQueue
+from service.mergequeue.outputs import (
+    Action,
+    AskEvidence,
+    BuildTestBranch,
+    Land,
+    RerunChecks,
+    RetireRun,
+    Step,
+    Tell,
+)
+from service.mergequeue.reasons import HoldReason
+from service.operations import access
+from service.runtime import Runtime
+from service.store import access as tokens
+from service.store import audit, journal, landings, outbox, queues
+from service.store.audit import AuditRow
+from service.store.database import Tx
+from service.store.outbox import OutboxItem
+from service.store.records import Lane
+from service.vocabulary import SYSTEM, ActorKind, QueueRef
+
+INPUTS_MAX = 64
+STALE_TRIES_MAX = 5
+NOTICE_DELAY = timedelta(seconds=2)
+"""Changes of one pull request's texts are joined over this time (GITHUB.md 2.5)."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """What goes with a turn into the same commit, or stands against it.
+
+    `whole`: when one input is refused, none of them counts. `expected_version`: the queue
+    must be at it, else Conflict(version_conflict). A token that asks must still be valid.
+    """
+
+    audit: AuditRow | None = None
+    also: Callable[[Tx], None] | None = None
+    whole: bool = False
+    expected_version: int | None = None
+
+
+ALONE = Along()
+
+
+async def take(
+    runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along = ALONE
+) -> tuple[Step, ...]:
+    """Take at most 64 inputs in order through one transaction; a step for each.
+
+    Raises NotFound(queue_not_found), DatabaseUnavailable. A broken invariant rolls the turn
+    back and holds the queue (`invariant_breach`), then raises InvariantBroken.
+    """
+    if len(inputs) > INPUTS_MAX:
+        head = await take(runtime, queue_id, inputs[:INPUTS_MAX], along)
+        return head + await take(runtime, queue_id, inputs[INPUTS_MAX:])
+    async with runtime.gates.of(queue_id):
+        try:
+            return await _take(runtime, queue_id, inputs, along)
+        except InvariantBroken as broken:
+            log.error("invariant_broken", queue=queue_id, number=broken.number, why=broken.detail)
+            await _take(runtime, queue_id, [_breach(broken)], ALONE)
+            raise
+
+
+async def ask(
+    runtime: Runtime, queue: QueueRef, command: Command, along: Along = ALONE
+) -> Step:
+    """Ask one queue something; a refusal is a value in the step."""
+    return (await take(runtime, queue.id, [command], along))[-1]
+
+
+async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
+    """The queue's newest committed value. Raises NotFound(queue_not_found)."""
+    return await runtime.store.read(_newest, runtime, queue_id)
+
+
+def _newest(session: Tx, runtime: Runtime, queue_id: int) -> MergeQueue:
+    head = queues.head_of(session, queue_id)
+    if head is None:
+        raise NotFound("This queue does not exist any more.", code="queue_not_found")
+    known = runtime.store.cache.get(queue_id, head.version)
+    return known if known is not None else queues.load(session, queue_id)
+
+
+async def _take(
+    runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along
+) -> tuple[Step, ...]:
+    for _ in range(STALE_TRIES_MAX):
+        now = runtime.clock.now()
+        try:
+            wish = _Wish(queue_id, tuple(inputs), along, now)
+            steps, saved = await runtime.store.run_kind("turn", _turn, runtime, wish)
+        except Stale:
+            runtime.store.cache.drop(queue_id)
+            continue
+        if saved is not None:
+            runtime.store.cache.put(saved)
+            runtime.wakeups.wake(f"queue/{queue_id}")
+            runtime.wakeups.wake("outbox")
+        return steps
+    raise Conflict("The queue is changing too fast; try again.", code="version_conflict")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    queue_id: int
+    inputs: tuple[Input, ...]
+    along: Along
+    now: datetime
+
+
+def _turn(
+    session: Tx, runtime: Runtime, wish: _Wish
+) -> tuple[tuple[Step, ...], MergeQueue | None]:
+    queue_id, along, now = wish.queue_id, wish.along, wish.now
+    head = queues.head_of(session, queue_id, lock=True)
+    if head is None:
+        raise NotFound("This queue does not exist any more.", code="queue_not_found")
+    before = runtime.store.cache.get(queue_id, head.version)
+    if before is None:
+        before = queues.load(session, queue_id)
+    _check(session, along, before, now)
+    steps: list[Step] = []
+    current = before
+    for one in wish.inputs:
+        step = engine.step(current, one, now)
+        steps.append(step)
+        current = step.queue
+    if along.whole and any(step.refusal is not None for step in steps):
+        return tuple(steps), None
+    whole = _joined(steps)
+    saved = None
+    if current is not before or whole.events or whole.actions:
+        saved = queues.save(session, before, whole, head.epoch)
+        ref = queues.ref_by_id(session, queue_id)
+        if ref is None:
+            raise NotFound("This queue does not exist any more.", code="queue_not_found")
+        journal.append(session, queue_id, whole.events)
+        items = [_item(runtime, action, now) for action in whole.actions]
+        outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
+        for action in whole.actions:
+            if isinstance(action, Land):
+                landings.intend(session, ref.id, action)
+        if saved.deleted:
+            queues.mark_deleted(session, queue_id, now)
+    if along.audit is not None:
+        audit.append(session, along.audit)
+    if along.also is not None:
+        along.also(session)
+    return tuple(steps), saved
+
+
+def _check(session: Tx, along: Along, before: MergeQueue, now: datetime) -> None:
+    expected = along.expected_version
+    if expected is not None and expected != before.version:
+        raise Conflict(
+            f"The queue is at version {before.version}, not {expected}.", code="version_conflict"
+        )
+    if along.audit is not None and along.audit.actor.kind is ActorKind.TOKEN:
+        token = tokens.token_by_id(session, along.audit.actor.id)
+        if token is None or not access.is_valid(token, now):
+            raise Unauthenticated("This token is unknown, expired or revoked.")
+
+
+def _joined(steps: Sequence[Step]) -> Step:
+    """All steps of a turn as one: their outputs in order, the last value and wake-up."""
+    last = steps[-1]
+    return Step(
+        queue=last.queue,
+        actions=tuple(action for step in steps for action in step.actions),
+        events=tuple(event for step in steps for event in step.events),
+        refusal=None,
+        wake_at=last.wake_at,
+        finished_entries=tuple(entry for step in steps for entry in step.finished_entries),
+        finished_runs=tuple(run for step in steps for run in step.finished_runs),
+    )
+
+
+def _item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
+    control = OutboxItem(lane=Lane.CONTROL, key="", kind="", effect=action, next_at=now)
+    match action:
+        case BuildTestBranch(run=run):
+            return replace(control, key=f"{run}/build", kind="build", run=run)
+        case RerunChecks(run=run, attempt=attempt):
+            return replace(control, key=f"{run}/rerun/{attempt}", kind="rerun", run=run)
+        case Land(run=run, number=number):
+            return replace(control, key=f"{run}/land/{number}", kind="land", run=run)
+        case RetireRun(run=run):
+            return replace(control, key=f"{run}/retire", kind="retire", run=run)
+        case AskEvidence(run=run, attempt=attempt, checks=checks):
+            key = f"{run}/evidence/{attempt}/{len(checks)}"
+            return replace(control, key=key, kind="evidence", run=run)
+        case Tell(pr=pr, entry=entry):
+            return OutboxItem(
+                lane=Lane.NOTICE,
+                key=f"{entry}/tell/{runtime.ids.uuid()}",
+                kind="tell",
+                effect=action,
+                supersede_key=f"tell/{pr}",
+                next_at=now + NOTICE_DELAY,
+            )
+
+
+def _breach(broken: InvariantBroken) -> PlaceHold:
+    return PlaceHold(
+        reason=HoldReason.INVARIANT_BREACH,
+        scope=None,
+        text=f"Invariant {broken.number} broke: {broken.detail}",
+        actor=SYSTEM,
+    )

@@ -1,0 +1,184 @@
+"""What operations answer: frozen values that faces render, none of them a row.
+
+`service/api/responses.py` turns them into the API's JSON, `service/wording` into sentences,
+the command line into tables.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.explain import Explained
+from service.mergequeue.model import Entry, Hold, MergeQueue, RequiredSet, Run
+from service.mergequeue.outputs import Recorded
+from service.vocabulary import Actor, QueueRef, Role
+from service.wording.times import TimeLeft
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking through the API: a token's organization, role and scope.
+
+    `repositories` are the repository ids it is limited to, None: all of the organization.
+    """
+
+    token_id: str
+    name: str
+    org_id: int
+    org_slug: str
+    role: Role
+    repositories: frozenset[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """How a submission ended."""
+
+    at: datetime
+    cause: str | None
+    merged_sha: str | None
+    run: str | None
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEvent:
+    """One event of a submission; `sequence` runs 1, 2, 3 … without gaps."""
+
+    sequence: int
+    recorded: Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestView:
+    """The record of API.md 4.1. `position` is 1-based, None in NOT_READY and final states."""
+
+    queue: QueueRef
+    entry: Entry
+    config: QueueConfig
+    position: int | None
+    length: int
+    eta: TimeLeft | None
+    conclusion: Conclusion | None
+    run_built: bool
+    url: str | None
+    pull_request_url: str
+    timeline: tuple[TimelineEvent, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A queue with its effective requirements and every entry that is not final, in order."""
+
+    queue: QueueRef
+    value: MergeQueue
+    required: RequiredSet
+    sources: Mapping[str, str]
+    entries: tuple[PullRequestView, ...]
+    url: str | None
+
+    @property
+    def holds(self) -> tuple[Hold, ...]:
+        """Holds in force."""
+        return self.value.holds
+
+
+@dataclass(frozen=True, slots=True)
+class TestedPullRequest:
+    """One pull request under test."""
+
+    __test__ = False
+    number: int
+    url: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestingView:
+    """One test run for `/getMergeQueueTestingDetails`; targets None: none were uploaded."""
+
+    __test__ = False
+    run: Run
+    tested: tuple[TestedPullRequest, ...]
+    suites: tuple[str, ...]
+    vehicle_number: int | None
+    commit_url: str
+    impacted: tuple[str, ...] | None
+    impacted_tested: tuple[str, ...] | None
+    waiting_on: tuple[int, ...]
+    missing: tuple[str, ...]
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainView:
+    """Why a pull request is not merged yet (`/explainPullRequest`)."""
+
+    pull_request: PullRequestView
+    explained: Explained
+    ahead: tuple[int, ...]
+    behind: tuple[int, ...]
+    depends_on: tuple[int, ...]
+    required: RequiredSet
+
+
+@dataclass(frozen=True, slots=True)
+class TokenView:
+    """A token without its secret. `repositories` None: all of the organization."""
+
+    id: str
+    name: str
+    role: Role
+    org_slug: str
+    host: str
+    repositories: tuple[str, ...] | None
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The answer to a submission; `result` created, updated or unchanged."""
+
+    view: PullRequestView
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """The answer to a restart; `result` restarted or not_needed."""
+
+    view: PullRequestView
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetsStored:
+    """The answer to an upload of impacted targets."""
+
+    number: int
+    sha: str
+    impacts_all: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """A new token: its secret text is shown this once."""
+
+    secret: str
+    view: TokenView
+
+
+
+
+def shown_actor(actor: Actor) -> dict[str, str | None]:
+    """An actor as answers show it; nothing of its id."""
+    return {
+        "kind": actor.kind.value,
+        "login": actor.login or None,
+        "channel": actor.channel.value,
+    }

@@ -1,0 +1,78 @@
+"""How a call to a provider can go wrong; each error carries one sentence (GITHUB.md 1.3)."""
+
+from datetime import datetime
+from enum import StrEnum
+
+
+class ProviderError(Exception):
+    """Base of all; `message` is one sentence."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Unavailable(ProviderError):
+    """The provider cannot be reached or answers nonsense; keep the action, try at `retry_at`."""
+
+    def __init__(self, message: str, retry_at: datetime) -> None:
+        super().__init__(message)
+        self.retry_at = retry_at
+
+
+class Throttled(Unavailable):
+    """A limit was met; nobody is blamed."""
+
+
+class OutcomeUnknown(ProviderError):
+    """A write may or may not have happened: read back before anything else."""
+
+
+class NotPermitted(ProviderError):
+    """Our App lacks a right; `permission` names it when known (`contents: write`)."""
+
+    def __init__(self, message: str, permission: str | None = None) -> None:
+        super().__init__(message)
+        self.permission = permission
+
+
+class Suspended(ProviderError):
+    """The owner has suspended our App."""
+
+
+class GoneKind(StrEnum):
+    """What is not there any more."""
+
+    PULL_REQUEST = "pull_request"
+    BRANCH = "branch"
+    REPOSITORY = "repository"
+    INSTALLATION = "installation"
+
+
+class Gone(ProviderError):
+    """The thing is gone, confirmed by a second read one level up."""
+
+    def __init__(self, message: str, kind: GoneKind) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class RefusedCode(StrEnum):
+    """Rules that said no (reactions: ENGINE.md 12)."""
+
+    WORKFLOWS = "workflows"
+    RULE_DENIED = "rule_denied"
+    NAME_TAKEN = "name_taken"
+    DRAFT_NOT_SUPPORTED = "draft_not_supported"
+    PROVIDER_QUEUE = "provider_queue"
+    TOO_MANY = "too_many"
+    TOO_LARGE = "too_large"
+    OTHER = "other"
+
+
+class Refused(ProviderError):
+    """A rule refused the request; `message` quotes the provider."""
+
+    def __init__(self, message: str, code: RefusedCode) -> None:
+        super().__init__(message)
+        self.code = code

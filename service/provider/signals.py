@@ -1,0 +1,265 @@
+"""The inward half of the seam: what a provider can tell us.
+
+A signal knows a repository, never a queue, and each one also means "look again": a fresh
+read is the truth. Members and their origins: GITHUB.md 1.4.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from service.vocabulary import Actor, Check, RepoId, RepoRef, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The repository a signal is about, by identity and by its spelling at that time."""
+
+    id: RepoId
+    ref: RepoRef
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One call of a provider to us as it came in: `body` is raw, its signature was checked.
+
+    `id` is the provider's, the same when it is sent again; `repository_id` orders deliveries
+    of one repository, None for those about none or several.
+    """
+
+    host: str
+    id: str
+    event: str
+    action: str | None
+    repository_id: str | None
+    body: bytes
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AskSubmit:
+    """Put it into the queue, or change the given options of a queued one; None: not given.
+
+    `sha` is a prefix of the head that the person means.
+    """
+
+    priority: int | None = None
+    no_batch: bool | None = None
+    sha: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AskCancel:
+    """Take it out of the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskRetry:
+    """Begin the running tests anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskStatus:
+    """Explain where it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskHelp:
+    """List the commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskPause:
+    """Pause the queue of this pull request's base branch."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskDrain:
+    """Drain that queue."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskResume:
+    """Let that queue run again."""
+
+
+class Unclear(StrEnum):
+    """Why a command line was not understood (UX.md 2.5)."""
+
+    UNKNOWN_WORD = "unknown_word"
+    UNKNOWN_OPTION = "unknown_option"
+    BAD_PRIORITY = "bad_priority"
+    BAD_SHA = "bad_sha"
+    NO_REASON = "no_reason"
+    TOO_LONG = "too_long"
+    SEVERAL = "several"
+
+
+@dataclass(frozen=True, slots=True)
+class AskUnclear:
+    """A command line that cannot be run: `given` is the faulty part, `suggestion` what was
+    probably meant (empty when nothing is near), `count` the number of commands found."""
+
+    why: Unclear
+    given: str
+    suggestion: str = ""
+    count: int = 1
+
+
+Ask = (
+    AskSubmit
+    | AskCancel
+    | AskRetry
+    | AskStatus
+    | AskHelp
+    | AskPause
+    | AskDrain
+    | AskResume
+    | AskUnclear
+)
+
+
+class AskSource(StrEnum):
+    """Where the wish was expressed; reviews take no reactions."""
+
+    COMMENT = "comment"
+    REVIEW = "review"
+    LABEL = "label"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Somebody asks something about a pull request; `source_id` is the comment's id."""
+
+    where: Where
+    number: int
+    actor: Actor
+    ask: Ask
+    source: AskSource
+    source_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChanged:
+    """Somebody put a label on a pull request or took it off; the queue knows if it matters."""
+
+    where: Where
+    number: int
+    actor: Actor
+    label: str
+    added: bool
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestChanged:
+    """Facts of a pull request may differ: title, base, draft, reviews, labels, state."""
+
+    where: Where
+    number: int
+    head: Sha | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReported:
+    """Reports on a commit may differ; None for `check` means "read them"."""
+
+    where: Where
+    sha: Sha
+    check: Check | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BranchMoved:
+    """A branch points elsewhere now."""
+
+    where: Where
+    branch: str
+    new: Sha
+    actor: Actor
+    forced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BranchGone:
+    """A branch was deleted."""
+
+    where: Where
+    branch: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultBranchRenamed:
+    """The default branch has another name now."""
+
+    where: Where
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class RulesChanged:
+    """Protection or rulesets of a repository may differ."""
+
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryAdded:
+    """Our App can see this repository now."""
+
+    where: Where
+
+
+class RemovedWhy(StrEnum):
+    """How a repository was lost."""
+
+    UNINSTALLED = "uninstalled"
+    DELETED = "deleted"
+    TRANSFERRED = "transferred"
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryRemoved:
+    """Our App cannot see this repository any more."""
+
+    where: Where
+    why: RemovedWhy
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryChanged:
+    """Renamed, archived, unarchived: read it again."""
+
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class AccessChanged:
+    """An owner suspended, restored or re-permitted our App: read everything of it again."""
+
+    host: str
+    owner_id: str
+    suspended: bool
+
+
+Signal = (
+    Asked
+    | LabelChanged
+    | PullRequestChanged
+    | CheckReported
+    | BranchMoved
+    | BranchGone
+    | DefaultBranchRenamed
+    | RulesChanged
+    | RepositoryAdded
+    | RepositoryRemoved
+    | RepositoryChanged
+    | AccessChanged
+)

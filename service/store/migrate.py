@@ -1,0 +1,117 @@
+"""Brings a database's schema to the present revision, under a lock, or refuses to start.
+
+Also the copies of a SQLite file: one before each upgrade, and backups on request.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, inspect, text
+
+from service.errors import StartRefused
+
+REVISIONS = ("0001",)
+"""Every revision, in order; the last is what this program works on."""
+
+HEAD = REVISIONS[-1]
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+PG_LOCK = 0x48454144
+"""Key of the advisory lock under which one process migrates ("HEAD")."""
+
+COPIES_KEPT = 3
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The stored revision; None for an empty database.
+
+    Raises StartRefused when this program does not know it.
+    """
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if found is not None and found not in REVISIONS:
+        raise StartRefused(
+            f"The database has schema {found}; this version of Headgate knows schemas up to "
+            f"{HEAD}. Start the newer version again, or restore a backup."
+        )
+    return None if found is None else str(found)
+
+
+def is_pending(connection: Connection) -> bool:
+    """Whether the schema is older than this program's. Raises StartRefused when newer."""
+    return revision_of(connection) != HEAD
+
+
+def upgrade_sqlite(engine: Engine, path: Path) -> None:
+    """Bring a SQLite file to the head in one transaction; a copy is made before.
+
+    The caller holds the lock file. Raises StartRefused when newer, or no room for the copy.
+    """
+    with engine.connect() as connection:
+        before = revision_of(connection)
+        if before == HEAD:
+            return
+        if before is not None:
+            _keep_copy(connection, path, before)
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        _run(connection)
+        connection.exec_driver_sql("COMMIT")
+
+
+def upgrade_postgresql(engine: Engine) -> None:
+    """Bring a PostgreSQL database to the head in one transaction, one process at a time."""
+    with engine.begin() as connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": PG_LOCK})
+        if is_pending(connection):
+            _run(connection)
+
+
+def _run(connection: Connection) -> None:
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    command.upgrade(config, "head")
+
+
+def _keep_copy(connection: Connection, path: Path, revision: str) -> None:
+    copy = path.with_name(f"{path.name}.before-{revision}")
+    copy.unlink(missing_ok=True)
+    try:
+        _copy(connection, copy)
+    except (OSError, sqlite3.Error) as failed:
+        copy.unlink(missing_ok=True)
+        raise StartRefused(
+            f"The database could not be copied to {copy} before its upgrade: {failed}. "
+            "Make room and start again."
+        ) from failed
+    copies = sorted(path.parent.glob(f"{path.name}.before-*"), key=lambda each: each.stat().st_mtime)
+    for old in copies[:-COPIES_KEPT]:
+        old.unlink()
+
+
+def back_up(connection: Connection, copy: Path) -> None:
+    """Copy the database of a SQLite connection to a new file while it is in use.
+
+    Raises FileExistsError, and sqlite3.Error when the copy fails or is found damaged.
+    """
+    if copy.exists():
+        raise FileExistsError(copy)
+    _copy(connection, copy)
+    with sqlite3.connect(copy) as check:
+        (found,) = check.execute("PRAGMA integrity_check").fetchone()
+    check.close()
+    if found != "ok":
+        raise sqlite3.DatabaseError(f"{copy}: {found}")
+
+
+def _copy(connection: Connection, copy: Path) -> None:
+    # Made empty first, so that no other user can ever read it.
+    os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, sqlite3.Connection):
+        raise TypeError("only a SQLite database is copied like this")
+    driver.execute("VACUUM INTO ?", (str(copy),))

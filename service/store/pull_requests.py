@@ -1,0 +1,125 @@
+"""What is remembered of pull requests: newest head, forks let in, impacted targets."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import Connection, ScalarSelect, desc, select, tuple_
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from service.store.codec import JsonCodec
+from service.store.tables.access import RepositoryRow
+from service.store.tables.pull_requests import (
+    ForkAuthorizationRow,
+    ImpactedTargetsRow,
+    PullRequestRow,
+)
+from service.vocabulary import Actor, Sha
+
+Targets = tuple[str, ...] | Literal["ALL"]
+"""Impacted targets: names, or everything."""
+
+ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
+NAMES: JsonCodec[tuple[str, ...]] = JsonCodec(tuple[str, ...])
+
+pull_requests = PullRequestRow.__table__
+forks = ForkAuthorizationRow.__table__
+impacted = ImpactedTargetsRow.__table__
+repositories = RepositoryRow.__table__
+
+@dataclass(frozen=True, slots=True)
+class PullRequestHead:
+    """One head of one pull request."""
+
+    repository_id: int
+    number: int
+    head: Sha
+
+
+def remember_head(session: Connection, head: PullRequestHead, at: datetime) -> None:
+    """The pull request was seen at this head; an earlier sight changes nothing."""
+    statement = upsert(pull_requests).values(
+        org_id=_org_of(head), **_key(head), head=head.head, seen_at=at
+    )
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["repository_id", "number"],
+            set_={"head": statement.excluded.head, "seen_at": statement.excluded.seen_at},
+            where=pull_requests.c.seen_at <= statement.excluded.seen_at,
+        )
+    )
+
+
+def known_head(session: Connection, repository_id: int, number: int) -> Sha | None:
+    """The newest head seen."""
+    statement = select(pull_requests.c.head).where(
+        pull_requests.c.repository_id == repository_id, pull_requests.c.number == number
+    )
+    return session.execute(statement).scalar_one_or_none()
+
+
+def authorize_fork(
+    session: Connection, head: PullRequestHead, actor: Actor, at: datetime
+) -> None:
+    """Let this head of a fork in; the first authorization of a head stays."""
+    statement = upsert(forks).values(
+        org_id=_org_of(head), **_key(head), head=head.head, actor=ACTOR.encode(actor), at=at
+    )
+    session.execute(statement.on_conflict_do_nothing())
+
+
+def fork_authorization(session: Connection, repository_id: int, number: int) -> Sha | None:
+    """The head that was let in last."""
+    statement = (
+        select(forks.c.head)
+        .where(forks.c.repository_id == repository_id, forks.c.number == number)
+        .order_by(desc(forks.c.at), desc(forks.c.head))
+        .limit(1)
+    )
+    return session.execute(statement).scalar_one_or_none()
+
+
+def put_targets(
+    session: Connection, head: PullRequestHead, targets: Targets, at: datetime
+) -> None:
+    """Impacted targets of one head; the newest upload counts."""
+    statement = upsert(impacted).values(
+        org_id=_org_of(head),
+        **_key(head),
+        head=head.head,
+        targets=None if targets == "ALL" else NAMES.encode(targets),
+        at=at,
+    )
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["repository_id", "number", "head"],
+            set_={"targets": statement.excluded.targets, "at": statement.excluded.at},
+        )
+    )
+
+
+def targets_of(
+    session: Connection, repository_id: int, pairs: Iterable[tuple[int, Sha]]
+) -> dict[tuple[int, Sha], Targets]:
+    """Targets by (number, head); a pair without an upload is left out."""
+    wanted = list(pairs)
+    if not wanted:
+        return {}
+    statement = select(impacted.c.number, impacted.c.head, impacted.c.targets).where(
+        impacted.c.repository_id == repository_id,
+        tuple_(impacted.c.number, impacted.c.head).in_(wanted),
+    )
+    return {
+        (row.number, Sha(row.head)): "ALL" if row.targets is None else NAMES.decode(row.targets)
+        for row in session.execute(statement)
+    }
+
+
+def _key(head: PullRequestHead) -> dict[str, int]:
+    return {"repository_id": head.repository_id, "number": head.number}
+
+
+def _org_of(head: PullRequestHead) -> ScalarSelect[int]:
+    statement = select(repositories.c.org_id).where(repositories.c.id == head.repository_id)
+    return statement.scalar_subquery()

@@ -1,0 +1,115 @@
+"""What is forgotten, and when; live and open rows and landings never are."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, Select, Table, delete, select
+
+from service.store.rows import checks, entries, members, runs
+from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
+
+BATCH = 1000
+"""Rows one transaction deletes at most (RELIABILITY.md 4.1)."""
+
+inbox = InboxRow.__table__
+bodies = InboxBodyRow.__table__
+outbox = OutboxRow.__table__
+journal = JournalRow.__table__
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionLimits:
+    """How long things are kept (ARCHITECTURE.md 6): `HEADGATE_RETAIN_…_DAYS`."""
+
+    inbox_bodies: timedelta = timedelta(days=7)
+    inbox: timedelta = timedelta(days=30)
+    outbox: timedelta = timedelta(days=30)
+    journal: timedelta = timedelta(days=400)
+    history: timedelta = timedelta(days=400)
+
+
+def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
+    """Delete at most 1,000 rows of the first table that has some to delete; how many.
+
+    To be called again, each time in a transaction of its own, until nothing is left.
+    """
+    for forget, age in (
+        (_forget_bodies, limits.inbox_bodies),
+        (_forget_deliveries, limits.inbox),
+        (_forget_effects, limits.outbox),
+        (_forget_events, limits.journal),
+        (_forget_runs, limits.history),
+        (_forget_entries, limits.history),
+    ):
+        count = forget(session, now - age)
+        if count:
+            return count
+    return 0
+
+
+def _forget_bodies(session: Connection, before: datetime) -> int:
+    old = (
+        select(bodies.c.inbox_id)
+        .join(inbox, inbox.c.id == bodies.c.inbox_id)
+        .where(inbox.c.received_at < before, inbox.c.is_open.is_(False))
+    )
+    return _forget(session, bodies, "inbox_id", old)
+
+
+def _forget_deliveries(session: Connection, before: datetime) -> int:
+    old = (
+        select(inbox.c.id)
+        .outerjoin(bodies, bodies.c.inbox_id == inbox.c.id)
+        .where(
+            inbox.c.received_at < before,
+            inbox.c.is_open.is_(False),
+            bodies.c.inbox_id.is_(None),
+        )
+    )
+    return _forget(session, inbox, "id", old)
+
+
+def _forget_effects(session: Connection, before: datetime) -> int:
+    old = select(outbox.c.id).where(outbox.c.next_at < before, outbox.c.is_open.is_(False))
+    return _forget(session, outbox, "id", old)
+
+
+def _forget_events(session: Connection, before: datetime) -> int:
+    return _forget(session, journal, "id", select(journal.c.id).where(journal.c.at < before))
+
+
+def _forget_runs(session: Connection, before: datetime) -> int:
+    # Only the oldest rows are looked at, so that a call costs the same in a large table.
+    oldest = (
+        select(runs.c.id, runs.c.live, runs.c.created_at).order_by(runs.c.no).limit(2 * BATCH)
+    ).subquery()
+    old = (
+        select(oldest.c.id)
+        .where(oldest.c.live.is_(False), oldest.c.created_at < before)
+        .limit(BATCH // 100)
+    )
+    ids = session.execute(old).scalars().all()
+    if ids:
+        session.execute(delete(checks).where(checks.c.run_id.in_(ids)))
+        session.execute(delete(members).where(members.c.run_id.in_(ids)))
+        session.execute(delete(runs).where(runs.c.id.in_(ids)))
+    return len(ids)
+
+
+def _forget_entries(session: Connection, before: datetime) -> int:
+    oldest = (
+        select(entries.c.no, entries.c.live, entries.c.state_since)
+        .order_by(entries.c.no)
+        .limit(2 * BATCH)
+    ).subquery()
+    old = select(oldest.c.no).where(oldest.c.live.is_(False), oldest.c.state_since < before)
+    return _forget(session, entries, "no", old)
+
+
+def _forget(
+    session: Connection, table: Table, key: str, old: Select[*tuple[object, ...]]
+) -> int:
+    ids = session.execute(old.limit(BATCH)).scalars().all()
+    if not ids:
+        return 0
+    return session.execute(delete(table).where(table.c[key].in_(ids))).rowcount

@@ -1,0 +1,49 @@
+"""Wake-ups inside this process, by topic: something may be due, look again.
+
+They only accelerate: whoever waits also looks when his time is over. A topic has a version
+that every wake-up counts up, so none is lost between two waits.
+"""
+
+import asyncio
+from collections import defaultdict
+
+from service.clock import Clock
+
+
+class Wakeups:
+    """Topics such as `outbox` or `queue/12`; used from the event loop alone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._versions: dict[str, int] = defaultdict(int)
+        self._waiting: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
+
+    def version(self, topic: str) -> int:
+        """How often the topic was woken."""
+        return self._versions.get(topic, 0)
+
+    def wake(self, topic: str) -> None:
+        """Let all who wait for the topic look again."""
+        self._versions[topic] += 1
+        for waiting in self._waiting.pop(topic, ()):
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def wait(self, topic: str, seen: int, timeout_s: float) -> int:
+        """The topic's version, at once if it is not `seen`, else at a wake-up or in time."""
+        if self.version(topic) != seen:
+            return self.version(topic)
+        woken = asyncio.get_running_loop().create_future()
+        self._waiting[topic].add(woken)
+        late = asyncio.ensure_future(self._clock.sleep(timeout_s))
+        try:
+            await asyncio.wait((woken, late), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            late.cancel()
+            woken.cancel()
+            waiting = self._waiting.get(topic)
+            if waiting is not None:
+                waiting.discard(woken)
+                if not waiting:
+                    del self._waiting[topic]
+        return self.version(topic)

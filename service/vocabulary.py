@@ -1,0 +1,197 @@
+"""Words that every floor of the service shares.
+
+Repositories, commits, people and reports of checks, as neutral values: nothing here
+knows a provider, a queue or a database.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import NewType
+
+Sha = NewType("Sha", str)
+"""A commit or tree id: 40 or 64 lower-case hex digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepoRef:
+    """How a repository is spelled now; owner and name may change, and match in any case."""
+
+    host: str
+    owner: str
+    name: str
+
+    @property
+    def slug(self) -> str:
+        """`owner/name`, as people write it."""
+        return f"{self.owner}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class RepoId:
+    """What a repository is: the provider's own id, the same through every rename."""
+
+    host: str
+    id: str
+
+
+class ActorKind(StrEnum):
+    """Who may act. SELF is our own App at the provider; SYSTEM is Headgate deciding."""
+
+    PERSON = "person"
+    BOT = "bot"
+    SELF = "self"
+    TOKEN = "token"
+    SYSTEM = "system"
+
+
+class Channel(StrEnum):
+    """The way a wish reached us (API.md 4.1, `submittedBy.channel`)."""
+
+    COMMENT = "comment"
+    CHECKBOX = "checkbox"
+    LABEL = "label"
+    BUTTON = "button"
+    DASHBOARD = "dashboard"
+    API = "api"
+    SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Somebody who did or asked something.
+
+    `id` is the provider's numeric id as text for people and bots, the token's public id
+    for tokens, empty for the system; `login` is a token's name for tokens.
+    """
+
+    kind: ActorKind
+    login: str
+    id: str = ""
+    channel: Channel = Channel.SYSTEM
+
+
+SYSTEM = Actor(ActorKind.SYSTEM, login="", channel=Channel.SYSTEM)
+
+
+class CheckKind(StrEnum):
+    """Where a report came from: a run inside a check suite, or a commit status."""
+
+    SUITE_RUN = "suite_run"
+    STATUS = "status"
+
+
+class CheckOutcome(StrEnum):
+    """What one report means (GITHUB.md 4.1); skipped and neutral are resolved before."""
+
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    BLOCKED = "blocked"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One report about one commit.
+
+    `source_id` is the App that reported it, `group` its suite (empty for statuses), `id` the
+    provider's id, which alone orders reports of one name; `raw` the provider's own word
+    (its conclusion once completed, else its waiting word); `url` is never empty.
+    """
+
+    kind: CheckKind
+    name: str
+    source_id: str | None
+    group: str
+    id: str
+    outcome: CheckOutcome
+    raw: str
+    url: str
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredName:
+    """A status that must pass; with `source_id` only that App's reports count."""
+
+    name: str
+    source_id: str | None = None
+
+
+class RequiredSource(StrEnum):
+    """Where required statuses came from (SPECIFICATION.md 4.3)."""
+
+    MERGE_INSTANCE = "merge_instance"
+    VENDOR_CONFIG = "vendor_config"
+    BRANCH_PROTECTION = "repo_provider_branch_protection"
+
+
+class MergeMethod(StrEnum):
+    """How a pull request's commits come onto the target branch."""
+
+    MERGE_COMMIT = "MERGE_COMMIT"
+    SQUASH = "SQUASH"
+    REBASE = "REBASE"
+
+
+class PullRequestState(StrEnum):
+    """A pull request as the provider has it."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    MERGED = "merged"
+
+
+class Mergeability(StrEnum):
+    """Whether the provider can merge a pull request cleanly into its base (API.md 4.1)."""
+
+    UNSPECIFIED = "unspecified"
+    IN_PROGRESS = "in_progress"
+    MERGEABLE = "mergeable"
+    NOT_MERGEABLE = "not_mergeable"
+
+
+class BlockerCode(StrEnum):
+    """Why the provider would refuse to merge a pull request (GITHUB.md 4.4)."""
+
+    CLOSED = "closed"
+    DRAFT = "draft"
+    CONFLICT = "conflict"
+    REVIEW_REQUIRED = "review_required"
+    CHANGES_REQUESTED = "changes_requested"
+    CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
+    CHECK_PENDING = "check_pending"
+    CHECK_FAILING = "check_failing"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One such reason; `name` is the check or rule it is about, `workflows` for code OTHER
+    when the pull request changes workflow files that we may not write."""
+
+    code: BlockerCode
+    name: str | None = None
+
+
+class Role(StrEnum):
+    """What a token allows (API.md 2)."""
+
+    READ = "read"
+    CI = "ci"
+    QUEUE = "queue"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRef:
+    """One queue: its ids and how its repository and branch are spelled now."""
+
+    id: int
+    org_id: int
+    repository_id: int
+    repo: RepoRef
+    branch: str

@@ -1,0 +1,291 @@
+"""What stands under the heading of a status comment and in a check run's summary."""
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from service.mergequeue.model import Run
+from service.mergequeue.outputs import EntryMoved, Recorded
+from service.mergequeue.reasons import Cause, Reason
+from service.mergequeue.states import EntryState, RunPhase
+from service.wording import (
+    causes,
+    conditions,
+    endings,
+    headings,
+    holds,
+    markdown,
+    phrases,
+    reasons,
+    times,
+    warnings,
+)
+from service.wording.phrases import Phrase, phrase
+from service.wording.situation import situation_after
+from service.wording.view import PullRequestText
+
+_MET, _OPEN = "✓", "○"
+
+
+def body(view: PullRequestText) -> str:
+    """The body for the entry's state, as Markdown paragraphs."""
+    state = view.entry.state
+    match state:
+        case EntryState.NOT_READY:
+            paragraphs = _not_ready(view)
+        case EntryState.PENDING:
+            paragraphs = _pending(view)
+        case EntryState.TESTING:
+            paragraphs = _testing(view)
+        case EntryState.TESTS_PASSED:
+            paragraphs = _passed(view)
+        case EntryState.PENDING_FAILURE:
+            paragraphs = [_undecided(view), logs(view)]
+        case EntryState.MERGED:
+            paragraphs = _merged(view)
+        case EntryState.FAILED | EntryState.CANCELLED:
+            step = endings.next_step(view.situation)
+            paragraphs = [logs(view), _written(verdict(view), view), _written(step, view)]
+        case _:
+            assert_never(state)
+    return "\n\n".join(each for each in paragraphs if each)
+
+
+def logs(view: PullRequestText) -> str:
+    """The checks in the evidence, each with its log; at most five."""
+    checks = view.entry.detail.checks
+    shown = checks[: phrases.NAMES_SHOWN_MAX]
+    lines = [
+        f"- {_GLYPH_OF_EVIDENCE} {markdown.code(each.name)}{markdown.log(each.url, view.links)}"
+        for each in shown
+    ]
+    if len(checks) > len(shown):
+        lines.append(f"- and {len(checks) - len(shown)} more")
+    return "\n".join(lines)
+
+
+def verdict(view: PullRequestText) -> Phrase:
+    """What the verdict on the run says about this pull request; empty without one."""
+    cause = view.run.cause if view.run else None
+    if view.entry.state is not EntryState.FAILED or cause is None:
+        return Phrase()
+    if view.entry.reason is Reason.INTERACTION:
+        cause = Cause.INTERACTION
+    return causes.verdict(cause, view.queue.branch, view.entry.detail.prs)
+
+
+def required(view: PullRequestText) -> Phrase:
+    """`required checks: lint and test (branch protection)`."""
+    known = view.queue.required
+    if known is None or not known.names:
+        return Phrase()
+    names = phrases.names([each.name for each in known.names])
+    return phrase("required checks: {} ({})", names, phrases.source(known.source))
+
+
+_GLYPH_OF_EVIDENCE = "❌"
+
+
+def _written(text: Phrase, view: PullRequestText) -> str:
+    return markdown.markdown(text, view.links)
+
+
+def _submitted(view: PullRequestText) -> Phrase:
+    entry = view.entry
+    at = times.clock_time(entry.submitted_at, view.now)
+    who = phrases.actor(entry.submitted_by)
+    return phrase("Queued by {} at " + at + " for {}.", who, phrases.short(entry.head))
+
+
+def _as_of(view: PullRequestText, what: str) -> Phrase:
+    return Phrase((f"{what} as of {times.clock_time(view.now, view.now)}.",))
+
+
+def _held(view: PullRequestText) -> str:
+    still = holds.standstill(view.queue, view.now)
+    if not still.parts:
+        return ""
+    return _written(still + phrase(" Nothing is lost; the order is kept."), view)
+
+
+def _not_ready(view: PullRequestText) -> list[str]:
+    lines = [
+        f"- {_MET if each.met else _OPEN} {_written(each.clause, view)}"
+        for each in conditions.shown(view)
+    ]
+    known = required(view)
+    if known.parts:
+        lines.append(f"- {_MET} {_written(known, view)}")
+    return [
+        "It will enter by itself as soon as:",
+        "\n".join(lines),
+        _held(view),
+        _written(_submitted(view), view),
+    ]
+
+
+def _pending(view: PullRequestText) -> list[str]:
+    entry = view.entry
+    facts = phrases.joined([_submitted(view), _as_of(view, "Place")])
+    if entry.held_by:
+        return [_written(_conflict(view), view), _held(view), _written(facts, view)]
+    again = phrases.sentence(reasons.explanation(view.situation))
+    first = _written(again, view) if headings.has_restarted(view) else ""
+    held = _held(view)
+    return [first, held or _written(_start(view), view), _written(facts, view)]
+
+
+def _conflict(view: PullRequestText) -> Phrase:
+    ahead, paths = view.entry.held_by, view.entry.detail.paths
+    verb = "is" if len(ahead) == 1 else "are"
+    what = phrase("{} " + verb + " ahead", phrases.pulls(ahead))
+    if paths:
+        what += phrase("; both change {}", phrases.names(paths))
+    one = "it" if len(ahead) == 1 else "they"
+    verbs = ("merges", "leaves") if len(ahead) == 1 else ("merge", "leave")
+    rest = (
+        f". If {one} {verbs[0]}, you will need to rebase; "
+        f"if {one} {verbs[1]}, this PR goes on by itself."
+    )
+    return what + Phrase((rest,))
+
+
+def _start(view: PullRequestText) -> Phrase:
+    waits = conditions.first_open(view)
+    what = (
+        phrase("Testing starts as soon as {}", waits)
+        if waits.parts
+        else (phrase("Testing starts at once"))
+    )
+    if view.left is None:
+        return what + phrase(".")
+    left = times.remaining(view.left, view.now)
+    return what + Phrase((f"; until it is merged: {left}.",))
+
+
+def _testing(view: PullRequestText) -> list[str]:
+    run = view.run
+    if run is None:
+        return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
+    built = (
+        "The test branch is being made." if run.phase is RunPhase.BUILDING else checks_table(view)
+    )
+    noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
+    return [_written(_restarted(view), view), _written(_tested(view, run), view), built, *noted]
+
+
+def _tested(view: PullRequestText, run: Run) -> Phrase:
+    base = phrase("{} on top of {}", phrases.short(view.entry.head), view.queue.branch)
+    if run.base_prs:
+        base += phrase(" and {}", phrases.pulls(run.base_prs))
+    others = [pr for pr in run.prs if pr != view.entry.pr]
+    if others:
+        base += phrase(", together with {}", phrases.pulls(others))
+    return phrases.joined([base + phrase("."), _as_of(view, "Place and time")])
+
+
+def checks_table(view: PullRequestText) -> str:
+    """The required checks of the run with what each says now; empty when none is required."""
+    rows = [
+        (_written(each.check, view), _written(each.result, view))
+        for each in conditions.required_checks(view)
+    ]
+    return markdown.table(("Check", "Result"), rows) if rows else ""
+
+
+def _restarted(view: PullRequestText) -> Phrase:
+    for recorded in reversed(view.history):
+        moved = recorded.event
+        if isinstance(moved, EntryMoved) and moved.state is EntryState.PENDING:
+            return _again(recorded, moved, view)
+    return Phrase()
+
+
+def _again(recorded: Recorded, moved: EntryMoved, view: PullRequestText) -> Phrase:
+    why = reasons.because(situation_after(moved, recorded.actor, view.queue.branch))
+    if not why.parts or not headings.has_restarted(view):
+        return Phrase()
+    at = times.clock_time(recorded.at, view.now)
+    return phrase("Restarted at " + at + " because {}.", why)
+
+
+def _passed(view: PullRequestText) -> list[str]:
+    how = phrases.sentence(reasons.explanation(view.situation))
+    ahead = conditions.awaited(view)
+    verb = "is" if len(ahead) == 1 else "are"
+    when = (
+        phrase("It merges by itself when {} " + verb + " decided.", phrases.pulls(ahead))
+        if (ahead)
+        else phrase("It merges by itself, next.")
+    )
+    held = _held(view)
+    return [
+        _written(how, view),
+        held if held and not ahead else _written(when, view) + (f"\n\n{held}" if held else ""),
+    ]
+
+
+def _undecided(view: PullRequestText) -> str:
+    entry = view.entry
+    timed_out = entry.reason is Reason.RUN_TIMED_OUT
+    what = reasons.failure(view.situation)
+    ahead = conditions.awaited(view)
+    if not ahead:
+        rest = phrase(" It is being found out whether this PR is the cause.")
+        return _written(phrases.sentence(what) + rest + _nothing_to_do(), view)
+    are = "is" if len(ahead) == 1 else "are"
+    either = phrases.pulls(ahead) if len(ahead) == 1 else phrase("one of them")
+    rest = phrase(
+        ", but {} ahead " + are + " not decided yet. If {} is the cause, this PR is tested "
+        "again by itself.",
+        phrases.pulls(ahead),
+        either,
+    )
+    return (
+        _written(phrases.capitalized(what) + rest + _nothing_to_do(), view)
+        if timed_out
+        else (_written(what + rest + _nothing_to_do(), view))
+    )
+
+
+def _nothing_to_do() -> Phrase:
+    return phrase(" You need not do anything.")
+
+
+def _merged(view: PullRequestText) -> list[str]:
+    reason = view.entry.reason
+    if reason is Reason.ALREADY_CONTAINED:
+        text = "Its commits are in the target branch already; nothing was merged."
+        return [text, _duration(view)]
+    if reason is Reason.MERGED_BY_HAND:
+        return ["Test runs that counted on it are begun again where that is needed."]
+    if reason is Reason.LANDED_DIRECTLY:
+        direct = reasons.PASSED[Reason.OWN_CHECKS_PASSED](view.situation)
+        return [_written(phrases.sentence(direct), view), _duration(view)]
+    return [_duration(view)]
+
+
+def _duration(view: PullRequestText) -> str:
+    spent = time_spent(view.history, view.entry.submitted_at)
+    whole = sum(spent.values(), timedelta())
+    words = {
+        "waiting": spent[EntryState.NOT_READY] + spent[EntryState.PENDING],
+        "testing": spent[EntryState.TESTING] + spent[EntryState.PENDING_FAILURE],
+        "waiting to merge": spent[EntryState.TESTS_PASSED],
+    }
+    minute = timedelta(minutes=1)
+    parts = [f"{times.duration(each)} {name}" for name, each in words.items() if each >= minute]
+    split = f": {', '.join(parts)}" if len(parts) > 1 else ""
+    return f"In the queue for {times.duration(whole)}{split}."
+
+
+def time_spent(
+    history: tuple[Recorded, ...], submitted_at: datetime
+) -> dict[EntryState, timedelta]:
+    """How long a submission stood in each state, up to its last step."""
+    spent = dict.fromkeys(EntryState, timedelta())
+    since, state = submitted_at, EntryState.NOT_READY
+    for recorded in history:
+        if isinstance(recorded.event, EntryMoved):
+            spent[state] += recorded.at - since
+            since, state = recorded.at, recorded.event.state
+    return spent

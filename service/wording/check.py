@@ -1,0 +1,88 @@
+"""Our own check run on the head of a pull request (UX.md 3.4)."""
+
+from service.mergequeue.reasons import SUBMITTED, Reason
+from service.mergequeue.states import FINAL, EntryState
+from service.provider.port import CheckReport, CheckReportStatus
+from service.vocabulary import ActorKind
+from service.wording import bodies, conditions, headings, markdown, phrases
+from service.wording.phrases import Phrase, phrase
+from service.wording.view import PullRequestText
+
+SUMMARY_CHARACTERS_MAX = 65_000
+
+_STATUS = {
+    EntryState.NOT_READY: CheckReportStatus.QUEUED,
+    EntryState.PENDING: CheckReportStatus.QUEUED,
+    EntryState.TESTING: CheckReportStatus.IN_PROGRESS,
+    EntryState.TESTS_PASSED: CheckReportStatus.IN_PROGRESS,
+    EntryState.PENDING_FAILURE: CheckReportStatus.IN_PROGRESS,
+    EntryState.MERGED: CheckReportStatus.SUCCESS,
+    EntryState.FAILED: CheckReportStatus.FAILURE,
+    EntryState.CANCELLED: CheckReportStatus.NEUTRAL,
+}
+
+# What only a person does, even where nobody knows who it was.
+_BY_A_PERSON = frozenset(
+    {
+        Reason.LABEL_REMOVED,
+        Reason.PR_CLOSED,
+        Reason.HEAD_CHANGED,
+        Reason.BASE_CHANGED,
+        Reason.CONVERTED_TO_DRAFT,
+    }
+)
+
+
+def check_report(view: PullRequestText) -> CheckReport:
+    """The check run as it should stand now; `known_id` is the caller's to fill in."""
+    pages = view.links.pages
+    return CheckReport(
+        sha=view.entry.head,
+        name=check_name(view.queue.branch),
+        external_id=view.entry.id,
+        status=_status(view),
+        title=headings.title(view),
+        summary=_summary(view),
+        url=None if pages is None else f"{pages}/pull/{view.entry.pr}",
+    )
+
+
+def check_name(branch: str) -> str:
+    """The name of our check run for the queue of this branch."""
+    return f"Headgate ({branch})"
+
+
+def _status(view: PullRequestText) -> CheckReportStatus:
+    entry = view.entry
+    if entry.state is EntryState.MERGED and entry.reason is Reason.MERGED_BY_HAND:
+        return CheckReportStatus.NEUTRAL
+    if entry.state is EntryState.CANCELLED and _is_by_a_person(view):
+        return CheckReportStatus.CANCELLED
+    return _STATUS[entry.state]
+
+
+def _is_by_a_person(view: PullRequestText) -> bool:
+    asked = view.entry.reason in SUBMITTED and view.situation.by.kind is ActorKind.PERSON
+    return asked or view.entry.reason in _BY_A_PERSON
+
+
+def _summary(view: PullRequestText) -> str:
+    pieces = [bodies.body(view)]
+    if view.entry.state not in FINAL:
+        pieces.extend(_written(each, view) for each in (_required(view), _next(view)))
+    return "\n\n".join(each for each in pieces if each)[:SUMMARY_CHARACTERS_MAX]
+
+
+def _required(view: PullRequestText) -> Phrase:
+    if view.entry.state is EntryState.NOT_READY:
+        return Phrase()
+    return phrases.sentence(bodies.required(view))
+
+
+def _next(view: PullRequestText) -> Phrase:
+    following = conditions.what_next(view.explained.next)
+    return phrase("**What happens next:** {}", following) if following.parts else Phrase()
+
+
+def _written(text: Phrase, view: PullRequestText) -> str:
+    return markdown.markdown(text, view.links)

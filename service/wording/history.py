@@ -1,0 +1,234 @@
+"""Events of the journal in words: lines of a comment's history, messages of the timeline."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from service.mergequeue import outputs
+from service.mergequeue.model import PRIORITY_NAMES
+from service.mergequeue.outputs import Event, PlacedWhy, Recorded
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, RunStatus
+from service.vocabulary import Channel
+from service.wording import causes, holds, markdown, phrases, reasons, times
+from service.wording.phrases import Phrase, phrase
+from service.wording.situation import situation_after
+from service.wording.view import PullRequestText
+
+LINES_MAX = 200
+"""Lines of history in one comment, the newest."""
+
+_CHANNELS = {
+    Channel.COMMENT: "comment",
+    Channel.CHECKBOX: "checkbox",
+    Channel.LABEL: "label",
+    Channel.BUTTON: "button",
+    Channel.DASHBOARD: "dashboard",
+    Channel.API: "API",
+    Channel.SYSTEM: "Headgate",
+}
+
+_PLACED = {
+    PlacedWhy.URGENT: "went ahead as urgent",
+    PlacedWhy.REJOIN: "came back into the line behind what is being tested",
+    PlacedWhy.PROBE: "moved back, so that another one is tried first",
+}
+
+
+def message(recorded: Recorded, target: str) -> str:
+    """What happened, as a plain sentence (API.md 4.3, timeline `message`)."""
+    return markdown.plain(phrases.sentence(clause(recorded, target)))
+
+
+def lines(view: PullRequestText) -> list[str]:
+    """The history of a submission as list items, oldest first; the newest 200."""
+    shown = [each for each in view.history if _is_shown(each.event, view.history)]
+    return [_line(each, view) for each in shown[-LINES_MAX:]]
+
+
+def clause(recorded: Recorded, target: str) -> Phrase:
+    """What happened."""
+    event = recorded.event
+    match event:
+        case (
+            outputs.EntrySubmitted()
+            | outputs.EntryMoved()
+            | outputs.EntryUpdated()
+            | outputs.EntryPlaced()
+        ):
+            return _of_entry(recorded, event, target)
+        case (
+            outputs.RunStarted()
+            | outputs.RunBuilt()
+            | outputs.RunRetried()
+            | outputs.RunFinished()
+            | outputs.RunRetired()
+        ):
+            return _of_run(event, target)
+        case (
+            outputs.LandingStarted()
+            | outputs.LandingHalted()
+            | outputs.LandingMismatched()
+            | outputs.TipMoved()
+        ):
+            return _of_landing(event, target)
+        case _:
+            return _of_queue(event, target)
+
+
+def priority_name(value: int) -> str:
+    """`high` for a named priority, else the number."""
+    named = {number: name for name, number in PRIORITY_NAMES.items()}
+    return named.get(value, str(value))
+
+
+EntryEvent = (
+    outputs.EntrySubmitted | outputs.EntryMoved | outputs.EntryUpdated | outputs.EntryPlaced
+)
+
+
+def _of_entry(recorded: Recorded, event: EntryEvent, target: str) -> Phrase:
+    match event:
+        case outputs.EntrySubmitted():
+            who = phrase("queued by {}", phrases.actor(recorded.actor))
+            return who + Phrase((f" ({_CHANNELS[recorded.actor.channel]})",))
+        case outputs.EntryMoved():
+            return reasons.explanation(situation_after(event, recorded.actor, target))
+        case outputs.EntryUpdated():
+            batch = ", alone in its test run" if event.no_batch else ""
+            return Phrase((f"priority {priority_name(event.priority)}{batch}",))
+        case outputs.EntryPlaced():
+            return phrase(_PLACED[event.why])
+        case _:
+            assert_never(event)
+
+
+RunEvent = (
+    outputs.RunStarted
+    | outputs.RunBuilt
+    | outputs.RunRetried
+    | outputs.RunFinished
+    | outputs.RunRetired
+)
+
+
+def _of_run(event: RunEvent, target: str) -> Phrase:
+    match event:
+        case outputs.RunStarted():
+            return _started(event, target)
+        case outputs.RunBuilt():
+            return phrase("test branch made at {}", phrases.short(event.sha))
+        case outputs.RunRetried():
+            why = causes.verdict(event.cause, target)
+            return phrase("checks run once more (attempt {}). {}", event.attempt, why)
+        case outputs.RunFinished():
+            return _finished(event)
+        case outputs.RunRetired():
+            return phrase("test run over, its branch is deleted")
+        case _:
+            assert_never(event)
+
+
+def _started(event: outputs.RunStarted, target: str) -> Phrase:
+    clause = phrase("testing started on top of {}", target)
+    if event.base_prs:
+        clause += phrase(" and {}", phrases.pulls(event.base_prs))
+    return clause
+
+
+def _finished(event: outputs.RunFinished) -> Phrase:
+    match event.status:
+        case RunStatus.SUCCEEDED:
+            return phrase("test run passed")
+        case RunStatus.CANCELLED:
+            return phrase("test run stopped without a verdict")
+        case RunStatus.IN_PROGRESS:
+            return phrase("test run goes on: another check became required")
+        case RunStatus.FAILED:
+            failed = phrases.names(event.failed)
+            return (
+                phrase("test run failed: {}", failed)
+                if event.failed
+                else (phrase("test run failed"))
+            )
+        case _:
+            assert_never(event.status)
+
+
+LandingEvent = (
+    outputs.LandingStarted | outputs.LandingHalted | outputs.LandingMismatched | outputs.TipMoved
+)
+
+
+def _of_landing(event: LandingEvent, target: str) -> Phrase:
+    match event:
+        case outputs.LandingStarted():
+            return phrase("merging into {} began", target)
+        case outputs.LandingHalted():
+            said = phrase(": {}", event.text) if event.text else Phrase()
+            return phrase("the merge did not happen") + said
+        case outputs.LandingMismatched():
+            return phrase("what landed on {} is not what was tested: {}", target, event.evidence)
+        case outputs.TipMoved():
+            moved = phrase("{} moved to {}", target, phrases.short(event.sha))
+            return moved if event.landed else moved + phrase(" outside the queue")
+        case _:
+            assert_never(event)
+
+
+QueueEvent = (
+    outputs.HoldPlaced
+    | outputs.HoldReleased
+    | outputs.QueueStateChanged
+    | outputs.ModeChanged
+    | outputs.QueueConfigured
+    | outputs.QueueDrained
+    | outputs.QueueDeleted
+    | outputs.RequiredStatusesChanged
+)
+
+
+def _of_queue(event: QueueEvent, target: str) -> Phrase:
+    match event:
+        case outputs.HoldPlaced() | outputs.HoldReleased():
+            verb = "held" if isinstance(event, outputs.HoldPlaced) else "released"
+            why = phrase(": {}", event.text) if event.text else Phrase()
+            return phrase("queue for {} " + verb + " ({})", target, event.reason.value) + why
+        case outputs.QueueStateChanged():
+            why = phrase(": {}", event.reason) if event.reason else Phrase()
+            return phrase("queue for {} " + holds.STATE_VERBS[event.state], target) + why
+        case outputs.ModeChanged():
+            return phrase(f"queue for {{}} runs in {event.mode.value.lower()} mode", target)
+        case outputs.QueueConfigured():
+            return phrase("settings changed: {}", phrases.names(event.changed))
+        case outputs.QueueDrained():
+            return phrase("queue for {} is drained", target)
+        case outputs.QueueDeleted():
+            return phrase("queue for {} deleted", target)
+        case outputs.RequiredStatusesChanged():
+            required = phrases.names(event.names) if event.names else phrase("none")
+            return phrase("required checks: {}", required)
+        case _:
+            assert_never(event)
+
+
+def _is_shown(event: Event, history: Sequence[Recorded]) -> bool:
+    """Whether a comment shows it: what happened to the pull request, each thing once."""
+    if isinstance(event, outputs.EntryMoved) and event.reason is Reason.TEST_STARTED:
+        begun = {each.event.run for each in history if isinstance(each.event, outputs.RunStarted)}
+        return event.run not in begun
+    if isinstance(event, outputs.EntryMoved):
+        return event.state is not EntryState.NOT_READY or event.origin is not event.state
+    return isinstance(
+        event,
+        outputs.EntrySubmitted
+        | outputs.EntryUpdated
+        | outputs.EntryPlaced
+        | outputs.RunStarted
+        | outputs.RunRetried
+        | outputs.LandingHalted,
+    )
+
+
+def _line(recorded: Recorded, view: PullRequestText) -> str:
+    text = markdown.markdown(clause(recorded, view.queue.branch), view.links)
+    return f"- `{times.second_of(recorded.at, view.now)}` {text}"

@@ -1,0 +1,180 @@
+"""Sentences before they are written out: our words, with marked places for other things.
+
+A template holds words of our own only. Whatever is put in for `{}` keeps its kind, and a
+bare text is taken for somebody else's: it becomes a code span in Markdown.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.vocabulary import Actor, ActorKind, RequiredSource, Sha
+
+NAMES_SHOWN_MAX = 5
+"""Checks, files and the like in one sentence (UX.md 3.1)."""
+
+PULLS_SHOWN_MAX = 20
+"""Pull requests in one sentence."""
+
+SHA_SHOWN = 7
+
+# What GitHub lets in as a login. A name like GH-12 would be read as a reference to issue 12.
+_LOGIN = re.compile(r"(?!gh-\d+$)[a-z0-9][a-z0-9_-]{0,38}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A text of somebody else, or a command to type."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A pull request by number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A name with its page elsewhere; written as the name alone where the page is no link."""
+
+    text: "Code | str"
+    url: str
+
+
+Part = str | Code | Pull | Page
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """Parts in order; a `str` among them is our own words."""
+
+    parts: tuple[Part, ...] = ()
+
+    def __add__(self, other: "Phrase") -> "Phrase":
+        return Phrase(self.parts + other.parts)
+
+
+Argument = str | int | Code | Pull | Page | Phrase
+"""What may be put into a template; a `str` counts as foreign."""
+
+
+def phrase(template: str, *arguments: Argument) -> Phrase:
+    """The template with each `{}` replaced in order; as many arguments as places."""
+    first, *rest = template.split("{}")
+    parts: list[Part] = [first]
+    for argument, words in zip(arguments, rest, strict=True):
+        parts.extend(_parts_of(argument))
+        parts.append(words)
+    return Phrase(tuple(part for part in parts if part != ""))
+
+
+def joined(phrases: Sequence[Phrase], between: str = " ") -> Phrase:
+    """The phrases in order with our own words between them; empty ones are left out."""
+    parts: list[Part] = []
+    for each in phrases:
+        if not each.parts:
+            continue
+        if parts:
+            parts.append(between)
+        parts.extend(each.parts)
+    return Phrase(tuple(parts))
+
+
+def capitalized(clause: Phrase) -> Phrase:
+    """The clause with a capital, where it begins with our words."""
+    parts = list(clause.parts)
+    if parts and isinstance(parts[0], str):
+        parts[0] = parts[0][:1].upper() + parts[0][1:]
+    return Phrase(tuple(parts))
+
+
+def sentence(clause: Phrase) -> Phrase:
+    """The clause with a capital and a full stop."""
+    parts = capitalized(clause).parts
+    ends = parts and isinstance(parts[-1], str) and parts[-1].endswith((".", "!", "?"))
+    return Phrase((*parts, *(() if ends or not parts else (".",))))
+
+
+def unlinked(clause: Phrase) -> Phrase:
+    """The same without links to pages, as a heading shows it."""
+    return Phrase(tuple((part.text if isinstance(part, Page) else part) for part in clause.parts))
+
+
+def names(texts: Sequence[str], last: str = "and") -> Phrase:
+    """At most five names, then `and 3 more`."""
+    return listed([Phrase((Code(text),)) for text in texts], NAMES_SHOWN_MAX, last)
+
+
+def pages(pairs: Sequence[tuple[str, str]]) -> Phrase:
+    """Names with their pages, at most five."""
+    return listed([Phrase((Page(Code(name), url),)) for name, url in pairs], NAMES_SHOWN_MAX)
+
+
+def pulls(numbers: Sequence[int]) -> Phrase:
+    """Pull requests in the order given, at most twenty."""
+    return listed([Phrase((Pull(number),)) for number in numbers], PULLS_SHOWN_MAX)
+
+
+def listed(items: Sequence[Phrase], shown_max: int, last: str = "and") -> Phrase:
+    """`a`, `a and b`, `a, b and c`; beyond the limit the rest is counted."""
+    shown = list(items[:shown_max])
+    if len(items) > shown_max:
+        shown.append(phrase("{} more", len(items) - shown_max))
+    if len(shown) < 2:
+        return joined(shown)
+    return joined([joined(shown[:-1], ", "), shown[-1]], f" {last} ")
+
+
+def short(sha: Sha | str) -> Code:
+    """The first seven digits of a commit."""
+    return Code(sha[:SHA_SHOWN])
+
+
+def login(name: str) -> Phrase:
+    """An account by its name, without `@`: it is spoken of, not called."""
+    return Phrase((name,) if _LOGIN.fullmatch(name) else (Code(name),))
+
+
+def mention(name: str) -> Phrase:
+    """An account that is to be notified; a name that cannot be a person's is only spoken of."""
+    return Phrase((f"@{name}",)) if _LOGIN.fullmatch(name) else login(name)
+
+
+def actor(who: Actor) -> Phrase:
+    """Who did it, as the subject of a sentence."""
+    match who.kind:
+        case ActorKind.PERSON | ActorKind.BOT:
+            return login(who.login)
+        case ActorKind.TOKEN:
+            return phrase("the token {}", who.login)
+        case ActorKind.SELF | ActorKind.SYSTEM:
+            return phrase("Headgate")
+
+
+def source(where: RequiredSource | None) -> Phrase:
+    """Where a list of required checks comes from."""
+    match where:
+        case RequiredSource.MERGE_INSTANCE:
+            return phrase("settings of the queue")
+        case RequiredSource.VENDOR_CONFIG:
+            return phrase("{}", ".github/headgate.yml")
+        case RequiredSource.BRANCH_PROTECTION:
+            return phrase("branch protection")
+        case None:
+            return phrase("found nowhere")
+
+
+def counted(count: int, one: str, many: str) -> Phrase:
+    """`1 PR`, `7 PRs`."""
+    return phrase("{} " + (one if count == 1 else many), count)
+
+
+def _parts_of(argument: Argument) -> tuple[Part, ...]:
+    if isinstance(argument, Phrase):
+        return argument.parts
+    if isinstance(argument, bool | int):
+        return (str(int(argument)),)
+    return (Code(argument),) if isinstance(argument, str) else (argument,)

@@ -1,0 +1,19 @@
+"""Loops that keep the service moving: what is due is done, again and again.
+
+Every worker has `drain()`: do what is due and say whether there was anything; and `run()`:
+wait for a wake-up or a short time, then drain. Tests call only `drain`. Nothing is
+remembered between rounds: rows are taken by state and time, so a lost wake-up costs two
+seconds and a lost process nothing.
+
+`inbox` takes deliveries in order within a repository. `outbox` performs effects: control
+actions in order per run, landings of a queue one at a time, notices when due. `ticks` lets
+time pass: queues whose clock has come, and the sweeps that read the provider again.
+`housekeeping` removes what nobody needs any more.
+
+`supervisor` runs them all in one task group. A loop that crashes is logged and started again
+after 1, 2, 4 … 60 seconds; nowhere else is everything caught.
+
+Worked example. A turn has committed a `BuildTestBranch`. It woke the topic `outbox`; the
+outbox worker marks the row sent, performs it, and settles it done. Had the process died in
+between, the row would be found `sent` at the next start, become `unknown`, and be read back.
+"""

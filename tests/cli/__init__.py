@@ -1,0 +1,1 @@
+"""The command line: what is said, what is sent, how it ends."""

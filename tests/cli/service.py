@@ -1,0 +1,138 @@
+"""A small real HTTP server that answers as our API does, each answer written down beforehand."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+TOKEN = "hgt_7hQ2mX9aLk_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1jpYjl"
+UNKNOWN_TOKEN = "Missing or unknown x-api-token. Create one under Settings > Tokens."
+
+
+@dataclass
+class Service:
+    """Answers by path, the last one for ever; `asked` holds (path, body, headers) in order."""
+
+    url: str = ""
+    answers: dict[str, list] = field(default_factory=dict)
+    asked: list[tuple[str, dict, dict]] = field(default_factory=list)
+
+    def says(self, path: str, body: dict, status: int = 200, **headers: str) -> None:
+        """Add an answer to a path."""
+        self.answers.setdefault(path, []).append((status, body, headers))
+
+    def refuses(self, path: str, status: int, code: str, detail: str = "no.", **more) -> None:
+        """Add a problem answer to a path."""
+        problem = {"type": "", "title": "No", "status": status, "code": code, "detail": detail}
+        self.says(path, problem | {"request_id": "r1"} | more, status)
+
+    def paths(self) -> list[str]:
+        """What was asked, in order."""
+        return [path for path, _, _ in self.asked]
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """The next answer of the path."""
+        path = request.path.removeprefix("/v1")
+        self.asked.append((path, json.loads(await request.read()), dict(request.headers)))
+        if request.headers.get("x-api-token") != TOKEN:
+            return web.Response(status=401, text=UNKNOWN_TOKEN)
+        waiting = self.answers[path]
+        status, body, headers = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        return web.json_response(body, status=status, headers=headers)
+
+
+@contextlib.contextmanager
+def served() -> Iterator[Service]:
+    """The service in a thread of its own, so that commands may run a loop of theirs."""
+    service = Service()
+    loop = asyncio.new_event_loop()
+    ready = threading.Event()
+    application = web.Application()
+    application.router.add_route("*", "/{tail:.*}", service.answer)
+    runner = web.AppRunner(application, access_log=None)
+
+    async def start() -> None:
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        service.url = f"http://{host}:{port}"
+        ready.set()
+
+    def serve() -> None:
+        loop.run_until_complete(start())
+        loop.run_forever()
+        loop.run_until_complete(runner.cleanup())
+        loop.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    ready.wait()
+    try:
+        yield service
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def a_record(state: str = "PENDING", **differences) -> dict:
+    """A pull request's record as API.md 4.1 has it."""
+    reasons = {"MERGED": "It is merged.", "FAILED": "`test` failed.", "CANCELLED": "by alice"}
+    record = {
+        "id": "0f8c6c1e-5b0e-4f3e-9d0a-3b1a54c1b7de",
+        "state": state,
+        "stateChangedAt": "2026-03-02T14:19:02.000Z",
+        "priorityValue": 100,
+        "priorityName": "medium",
+        "prTitle": "Cart totals",
+        "prNumber": 3,
+        "prSha": "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678",
+        "testRunId": None,
+        "reason": "now_ready",
+        "reasonMessage": reasons.get(state, "It waits for a slot."),
+        "position": None if state in reasons else 3,
+        "queueLength": None if state in reasons else 7,
+        "eta": None,
+        "conclusion": None,
+    }
+    return record | differences
+
+
+def an_explanation(state: str = "PENDING") -> dict:
+    """An explanation as API.md 4.3 has it."""
+    return {
+        "prNumber": 3,
+        "state": state,
+        "reason": "now_ready",
+        "summary": "In the queue, 3rd of 7.",
+        "conditions": [
+            {"code": "queue_running", "met": True, "text": "The queue is running."},
+            {"code": "free_slot", "met": False, "text": "2 of 2 test slots are in use."},
+        ],
+        "next": {"what": "A test run ends.", "at": None, "pullRequests": [1, 2]},
+        "ahead": [1, 2],
+        "behind": [],
+        "requiredStatuses": ["lint", "test"],
+    }
+
+
+def a_queue(**differences) -> dict:
+    """A queue's configuration, cut to what tests look at."""
+    queue = {
+        "branch": "main",
+        "state": "RUNNING",
+        "concurrency": 5,
+        "directMergeMode": "ALWAYS",
+        "version": 1,
+        "holds": [],
+        "stateReason": None,
+        "effectiveRequiredStatuses": ["test"],
+        "requiredStatusesSource": "repo_provider_branch_protection",
+        "settingSources": {"concurrency": "cli"},
+        "links": {"page": "http://x/"},
+    }
+    return queue | differences

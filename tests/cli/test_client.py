@@ -1,0 +1,135 @@
+"""The client of our own API: patience, and what an answer means."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.cli import client
+from bot.cli.client import Refusal
+from bot.cli.exits import Exit, Failed
+from tests.cli import service
+
+
+class Recorder:
+    """A clock whose sleeping is written down instead of slept."""
+
+    def __init__(self):
+        self.slept = []
+
+    def now(self):
+        return datetime(2026, 3, 2, tzinfo=UTC)
+
+    def monotonic_s(self):
+        return sum(self.slept)
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+
+
+@pytest.fixture(name="clock")
+def _clock():
+    return Recorder()
+
+
+async def post(api, clock, token=service.TOKEN, url=None, **options):
+    said = []
+    async with client.connected(url or api.url, token, clock, said.append) as connection:
+        return await connection.post("/getQueue", {"targetBranch": "main"}, **options)
+
+
+async def test_a_request_goes_below_v1_with_the_token_in_its_header(api, clock):
+    api.says("/getQueue", {"branch": "main"})
+    assert await post(api, clock, url=f"{api.url}/v1/") == {"branch": "main"}
+    path, body, headers = api.asked[0]
+    assert (path, body) == ("/getQueue", {"targetBranch": "main"})
+    assert headers["x-api-token"] == service.TOKEN
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+async def test_what_may_pass_is_tried_five_times_with_growing_pauses(api, clock, status):
+    api.refuses("/getQueue", status, "recovering")
+    with pytest.raises(Failed) as failed:
+        await post(api, clock)
+    assert failed.value.code == Exit.UNREACHABLE
+    assert f"answered {status} (recovering)" in failed.value.what
+    assert (len(api.asked), clock.slept) == (5, [1, 2, 4, 8])
+
+
+async def test_a_service_that_comes_back_is_answered_by(api, clock):
+    api.refuses("/getQueue", 503, "recovering")
+    api.says("/getQueue", {"branch": "main"})
+    assert await post(api, clock) == {"branch": "main"}
+
+
+async def test_the_service_may_ask_for_more_patience(api, clock):
+    api.says("/getQueue", {"code": "recovering"}, 503, **{"Retry-After": "7"})
+    api.says("/getQueue", {"branch": "main"})
+    await post(api, clock)
+    assert clock.slept == [7]
+
+
+async def test_more_patience_than_a_minute_is_not_to_be_had(api, clock):
+    api.says("/getQueue", {"code": "rate_limited"}, 429, **{"Retry-After": "600"})
+    with pytest.raises(Failed, match="answered 429"):
+        await post(api, clock)
+    assert clock.slept == []
+
+
+async def test_nobody_listening_is_unreachable_after_five_tries(api, clock, unused_tcp_port):
+    with pytest.raises(Failed, match="cannot be reached") as failed:
+        await post(api, clock, url=f"http://127.0.0.1:{unused_tcp_port}")
+    assert failed.value.code == Exit.UNREACHABLE
+    assert len(clock.slept) == 4
+
+
+async def test_what_must_not_happen_twice_is_not_sent_again_on_a_doubt(api, clock):
+    api.refuses("/getQueue", 503, "overloaded")
+    with pytest.raises(Failed, match="answered 503"):
+        await post(api, clock, repeatable=False)
+    assert len(api.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        (400, "invalid_field", Exit.REFUSED),
+        (403, "missing_role", Exit.NOT_ALLOWED),
+        (404, "queue_not_found", Exit.NOT_FOUND),
+        (405, "method_not_allowed", Exit.REFUSED),
+        (409, "queue_exists", Exit.REFUSED),
+        (413, "body_too_large", Exit.REFUSED),
+        (422, "conflicting_fields", Exit.REFUSED),
+    ],
+)
+async def test_a_no_is_not_asked_again(api, clock, status, code, expected):
+    api.refuses("/getQueue", status, code, "because.", branches=["main"])
+    with pytest.raises(Refusal) as refusal:
+        await post(api, clock)
+    assert (refusal.value.code, refusal.value.code_of_problem) == (expected, code)
+    assert (refusal.value.what, refusal.value.problem["branches"]) == ("because.", ["main"])
+    assert len(api.asked) == 1
+
+
+async def test_a_wrong_token_is_told_apart_and_not_repeated(api, clock):
+    with pytest.raises(Failed, match="unknown, expired or revoked") as failed:
+        await post(api, clock, token="hgt_wrong")
+    assert failed.value.code == Exit.NOT_ALLOWED
+    assert "hgt_wrong" not in failed.value.what + failed.value.todo
+
+
+async def test_every_faulty_field_is_named(api, clock):
+    faults = [
+        {"field": "/concurrency", "code": "range", "message": "must be 1 to 1000"},
+        {"field": "/mod", "code": "unknown", "message": "is unknown", "did_you_mean": "mode"},
+    ]
+    api.refuses("/getQueue", 400, "invalid_field", errors=faults)
+    with pytest.raises(Refusal) as refusal:
+        await post(api, clock)
+    assert refusal.value.what == (
+        "concurrency must be 1 to 1000; mod is unknown; did you mean mode?"
+    )
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null"])
+def test_a_success_that_is_no_object_is_trouble(body):
+    assert isinstance(client.read_answer(200, None, body), client.Trouble)

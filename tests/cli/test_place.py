@@ -1,0 +1,130 @@
+"""Which service, repository and branch a command means."""
+
+import subprocess
+
+import pytest
+
+from bot.cli import place
+from bot.cli.exits import Exit, Failed
+from service.vocabulary import RepoRef
+
+WIDGETS = RepoRef("github.com", "octo", "widgets")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("octo/widgets", WIDGETS),
+        ("github.com/octo/widgets", WIDGETS),
+        ("GitHub.com/octo/widgets.git", WIDGETS),
+        ("github.localhost/octo/widgets", RepoRef("github.localhost", "octo", "widgets")),
+        ("127.0.0.1:8643/octo/widgets", RepoRef("127.0.0.1:8643", "octo", "widgets")),
+        ("group/team/widgets", RepoRef("github.com", "group/team", "widgets")),
+        ("git.example.org/group/team/x", RepoRef("git.example.org", "group/team", "x")),
+        ("widgets", None),
+        ("octo//widgets", None),
+        ("", None),
+    ],
+)
+def test_a_repository_is_named_with_or_without_its_host(text, expected):
+    assert place.parse_repository(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("git@github.com:octo/widgets.git", WIDGETS),
+        ("github.com:octo/widgets", WIDGETS),
+        ("ssh://git@github.com:22/octo/widgets.git", WIDGETS),
+        ("https://github.com/octo/widgets.git", WIDGETS),
+        ("https://x:token@github.com/octo/widgets", WIDGETS),
+        (
+            "http://github.localhost:8643/octo/widgets.git",
+            RepoRef("github.localhost:8643", "octo", "widgets"),
+        ),
+        ("/srv/git/widgets.git", None),
+        ("", None),
+    ],
+)
+def test_a_remote_says_host_owner_and_name(address, expected):
+    assert place.parse_remote(address) == expected
+
+
+def test_the_option_wins_over_the_environment_and_that_over_the_checkout(monkeypatch, tmp_path):
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    remote = ["git", "remote", "add", "origin", "git@github.com:octo/checkout.git"]
+    subprocess.run(remote, cwd=tmp_path, check=True)
+    assert place.find_repository(None).name == "checkout"
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/environment")
+    assert place.find_repository(None).name == "environment"
+    assert place.find_repository("octo/option").name == "option"
+
+
+def test_in_ci_the_host_is_that_of_ci(monkeypatch):
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example.org")
+    assert place.find_repository("octo/widgets").host == "github.example.org"
+
+
+@pytest.mark.parametrize("named", [None, "widgets"])
+def test_without_a_repository_one_is_asked_for(named):
+    with pytest.raises(Failed) as failed:
+        place.find_repository(named)
+    assert failed.value.code == Exit.USAGE
+    assert "--repo OWNER/NAME" in failed.value.todo
+
+
+def test_a_token_comes_from_a_file_or_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("HEADGATE_TOKEN", "from-environment")
+    (tmp_path / "token").write_text("from-file\n")
+    assert place.find_token(None) == "from-environment"
+    assert place.find_token(tmp_path / "token") == "from-file"
+
+
+@pytest.mark.parametrize("token", ["", "two\nlines", "\N{GREEK SMALL LETTER ALPHA}"])
+def test_what_is_no_token_is_never_sent(monkeypatch, token):
+    monkeypatch.setenv("HEADGATE_TOKEN", token)
+    with pytest.raises(Failed) as failed:
+        place.find_token(None)
+    assert failed.value.code == Exit.USAGE
+
+
+@pytest.mark.parametrize("url", ["queue.example.org", "ftp://queue.example.org", "https://"])
+def test_an_address_must_be_one_of_http(url):
+    with pytest.raises(Failed, match="no http address"):
+        place.find_url(url)
+
+
+async def opened_branch(branch=None):
+    async with place.find(None, None, None, branch).opened() as opened:
+        return opened.branch
+
+
+async def test_a_named_branch_is_taken_without_asking(api):
+    assert await opened_branch("develop") == "develop"
+    assert api.asked == []
+
+
+async def test_the_only_queue_of_the_repository_is_found(api):
+    api.refuses("/getQueue", 404, "queue_not_found", branches=["release/2"])
+    assert await opened_branch() == "release/2"
+
+
+async def test_several_queues_make_it_name_one(api):
+    api.refuses("/getQueue", 404, "queue_not_found", branches=["main", "release/2"])
+    with pytest.raises(Failed, match="main, release/2") as failed:
+        await opened_branch()
+    assert failed.value.code == Exit.USAGE
+
+
+async def test_no_queue_is_not_found(api):
+    api.refuses("/getQueue", 404, "queue_not_found", branches=[])
+    with pytest.raises(Failed, match="octo/widgets has no queue") as failed:
+        await opened_branch()
+    assert failed.value.code == Exit.NOT_FOUND
+
+
+async def test_an_unknown_repository_is_not_found(api):
+    api.refuses("/getQueue", 404, "repository_not_found", "There is no octo/widgets.")
+    with pytest.raises(Failed, match="There is no octo/widgets") as failed:
+        await opened_branch()
+    assert failed.value.code == Exit.NOT_FOUND

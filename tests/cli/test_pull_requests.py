@@ -1,0 +1,216 @@
+"""`submit`, `cancel`, `restart`, `status`, `explain`, `land`: what is sent, said, returned."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.cli import app, client, pull_requests
+from bot.cli.exits import Failed
+from bot.cli.place import Opened
+from bot.cli.pull_requests import Wish
+from service.vocabulary import RepoRef
+from tests.cli import service
+from tests.cli.service import a_record, an_explanation
+
+TARGET = {
+    "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
+    "targetBranch": "main",
+}
+
+
+def headgate(*arguments):
+    return app.run([*arguments, "--branch", "main"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "body"),
+    [
+        (["submit", "3"], "/submitPullRequest", {"pr": {"number": 3}}),
+        (
+            ["submit", "3", "--priority", "urgent", "--no-batch", "--sha", "a1b2c3d"],
+            "/submitPullRequest",
+            {"pr": {"number": 3, "sha": "a1b2c3d"}, "priority": "urgent", "noBatch": True},
+        ),
+        (["cancel", "3"], "/cancelPullRequest", {"pr": {"number": 3}}),
+        (
+            ["cancel", "3", "--reason", "not now"],
+            "/cancelPullRequest",
+            {"pr": {"number": 3}, "reason": "not now"},
+        ),
+        (["restart", "3"], "/restartTestsOnPullRequest", {"pr": {"number": 3}}),
+        (["status", "3"], "/getSubmittedPullRequest", {"pr": {"number": 3}}),
+    ],
+)
+def test_a_command_is_one_request(api, capsys, arguments, path, body):
+    api.says(path, a_record())
+    assert headgate(*arguments) == 0
+    assert [(each[0], each[1]) for each in api.asked] == [(path, TARGET | body)]
+    assert "#3 Cart totals" in capsys.readouterr().out
+
+
+def test_a_record_is_shown_with_state_place_and_reason(api, capsys):
+    api.says("/getSubmittedPullRequest", a_record())
+    headgate("status", "3")
+    assert capsys.readouterr().out.splitlines() == [
+        "octo/widgets #3 Cart totals",
+        "State     🕒 PENDING",
+        "Because   It waits for a slot.",
+        "Place     3rd of 7",
+        "Head      a1b2c3d4e5f6",
+        "Priority  medium (100)",
+    ]
+
+
+def test_json_is_the_record_as_the_api_answers_it(api, capsys):
+    api.says("/getSubmittedPullRequest", a_record())
+    headgate("status", "3", "--json")
+    assert json.loads(capsys.readouterr().out) == a_record()
+
+
+def test_a_title_cannot_paint_the_terminal(api, capsys):
+    api.says("/getSubmittedPullRequest", a_record(prTitle="a\x1b[31m[bold]b\u202e\n#9 MERGED"))
+    headgate("status", "3")
+    assert capsys.readouterr().out.splitlines()[0] == "octo/widgets #3 a [31m[bold]b  #9 MERGED"
+
+
+@pytest.mark.parametrize(("state", "code"), [("MERGED", 0), ("FAILED", 1), ("CANCELLED", 1)])
+@pytest.mark.parametrize("command", ["submit", "status"])
+def test_who_waits_learns_the_end_by_the_exit_code(api, command, state, code):
+    api.says("/submitPullRequest", a_record(state))
+    api.says("/getSubmittedPullRequest", a_record(state))
+    assert headgate(command, "3", "--wait") == code
+
+
+def test_a_status_is_a_success_whatever_it_says(api):
+    api.says("/getSubmittedPullRequest", a_record("FAILED"))
+    assert headgate("status", "3") == 0
+
+
+def test_a_wait_that_is_over_ends_with_7_and_says_that_it_stays_queued(api, capsys):
+    api.says("/getSubmittedPullRequest", a_record())
+    assert headgate("status", "3", "--wait", "--timeout", "0s") == 7
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "headgate: the wait is over and #3 is still queued" in said.err
+
+
+def test_explain_says_what_is_met_and_what_is_open(api, capsys):
+    api.says("/explainPullRequest", an_explanation())
+    assert headgate("explain", "3") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "#3 🕒 PENDING  In the queue, 3rd of 7.",
+        "  ✓ The queue is running.",
+        "  ○ 2 of 2 test slots are in use.",
+        "Next      A test run ends.",
+        "Ahead     #1, #2",
+        "Required  lint, test",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "code"),
+    [("MERGED", "merged", 0), ("FAILED", "failed", 1), ("CANCELLED", "removed", 1)],
+)
+def test_land_ends_with_record_outcome_and_explanation(api, capsys, state, outcome, code):
+    api.says("/submitPullRequest", a_record(state))
+    api.says("/explainPullRequest", an_explanation(state))
+    assert headgate("land", "3", "--json") == code
+    expected = a_record(state) | {"outcome": outcome, "explanation": an_explanation(state)}
+    assert json.loads(capsys.readouterr().out) == expected
+
+
+def test_land_without_waiting_only_submits(api, capsys):
+    api.says("/submitPullRequest", a_record())
+    api.says("/explainPullRequest", an_explanation())
+    assert headgate("land", "3", "--no-wait", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "PENDING"
+    assert api.paths() == ["/submitPullRequest", "/explainPullRequest"]
+
+
+def test_landing_what_is_merged_is_done(api):
+    api.refuses("/submitPullRequest", 422, "pull_request_merged")
+    api.says("/getSubmittedPullRequest", a_record("MERGED"))
+    api.says("/explainPullRequest", an_explanation("MERGED"))
+    assert headgate("land", "3") == 0
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "FAILED"])
+def test_what_was_closed_or_merged_elsewhere_does_not_land(api, capsys, state):
+    api.refuses("/submitPullRequest", 422, "pull_request_closed", "#3 is closed.")
+    api.says("/getSubmittedPullRequest", a_record(state))
+    assert headgate("land", "3") == 6
+    assert capsys.readouterr().err == "headgate: #3 is closed.\n"
+
+
+def test_a_pull_request_that_never_was_in_the_queue_keeps_its_refusal(api, capsys):
+    api.refuses("/submitPullRequest", 422, "pull_request_merged", "#3 is merged already.")
+    api.refuses("/getSubmittedPullRequest", 404, "never_submitted")
+    assert headgate("land", "3") == 6
+    assert capsys.readouterr().err == "headgate: #3 is merged already.\n"
+
+
+def test_landing_over_time_ends_with_7_and_outcome_timeout(api, capsys):
+    api.says("/submitPullRequest", a_record())
+    api.says("/getSubmittedPullRequest", a_record())
+    api.says("/explainPullRequest", an_explanation())
+    assert headgate("land", "3", "--timeout", "0.01s", "--json") == 7
+    assert json.loads(capsys.readouterr().out)["outcome"] == "timeout"
+
+
+class Steps:
+    """A clock that jumps over every sleep."""
+
+    def __init__(self):
+        self.slept = []
+
+    def now(self):
+        return datetime(2026, 3, 2, tzinfo=UTC)
+
+    def monotonic_s(self):
+        return sum(self.slept)
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+
+
+async def landed(api, clock, timeout_s):
+    async with client.connected(api.url, service.TOKEN, clock, str) as connection:
+        opened = Opened(connection, RepoRef("github.com", "octo", "widgets"), "main")
+        return await pull_requests.landed(opened, Wish(3), timeout_s)
+
+
+async def test_land_asks_every_2_seconds_and_then_less_often_up_to_30(api, capsys):
+    for state, times in (("PENDING", 8), ("TESTING", 8), ("MERGED", 1)):
+        for _ in range(times):
+            api.says("/getSubmittedPullRequest", a_record(state))
+    api.says("/submitPullRequest", a_record())
+    api.says("/explainPullRequest", an_explanation("MERGED"))
+    clock = Steps()
+    assert (await landed(api, clock, 7200))["outcome"] == "merged"
+    assert (clock.slept[0], clock.slept[-1]) == (2, 30)
+    assert clock.slept == sorted(clock.slept)
+    # One line a change, not one a question.
+    assert capsys.readouterr().err.splitlines() == [
+        "#3 PENDING, 3rd of 7: It waits for a slot.",
+        "#3 TESTING, 3rd of 7: It waits for a slot.",
+        "#3 MERGED: It is merged.",
+    ]
+
+
+async def test_land_never_waits_longer_than_it_was_told(api):
+    api.says("/submitPullRequest", a_record())
+    api.says("/getSubmittedPullRequest", a_record())
+    api.says("/explainPullRequest", an_explanation())
+    clock = Steps()
+    assert (await landed(api, clock, 100))["outcome"] == "timeout"
+    assert sum(clock.slept) == 100
+
+
+def test_ctrl_c_leaves_it_queued_and_says_so():
+    async def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(Failed, match="#3 keeps its place in the queue") as failed:
+        pull_requests.interruptible(3, interrupted)
+    assert failed.value.code == 130

@@ -1,0 +1,151 @@
+"""`queue …`: what is sent, and how settings are written."""
+
+import json
+
+import pytest
+
+from bot.cli import app, queues
+from bot.cli.exits import Exit, Failed
+from tests.cli.service import a_queue, a_record
+from tests.cli.test_pull_requests import TARGET
+
+
+def headgate(*arguments):
+    return app.run(["queue", *arguments, "--branch", "main"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "body"),
+    [
+        (["create"], "/createQueue", {"concurrency": 5, "directMergeMode": "ALWAYS"}),
+        (
+            ["create", "--set", "concurrency=2", "--set", "mergeMethod=REBASE"],
+            "/createQueue",
+            {"concurrency": 2, "directMergeMode": "ALWAYS", "mergeMethod": "REBASE"},
+        ),
+        (["show"], "/getQueue", {}),
+        (
+            ["update", "--set", "required_statuses=lint,test", "--expected-version", "4"],
+            "/updateQueue",
+            {"requiredStatuses": ["lint", "test"], "expectedVersion": 4},
+        ),
+        (["pause"], "/updateQueue", {"state": "PAUSED"}),
+        (
+            ["pause", "--reason", "release freeze"],
+            "/updateQueue",
+            {"state": "PAUSED", "stateReason": "release freeze"},
+        ),
+        (["resume"], "/updateQueue", {"state": "RUNNING"}),
+        (["drain"], "/updateQueue", {"state": "DRAINING"}),
+    ],
+)
+def test_a_command_is_one_request(api, capsys, arguments, path, body):
+    api.says(path, a_queue(ignoredFields=[]))
+    assert headgate(*arguments) == 0
+    assert [(each[0], each[1]) for each in api.asked] == [(path, TARGET | body)]
+    assert "octo/widgets main" in capsys.readouterr().out
+
+
+def test_a_hold_is_made_once_and_told_by_its_id(api, capsys):
+    api.says("/addQueueHold", {"hold": {"id": "h1"}})
+    assert headgate("hold", "release freeze", "--scope", "LAND") == 0
+    body = {"text": "release freeze", "scope": "LAND", "until": None}
+    assert api.asked[0][1] == TARGET | body
+    assert capsys.readouterr().out == "Held: h1\n"
+
+
+def test_a_doubtful_hold_is_not_repeated(api):
+    api.refuses("/addQueueHold", 503, "overloaded")
+    assert headgate("hold", "release freeze") == 5
+    assert len(api.asked) == 1
+
+
+def test_a_hold_is_released_with_a_reason(api, capsys):
+    api.says("/releaseQueueHold", {"released": True, "holdId": "h1"})
+    assert headgate("release", "h1", "--reason", "over") == 0
+    assert api.asked[0][1] == TARGET | {"holdId": "h1", "text": "over"}
+    assert headgate("release", "h1") == 2
+
+
+def test_a_queue_that_is_not_empty_is_not_deleted(api, capsys):
+    api.refuses("/deleteQueue", 409, "queue_not_empty", "2 pull requests are still in the queue.")
+    assert headgate("delete") == 6
+    assert capsys.readouterr().err == "headgate: 2 pull requests are still in the queue.\n"
+
+
+def test_an_empty_queue_is_deleted(api, capsys):
+    api.says("/deleteQueue", {"deleted": True, "branch": "main"})
+    assert headgate("delete") == 0
+    assert capsys.readouterr().out == "Deleted the queue for main\n"
+
+
+def test_a_queue_is_shown_with_its_holds_settings_and_entries(api, capsys):
+    hold = {"id": "h1", "reason": "freeze", "scope": "LAND", "text": "release freeze"}
+    api.says("/getQueue", a_queue(holds=[hold], enqueuedPullRequests=[a_record()]))
+    headgate("show")
+    assert capsys.readouterr().out.splitlines() == [
+        "octo/widgets main",
+        "State     RUNNING",
+        "Required  test (repo_provider_branch_protection)",
+        "Version   1",
+        "Held (LAND, h1): release freeze",
+        "Setting          Value   From",
+        "concurrency      5       cli",
+        "directMergeMode  ALWAYS  default",
+        "Place  PR  State       Title        Because",
+        "3      #3  🕒 PENDING  Cart totals  It waits for a slot.",
+    ]
+
+
+def test_json_is_the_configuration_as_the_api_answers_it(api, capsys):
+    api.says("/getQueue", a_queue())
+    headgate("show", "--json")
+    assert json.loads(capsys.readouterr().out) == a_queue()
+
+
+def test_creating_a_queue_needs_the_branch_named(api, capsys):
+    assert app.run(["queue", "create"]) == 2
+    assert api.asked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("concurrency=8", {"concurrency": 8}),
+        ("merge_method=SQUASH", {"mergeMethod": "SQUASH"}),
+        ("resultReuseEnabled=false", {"resultReuseEnabled": False}),
+        ("not_ready_timeout_hours=0.5", {"notReadyTimeoutHours": 0.5}),
+        ("enqueueing_label=123", {"enqueueingLabel": "123"}),
+        ("state_reason=a=b", {"stateReason": "a=b"}),
+        ("required_statuses=", {"requiredStatuses": []}),
+        ("required_statuses=null", {"requiredStatuses": None}),
+        ('required_statuses=["a, b"]', {"requiredStatuses": ["a, b"]}),
+        (
+            "allowedBotSubmitters=renovate, dependabot",
+            {"allowedBotSubmitters": ["renovate", "dependabot"]},
+        ),
+    ],
+)
+def test_a_setting_is_written_in_either_spelling(text, expected):
+    assert queues.parse_settings([text]) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "what", "todo"),
+    [
+        (["concurency=8"], "no setting of a queue", "Did you mean concurrency?"),
+        (["concurrency"], "has no value", "KEY=VALUE"),
+        (["concurrency=1", "concurrency=2"], "set twice", "one of them"),
+        (["merge_method=SQUASH", "mergeMethod=REBASE"], "set twice", "one of them"),
+        (["zzz=1"], "no setting of a queue", "headgate queue show"),
+    ],
+)
+def test_a_setting_that_is_none_is_a_usage_error(texts, what, todo):
+    with pytest.raises(Failed, match=what) as failed:
+        queues.parse_settings(texts)
+    assert failed.value.code == Exit.USAGE
+    assert todo in failed.value.todo
+
+
+def test_an_update_of_nothing_is_a_usage_error(api):
+    assert headgate("update") == 2

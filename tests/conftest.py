@@ -1,0 +1,39 @@
+"""What every test has: prerequisites by name, golden text, one setting for random tests."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.harness import expect, needs
+
+# A busy machine must not decide a test: no deadline, and the same examples every time.
+settings.register_profile(
+    "house",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("house")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our options."""
+    parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the ledger of golden files."""
+    config.pluginmanager.register(expect.Ledger(config), "golden")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put long tests in front, so that no worker begins one when the others are done."""
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
+@pytest.fixture(name="needs", scope="session")
+def needs_fixture() -> Callable[[str], None]:
+    """`needs("git")`: skip the test when the thing is lacking, see tests/harness/needs.py."""
+    return needs.needs

