@@ -170,8 +170,10 @@ class BlockerCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One such reason; `name` is the check or rule it is about, `workflows` for code OTHER
-    when the pull request changes workflow files that we may not write."""
+    """One such reason; `name` is the check or rule it is about.
+
+    `workflows` with code OTHER: it changes workflow files that we may not write.
+    """
 
     code: BlockerCode
     name: str | None = None

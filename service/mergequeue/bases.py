@@ -5,6 +5,7 @@ meet, so the base of an entry is everything expected ahead of it.
 """
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from service.mergequeue.draft import Draft
@@ -13,6 +14,9 @@ from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, RunKind, RunStatus
 from service.vocabulary import Sha
+
+FOREIGN = 0
+"""In the place of a landed pull request: others moved the target, no earlier base holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +38,28 @@ def ahead(draft: Draft, entry: Entry) -> tuple[Member, ...]:
     return members[: bisect_left(ranks, entry.rank)]
 
 
+def expected(draft: Draft) -> Iterator[Entry]:
+    """The entries that others count on, in line order."""
+    for member in _chain(draft)[1]:
+        yield draft.entries[member.pr]
+
+
+def member_of(draft: Draft, entry: Entry) -> Member:
+    """The entry as runs hold it: one object, so that bases are compared by identity."""
+    known = draft.members.get(entry.id)
+    if known is None:
+        known = draft.members[entry.id] = _member(draft, entry)
+    return known
+
+
 def broken(draft: Draft, run: Run) -> Broken | None:
     """Why the run's base does not hold; None while it does.
 
     ENGINE.md 7: since its tip was taken the target received only landings of its own base, the
     rest of it equals what is ahead now, and the tip's tree is the predicted one.
     """
-    entry = draft.entry_of(run.entries[0])
-    if entry is None:
-        return Broken(Reason.BATCH_MEMBER_LEFT)
     count = landed_count(draft, run)
-    now_ahead = ahead(draft, entry)
+    now_ahead = ahead(draft, draft.tested_by(run))
     if count is not None and run.base[count:] == now_ahead and _is_predicted(draft, run, count):
         return None
     return _why(draft, run, count, now_ahead)
@@ -60,7 +75,7 @@ def is_sure(draft: Draft, run: Run) -> bool:
 
 
 def landed_count(draft: Draft, run: Run) -> int | None:
-    """How many of the run's base have landed since its tip; None when others moved the target.
+    """How many of its base and its entries have landed since its tip; None: others moved it.
 
     A failed run and its confirmation are evidence: those who land behind an entry that is out
     do not spoil it (ENGINE.md 10.6).
@@ -68,11 +83,16 @@ def landed_count(draft: Draft, run: Run) -> int | None:
     steps = _since(draft, run.base_tip.sha)
     if steps is None:
         return None
+    members = (*run.base, *run.entries)
     count = 0
     for step in steps:
-        if count < len(run.base) and step.pr == run.base[count].pr:
+        if count < len(members) and step.pr == members[count].pr:
             count += 1
-        elif step.pr is not None and step.before != step.sha and not _is_evidence(run):
+        elif (
+            step.pr is not None
+            and step.before != step.sha
+            and not (_is_evidence(run) and step.pr != FOREIGN)
+        ):
             return None
     return count
 
@@ -86,24 +106,28 @@ def _chain(draft: Draft) -> tuple[list[int], tuple[Member, ...]]:
             entry = draft.entries[pr]
             if is_expected(entry):
                 ranks.append(rank)
-                members.append(_member(draft, entry))
+                members.append(member_of(draft, entry))
         draft.chain = (ranks, tuple(members))
     return draft.chain
 
 
 def _member(draft: Draft, entry: Entry) -> Member:
-    # The very object of the entry's own run: tuples that share it are compared by identity.
     run = draft.runs.get(entry.run or "")
-    if run is not None:
-        for member in run.entries:
-            if member.entry == entry.id:
-                return member
-    return Member(entry.pr, entry.id, entry.head)
+    own = run.entries if run is not None else ()
+    new = Member(entry.pr, entry.id, entry.head)
+    return next((member for member in own if member == new), new)
 
 
 def _since(draft: Draft, sha: Sha) -> tuple[LandedStep, ...] | None:
-    """Moves of the target after `sha`; None when `sha` is no commit we know."""
+    """Moves of the target after it last came to `sha`; None when `sha` is no commit we know.
+
+    It can come there twice: a person may accept that it was set back.
+    """
     landed = draft.queue.landed
+    for index in range(len(landed), 0, -1):
+        step = landed[index - 1]
+        if step.sha == sha and step.before != sha:
+            return landed[index:]
     for index, step in enumerate(landed):
         if step.before == sha:
             return landed[index:]
@@ -112,24 +136,22 @@ def _since(draft: Draft, sha: Sha) -> tuple[LandedStep, ...] | None:
 
 
 def _is_evidence(run: Run) -> bool:
-    return run.status is RunStatus.FAILED or run.kind is RunKind.CONFIRMATION
+    is_confirming = run.kind is RunKind.CONFIRMATION and run.status is RunStatus.IN_PROGRESS
+    return run.status is RunStatus.FAILED or is_confirming
 
 
 def _is_predicted(draft: Draft, run: Run, count: int) -> bool:
-    tip = draft.queue.tip
-    if tip is None:
-        return False
     if _is_evidence(run) or not run.steps:
         return True
     tree = run.steps[count - 1].tree if count else run.base_tip.tree
-    return tip.tree == tree
+    tip = draft.queue.tip
+    return tip is not None and tip.tree == tree
 
 
-def _why(
-    draft: Draft, run: Run, count: int | None, now_ahead: tuple[Member, ...]
-) -> Broken:
+def _why(draft: Draft, run: Run, count: int | None, now_ahead: tuple[Member, ...]) -> Broken:
     """The restart code of a broken base: the first that applies (ENGINE.md 7)."""
-    missing = [member for member in run.base[count or 0 :] if member not in now_ahead]
+    present = {member.entry for member in now_ahead}
+    missing = [member for member in run.base[count or 0 :] if member.entry not in present]
     gone = {member: draft.finished_entries.get(member.entry) for member in missing}
 
     def ended(state: EntryState) -> tuple[int, ...]:
@@ -161,7 +183,8 @@ def _why(
 
 
 def _newcomers(draft: Draft, run: Run, now_ahead: tuple[Member, ...]) -> Broken:
-    extra = tuple(member.pr for member in now_ahead if member not in run.base)
+    built_on = {member.entry for member in run.base}
+    extra = tuple(member.pr for member in now_ahead if member.entry not in built_on)
     urgent = tuple(pr for pr in extra if draft.entries[pr].priority == 0)
     if urgent:
         return Broken(Reason.INTERRUPTED_BY_URGENT, urgent)

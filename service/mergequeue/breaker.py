@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from service.mergequeue import holds, leaving
+from service.mergequeue import holds, leaving, line
 from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
 from service.mergequeue.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
-from service.mergequeue.states import EntryState, RunStatus
+from service.mergequeue.states import EntryState, RunKind, RunStatus
 
 TROUBLES = 3
 """Failures, or attempts without a result, that trip it."""
@@ -54,12 +54,11 @@ def is_open(queue: MergeQueue) -> bool:
 
 
 def note_pass(draft: Draft, run: Run) -> None:
-    """A run passed: the streak of attempts without a result is over; a try lifts the hold."""
-    memory = draft.queue.breaker
-    if memory.probe_run == run.id:
-        holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
-    elif memory.troubled:
-        draft.put_queue(replace(draft.queue, breaker=replace(memory, troubled=())))
+    """A run passed by checks of its own: the streak without a result is over, a hold is lifted."""
+    if run.reused_from is not None or run.kind is RunKind.DIRECT:
+        return
+    _forget_streak(draft)
+    holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
 
 
 def takes(draft: Draft, ending: Ending) -> bool:
@@ -79,11 +78,10 @@ def takes(draft: Draft, ending: Ending) -> bool:
     # Failed if a required check failed, else cancelled (SPECIFICATION.md 3.4).
     never = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED)
     draft.finish(run, RunStatus.CANCELLED if never else RunStatus.FAILED, finding)
-    members = [entry for m in run.entries if (entry := draft.entry_of(m)) is not None]
-    for entry in members:
-        _take_back(draft, entry, _RETURN_REASONS[hold.reason], finding)
+    for pr in run.prs:
+        _take_back(draft, draft.entries[pr], _RETURN_REASONS[hold.reason], finding)
     if is_probe:
-        _count_probe(draft, run, [entry.pr for entry in members])
+        _count_probe(draft, run)
     return True
 
 
@@ -103,9 +101,7 @@ def next_probe(draft: Draft, candidates: Sequence[Entry]) -> Entry | None:
 
 def note_probe(draft: Draft, run: Run) -> None:
     """A try began."""
-    memory = replace(
-        draft.queue.breaker, probe_run=run.id, probe_at=draft.now + PROBE_PERIOD
-    )
+    memory = replace(draft.queue.breaker, probe_run=run.id, probe_at=draft.now + PROBE_PERIOD)
     draft.put_queue(replace(draft.queue, breaker=memory))
 
 
@@ -117,18 +113,19 @@ def _take_back(draft: Draft, entry: Entry, reason: Reason, finding: Finding) -> 
         leaving.restart(draft, entry, reason, detail)
 
 
-def _count_probe(draft: Draft, run: Run, prs: Sequence[int]) -> None:
+def _count_probe(draft: Draft, run: Run) -> None:
     memory = draft.queue.breaker
     first = str(run.entries[0].pr)
     count = memory.probes.get(first, 0) + 1
     memory = replace(memory, probe_run=None, probes={**memory.probes, first: count})
     draft.put_queue(replace(draft.queue, breaker=memory))
     if count < PROBES_MAX:
+        line.let_others_first(draft, [draft.entries[pr] for pr in run.prs])
         return
     text = f"{PROBES_MAX} tries failed while the queue was held: {_held_because(draft.queue)}"
-    for pr in prs:
+    detail = Detail(text=text, run=run.id)
+    for pr in run.prs:
         entry = draft.entries[pr]
-        detail = Detail(text=text, run=run.id)
         leaving.leave(draft, entry, EntryState.CANCELLED, Reason.INFRASTRUCTURE, detail)
 
 

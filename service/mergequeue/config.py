@@ -180,6 +180,13 @@ def out_of_range(changes: Mapping[str, ConfigValue]) -> str | None:
     return None
 
 
+def changed(config: QueueConfig, changes: Mapping[str, ConfigValue]) -> QueueConfig:
+    """The settings with some of them replaced. The changes have passed `out_of_range`."""
+    values = {field.name: getattr(config, field.name) for field in fields(config)}
+    values.update(changes)
+    return QueueConfig(**values)
+
+
 def not_available_yet(changes: Mapping[str, ConfigValue]) -> tuple[str, ...]:
     """Changed settings that would have no effect, in the order given."""
     default = QueueConfig()

@@ -22,6 +22,7 @@ from service.mergequeue.outputs import (
     Action,
     EntryMoved,
     Event,
+    HeadToMerge,
     QueueStateChanged,
     Recorded,
     RetireRun,
@@ -29,7 +30,7 @@ from service.mergequeue.outputs import (
     RunRetired,
     Tell,
 )
-from service.mergequeue.places import Places, is_expected
+from service.mergequeue.places import IndexedEntries, is_expected, places_of
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import (
     ENTRY_TRANSITIONS,
@@ -57,7 +58,8 @@ class Draft:
     """A queue's value with changes on top, and what the changes say to the outside.
 
     `revision` grows with every change, `touched` are pull requests and `judging` runs to look
-    at again, `line_changed` says that a base may have stopped to hold.
+    at again, `line_changed` says that a base may have stopped to hold; `changed` and
+    `changed_runs` are everything written in this step.
     """
 
     def __init__(self, queue: MergeQueue, now: datetime, actor: Actor) -> None:
@@ -67,7 +69,7 @@ class Draft:
         self.actor = actor
         self.entries = dict(queue.entries)
         self.runs = dict(queue.runs)
-        self.places = Places(self.entries.values())
+        self.places = places_of(queue.entries)
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -75,8 +77,12 @@ class Draft:
         self.revision = 0
         self.touched: set[int] = set()
         self.judging: set[str] = set()
+        self.changed: set[int] = set()
+        self.changed_runs: set[str] = set()
         self.line_changed = False
         self.chain: tuple[list[int], tuple[Member, ...]] | None = None
+        self.members: dict[str, Member] = {}
+        self.heads: dict[str, HeadToMerge] = {}
 
     def say(self, event: Event) -> None:
         """Leave an event."""
@@ -93,7 +99,8 @@ class Draft:
             self.queue.landed,
             self.queue.kept_move,
         )
-        self.line_changed = self.line_changed or moved
+        if moved:
+            self._change_line()
         self.queue = queue
         self.revision += 1
 
@@ -120,6 +127,7 @@ class Draft:
         self.entries[entry.pr] = entry
         self.places.add(entry)
         self.touched.add(entry.pr)
+        self.changed.add(entry.pr)
         self.revision += 1
         self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
@@ -157,6 +165,7 @@ class Draft:
         """Take in a new run."""
         self.runs[run.id] = run
         self.judging.add(run.id)
+        self.changed_runs.add(run.id)
         self.revision += 1
 
     def put_run(self, run: Run) -> None:
@@ -171,9 +180,7 @@ class Draft:
         if status not in RUN_TRANSITIONS[old.status]:
             raise InvariantBroken("E5", f"run {run.id} from {old.status} to {status}")
         done = None if status is RunStatus.IN_PROGRESS else self.now
-        finished = replace(
-            run, status=status, cause=finding.cause, finished_at=done, deadline=None
-        )
+        finished = replace(run, status=status, cause=finding.cause, finished_at=done, deadline=None)
         self._set_run(finished)
         names = tuple(check.name for check in finding.failed)
         self.say(RunFinished(run.id, status, finding.cause, names))
@@ -196,10 +203,25 @@ class Draft:
         if run.kind is not RunKind.DIRECT:
             self.do(RetireRun(run.id, stop_ci=may_run))
 
+    def doubt_bases(self) -> None:
+        """Have every base looked at again."""
+        self.line_changed = True
+
     def entry_of(self, member: Member) -> Entry | None:
         """The live entry a run's member stands for, None when it has left."""
         entry = self.entries.get(member.pr)
         return entry if entry is not None and entry.id == member.entry else None
+
+    def tested_by(self, run: Run) -> Entry:
+        """The first entry that the run tests and that has not landed yet.
+
+        Raises InvariantBroken when nobody is left of a live run.
+        """
+        for member in run.entries:
+            entry = self.entry_of(member)
+            if entry is not None:
+                return entry
+        raise InvariantBroken("E1", f"run {run.number} tests nobody any more")
 
     def runs_of(self, entry: Entry) -> tuple[Run, ...]:
         """Every live run that tests this entry."""
@@ -220,16 +242,17 @@ class Draft:
         """The queue as it stands; the very value we began with if nothing changed."""
         if self.revision == 0:
             return self.before
-        return replace(self.queue, entries=self.entries, runs=self.runs)
+        entries = IndexedEntries(self.entries, self.places)
+        return replace(self.queue, entries=entries, runs=self.runs)
 
     def _swap(self, old: Entry, new: Entry) -> None:
         if (old.rank, is_expected(old)) != (new.rank, is_expected(new)):
-            self.line_changed = True
-            self.chain = None
+            self._change_line()
         self.places.remove(old)
         self.entries[new.pr] = new
         self.places.add(new)
         self.touched.add(new.pr)
+        self.changed.add(new.pr)
         self.revision += 1
 
     def _end(self, old: Entry, final: Entry) -> None:
@@ -237,11 +260,15 @@ class Draft:
         del self.entries[old.pr]
         self.touched.discard(old.pr)
         self.finished_entries[final.id] = final
-        self.line_changed = True
-        self.chain = None
+        self._change_line()
         self.revision += 1
+
+    def _change_line(self) -> None:
+        self.doubt_bases()
+        self.chain = None
 
     def _set_run(self, run: Run) -> None:
         self.runs[run.id] = run
         self.judging.add(run.id)
+        self.changed_runs.add(run.id)
         self.revision += 1

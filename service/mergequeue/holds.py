@@ -6,13 +6,21 @@ from datetime import datetime, timedelta
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Breaker, Hold, MergeQueue
 from service.mergequeue.outputs import HoldPlaced, HoldReleased
-from service.mergequeue.reasons import BREAKER_HOLDS, HOLD_SCOPES, HoldReason, HoldScope
+from service.mergequeue.reasons import BREAKER_HOLDS, HOLD_SCOPES, HoldReason, HoldScope, WhoMustAct
 
 TRY_AGAIN = timedelta(minutes=15)
 """After this time a refusal by a rule is tried once more (ENGINE.md 4)."""
 
 LOOKED_AT_BY_A_PERSON = frozenset({HoldReason.LANDING_MISMATCH, HoldReason.TARGET_REWRITTEN})
 """Until these are lifted no move of the target is taken in (RELIABILITY.md 2)."""
+
+_WHO = {
+    HoldReason.FREEZE: WhoMustAct.MAINTAINER,
+    HoldReason.REQUIRED_STATUSES_MISSING: WhoMustAct.MAINTAINER,
+    HoldReason.RULE_DENIED: WhoMustAct.MAINTAINER,
+    HoldReason.CONFIG_INVALID: WhoMustAct.MAINTAINER,
+    HoldReason.RECOVERING: WhoMustAct.NOBODY,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,11 @@ def expire(draft: Draft) -> None:
 def has(queue: MergeQueue, reason: HoldReason) -> bool:
     """Whether a hold of this reason stands."""
     return any(hold.reason is reason for hold in queue.holds)
+
+
+def who_lifts(reason: HoldReason) -> WhoMustAct:
+    """Whose move it is while such a hold stands (ENGINE.md 4)."""
+    return _WHO.get(reason, WhoMustAct.OPERATOR)
 
 
 def stops_starts(queue: MergeQueue) -> tuple[Hold, ...]:

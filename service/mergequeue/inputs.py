@@ -214,8 +214,12 @@ class RulesChanged:
 
 @dataclass(frozen=True, slots=True)
 class TargetMoved:
-    """The target's tip as read now; `prs` are pull requests merged by hand on the way,
-    `rewritten` is true when the known tip is not an ancestor of it."""
+    """The target's tip as read now.
+
+    `prs` are pull requests merged by hand on the way; `rewritten` is true when the tip we knew
+    is not an ancestor of it. Read what the queue knows before reading the tip: a tip read before
+    a landing and compared after it would look like a rewritten one.
+    """
 
     tip: Tip
     prs: tuple[int, ...] = ()
@@ -338,4 +342,3 @@ Report = (
 )
 
 Input = Command | Report
-

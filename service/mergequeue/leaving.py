@@ -12,6 +12,11 @@ from service.mergequeue.model import NOTHING, Detail, Entry
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState
 
+RESTARTS = frozenset(
+    {Reason.RESTARTED_BY_USER, Reason.RESTARTED_BY_API, Reason.REQUIRED_STATUS_ADDED}
+)
+"""Reasons for new tests; kept during a landing like a leaving, and weaker than one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Back:
@@ -35,6 +40,14 @@ def restart(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING
         restarts={**entry.restarts, reason.value: count},
     )
     return draft.move(clean, EntryState.PENDING, reason, detail)
+
+
+def begin_anew(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> None:
+    """Restart the entry; while its landing is in flight the wish is kept until the result."""
+    if not is_landing(draft, entry):
+        restart(draft, entry, reason, detail)
+    elif entry.cancel is None:
+        draft.put(replace(entry, cancel=reason, cancel_detail=detail))
 
 
 def come_back(draft: Draft, returns: Sequence[Back]) -> None:
@@ -71,7 +84,7 @@ def leave(
 ) -> None:
     """End the submission. While its landing is in flight the wish is kept until the result."""
     if is_landing(draft, entry):
-        if entry.cancel is None:
+        if entry.cancel is None or entry.cancel in RESTARTS:
             draft.put(replace(entry, cancel=reason, cancel_detail=detail))
         return
     for run in draft.runs_of(entry):

@@ -34,8 +34,8 @@ def append(draft: Draft, entry: Entry) -> Entry:
 def interrupt(draft: Draft, entry: Entry) -> None:
     """Give an urgent entry the place behind the last one that it may not pass.
 
-    Those are: urgent ones, the one that lands now, and passed ones whose base is sure. Nothing
-    changes when it stands there already.
+    Those are urgent ones and passed ones whose base is sure, so also the one that lands now.
+    Nothing changes when it stands there already.
     """
     anchor = None
     for _, pr in reversed(draft.places.line):
@@ -88,21 +88,22 @@ def rotate_to(draft: Draft, entry: Entry) -> None:
         and (other := draft.entries[pr]).state is EntryState.PENDING
         and not other.held_by
     ]
-    if movers:
-        last = draft.entries[draft.places.line[-1][1]]
+    let_others_first(draft, movers)
+
+
+def let_others_first(draft: Draft, movers: Sequence[Entry]) -> None:
+    """Put entries, in their order, behind all others of the line."""
+    last = draft.entries[draft.places.line[-1][1]]
+    if movers and last.pr != movers[-1].pr:
         _place_behind(draft, last, movers, PlacedWhy.PROBE)
 
 
 def _is_before_urgent(draft: Draft, entry: Entry) -> bool:
     if entry.priority == URGENT:
         return True
-    landing = draft.queue.landing
-    if landing is not None and landing.run == entry.run:
-        return True
-    run = draft.runs.get(entry.run or "")
-    return (
-        entry.state is EntryState.TESTS_PASSED and run is not None and bases.is_sure(draft, run)
-    )
+    if entry.state is not EntryState.TESTS_PASSED:
+        return False
+    return bases.is_sure(draft, draft.runs[entry.run or ""])
 
 
 def _is_passed_over(draft: Draft, anchor: Entry | None, entry: Entry) -> bool:

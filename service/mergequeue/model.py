@@ -254,7 +254,11 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class LandedStep:
-    """A proved move of the target since the oldest live base; `pr` None: adopted from others."""
+    """A move of the target, the newest ones and all since the oldest live base.
+
+    `pr` None: adopted from others with an unchanged tree; 0: of others, no earlier base holds.
+    A step that moves nothing (`before` = `sha`) says that a pull request is in already.
+    """
 
     pr: int | None
     before: Sha
@@ -264,8 +268,10 @@ class LandedStep:
 
 @dataclass(frozen=True, slots=True)
 class KeptMove:
-    """A read of the target that may not be taken in yet: a landing is in flight, or a hold
-    waits for a person to look at the branch."""
+    """A read of the target that may not be taken in yet.
+
+    A landing is in flight, or a hold waits for a person to look at the branch.
+    """
 
     tip: Tip
     prs: tuple[int, ...]
@@ -318,9 +324,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """Memory of repeated failures: `troubled` are the groups of the present streak of
-    attempts without a result, `probe_at` the earliest next probe, `probes` failed probes by
-    first pull request (ENGINE.md 6)."""
+    """Memory of repeated failures (ENGINE.md 6).
+
+    `troubled` are the groups of the present streak of attempts without a result, `probe_at` the
+    earliest next probe, `probes` failed probes by first pull request.
+    """
 
     failures: tuple[Failure, ...] = ()
     troubled: tuple[tuple[int, ...], ...] = ()

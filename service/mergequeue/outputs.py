@@ -26,8 +26,11 @@ class HeadToMerge:
 
 @dataclass(frozen=True, slots=True)
 class BuildTestBranch:
-    """Make the run's test branch. `number` is the first tested pull request; the performer
-    finds commits to reuse among the runs ahead (ENGINE.md 16)."""
+    """Make the run's test branch.
+
+    `number` is the first tested pull request; the performer finds commits to reuse among the
+    runs ahead (ENGINE.md 16).
+    """
 
     run: str
     number: int

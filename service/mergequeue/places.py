@@ -5,7 +5,7 @@ It holds numbers only; nothing here changes an entry or decides about one.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from service.mergequeue.model import Entry
 from service.mergequeue.states import EntryState
@@ -16,11 +16,6 @@ _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TEST
 def is_expected(entry: Entry) -> bool:
     """Whether those behind count on its landing: placed and not out (ENGINE.md 1)."""
     return entry.rank is not None and entry.state in _COUNTED_ON and not entry.held_by
-
-
-def is_out(entry: Entry) -> bool:
-    """Placed, but left out of everybody's base (ENGINE.md 1)."""
-    return entry.rank is not None and not is_expected(entry)
 
 
 class Places:
@@ -88,3 +83,24 @@ class Places:
             self.unready.add(entry.pr)
         if entry.cancel is not None:
             self.leaving.add(entry.pr)
+
+
+class IndexedEntries(dict[int, Entry]):
+    """Entries by number together with their index, as the engine hands them out.
+
+    Equal to a plain mapping of the same entries; a value that was loaded or made by hand has
+    such a one, and its first step builds the index.
+    """
+
+    __slots__ = ("places",)
+
+    def __init__(self, entries: Mapping[int, Entry], places: Places) -> None:
+        super().__init__(entries)
+        self.places = places
+
+
+def places_of(entries: Mapping[int, Entry]) -> Places:
+    """An index of these entries that may be changed."""
+    if isinstance(entries, IndexedEntries):
+        return entries.places.copy()
+    return Places(entries.values())

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from service.mergequeue import leaving, line
+from service.mergequeue import leaving
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import Detail, Entry, Facts
+from service.mergequeue.model import NOTHING, Detail, Entry, Facts
 from service.mergequeue.outputs import Tell
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import NOT_READY_ORDER, Reason
@@ -34,8 +34,7 @@ _BLOCKERS = {
 def ready(draft: Draft) -> None:
     """Bring readiness up to date: what facts changed, whose time is over, who is freed."""
     for pr in sorted(draft.touched):
-        if pr in draft.entries:
-            _refresh(draft, draft.entries[pr])
+        _refresh(draft, draft.entries[pr])
     draft.touched.clear()
     for pr in sorted(draft.places.leaving):
         _leave_if_due(draft, draft.entries[pr])
@@ -105,11 +104,9 @@ def _refresh(draft: Draft, entry: Entry) -> None:
     if unmet and entry.rank is not None:
         since = entry.unready_since or draft.now
     if unmet != entry.unmet or since != entry.unready_since:
-        told = unmet != entry.unmet
         entry = replace(entry, unmet=unmet, unready_since=since)
         draft.put(entry)
-        if told:
-            draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+        draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
     if unmet and entry.rank is None and entry.state is EntryState.PENDING:
         leaving.set_aside(draft, entry, unmet[0])
 
@@ -136,11 +133,11 @@ def _leave_if_due(draft: Draft, entry: Entry) -> None:
     reason = entry.cancel
     if reason is None or leaving.is_landing(draft, entry):
         return
-    if reason in (Reason.RESTARTED_BY_USER, Reason.RESTARTED_BY_API):
-        again = replace(entry, cancel=None, fresh=True)
+    if reason in leaving.RESTARTS:
+        again = replace(entry, cancel=None, cancel_detail=NOTHING)
         draft.put(again)
         if again.run is not None:
-            leaving.restart(draft, again, reason)
+            leaving.restart(draft, again, reason, entry.cancel_detail)
         return
     if reason is Reason.MERGED_BY_HAND and not _is_merge_seen(draft, entry):
         return
@@ -159,10 +156,9 @@ def _is_merge_seen(draft: Draft, entry: Entry) -> bool:
 def _clear_conflicts(draft: Draft) -> None:
     """Free entries whose conflicting entry has landed or left the line."""
     left = {entry.pr for entry in draft.finished_entries.values()}
+    held = [draft.entries[pr] for pr in draft.places.held]
     freed = [
-        entry
-        for pr in draft.places.held
-        if any(_is_gone(draft, other, left) for other in (entry := draft.entries[pr]).held_by)
+        entry for entry in held if any(_is_gone(draft, other, left) for other in entry.held_by)
     ]
     if not freed:
         return
@@ -177,13 +173,6 @@ def _clear_conflicts(draft: Draft) -> None:
 def _is_gone(draft: Draft, pr: int, left: set[int]) -> bool:
     other = draft.entries.get(pr)
     return pr in left or other is None or other.rank is None
-
-
-def place_urgent(draft: Draft) -> None:
-    """Put the first waiting urgent entries where they interrupt."""
-    while draft.places.waiting and draft.places.waiting[0][0] == line.URGENT:
-        entry = draft.entries[draft.places.waiting[0][2]]
-        line.interrupt(draft, entry)
 
 
 def may_land(entry: Entry) -> bool:

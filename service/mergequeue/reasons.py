@@ -174,14 +174,10 @@ _SPECIAL: dict[Reason, Meaning] = {
         "TEST_RUN_REQUIRED_STATUS_FAILED", who=_AUTHOR, blames=True
     ),
     Reason.INTERACTION: Meaning("TEST_RUN_REQUIRED_STATUS_FAILED", who=_AUTHOR, blames=True),
-    Reason.RUN_TIMED_OUT: Meaning(
-        "TEST_RUN_TIMEOUT", retryable=True, who=_AUTHOR, blames=True
-    ),
+    Reason.RUN_TIMED_OUT: Meaning("TEST_RUN_TIMEOUT", retryable=True, who=_AUTHOR, blames=True),
     Reason.CONFLICT_TARGET: Meaning("START_TEST_RUN_MERGE_CONFLICT", who=_AUTHOR, blames=True),
     Reason.REBASE_DIFFERS: Meaning("START_TEST_RUN_MERGE_CONFLICT", who=_AUTHOR, blames=True),
-    Reason.BUILD_REFUSED: Meaning(
-        "START_TEST_RUN_RETRY_EXHAUSTED", retryable=True, who=_OPERATOR
-    ),
+    Reason.BUILD_REFUSED: Meaning("START_TEST_RUN_RETRY_EXHAUSTED", retryable=True, who=_OPERATOR),
     Reason.MERGE_REFUSED: Meaning("GITHUB_API_MERGE_PR_FAILED", retryable=True, who=_MAINTAINER),
     Reason.LABEL_REMOVED: Meaning("LABEL_REMOVED", retryable=True),
     Reason.PR_CLOSED: Meaning("PR_CLOSED", who=_AUTHOR),
@@ -280,9 +276,7 @@ class HoldReason(StrEnum):
     FOREIGN_DEPLOYMENT = "foreign_deployment"
 
 
-HOLD_SCOPES: dict[HoldReason, HoldScope] = {
-    reason: HoldScope.BOTH for reason in HoldReason
-} | {
+HOLD_SCOPES: dict[HoldReason, HoldScope] = dict.fromkeys(HoldReason, HoldScope.BOTH) | {
     HoldReason.RULE_DENIED: HoldScope.LAND,
     HoldReason.TEST_BRANCH_DENIED: HoldScope.START,
 }

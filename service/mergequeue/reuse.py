@@ -89,9 +89,7 @@ def may_land_directly(draft: Draft, entry: Entry, required: tuple[RequiredName, 
 def _is_exemplary(draft: Draft, run: Run) -> bool:
     if not run.steps or run.excused or run.reused_from is not None or run.contained:
         return False
-    entry = draft.entry_of(run.entries[0])
-    is_forks_own = entry is not None and entry.facts.is_fork
-    return run.kind is not RunKind.DIRECT or not is_forks_own
+    return run.kind is not RunKind.DIRECT or not draft.tested_by(run).facts.is_fork
 
 
 def _is_young(green: Green, now: datetime) -> bool:

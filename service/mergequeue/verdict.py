@@ -18,12 +18,13 @@ EVIDENCE_WAIT = timedelta(seconds=90)
 
 STARTUP_FAILURE = "startup_failure"
 
-_WORST_FIRST = (
+_WORST_FIRST: tuple[CheckOutcome | None, ...] = (
     CheckOutcome.FAILED,
     CheckOutcome.RUNNING,
     CheckOutcome.UNKNOWN,
     CheckOutcome.BLOCKED,
     CheckOutcome.INTERRUPTED,
+    None,
     CheckOutcome.PASSED,
 )
 _WAITING = frozenset({CheckOutcome.RUNNING, CheckOutcome.UNKNOWN, CheckOutcome.BLOCKED})
@@ -100,22 +101,28 @@ def verdict_of(run: Run, now: datetime, sends_results: bool) -> Verdict:
 
 
 def standings_of(run: Run) -> tuple[Standing, ...]:
-    """Every required status of the run with the worst report that counts (GITHUB.md 4.2)."""
-    counting = newest(check for check in run.checks if check.id not in run.rerun_ids)
-    return tuple(standing(required, counting) for required in run.required)
+    """Every required status of the run with the worst report that counts (GITHUB.md 4.2).
+
+    A report of an earlier attempt counts as missing until its own suite reports anew: dropped,
+    it would leave the word to another suite's report of that name.
+    """
+    counting = newest(run.checks)
+    old = frozenset(run.rerun_ids)
+    return tuple(standing(required, counting, old) for required in run.required)
 
 
-def standing(required: RequiredName, counting: tuple[Check, ...]) -> Standing:
+def standing(
+    required: RequiredName, counting: tuple[Check, ...], old: frozenset[str] = frozenset()
+) -> Standing:
     """The worst of the counting reports of one required status; with a pin, of that App alone."""
     own = [
         check
         for check in counting
-        if check.name == required.name
-        and required.source_id in (None, check.source_id)
+        if check.name == required.name and required.source_id in (None, check.source_id)
     ]
     for outcome in _WORST_FIRST:
         for check in own:
-            if check.outcome is outcome:
+            if (None if check.id in old else check.outcome) is outcome:
                 return Standing(required, outcome, check)
     return Standing(required, None, None)
 

@@ -1,0 +1,46 @@
+"""The next instant at which time alone changes something."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from service.mergequeue import breaker, readiness
+from service.mergequeue.draft import Draft
+from service.mergequeue.states import EntryState
+
+
+def wake_at(draft: Draft) -> datetime | None:
+    """The earliest clock that still runs; what is due has been acted on, or waits for more."""
+    return min((at for at in _clocks(draft) if at > draft.now), default=None)
+
+
+def _clocks(draft: Draft) -> Iterator[datetime]:
+    queue = draft.queue
+    for hold in queue.holds:
+        if hold.until is not None:
+            yield hold.until
+    if queue.land_after is not None:
+        yield queue.land_after
+    if breaker.is_open(queue) and queue.breaker.probe_at is not None:
+        yield queue.breaker.probe_at
+    for run in draft.runs.values():
+        if run.deadline is not None:
+            yield run.deadline
+    yield from _of_entries(draft)
+
+
+def _of_entries(draft: Draft) -> Iterator[datetime]:
+    hours = draft.queue.config.not_ready_timeout_hours
+    if hours:
+        wait = timedelta(hours=hours)
+        for pr in draft.places.not_ready:
+            yield draft.entries[pr].state_since + wait
+    for pr in draft.places.unready:
+        yield (draft.entries[pr].unready_since or draft.now) + readiness.GRACE
+    for pr in draft.places.leaving:
+        after = draft.entries[pr].build_after
+        if after is not None:
+            yield after
+    for _, pr in draft.places.line:
+        entry = draft.entries[pr]
+        if entry.state is EntryState.PENDING and entry.build_after is not None:
+            yield entry.build_after

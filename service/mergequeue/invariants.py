@@ -1,0 +1,162 @@
+"""What must hold after every step (ENGINE.md 17). Raises, repairs nothing.
+
+`check` looks at what the step wrote and at what that can have broken, so that its cost does
+not grow with the queue; `check_whole` looks at everything and is run by the simulations.
+E8 (planning again changes nothing) needs a second step and is theirs too.
+"""
+
+from bisect import bisect_left
+from datetime import datetime
+
+from service.errors import InvariantBroken
+from service.mergequeue import bases, conviction, landing
+from service.mergequeue.draft import Draft
+from service.mergequeue.model import NOTHING, Entry, MergeQueue, Run
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.vocabulary import SYSTEM
+
+_NEEDS_RUN = {
+    EntryState.TESTING: RunStatus.IN_PROGRESS,
+    EntryState.TESTS_PASSED: RunStatus.SUCCEEDED,
+    EntryState.PENDING_FAILURE: RunStatus.FAILED,
+}
+_NEEDS_DETAIL = frozenset({EntryState.FAILED, EntryState.CANCELLED})
+_BLAMED_BY_TESTS = frozenset(
+    {Reason.REQUIRED_STATUS_FAILED, Reason.RUN_TIMED_OUT, Reason.INTERACTION}
+)
+
+
+def check(draft: Draft) -> None:
+    """Check what this step wrote. Raises InvariantBroken."""
+    for pr in draft.changed:
+        entry = draft.entries.get(pr)
+        if entry is not None:
+            _entry(draft, entry)
+    for run_id in draft.changed_runs:
+        run = draft.runs.get(run_id)
+        if run is not None:
+            _run(draft, run)
+            _base(draft, run)
+    for final in draft.finished_entries.values():
+        _final(draft, final)
+    _starts(draft)
+    _landing(draft)
+
+
+def check_whole(queue: MergeQueue, now: datetime) -> None:
+    """Check everything that can be seen in a value. Raises InvariantBroken."""
+    draft = Draft(queue, now, SYSTEM)
+    for entry in queue.entries.values():
+        _entry(draft, entry)
+    for run in queue.runs.values():
+        _run(draft, run)
+        _base(draft, run)
+
+
+def _entry(draft: Draft, entry: Entry) -> None:
+    run = draft.runs.get(entry.run or "")
+    needed = _NEEDS_RUN.get(entry.state)
+    if needed is None:
+        if entry.run is not None or entry.verified_by is not None or entry.bisection is not None:
+            raise InvariantBroken("E2", f"{_name(entry)} has a run")
+    elif run is None or run.status is not needed:
+        raise InvariantBroken("E2", f"{_name(entry)} has no run that is {needed.value}")
+    is_passed = entry.state is EntryState.TESTS_PASSED
+    if is_passed != (entry.verified_by is not None) or entry.verified_by not in (None, entry.run):
+        raise InvariantBroken("E2", f"{_name(entry)} is proved by {entry.verified_by}")
+    if (needed is not None or entry.held_by) and entry.rank is None:
+        raise InvariantBroken("E1", f"{_name(entry)} has no place")
+    if entry.held_by and entry.state is not EntryState.PENDING:
+        raise InvariantBroken("E2", f"{_name(entry)} is held by {entry.held_by}")
+    if entry.rank is not None:
+        line = draft.places.line
+        index = bisect_left(line, (entry.rank, 0))
+        if line[index][1] != entry.pr or (
+            index + 1 < len(line) and line[index + 1][0] == entry.rank
+        ):
+            raise InvariantBroken("E1", f"{_name(entry)} shares its rank")
+
+
+def _run(draft: Draft, run: Run) -> None:
+    landed_count = max(0, (bases.landed_count(draft, run) or 0) - len(run.base))
+    for member in run.entries[landed_count:]:
+        entry = draft.entry_of(member)
+        if entry is None:
+            raise InvariantBroken("E1", f"run {run.number} tests {member.pr}, which has left")
+        if entry.head != member.head:
+            raise InvariantBroken("E5", f"run {run.number} tests another head of {member.pr}")
+        if run.kind is not RunKind.CONFIRMATION and entry.run != run.id:
+            raise InvariantBroken("E1", f"{_name(entry)} is in run {run.number} and another")
+    tested = [(step.pr, step.head) for step in run.steps]
+    if tested and tested != [(one.pr, one.head) for one in (*run.base, *run.entries)]:
+        raise InvariantBroken("E5", f"run {run.number} was built of other heads")
+
+
+def _base(draft: Draft, run: Run) -> None:
+    if conviction.is_view_stale(draft):
+        return
+    if run.kind is RunKind.CONFIRMATION and run.status is not RunStatus.SUCCEEDED:
+        return
+    why = bases.broken(draft, run)
+    if why is not None:
+        raise InvariantBroken("E3", f"run {run.number} stands on a base: {why.reason.value}")
+
+
+def _final(draft: Draft, entry: Entry) -> None:
+    told = entry.detail != NOTHING or entry.canceller is not None
+    if entry.state in _NEEDS_DETAIL and not told:
+        raise InvariantBroken("E7", f"{_name(entry)} left without evidence")
+    if entry.state is not EntryState.FAILED or entry.reason not in _BLAMED_BY_TESTS:
+        return
+    run = draft.finished_runs.get(entry.run or "")
+    if run is None or run.status is not RunStatus.FAILED:
+        raise InvariantBroken("E6", f"{_name(entry)} is blamed without a failed run")
+    for member in run.base:
+        ahead = draft.entry_of(member)
+        if ahead is not None and ahead.state is not EntryState.TESTS_PASSED:
+            raise InvariantBroken("E6", f"{_name(entry)} is blamed on top of {_name(ahead)}")
+
+
+def _starts(draft: Draft) -> None:
+    fresh = [
+        draft.runs[run_id]
+        for run_id in draft.changed_runs
+        if run_id in draft.runs and run_id not in draft.before.runs
+    ]
+    if not fresh:
+        return
+    if draft.queue.state is not QueueState.RUNNING:
+        raise InvariantBroken("E4", f"a run started while {draft.queue.state.value}")
+    if any(run.kind is RunKind.MAIN for run in fresh):
+        used = sum(
+            run.kind is RunKind.MAIN and run.status is RunStatus.IN_PROGRESS
+            for run in draft.runs.values()
+        )
+        if used > draft.queue.config.concurrency:
+            raise InvariantBroken("E4", f"{used} runs in {draft.queue.config.concurrency} slots")
+    for run in fresh:
+        for member in run.base:
+            ahead = draft.entry_of(member)
+            if ahead is not None and ahead.state is EntryState.PENDING:
+                raise InvariantBroken("E4", f"run {run.number} began before {member.pr}")
+
+
+def _landing(draft: Draft) -> None:
+    now, before = draft.queue.landing, draft.before.landing
+    if now is not None and now.run not in draft.runs:
+        raise InvariantBroken("E4", "a run was let go while it lands")
+    if now is None or (before is not None and before.number == now.number):
+        return
+    if not landing.is_open(draft):
+        raise InvariantBroken("E4", "a landing began while the queue lets nothing land")
+    run = draft.runs.get(now.run)
+    if run is None or run.status is not RunStatus.SUCCEEDED:
+        raise InvariantBroken("I2", "a landing began without a passed run")
+    if (bases.landed_count(draft, run) or 0) < len(run.base):
+        raise InvariantBroken("I7", "a landing began before everything in its base had landed")
+    _base(draft, run)
+
+
+def _name(entry: Entry) -> str:
+    return f"pull request {entry.pr} ({entry.state.value})"

@@ -1,0 +1,94 @@
+"""What concerns the whole queue: required statuses, rules, the repository (ENGINE.md 4, 12, 16)."""
+
+from dataclasses import replace
+
+from service.mergequeue import holds, leaving, settling, verdict
+from service.mergequeue.draft import Draft
+from service.mergequeue.inputs import (
+    RepositoryChanged,
+    RequiredChanged,
+    RulesChanged,
+    TimePassed,
+)
+from service.mergequeue.model import Detail, Named, Run
+from service.mergequeue.outputs import RequiredStatusesChanged
+from service.mergequeue.reasons import HoldReason, Reason
+from service.mergequeue.states import RunKind, RunStatus
+from service.vocabulary import CheckOutcome, RequiredName
+
+_REFUSED_BY_RULES = frozenset(
+    {HoldReason.RULE_DENIED, HoldReason.TEST_BRANCH_DENIED, HoldReason.PROVIDER_QUEUE}
+)
+_REPOSITORY = frozenset(
+    {
+        HoldReason.PERMISSION_LOST,
+        HoldReason.PROVIDER_UNAVAILABLE,
+        HoldReason.REPOSITORY_UNAVAILABLE,
+    }
+)
+_UNREADABLE = frozenset({HoldReason.REQUIRED_STATUSES_UNREADABLE})
+_MISSING = frozenset({HoldReason.REQUIRED_STATUSES_MISSING})
+
+
+def required_changed(draft: Draft, one: RequiredChanged) -> None:
+    """What must pass, as read now. Unreadable is not "none": then nothing starts or lands."""
+    if one.error is not None:
+        wish = holds.Wish(HoldReason.REQUIRED_STATUSES_UNREADABLE, one.error)
+        holds.place_once(draft, wish)
+        return
+    holds.release_all(draft, _UNREADABLE, "the required statuses were read")
+    if one.required.source is None:
+        text = f"no status is required for {draft.queue.branch}"
+        holds.place_once(draft, holds.Wish(HoldReason.REQUIRED_STATUSES_MISSING, text))
+    else:
+        holds.release_all(draft, _MISSING, "required statuses were found")
+    if one.required != draft.queue.required:
+        draft.put_queue(replace(draft.queue, required=one.required))
+        names = tuple(required.name for required in one.required.names)
+        draft.say(RequiredStatusesChanged(names))
+    for run in list(draft.runs.values()):
+        added = tuple(name for name in one.required.names if name not in run.required)
+        if added:
+            _grow(draft, run, added)
+
+
+def rules_changed(draft: Draft, _one: RulesChanged) -> None:
+    """What rules refused may be tried again."""
+    holds.release_all(draft, _REFUSED_BY_RULES, "rules at the provider changed")
+    for entry in list(draft.entries.values()):
+        if entry.barred:
+            draft.put(replace(entry, barred=()))
+
+
+def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
+    """Whether we can work on the repository at all, and whether it sends test results."""
+    if one.sends_results != draft.queue.sends_results:
+        draft.put_queue(replace(draft.queue, sends_results=one.sends_results))
+    if one.available:
+        holds.release_all(draft, _REPOSITORY, "the repository is available")
+    if one.hold is not None or not one.available:
+        reason = one.hold or HoldReason.REPOSITORY_UNAVAILABLE
+        holds.place_once(draft, holds.Wish(reason, one.text or reason.value))
+
+
+def time_passed(_draft: Draft, _one: TimePassed) -> None:
+    """Nothing but the clock, which every planning looks at."""
+
+
+def _grow(draft: Draft, run: Run, added: tuple[RequiredName, ...]) -> None:
+    """Await the added statuses too; a result that was taken over cannot have them."""
+    entry = draft.tested_by(run)
+    is_borrowed = run.reused_from is not None or run.kind is RunKind.DIRECT
+    if is_borrowed:
+        detail = Detail(run=run.id, checks=tuple(Named(name.name, "") for name in added))
+        leaving.begin_anew(draft, entry, Reason.REQUIRED_STATUS_ADDED, detail)
+        return
+    grown = replace(run, required=(*run.required, *added), start_clock=draft.now)
+    grown = verdict.with_clocks(run, grown, draft.now)
+    draft.put_run(grown)
+    is_passed = run.status is RunStatus.SUCCEEDED and not run.contained
+    if not is_passed or leaving.is_landing(draft, entry):
+        return
+    outcomes = {one.outcome for one in verdict.standings_of(grown) if one.required in added}
+    if not outcomes <= {CheckOutcome.PASSED, CheckOutcome.FAILED}:
+        settling.test_again(draft, grown, entry, Reason.REQUIRED_STATUS_ADDED)

@@ -1,0 +1,267 @@
+"""The engine's front door and its tables."""
+
+import typing
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from service.errors import InvariantBroken
+from service.mergequeue import apply, engine, estimates, explain, inputs, plan
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.draft import Draft, Finding
+from service.mergequeue.explain import ConditionCode
+from service.mergequeue.model import Entry, MergeQueue
+from service.mergequeue.outputs import BuildTestBranch, RetireRun, Tell
+from service.mergequeue.reasons import NOT_READY_ORDER, Reason
+from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.vocabulary import SYSTEM, CheckOutcome
+from tests.mergequeue import trees
+from tests.mergequeue.stage import ALICE, START, Stage, a_check, a_queue, facts_of
+
+SLOTS = QueueConfig(concurrency=3)
+
+
+def a_stage(*prs: int) -> Stage:
+    stage = Stage(SLOTS)
+    for pr in prs:
+        stage.tell(stage.submit(pr))
+    return stage
+
+
+def test_every_input_has_one_applier() -> None:
+    assert set(apply.APPLIERS) == set(typing.get_args(inputs.Input))
+
+
+def test_every_pass_is_a_function_of_its_own() -> None:
+    assert len(set(plan.PASSES)) == len(plan.PASSES)
+
+
+def test_every_readiness_reason_is_a_condition() -> None:
+    assert {reason.value for reason in NOT_READY_ORDER} <= set(ConditionCode)
+
+
+def test_the_same_inputs_give_the_same_ids() -> None:
+    first, second = a_stage(1, 2), a_stage(1, 2)
+    assert first.queue == second.queue
+
+
+def test_nothing_due_gives_the_very_same_value() -> None:
+    queue = a_stage(1, 2).queue
+    step = engine.step(queue, inputs.TimePassed(), START)
+    assert step.queue is queue
+    assert (step.actions, step.events, step.refusal) == ((), (), None)
+
+
+def test_a_value_that_was_loaded_goes_on_like_the_one_in_memory() -> None:
+    queue = a_stage(1, 2, 3, 4, 5).queue
+    loaded = replace(queue, entries=dict(queue.entries))
+    cancel = inputs.Cancel(1, Reason.USER_REQUESTED, ALICE)
+    assert engine.step(loaded, cancel, START) == engine.step(queue, cancel, START)
+
+
+def test_a_refused_command_changes_nothing_and_says_when_to_wake() -> None:
+    queue = a_stage(1).queue
+    step = engine.step(queue, inputs.Restart(9, ALICE), START)
+    assert step.queue is queue
+    assert step.refusal is not None
+    assert step.wake_at == START + timedelta(minutes=15)
+
+
+def test_another_head_ends_the_old_submission_and_begins_a_new_one_in_one_step() -> None:
+    stage = a_stage(1)
+    old = stage.queue.entries[1]
+    step = engine.step(stage.queue, inputs.Submit(facts_of(1, 2), ALICE), START)
+    assert [entry.id for entry in step.finished_entries] == [old.id]
+    assert step.finished_entries[0].reason is Reason.HEAD_CHANGED
+    assert step.queue.entries[1].id != old.id
+    assert step.queue.entries[1].head == trees.head_of(1, 2)
+
+
+def test_every_state_change_is_told_once() -> None:
+    stage = Stage(SLOTS)
+    stage.tell(stage.submit(1))
+    told = [action.state for action in stage.told if isinstance(action, Tell)]
+    assert told == [EntryState.NOT_READY, EntryState.PENDING, EntryState.TESTING]
+
+
+def test_a_run_that_was_to_be_built_is_given_back_once() -> None:
+    stage = a_stage(1, 2)
+    stage.tell(inputs.Cancel(1, Reason.USER_REQUESTED, ALICE))
+    built = [action.run for action in stage.told if isinstance(action, BuildTestBranch)]
+    back = [action.run for action in stage.told if isinstance(action, RetireRun)]
+    assert back == built[:2]
+
+
+def test_what_if_answers_without_changing_anything() -> None:
+    queue = a_stage(1, 2, 3).queue
+    preview = engine.what_if(
+        queue, [inputs.Cancel(1, Reason.USER_REQUESTED, ALICE), inputs.Restart(9, ALICE)], START
+    )
+    assert [entry.pr for entry in preview.finished_entries] == [1]
+    assert len(preview.finished_runs) == 3
+    assert preview.refusal is not None
+    assert sorted(queue.entries) == [1, 2, 3]
+
+
+def test_what_if_of_nothing_is_the_queue_as_it_is() -> None:
+    queue = a_stage(1).queue
+    assert engine.what_if(queue, [], START).queue is queue
+
+
+def test_a_queue_that_has_read_nothing_starts_nothing_and_says_so() -> None:
+    bare = MergeQueue(id=1, uid=a_queue().uid, branch="main", config=SLOTS)
+    queue = engine.step(bare, inputs.Submit(facts_of(1), ALICE), START).queue
+    explained = explain.explain(queue, 1, START)
+    assert queue.entries[1].state is EntryState.PENDING
+    unmet = [one.code for one in explained.conditions if not one.met]
+    assert unmet == [ConditionCode.NO_HOLD]
+
+
+def test_a_final_entry_explains_itself() -> None:
+    stage = a_stage(1)
+    step = engine.step(
+        stage.queue, inputs.Cancel(1, Reason.LABEL_REMOVED, ALICE, "label gone"), START
+    )
+    explained = explain.of_final(step.finished_entries[0])
+    assert (explained.state, explained.reason) == (EntryState.CANCELLED, Reason.LABEL_REMOVED)
+    assert explained.next is None
+
+
+def test_a_pull_request_that_is_not_queued_cannot_be_explained() -> None:
+    with pytest.raises(KeyError):
+        explain.explain(a_queue(), 1, START)
+
+
+def test_no_more_than_5000_are_queued() -> None:
+    queue = a_stage(1).queue
+    one = queue.entries[1]
+    crowd = {
+        pr: replace(one, pr=pr, id=str(pr), state=EntryState.NOT_READY, run=None, rank=None)
+        for pr in range(2, 5001)
+    }
+    full = replace(queue, entries={**queue.entries, **crowd})
+    step = engine.step(full, inputs.Submit(facts_of(6000), ALICE), START)
+    assert step.refusal is not None
+    assert step.refusal.reason is Reason.LIMIT_REACHED
+
+
+def test_a_test_branch_holds_200_heads_at_most() -> None:
+    stage = Stage(QueueConfig(concurrency=300))
+    for pr in range(1, 203):
+        stage.tell(stage.submit(pr))
+    states = [stage.queue.entries[pr].state for pr in (200, 201)]
+    assert states == [EntryState.TESTING, EntryState.PENDING]
+
+
+def test_many_insertions_at_one_place_renumber_the_line() -> None:
+    stage = a_stage(1)
+    stage.tell(inputs.SetState(QueueState.RUNNING, None, ALICE))
+    for pr in range(100, 130):
+        stage.tell(stage.submit(pr))
+        stage.tell(stage.submit(pr, priority=0))
+    order = [entry.pr for entry in sorted(stage.queue.entries.values(), key=_rank) if entry.rank]
+    assert order == [*range(100, 130), 1]
+
+
+def _rank(entry: Entry) -> int:
+    return entry.rank or 0
+
+
+def test_a_thousand_results_are_remembered_the_newest() -> None:
+    stage = a_stage()
+    stage.now = START
+    for pr in range(1, 1003):
+        stage.now += timedelta(seconds=1)
+        stage.tell(stage.submit(pr))
+        run = next(iter(stage.queue.runs.values()))
+        checks = (a_check("unit", CheckOutcome.PASSED),)
+        stage.tell(inputs.ChecksReported(run.id, run.sha or trees.sha(), checks, True))
+    greens = stage.queue.greens
+    assert len(greens) == 1000
+    assert min(green.at for green in greens.values()) == START + timedelta(seconds=3)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "elapsed", "expected"),
+    [(0, 0, (120, 186)), (0, 60, (60, 126)), (2, 0, (360, 558)), (0, 200, (-80, -14))],
+)
+def test_time_left_is_the_middle_of_what_it_took_before(
+    rounds: int, elapsed: float, expected: tuple[float, float]
+) -> None:
+    left = estimates.time_left([200, 120, 100, 165, 130], elapsed, rounds)
+    assert left is not None
+    assert (left.earliest_s, round(left.latest_s)) == expected
+
+
+def test_time_left_is_unknown_below_five_runs_and_looks_at_fifty() -> None:
+    assert estimates.time_left([60] * 4, 0) is None
+    left = estimates.time_left([60] * 50 + [9000] * 50, 0)
+    assert left is not None
+    assert left.latest_s == 60
+
+
+def test_steps_that_do_not_exist_are_our_mistake() -> None:
+    queue = a_stage(1).queue
+    draft = Draft(queue, START, SYSTEM)
+    entry = queue.entries[1]
+    run = queue.runs[entry.run or ""]
+    with pytest.raises(InvariantBroken):
+        draft.move(entry, EntryState.TESTING, Reason.TEST_STARTED)
+    with pytest.raises(InvariantBroken):
+        draft.enter(entry)
+    with pytest.raises(InvariantBroken):
+        draft.put(replace(entry, state=EntryState.FAILED))
+    with pytest.raises(InvariantBroken):
+        draft.put_run(replace(run, status=RunStatus.FAILED))
+    draft.finish(run, RunStatus.FAILED, Finding())
+    with pytest.raises(InvariantBroken):
+        draft.finish(run, RunStatus.CANCELLED, Finding())
+    switching = replace(queue, state=QueueState.SWITCHING_MODES)
+    with pytest.raises(InvariantBroken):
+        Draft(switching, START, SYSTEM).set_state(QueueState.PAUSED, None)
+
+
+def test_what_was_built_of_other_heads_is_our_mistake() -> None:
+    stage = Stage(SLOTS, manual_build=True)
+    stage.tell(stage.submit(1))
+    run = next(iter(stage.queue.runs))
+    built = inputs.TestBranchBuilt(run, trees.sha("c"), (), "headgate/1", True)
+    with pytest.raises(InvariantBroken):
+        engine.step(stage.queue, built, START)
+
+
+def test_another_tree_than_the_tested_one_is_never_recorded_as_landed() -> None:
+    stage = Stage(SLOTS, manual_land=True)
+    stage.tell(stage.submit(1))
+    run = next(iter(stage.queue.runs.values()))
+    checks = (a_check("unit", CheckOutcome.PASSED),)
+    stage.tell(inputs.ChecksReported(run.id, run.sha or trees.sha(), checks, True))
+    with pytest.raises(InvariantBroken):
+        engine.step(stage.queue, inputs.Landed(run.id, 1, trees.sha("l"), trees.sha("t")), START)
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        inputs.TestBranchBuilt("gone", trees.sha("c"), (), "headgate/1", True),
+        inputs.NothingToTest("gone"),
+        inputs.TestBranchConflicted("gone", 1, True, None, ()),
+        inputs.TestBranchRefused("gone", None, inputs.BuildRefusal.OTHER, ""),
+        inputs.TestBranchLost("gone", "mallory"),
+        inputs.ChecksReported("gone", trees.sha("c"), (), True),
+        inputs.RerunStarted("gone", 2),
+        inputs.RerunRefused("gone"),
+        inputs.Landed("gone", 1, trees.sha("c"), trees.sha("t")),
+        inputs.LandingStopped("gone", 1, inputs.LandingStopCode.RETRY, ""),
+        inputs.AdvanceRefused("gone", ""),
+        inputs.LandingMismatch("gone", 1, True, trees.Target().tip, ""),
+        inputs.FactsChanged(facts_of(99)),
+        inputs.PullRequestGone(99),
+        inputs.EstimateChanged(99, 0.5),
+    ],
+    ids=lambda late: type(late).__name__,
+)
+def test_reports_about_what_is_over_change_nothing(late: inputs.Input) -> None:
+    queue = a_stage(1, 2).queue
+    assert engine.step(queue, late, START).queue is queue

@@ -1,0 +1,134 @@
+"""What must hold after a step is checked after the step, and a breach has a name."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.errors import InvariantBroken
+from service.mergequeue import invariants, plan
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.draft import Draft, Finding
+from service.mergequeue.model import Detail, Entry, Landing, LandMode, MergeQueue, Run
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.vocabulary import SYSTEM
+from tests.mergequeue import trees
+from tests.mergequeue.stage import START, Stage
+
+EVIDENCE = Detail(text="evidence")
+
+
+def a_draft() -> tuple[Draft, Entry, Run]:
+    """A draft of a queue with 1 and 2 in tests."""
+    stage = Stage(QueueConfig(concurrency=2))
+    for pr in (1, 2):
+        stage.tell(stage.submit(pr))
+    draft = Draft(stage.queue, START, SYSTEM)
+    entry = stage.queue.entries[2]
+    return draft, entry, stage.queue.runs[entry.run or ""]
+
+
+def refused(draft: Draft, number: str) -> None:
+    with pytest.raises(InvariantBroken) as caught:
+        invariants.check(draft)
+    assert caught.value.number == number
+
+
+def test_nobody_leaves_without_evidence_or_is_blamed_without_a_failed_run() -> None:
+    draft, entry, _ = a_draft()
+    draft.move(entry, EntryState.CANCELLED, Reason.PR_CLOSED)
+    refused(draft, "E7")
+    draft, entry, run = a_draft()
+    draft.retire(run, Reason.REQUIRED_STATUS_FAILED)
+    draft.move(entry, EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED, EVIDENCE)
+    refused(draft, "E6")
+
+
+def test_nobody_is_blamed_on_top_of_an_unproven_one() -> None:
+    draft, entry, run = a_draft()
+    failed = draft.finish(run, RunStatus.FAILED, Finding())
+    draft.retire(failed, Reason.REQUIRED_STATUS_FAILED)
+    draft.move(entry, EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED, EVIDENCE)
+    refused(draft, "E6")
+
+
+def test_a_start_needs_a_running_queue_a_slot_and_a_base_under_way() -> None:
+    draft, _, run = a_draft()
+    twin = replace(run, id="twin", number=9, kind=run.kind)
+    draft.start(twin)
+    refused(draft, "E1")
+    before = replace(a_draft()[0].queue, runs={})
+    draft = Draft(before, START, SYSTEM)
+    draft.before = before
+    draft.runs = dict(a_draft()[0].runs)
+    draft.changed_runs = set(draft.runs)
+    draft.queue = replace(before, state=QueueState.PAUSED)
+    refused(draft, "E4")
+    draft.queue = replace(before, config=QueueConfig(concurrency=1))
+    refused(draft, "E4")
+    one = draft.entries[1]
+    draft.queue = before
+    draft.entries[1] = replace(one, state=EntryState.PENDING)
+    refused(draft, "E4")
+
+
+def test_a_landing_needs_an_open_queue_a_passed_run_and_its_base_on_the_target() -> None:
+    draft, _, run = a_draft()
+    tip = draft.queue.tip
+    assert tip is not None
+    flight = Landing(1, run.id, (1,), LandMode.CALL, tip, START)
+    draft.queue = replace(draft.queue, landing=replace(flight, run="gone"))
+    refused(draft, "E4")
+    draft.queue = replace(draft.queue, landing=flight, state=QueueState.PAUSED)
+    refused(draft, "E4")
+    draft.queue = replace(draft.queue, state=QueueState.RUNNING)
+    refused(draft, "I2")
+    draft.runs[run.id] = replace(run, status=RunStatus.SUCCEEDED)
+    refused(draft, "I7")
+
+
+def test_a_run_that_tests_nobody_is_our_mistake() -> None:
+    draft, _, run = a_draft()
+    draft.entries.clear()
+    with pytest.raises(InvariantBroken):
+        draft.tested_by(run)
+
+
+def test_planning_that_never_rests_is_our_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
+    def restless(draft: Draft) -> None:
+        draft.revision += 1
+
+    monkeypatch.setattr(plan, "PASSES", (restless,))
+    with pytest.raises(InvariantBroken):
+        plan.settle(a_draft()[0])
+
+
+def broken(queue: MergeQueue, number: str) -> None:
+    with pytest.raises(InvariantBroken) as caught:
+        invariants.check_whole(queue, START)
+    assert caught.value.number == number
+
+
+def with_entry(queue: MergeQueue, entry: Entry) -> MergeQueue:
+    return replace(queue, entries={**queue.entries, entry.pr: entry})
+
+
+def test_a_value_that_breaks_an_invariant_is_named() -> None:
+    queue = a_draft()[0].queue
+    one, two = queue.entries[1], queue.entries[2]
+    run = queue.runs[two.run or ""]
+    broken(with_entry(queue, replace(one, run=None)), "E2")
+    broken(with_entry(queue, replace(one, state=EntryState.PENDING)), "E2")
+    broken(with_entry(queue, replace(one, verified_by=one.run)), "E2")
+    broken(with_entry(queue, replace(one, rank=None)), "E1")
+    broken(with_entry(queue, replace(one, held_by=(7,))), "E2")
+    broken(with_entry(queue, replace(one, rank=two.rank)), "E1")
+    broken(with_entry(queue, replace(two, id="another")), "E1")
+    broken(with_entry(queue, replace(two, head=trees.head_of(2, 9))), "E5")
+    broken(with_entry(queue, replace(two, run=one.run)), "E1")
+    changed = replace(run, steps=run.steps[:1])
+    broken(replace(queue, runs={**queue.runs, run.id: changed}), "E5")
+    changed = replace(run, base=())
+    broken(replace(queue, runs={**queue.runs, run.id: replace(changed, steps=())}), "E3")
+    unknown = replace(run, base_tip=replace(run.base_tip, sha=trees.sha("unknown")))
+    broken(replace(queue, runs={**queue.runs, run.id: unknown}), "E3")

@@ -1,0 +1,118 @@
+"""Runs of several entries, made by hand: what lands in one go, and what lands one by one."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from service.mergequeue import engine, inputs, invariants
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.model import (
+    LandMode,
+    MergeQueue,
+    Run,
+    RunStep,
+)
+from service.mergequeue.outputs import Land
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod
+from tests.mergequeue import trees
+from tests.mergequeue.stage import START, Stage, a_check
+
+
+def two_in_one(method: MergeMethod) -> tuple[MergeQueue, Run]:
+    """1 and 2, tested together by one run that has passed."""
+    stage = Stage(QueueConfig(concurrency=2, merge_method=method))
+    stage.tell(inputs.SetState(QueueState.RUNNING, None, SYSTEM))
+    for pr in (1, 2):
+        stage.tell(stage.submit(pr))
+    run = stage.run(2)
+    both = replace(
+        run,
+        entries=(*run.base, *run.entries),
+        base=(),
+        status=RunStatus.SUCCEEDED,
+        checks=(a_check("unit", CheckOutcome.PASSED),),
+    )
+    entries = {
+        pr: replace(entry, state=EntryState.TESTS_PASSED, run=run.id, verified_by=run.id)
+        for pr, entry in stage.queue.entries.items()
+    }
+    return replace(stage.queue, entries=entries, runs={run.id: both}), both
+
+
+def landed(run: Run, position: int) -> inputs.Landed:
+    step = run.steps[position - 1]
+    return inputs.Landed(run.id, position, step.commit, step.tree)
+
+
+def the_landing(step_actions: tuple[object, ...]) -> Land:
+    return next(action for action in step_actions if isinstance(action, Land))
+
+
+def test_merge_commits_land_as_one() -> None:
+    queue, run = two_in_one(MergeMethod.MERGE_COMMIT)
+    step = engine.step(queue, inputs.TimePassed(), START)
+    action = the_landing(step.actions)
+    assert action.mode is LandMode.CAS
+    assert [one.pr for one in action.steps] == [1, 2]
+    step = engine.step(step.queue, landed(run, 1), START)
+    assert sorted(step.queue.entries) == [2]
+    assert step.queue.landing is not None
+    invariants.check_whole(step.queue, START)
+    repeated = engine.step(step.queue, landed(run, 1), START)
+    assert repeated.queue is step.queue
+    step = engine.step(step.queue, landed(run, 2), START)
+    assert (step.queue.entries, step.queue.runs, step.queue.landing) == ({}, {}, None)
+
+
+def test_calls_land_one_position_after_the_other() -> None:
+    queue, run = two_in_one(MergeMethod.SQUASH)
+    step = engine.step(queue, inputs.TimePassed(), START)
+    assert [one.position for one in the_landing(step.actions).steps] == [1]
+    step = engine.step(step.queue, landed(run, 1), START)
+    action = the_landing(step.actions)
+    assert [(one.position, one.pr) for one in action.steps] == [(2, 2)]
+    assert action.steps[0].parent_tree == run.steps[0].tree
+    step = engine.step(step.queue, landed(run, 2), START)
+    assert [entry.pr for entry in step.finished_entries] == [2]
+    assert step.queue.runs == {}
+
+
+def test_a_contained_head_seen_while_building_lands_nothing() -> None:
+    stage = Stage(QueueConfig(), manual_build=True)
+    stage.tell(stage.submit(1))
+    run_id, action = stage.builds.popitem()
+    head = action.steps[0]
+    tip = action.base_tip
+    step = RunStep(head.pr, head.head, tip.sha, tip.tree, contained=True)
+    built = inputs.TestBranchBuilt(run_id, tip.sha, (step,), "headgate/1", True)
+    done = engine.step(stage.queue, built, START)
+    assert [entry.reason for entry in done.finished_entries] == [Reason.ALREADY_CONTAINED]
+
+
+def test_a_late_success_wins_over_its_confirmation_that_times_out_at_that_instant() -> None:
+    stage = Stage(QueueConfig(confirm_failures="ALWAYS", check_start_timeout_minutes=1000))  # type: ignore[arg-type]
+    stage.tell(stage.submit(1))
+    main = stage.run(1)
+    failed = (a_check("unit", CheckOutcome.FAILED),)
+    stage.tell(inputs.ChecksReported(main.id, main.sha or trees.sha(), failed, True))
+    stage.passes(timedelta(seconds=10))
+    deadline = stage.run(2).deadline
+    assert deadline is not None
+    stage.now = deadline
+    passed = (a_check("unit", CheckOutcome.PASSED, 2),)
+    stage.tell(inputs.ChecksReported(main.id, main.sha or trees.sha(), passed, True))
+    assert stage.queue.entries == {}
+
+
+def test_moves_of_the_target_are_kept_as_long_as_a_live_run_looks_back_to_them() -> None:
+    stage = Stage(QueueConfig(concurrency=40))
+    for pr in range(1, 32):
+        stage.tell(stage.submit(pr))
+    for number in range(1, 31):
+        run = stage.run(number)
+        passed = (a_check("unit", CheckOutcome.PASSED),)
+        stage.tell(inputs.ChecksReported(run.id, run.sha or trees.sha(), passed, True))
+    assert len(stage.queue.landed) == 31
+    stage.tell(inputs.Cancel(31, Reason.USER_REQUESTED, SYSTEM))
+    assert len(stage.queue.landed) == 20

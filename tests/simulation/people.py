@@ -1,0 +1,204 @@
+"""People and what they do to a queue: submit, push, merge by hand, hold, change the rules."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from service.mergequeue import inputs
+from service.mergequeue.inputs import Input
+from service.mergequeue.model import Facts, MergeQueue, RequiredSet
+from service.mergequeue.reasons import LIFTED_BY_PERSON, HoldReason, Reason
+from service.mergequeue.states import QueueState
+from service.vocabulary import (
+    SYSTEM,
+    Blocker,
+    BlockerCode,
+    PullRequestState,
+    RequiredName,
+    RequiredSource,
+)
+from tests.mergequeue import trees
+from tests.mergequeue.stage import ALICE, facts_of
+from tests.mergequeue.trees import Target
+from tests.simulation.truth import Ci, Truth
+
+PULL_REQUESTS_MAX = 9
+
+Post = Callable[[], Input | None]
+
+
+class People:
+    """Everybody with an account; the world around them fills in the rest."""
+
+    chance: random.Random
+    now: datetime
+    truth: Truth
+    ci: Ci
+    target: Target
+    names: tuple[str, ...]
+    pin: str | None
+    queue: MergeQueue
+    facts: dict[int, Facts]
+    versions: dict[int, int]
+    merged_by_hand: set[int]
+    is_rewritten: bool
+    is_calm: bool
+    post: list[Post]
+
+    def tell(self, one: Input) -> None:
+        """Give the queue an input."""
+        raise NotImplementedError
+
+    def _fresh(self, pr: int) -> Facts:
+        raise NotImplementedError
+
+    def _mail_tip(self) -> None:
+        raise NotImplementedError
+
+    def required(self) -> RequiredSet:
+        """What the branch's rules require now."""
+        names = tuple(RequiredName(name, self.pin) for name in self.names)
+        return RequiredSet(names, RequiredSource.BRANCH_PROTECTION)
+
+    def _any_entry(self) -> int | None:
+        return self.chance.choice(sorted(self.queue.entries)) if self.queue.entries else None
+
+    def _opens(self) -> None:
+        pr = len(self.facts) + 1
+        if pr > PULL_REQUESTS_MAX:
+            return
+        self.versions[pr] = 1
+        facts = facts_of(pr)
+        if self.chance.random() < 0.1:
+            facts = replace(facts, blockers=(Blocker(BlockerCode.REVIEW_REQUIRED),))
+        if self.chance.random() < 0.1:
+            facts = replace(facts, is_fork=True, authorized_head=facts.head)
+        self._set(facts)
+        self._make_truth(pr)
+        self._submits(pr)
+
+    def _submits(self, pr: int | None = None) -> None:
+        if pr is None:
+            if not self.facts:
+                return
+            pr = self.chance.choice(sorted(self.facts))
+        priority = self.chance.choice((None, None, None, 10, 200, 0))
+        self.tell(inputs.Submit(self._fresh(pr), ALICE, priority))
+
+    def _pushes(self) -> None:
+        pr = self._any_entry()
+        if pr is None or self.facts[pr].state is not PullRequestState.OPEN:
+            return
+        self.versions[pr] += 1
+        self._set(replace(self.facts[pr], head=trees.head_of(pr, self.versions[pr])))
+        self._make_truth(pr)
+        self._mail_facts(pr)
+        if self.chance.random() < 0.7:
+            self._submits(pr)
+
+    def _cancels(self) -> None:
+        pr = self._any_entry()
+        if pr is not None:
+            self.tell(inputs.Cancel(pr, Reason.USER_REQUESTED, ALICE))
+
+    def _restarts(self) -> None:
+        pr = self._any_entry()
+        if pr is not None:
+            self.tell(inputs.Restart(pr, ALICE))
+
+    def _reviews(self) -> None:
+        pr = self._any_entry()
+        if pr is not None:
+            blocked = () if self.facts[pr].blockers else (Blocker(BlockerCode.REVIEW_REQUIRED),)
+            self._set(replace(self.facts[pr], blockers=blocked))
+            self._mail_facts(pr)
+
+    def _closes(self) -> None:
+        pr = self._any_entry()
+        if pr is not None and self.facts[pr].state is PullRequestState.OPEN:
+            self._set(replace(self.facts[pr], state=PullRequestState.CLOSED))
+            self._mail_facts(pr)
+
+    def _merges_by_hand(self) -> None:
+        pr = self._any_entry()
+        if pr is None or self.facts[pr].state is not PullRequestState.OPEN:
+            return
+        change = trees.change_of(pr, self.facts[pr].head)
+        if self.truth.conflicts(self.target.tree, change):
+            return
+        sha = self.target.move(self.target.tree | {change})
+        self._set(replace(self.facts[pr], state=PullRequestState.MERGED, merged_sha=sha))
+        self.merged_by_hand.add(pr)
+        self._mail_facts(pr)
+        self._mail_tip()
+
+    def _foreign_push(self) -> None:
+        same = self.chance.random() < 0.3
+        more = set() if same else {("foreign", str(len(self.target.commits)))}
+        self.target.move(self.target.tree | more)
+        self._mail_tip()
+
+    def _rewrites(self) -> None:
+        if len(self.target.commits) < 2 or self.chance.random() < 0.7:
+            return
+        self.target.move(frozenset({("foreign", f"rewritten {len(self.target.commits)}")}))
+        self.is_rewritten = True
+        self._mail_tip()
+
+    def _sets_state(self) -> None:
+        state = self.chance.choice(
+            (QueueState.RUNNING, QueueState.RUNNING, QueueState.PAUSED, QueueState.DRAINING)
+        )
+        self.tell(inputs.SetState(state, "why not", ALICE))
+
+    def _holds(self) -> None:
+        if self.queue.holds:
+            self._releases()
+            return
+        until = self.now + timedelta(minutes=5) if self.chance.random() < 0.5 else None
+        self.tell(inputs.PlaceHold(HoldReason.FREEZE, None, "freeze", ALICE, until))
+
+    def _releases(self) -> None:
+        """A person lifts what people may lift."""
+        for hold in self.queue.holds:
+            if hold.reason not in LIFTED_BY_PERSON | {HoldReason.PERMISSION_LOST}:
+                continue
+            actor = ALICE if hold.reason is HoldReason.FREEZE else SYSTEM
+            self.tell(inputs.ReleaseHold(hold.id, "seen", actor))
+            self.is_rewritten = False
+
+    def _requires(self) -> None:
+        odd = self.chance.random()
+        if odd < 0.3:
+            self.tell(inputs.RequiredChanged(RequiredSet(), "403"))
+        elif odd < 0.5:
+            self.tell(inputs.RequiredChanged(RequiredSet()))
+        elif odd < 0.8:
+            self.names = ("unit", "lint") if len(self.names) == 1 else ("unit",)
+            self.ci.need(self.names)
+        self.post.append(lambda: inputs.RequiredChanged(self.required()))
+
+    def _configures(self) -> None:
+        changes = {"concurrency": self.chance.randint(1, 4)}
+        self.tell(inputs.Configure(changes, ALICE))
+
+    def _make_truth(self, pr: int) -> None:
+        change = trees.change_of(pr, self.facts[pr].head)
+        if self.chance.random() < 0.15:
+            self.truth.broken[change] = self.chance.choice(("unit", "unit", "lint"))
+        for other, facts in self.facts.items():
+            pair = frozenset({change, trees.change_of(other, facts.head)})
+            if other == pr or len(pair) < 2:
+                continue
+            if self.chance.random() < 0.04:
+                self.truth.fail_together.add(pair)
+            elif self.chance.random() < 0.06:
+                self.truth.conflict.add(pair)
+
+    def _set(self, facts: Facts) -> None:
+        self.facts[facts.pr] = facts
+
+    def _mail_facts(self, pr: int) -> None:
+        if self.is_calm or self.chance.random() < 0.8:
+            self.post.append(lambda: inputs.FactsChanged(self._fresh(pr)))
