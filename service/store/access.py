@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Row,
+    bindparam,
     delete,
     insert,
     or_,
@@ -20,9 +21,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.provider.port import Repository
+from service.errors import NotFound
+from service.provider.values import (
+    Repository,
+)
 from service.store.codec import JsonCodec
 from service.store.records import Organization, RepositoryRecord, TokenRecord
+from service.store.rows import queues
 from service.store.tables.access import (
     ApiTokenRow,
     OrganizationRow,
@@ -47,6 +52,7 @@ _FOUND = tuple[object, ...]
 SELECT_TOKEN = select(
     tokens, organizations.c.slug.label("org_slug"), organizations.c.host.label("host")
 ).join(organizations, organizations.c.id == tokens.c.org_id)
+SELECT_TOKEN_BY_ID = SELECT_TOKEN.where(tokens.c.id == bindparam("of_id"))
 
 
 def ensure_organization(
@@ -57,8 +63,12 @@ def ensure_organization(
     Found by the provider's id; an organization known by its slug alone is bound to the first
     id seen with that slug. A slug that another account had before is taken from it.
     """
-    known = None if provider_id is None else _organization(
-        session, organizations.c.host == host, organizations.c.provider_id == provider_id
+    known = (
+        None
+        if provider_id is None
+        else _organization(
+            session, organizations.c.host == host, organizations.c.provider_id == provider_id
+        )
     )
     if known is not None and known.slug == slug:
         return known
@@ -80,9 +90,7 @@ def ensure_organization(
     return Organization(made.scalar_one(), host, provider_id, slug)
 
 
-def organization_by_slug(
-    session: Connection, host: str | None, slug: str
-) -> Organization | None:
+def organization_by_slug(session: Connection, host: str | None, slug: str) -> Organization | None:
     """The organization that has this slug now; without a host the oldest of that name."""
     where = [organizations.c.slug_key == slug.lower()]
     if host is not None:
@@ -97,15 +105,14 @@ def _organization(session: Connection, *where: ColumnElement[bool]) -> Organizat
 
 
 def _change_organization(session: Connection, org_id: int, **values: str | None) -> None:
-    session.execute(
-        update(organizations).where(organizations.c.id == org_id).values(**values)
-    )
+    session.execute(update(organizations).where(organizations.c.id == org_id).values(**values))
 
 
 def upsert_repository(session: Connection, org_id: int, seen: Repository) -> RepositoryRecord:
     """Store a repository as just read; available again unless archived.
 
-    A former name stays as an alias, until another repository has it.
+    A former name stays as an alias, until another repository has it. Its queues go with it to
+    the organization that owns it now.
     """
     owner_key, name_key = seen.ref.owner.lower(), seen.ref.name.lower()
     has_name = _named(repositories, seen.ref)
@@ -134,7 +141,10 @@ def upsert_repository(session: Connection, org_id: int, seen: Repository) -> Rep
         )
         return _repository(made.one())
     if known.owner_key is not None and (known.owner_key, known.name_key) != (owner_key, name_key):
-        _keep_alias(session, known)
+        _keep_alias(session, known, org_id)
+    if known.org_id != org_id:
+        moved = update(queues).where(queues.c.repository_id == known.id)
+        session.execute(moved.values(org_id=org_id))
     changed = session.execute(
         update(repositories)
         .where(repositories.c.id == known.id)
@@ -144,11 +154,9 @@ def upsert_repository(session: Connection, org_id: int, seen: Repository) -> Rep
     return _repository(changed.one())
 
 
-def _keep_alias(session: Connection, known: Row[*_FOUND]) -> None:
+def _keep_alias(session: Connection, known: Row[*_FOUND], org_id: int) -> None:
     former = {"host": known.host, "owner_key": known.owner_key, "name_key": known.name_key}
-    statement = upsert(aliases).values(
-        **former, org_id=known.org_id, repository_id=known.id
-    )
+    statement = upsert(aliases).values(**former, org_id=org_id, repository_id=known.id)
     session.execute(
         statement.on_conflict_do_update(
             index_elements=list(former),
@@ -191,10 +199,13 @@ def repository_by_provider_id(
     return _first(session.execute(statement).all())
 
 
-def repository(session: Connection, repository_id: int) -> RepositoryRecord | None:
-    """The repository with our id."""
+def repository(session: Connection, repository_id: int) -> RepositoryRecord:
+    """The repository with our id. Raises NotFound(repository_not_found)."""
     statement = select(repositories).where(repositories.c.id == repository_id)
-    return _first(session.execute(statement).all())
+    found = _first(session.execute(statement).all())
+    if found is None:
+        raise NotFound("This repository does not exist.", code="repository_not_found")
+    return found
 
 
 def repositories_of(session: Connection, org_id: int | None) -> tuple[RepositoryRecord, ...]:
@@ -212,9 +223,7 @@ def set_repository_available(
     values = {"available": available}
     if archived is not None:
         values["archived"] = archived
-    session.execute(
-        update(repositories).where(repositories.c.id == repository_id).values(**values)
-    )
+    session.execute(update(repositories).where(repositories.c.id == repository_id).values(**values))
 
 
 def _first(rows: Iterable[Row[*_FOUND]]) -> RepositoryRecord | None:
@@ -257,7 +266,7 @@ def create_token(session: Connection, org_id: int, token: TokenRecord) -> None:
 
 def token_by_id(session: Connection, public_id: str) -> TokenRecord | None:
     """The token with this public id, whatever its state."""
-    row = session.execute(SELECT_TOKEN.where(tokens.c.id == public_id)).first()
+    row = session.execute(SELECT_TOKEN_BY_ID, {"of_id": public_id}).first()
     return None if row is None else _token(row)
 
 
@@ -265,8 +274,7 @@ def tokens_of(session: Connection, org_id: int) -> tuple[TokenRecord, ...]:
     """An organization's tokens, whatever their state, oldest first."""
     statement = SELECT_TOKEN.where(tokens.c.org_id == org_id)
     return tuple(
-        _token(row)
-        for row in session.execute(statement.order_by(tokens.c.created_at, tokens.c.id))
+        _token(row) for row in session.execute(statement.order_by(tokens.c.created_at, tokens.c.id))
     )
 
 
@@ -291,9 +299,7 @@ def revoke_token(session: Connection, org_id: int, public_id: str, at: datetime)
     """End a token now; False when it is unknown here or was revoked before."""
     statement = (
         update(tokens)
-        .where(
-            tokens.c.org_id == org_id, tokens.c.id == public_id, tokens.c.revoked_at.is_(None)
-        )
+        .where(tokens.c.org_id == org_id, tokens.c.id == public_id, tokens.c.revoked_at.is_(None))
         .values(revoked_at=at)
     )
     return session.execute(statement).rowcount == 1

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, desc, insert, select
 
-from service.store.codec import json_of, json_object
+from service.store.codec import json_object, json_of
 from service.store.tables.access import AuditRow as Row
 from service.vocabulary import Actor, ActorKind, Channel
 

@@ -3,11 +3,23 @@
 Values are shared between versions, so most are told apart by identity alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import cache
+from typing import Generic, Protocol, TypeVar
 
-from sqlalchemy import Connection, UpdateBase, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    Connection,
+    Table,
+    Update,
+    UpdateBase,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.errors import InvariantBroken
@@ -30,7 +42,18 @@ from service.store.rows import (
     runs,
 )
 
-T = TypeVar("T", Entry, Run)
+
+class Identified(Protocol):
+    """An entry or a run."""
+
+    @property
+    def id(self) -> str:
+        """Its own id, the same in every version of the value."""
+        ...
+
+
+K = TypeVar("K")
+T = TypeVar("T", bound=Identified)
 
 Rows = list[dict[str, object]]
 
@@ -47,30 +70,19 @@ def _given(*names: str) -> dict[str, object]:
 INSERT_ENTRY = insert(entries).values(
     org_id=_ORG, queue_id=bindparam("of_queue"), **_given("live", *ENTRY.names)
 )
-UPDATE_ENTRY = (
-    update(entries)
-    .where(entries.c.id == bindparam("of_id"))
-    .values(_given("live", *(name for name in ENTRY.names if name != "id")))
-)
 INSERT_RUN = insert(runs).values(
     org_id=_ORG,
     repository_id=_REPOSITORY,
     queue_id=bindparam("of_queue"),
+    restored=False,
     **_given("live", *RUN.names),
-)
-UPDATE_RUN = (
-    update(runs)
-    .where(runs.c.id == bindparam("of_id"))
-    .values(_given("live", *(name for name in RUN.names if name != "id")))
 )
 DELETE_MEMBERS = delete(members).where(members.c.run_id == bindparam("of_id"))
 INSERT_MEMBER = insert(members).values(
     org_id=_ORG, **_given("run_id", "role", "position", *MEMBER.names)
 )
 DELETE_CHECKS = delete(checks).where(checks.c.run_id == bindparam("of_id"))
-INSERT_CHECK = insert(checks).values(
-    org_id=_ORG, **_given("run_id", "position", *CHECK.names)
-)
+INSERT_CHECK = insert(checks).values(org_id=_ORG, **_given("run_id", "position", *CHECK.names))
 # The two dialects' upserts compile to the same text; PostgreSQL's serves both.
 _GREEN = upsert(greens).values(
     org_id=_ORG, queue_id=bindparam("of_queue"), **_given("key", *GREEN.names)
@@ -86,12 +98,13 @@ DELETE_GREEN = delete(greens).where(
 
 @dataclass(frozen=True, slots=True)
 class Difference(Generic[T]):
-    """Values to write: `left` are out of the queue's value, `known` have a row already."""
+    """Values to write: `left` are out of the queue's value, `known` are those before by id."""
 
     left: tuple[T, ...]
     changed: tuple[T, ...]
     added: tuple[T, ...]
     known: Mapping[str, T]
+    gone: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,26 +136,24 @@ def between(before: MergeQueue, step: Step) -> Changes:
     after = step.queue
     old, new = before.greens, after.greens
     return Changes(
-        entries=_difference(
-            before.entries.values(), after.entries.values(), step.finished_entries
-        ),
-        runs=_difference(before.runs.values(), after.runs.values(), step.finished_runs),
-        greens=tuple(
-            (key, green) for key, green in new.items() if old.get(key) != green
-        )
+        entries=_difference(before.entries, after.entries, step.finished_entries),
+        runs=_difference(before.runs, after.runs, step.finished_runs),
+        greens=tuple((key, green) for key, green in new.items() if old.get(key) != green)
         if old is not new
         else (),
         forgotten=tuple(key for key in old if key not in new) if old is not new else (),
     )
 
 
-def _difference(before: Iterable[T], after: Iterable[T], left: Sequence[T]) -> Difference[T]:
-    known = {each.id: each for each in before}
-    gone = {each.id for each in left}
+def _difference(before: Mapping[K, T], after: Mapping[K, T], left: Sequence[T]) -> Difference[T]:
+    if before is after and not left:
+        return Difference((), (), (), {}, frozenset())
+    known = {each.id: each for each in before.values()}
+    gone = frozenset(each.id for each in left)
     changed: list[T] = []
     added: list[T] = []
     kept = 0
-    for each in after:
+    for each in after.values():
         old = known.get(each.id)
         if old is None:
             added.append(each)
@@ -152,11 +163,11 @@ def _difference(before: Iterable[T], after: Iterable[T], left: Sequence[T]) -> D
             changed.append(each)
     if kept + len(gone & known.keys()) != len(known):
         raise InvariantBroken("E0", f"left the queue unfinished: {_vanished(known, after, gone)}")
-    return Difference(tuple(left), tuple(changed), tuple(added), known)
+    return Difference(tuple(left), tuple(changed), tuple(added), known, gone)
 
 
-def _vanished(known: Mapping[str, T], after: Iterable[T], gone: set[str]) -> list[str]:
-    return sorted(known.keys() - gone - {each.id for each in after})
+def _vanished(known: Mapping[str, T], after: Mapping[K, T], gone: frozenset[str]) -> list[str]:
+    return sorted(known.keys() - gone - {each.id for each in after.values()})
 
 
 def write(session: Connection, queue_id: int, changes: Changes) -> None:
@@ -172,15 +183,13 @@ def write(session: Connection, queue_id: int, changes: Changes) -> None:
 
 
 def _write_entries(session: Connection, queue_id: int, found: Difference[Entry]) -> None:
-    updates, inserts = _rows(found, queue_id, ENTRY)
-    _many(session, UPDATE_ENTRY, updates)
-    _many(session, INSERT_ENTRY, inserts)
+    _update(session, found, ENTRY, entries)
+    _many(session, INSERT_ENTRY, _new_rows(found, queue_id, ENTRY))
 
 
 def _write_runs(session: Connection, queue_id: int, found: Difference[Run]) -> None:
-    updates, inserts = _rows(found, queue_id, RUN)
-    _many(session, UPDATE_RUN, updates)
-    _many(session, INSERT_RUN, inserts)
+    _update(session, found, RUN, runs)
+    _many(session, INSERT_RUN, _new_rows(found, queue_id, RUN))
     gone: Rows = []
     group: Rows = []
     gone_checks: Rows = []
@@ -199,21 +208,35 @@ def _write_runs(session: Connection, queue_id: int, found: Difference[Run]) -> N
     _many(session, INSERT_CHECK, reports)
 
 
-def _rows(found: Difference[T], queue_id: int, codec: RowCodec[T]) -> tuple[Rows, Rows]:
-    """Rows to update and rows to insert; what has left the value before what is in it."""
-    updates: Rows = []
-    inserts: Rows = []
-    for live, group in ((False, found.left), (True, (*found.changed, *found.added))):
-        for each in group:
-            row = codec.row(each)
-            row["live"] = live
-            if each.id in found.known:
-                row["of_id"] = row.pop("id")
-                updates.append(row)
-            else:
-                row["of_queue"] = queue_id
-                inserts.append(row)
-    return updates, inserts
+def _update(session: Connection, found: Difference[T], codec: RowCodec[T], table: Table) -> None:
+    """Write the columns that changed, of what has left the value and of what is in it."""
+    updates: dict[tuple[str, ...], Rows] = defaultdict(list)
+    for each in (*found.left, *found.changed):
+        old = found.known.get(each.id)
+        if old is not None:
+            row = codec.changes(old, each)
+            if each.id in found.gone:
+                row["live"] = False
+            if row:
+                updates[tuple(row)].append(row | {"of_id": each.id})
+    for names, rows in updates.items():
+        session.execute(_update_of(table, *names), rows)
+
+
+@cache
+def _update_of(table: Table, *names: str) -> Update:
+    """The statement that changes these columns by id; few sets of them occur."""
+    return update(table).where(table.c.id == bindparam("of_id")).values(_given(*names))
+
+
+def _new_rows(found: Difference[T], queue_id: int, codec: RowCodec[T]) -> Rows:
+    """Rows of what has none; what has left the value already before what is in it."""
+    return [
+        codec.row(each) | {"live": live, "of_queue": queue_id}
+        for live, group in ((False, found.left), (True, found.added))
+        for each in group
+        if each.id not in found.known
+    ]
 
 
 def _many(session: Connection, statement: UpdateBase, rows: Rows) -> None:

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, Generic, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import orjson
-from sqlalchemy import Column, FromClause
+from sqlalchemy import Column, Table
 
 from service.store.types import Json
 
@@ -93,7 +93,7 @@ class RowCodec(Generic[T]):
     def __init__(
         self,
         kind: type[T],
-        table: FromClause,
+        table: Table,
         *,
         keys: Iterable[str] = (),
         elsewhere: Iterable[str] = (),
@@ -125,18 +125,18 @@ class RowCodec(Generic[T]):
     def value(self, row: Sequence[Any], elsewhere: Mapping[str, Any] | None = None) -> T:
         """The value of a row that begins with `columns`, and of fields held elsewhere."""
         found = {
-            name: read(column)
-            for (name, read), column in zip(self._readers, row, strict=False)
+            name: read(column) for (name, read), column in zip(self._readers, row, strict=False)
         }
         return self._kind(**found, **(elsewhere or {}))
 
-    def differs(self, one: T, other: T) -> bool:
-        """Whether a column would; identical parts are not looked into."""
-        for name in self.names:
-            left, right = getattr(one, name), getattr(other, name)
-            if left is not right and left != right:
-                return True
-        return False
+    def changes(self, before: T, after: T) -> dict[str, Any]:
+        """As `row(after)`, but only what differs; identical parts are not looked into."""
+        changed = {}
+        for name, write in self._writers:
+            old, new = getattr(before, name), getattr(after, name)
+            if old is not new and old != new:
+                changed[name] = write(new)
+        return changed
 
 
 def _writer(hint: Any, column: Column[Any]) -> Restore:
@@ -204,9 +204,7 @@ def _dataclass_restorer(kind: Any) -> Restore:
     }
 
     def restore(found: Mapping[str, Any]) -> Any:
-        return kind(
-            **{name: read(found[name]) for name, read in readers.items() if name in found}
-        )
+        return kind(**{name: read(found[name]) for name, read in readers.items() if name in found})
 
     return restore
 
@@ -216,9 +214,7 @@ def _tuple_restorer(arguments: tuple[Any, ...], where: str) -> Restore:
         inner = restorer(arguments[0], where)
         return tuple if inner is _same else lambda value: tuple(map(inner, value))
     each = [restorer(argument, where) for argument in arguments]
-    return lambda value: tuple(
-        read(part) for read, part in zip(each, value, strict=True)
-    )
+    return lambda value: tuple(read(part) for read, part in zip(each, value, strict=True))
 
 
 def _mapping_restorer(arguments: tuple[Any, ...], where: str) -> Restore:

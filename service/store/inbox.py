@@ -3,6 +3,7 @@
 Rows are taken by state and time, never above a remembered id: a lower id may commit later.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -59,8 +60,10 @@ INSERT_BODY = insert(bodies)
 # The first open row of each lane, found by stepping from lane to lane through the index
 # instead of looking at every waiting row.
 _IS_OPEN = inbox.c.is_open.is_(True)
-_lanes = select(func.min(inbox.c.lane, type_=Text).label("lane")).where(_IS_OPEN).cte(
-    "lanes", recursive=True
+_lanes = (
+    select(func.min(inbox.c.lane, type_=Text).label("lane"))
+    .where(_IS_OPEN)
+    .cte("lanes", recursive=True)
 )
 _next_lane = (
     select(func.min(inbox.c.lane, type_=Text))
@@ -104,15 +107,19 @@ SELECT_CLAIMED = (
 SETTLE = (
     update(inbox)
     .where(inbox.c.id == bindparam("of_id"), _IS_OPEN)
-    .values(
-        state=bindparam("state"), is_open=False, claimed_until=None, note=bindparam("note")
-    )
+    .values(state=bindparam("state"), is_open=False, claimed_until=None, note=bindparam("note"))
 )
 RETRY = (
     update(inbox)
     .where(inbox.c.id == bindparam("of_id"), _IS_OPEN)
     .values(next_at=bindparam("next_at"), claimed_until=None, note=bindparam("note"))
 )
+
+SELECT_KNOWN = select(inbox.c.delivery_id).where(
+    inbox.c.host == bindparam("of_host"),
+    inbox.c.delivery_id.in_(bindparam("ids", expanding=True)),
+)
+ASKED_AT_ONCE = 1000
 
 
 def accept(session: Connection, delivery: Delivery) -> bool:
@@ -134,6 +141,15 @@ def accept(session: Connection, delivery: Delivery) -> bool:
         return False
     session.execute(INSERT_BODY, {"inbox_id": row_id, "body": delivery.body})
     return True
+
+
+def known(session: Connection, host: str, ids: Sequence[str]) -> frozenset[str]:
+    """Which of these deliveries of a host came in, whatever became of them."""
+    found: set[str] = set()
+    for start in range(0, len(ids), ASKED_AT_ONCE):
+        part = ids[start : start + ASKED_AT_ONCE]
+        found.update(session.execute(SELECT_KNOWN, {"of_host": host, "ids": part}).scalars())
+    return frozenset(found)
 
 
 def claim(session: Connection, now: datetime, limit: int) -> tuple[InboxRow, ...]:
@@ -178,16 +194,12 @@ def poison(session: Connection, row_id: int, error: str) -> None:
 
 
 def _close(session: Connection, row_id: int, state: InboxState, note: str) -> None:
-    session.execute(
-        SETTLE, {"of_id": row_id, "state": state.value, "note": note[:NOTE_LENGTH_MAX]}
-    )
+    session.execute(SETTLE, {"of_id": row_id, "state": state.value, "note": note[:NOTE_LENGTH_MAX]})
 
 
 def retry(session: Connection, row_id: int, next_at: datetime, error: str) -> None:
     """Give it back, due at `next_at`; its lane waits for it."""
-    session.execute(
-        RETRY, {"of_id": row_id, "next_at": next_at, "note": error[:NOTE_LENGTH_MAX]}
-    )
+    session.execute(RETRY, {"of_id": row_id, "next_at": next_at, "note": error[:NOTE_LENGTH_MAX]})
 
 
 def parked(session: Connection) -> int:
@@ -200,8 +212,6 @@ def parked(session: Connection) -> int:
 def release_claims(session: Connection) -> int:
     """Drop the claims of a process that has ended; how many. For the start of the only one."""
     freed = session.execute(
-        update(inbox)
-        .where(_IS_OPEN, inbox.c.claimed_until.is_not(None))
-        .values(claimed_until=None)
+        update(inbox).where(_IS_OPEN, inbox.c.claimed_until.is_not(None)).values(claimed_until=None)
     )
     return freed.rowcount

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, insert, select, union_all
+from sqlalchemy import BindParameter, Connection, bindparam, insert, select, union_all
 
 from service.mergequeue.outputs import Event, Recorded
 from service.store.codec import JsonCodec, UnionCodec
@@ -15,7 +15,7 @@ ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
 
 journal = JournalRow.__table__
 
-_QUEUE = bindparam("of_queue")
+_QUEUE: BindParameter[int] = bindparam("of_queue")
 _WANTED = (journal.c.id, journal.c.at, journal.c.actor, journal.c.event, journal.c.data)
 
 INSERT = insert(journal).values(
@@ -67,9 +67,7 @@ def _row(queue_id: int, recorded: Recorded) -> dict[str, object]:
     }
 
 
-def timeline(
-    session: Connection, queue_id: int, pr: int, entry_id: str
-) -> tuple[Recorded, ...]:
+def timeline(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[Recorded, ...]:
     """All that happened to one submission and to the runs that tested it, oldest first."""
     binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
     return tuple(

@@ -1,15 +1,25 @@
 """Landings: what was meant to land, what was permitted, what was seen (RELIABILITY.md 2)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Select, bindparam, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Select,
+    bindparam,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from service.mergequeue.outputs import Land
 from service.store.codec import RowCodec
 from service.store.records import LandingRecord, LandingState
 from service.store.rows import queues
-from service.store.tables.queues import IS_LANDED, IS_PERMITTED, LandingRow
+from service.store.tables.queues import IS_LANDED, IS_OPEN_PERMIT, LandingRow
 from service.vocabulary import Sha
 
 landings = LandingRow.__table__
@@ -18,7 +28,9 @@ other = landings.alias("other")
 LANDING = RowCodec(LandingRecord, landings, keys={"org_id", "repository_id"})
 
 _SELECT = select(*LANDING.columns).order_by(landings.c.id)
-_QUEUE = bindparam("of_queue")
+_QUEUE: BindParameter[int] = bindparam("of_queue")
+
+SELECT_OPEN_PERMITS = _SELECT.where(landings.c.queue_id == _QUEUE, IS_OPEN_PERMIT)
 
 INSERT = insert(landings).values(
     org_id=select(queues.c.org_id).where(queues.c.id == _QUEUE).scalar_subquery(),
@@ -43,6 +55,7 @@ INSERT = insert(landings).values(
 # From these a new permit may be taken: each retry takes one (RELIABILITY.md 2, step 4).
 PERMITTABLE = (LandingState.INTENDED, LandingState.PERMITTED, LandingState.UNKNOWN)
 
+# A landing by compare-and-swap moves all its positions at once, under one permit.
 PERMIT = (
     update(landings)
     .where(
@@ -51,8 +64,8 @@ PERMIT = (
         ~select(other.c.id)
         .where(
             other.c.queue_id == landings.c.queue_id,
-            other.c.id != landings.c.id,
-            other.c.state == LandingState.PERMITTED.value,
+            other.c.number != landings.c.number,
+            other.c.state.in_([literal_column("'permitted'"), literal_column("'unknown'")]),
         )
         .exists(),
     )
@@ -103,14 +116,14 @@ def of_run(session: Connection, run_id: str) -> tuple[LandingRecord, ...]:
 
 
 def open_permits(session: Connection, queue_id: int) -> tuple[LandingRecord, ...]:
-    """Landings that may be under way now: at most one (RELIABILITY.md 2, step 3)."""
-    statement = _SELECT.where(landings.c.queue_id == queue_id, IS_PERMITTED)
-    return _records(session, statement)
+    """Positions that may be landing now: permitted ones, and those not read back yet.
+
+    All of one landing (RELIABILITY.md 2, step 3).
+    """
+    return _records(session, SELECT_OPEN_PERMITS, {"of_queue": queue_id})
 
 
-def landed_of(
-    session: Connection, repository_id: int, pr: int, head: Sha
-) -> LandingRecord | None:
+def landed_of(session: Connection, repository_id: int, pr: int, head: Sha) -> LandingRecord | None:
     """The landing by which this head came onto its target, if it did."""
     statement = _SELECT.where(
         landings.c.repository_id == repository_id,
@@ -123,7 +136,7 @@ def landed_of(
 
 
 def permit(session: Connection, landing_id: int, until: datetime) -> bool:
-    """Let it be sent until then; False when another permit of the queue is open or it ended."""
+    """Let it be sent until then; False when another landing of the queue is open or it ended."""
     return session.execute(PERMIT, {"of_id": landing_id, "until": until}).rowcount == 1
 
 
@@ -142,6 +155,8 @@ def settle(session: Connection, landing_id: int, outcome: LandingOutcome) -> Non
 
 
 def _records(
-    session: Connection, statement: Select[*tuple[object, ...]]
+    session: Connection,
+    statement: Select[*tuple[object, ...]],
+    binds: Mapping[str, object] | None = None,
 ) -> tuple[LandingRecord, ...]:
-    return tuple(LANDING.value(row) for row in session.execute(statement))
+    return tuple(LANDING.value(row) for row in session.execute(statement, binds or {}))

@@ -5,6 +5,7 @@ Also the copies of a SQLite file: one before each upgrade, and backups on reques
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 from alembic import command
@@ -57,7 +58,7 @@ def upgrade_sqlite(engine: Engine, path: Path) -> None:
         if before == HEAD:
             return
         if before is not None:
-            _keep_copy(connection, path, before)
+            keep_copy(connection, path, before)
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         _run(connection)
         connection.exec_driver_sql("COMMIT")
@@ -77,18 +78,25 @@ def _run(connection: Connection) -> None:
     command.upgrade(config, "head")
 
 
-def _keep_copy(connection: Connection, path: Path, revision: str) -> None:
+def keep_copy(connection: Connection, path: Path, revision: str) -> None:
+    """Copy a SQLite database to `<database>.before-<revision>`; the newest three stay.
+
+    Raises StartRefused when there is no room.
+    """
     copy = path.with_name(f"{path.name}.before-{revision}")
-    copy.unlink(missing_ok=True)
     try:
+        copy.unlink(missing_ok=True)
         _copy(connection, copy)
     except (OSError, sqlite3.Error) as failed:
-        copy.unlink(missing_ok=True)
+        with suppress(OSError):
+            copy.unlink(missing_ok=True)
         raise StartRefused(
             f"The database could not be copied to {copy} before its upgrade: {failed}. "
             "Make room and start again."
         ) from failed
-    copies = sorted(path.parent.glob(f"{path.name}.before-*"), key=lambda each: each.stat().st_mtime)
+    copies = sorted(
+        path.parent.glob(f"{path.name}.before-*"), key=lambda each: each.stat().st_mtime
+    )
     for old in copies[:-COPIES_KEPT]:
         old.unlink()
 

@@ -7,27 +7,29 @@ within a queue; of notices with one supersede key only the newest counts.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from service.errors import InvariantBroken
 from service.mergequeue.outputs import Action
-from service.provider.port import Reaction, Reply
+from service.provider.values import (
+    Reaction,
+    Reply,
+)
 from service.store.codec import UnionCodec
 from service.store.records import Lane, OutboxState
 from service.store.tables.access import RepositoryRow
 from service.store.tables.deliveries import OutboxRow as Row
+from service.store.types import Utc
 
 Effect = Action | Reply | Reaction
 """What may be asked of the world: the engine's actions, and answers to people."""
 
 LAND = "land"
 """The kind of which a queue performs one at a time."""
-
-CLAIM = timedelta(seconds=60)
-"""How long an effect belongs to who took it."""
 
 NOTE_LENGTH_MAX = 500
 
@@ -73,14 +75,28 @@ earlier = outbox.alias("earlier")
 _ID = outbox.c.id == bindparam("of_id")
 _IS_OPEN = outbox.c.is_open.is_(True)
 _EARLIER_OPEN = earlier.c.is_open.is_(True) & (earlier.c.id < outbox.c.id)
-_IS_DUE = (
-    _IS_OPEN
-    & outbox.c.state.in_([OutboxState.READY.value, OutboxState.UNKNOWN.value])
-    & (outbox.c.next_at <= bindparam("now"))
-    & or_(outbox.c.claimed_until.is_(None), outbox.c.claimed_until <= bindparam("now"))
-)
+# An open one that is not on its way is ready, or unknown and to be read back.
+_WAITS = _IS_OPEN & (outbox.c.state != OutboxState.SENT.value)
+_IS_DUE = _WAITS & (outbox.c.next_at <= bindparam("now"))
+_IS_CONTROL = (outbox.c.lane == Lane.CONTROL.value) & (earlier.c.lane == Lane.CONTROL.value)
+_IS_NOTICE = outbox.c.lane == Lane.NOTICE.value
 
-INSERT = insert(outbox).values(
+# What must go first: anything of the same run, a landing of the same queue, a notice of the
+# same key that is on its way.
+_RUN_IS_BUSY = select(earlier.c.id).where(earlier.c.run == outbox.c.run, _IS_CONTROL, _EARLIER_OPEN)
+_QUEUE_IS_LANDING = select(earlier.c.id).where(
+    outbox.c.kind == LAND,
+    earlier.c.kind == LAND,
+    earlier.c.queue_id == outbox.c.queue_id,
+    _IS_CONTROL,
+    _EARLIER_OPEN,
+)
+_SPOT_IS_BUSY = select(earlier.c.id).where(
+    earlier.c.supersede_key == outbox.c.supersede_key, _IS_NOTICE, _EARLIER_OPEN
+)
+_MAY_GO = ~_RUN_IS_BUSY.exists() & ~_QUEUE_IS_LANDING.exists() & ~_SPOT_IS_BUSY.exists()
+
+_NEW = dict[str, object](
     org_id=select(repositories.c.org_id)
     .where(repositories.c.id == bindparam("of_repository"))
     .scalar_subquery(),
@@ -104,59 +120,20 @@ INSERT = insert(outbox).values(
         )
     },
 )
+INSERT = insert(outbox).values(_NEW)
+INSERT_ONCE = upsert(outbox).values(_NEW).on_conflict_do_nothing(index_elements=["idem_key"])
 SUPERSEDE = (
     update(outbox)
     .where(
         outbox.c.supersede_key == bindparam("of_key"),
         _IS_OPEN,
-        outbox.c.state.in_([OutboxState.READY.value, OutboxState.UNKNOWN.value]),
+        # One in state unknown may have been written: it is read back before the newer one.
+        outbox.c.state == OutboxState.READY.value,
     )
-    .values(state=OutboxState.SUPERSEDED.value, is_open=False, claimed_until=None)
+    .values(state=OutboxState.SUPERSEDED.value, is_open=False)
 )
-SELECT_CONTROL = (
-    select(outbox.c.id)
-    .where(
-        outbox.c.lane == Lane.CONTROL.value,
-        _IS_DUE,
-        ~select(earlier.c.id)
-        .where(
-            earlier.c.run == outbox.c.run,
-            earlier.c.lane == Lane.CONTROL.value,
-            _EARLIER_OPEN,
-        )
-        .exists(),
-        or_(
-            outbox.c.kind != LAND,
-            ~select(earlier.c.id)
-            .where(
-                earlier.c.queue_id == outbox.c.queue_id,
-                earlier.c.lane == Lane.CONTROL.value,
-                earlier.c.kind == LAND,
-                _EARLIER_OPEN,
-            )
-            .exists(),
-        ),
-    )
-    .order_by(outbox.c.id)
-    .limit(bindparam("at_most"))
-)
-SELECT_NOTICES = (
-    select(outbox.c.id)
-    .where(
-        outbox.c.lane == Lane.NOTICE.value,
-        _IS_DUE,
-        ~select(earlier.c.id)
-        .where(earlier.c.supersede_key == outbox.c.supersede_key, _EARLIER_OPEN)
-        .exists(),
-    )
-    .order_by(outbox.c.next_at, outbox.c.id)
-    .limit(bindparam("at_most"))
-)
-CLAIM_DUE = (
-    update(outbox)
-    .where(outbox.c.id.in_(bindparam("ids", expanding=True)), _IS_DUE)
-    .values(claimed_until=bindparam("until"))
-    .returning(
+SELECT_DUE = (
+    select(
         outbox.c.id,
         outbox.c.repository_id,
         outbox.c.queue_id,
@@ -169,10 +146,15 @@ CLAIM_DUE = (
         outbox.c.state,
         outbox.c.attempts,
     )
+    .where(outbox.c.lane == bindparam("of_lane"), _IS_DUE, _MAY_GO)
+    .limit(bindparam("at_most"))
 )
+SELECT_CONTROL = SELECT_DUE.order_by(outbox.c.id)
+SELECT_NOTICES = SELECT_DUE.order_by(outbox.c.next_at, outbox.c.id)
+SELECT_NEXT_DUE = select(func.min(outbox.c.next_at, type_=Utc)).where(_WAITS, _MAY_GO)
 MARK_SENT = (
     update(outbox)
-    .where(_ID, outbox.c.state == OutboxState.READY.value)
+    .where(_ID, _WAITS)
     .values(
         state=OutboxState.SENT.value,
         attempts=outbox.c.attempts + 1,
@@ -182,7 +164,7 @@ MARK_SENT = (
 CLOSE = (
     update(outbox)
     .where(_ID, _IS_OPEN)
-    .values(state=bindparam("to"), is_open=False, claimed_until=None, note=bindparam("why"))
+    .values(state=bindparam("to"), is_open=False, note=bindparam("why"))
 )
 REOPEN = (
     update(outbox)
@@ -190,7 +172,6 @@ REOPEN = (
     .values(
         state=bindparam("to"),
         next_at=bindparam("due"),
-        claimed_until=None,
         note=bindparam("why"),
     )
 )
@@ -205,56 +186,59 @@ def append(
 ) -> None:
     """Write effects down, in order, in the transaction that decides them.
 
-    Raises InvariantBroken(I32) when a key was used before: an effect happens once.
+    A notice whose key exists stays as it is: what it answers may be worked on twice. Raises
+    InvariantBroken(I32) when a control key was used before: such an effect happens once.
     """
-    if not items:
-        return
     replaced = {each.supersede_key for each in items if each.supersede_key is not None}
     if replaced:
         session.execute(SUPERSEDE, [{"of_key": key} for key in sorted(replaced)])
     newest = {each.supersede_key: each for each in items}
-    wanted = [
-        each for each in items if each.supersede_key is None or newest[each.supersede_key] is each
-    ]
-    rows = []
-    for each in wanted:
-        effect_type, effect = EFFECT.encode(each.effect)
-        rows.append(
-            {
-                "of_repository": repository_id,
-                "queue_id": queue_id,
-                "epoch": epoch,
-                "lane": each.lane.value,
-                "idem_key": each.key,
-                "supersede_key": each.supersede_key,
-                "run": each.run,
-                "kind": each.kind,
-                "effect_type": effect_type,
-                "effect": effect,
-                "next_at": each.next_at,
-            }
-        )
+    control: list[dict[str, object]] = []
+    notices: list[dict[str, object]] = []
+    for each in items:
+        if each.supersede_key is not None and newest[each.supersede_key] is not each:
+            continue
+        row = _row(each) | {
+            "of_repository": repository_id,
+            "queue_id": queue_id,
+            "epoch": epoch,
+        }
+        (control if each.lane is Lane.CONTROL else notices).append(row)
+    if notices:
+        session.execute(INSERT_ONCE, notices)
+    if not control:
+        return
     try:
-        session.execute(INSERT, rows)
+        session.execute(INSERT, control)
     except IntegrityError as twice:
-        keys = ", ".join(each.key for each in wanted)
+        keys = ", ".join(str(row["idem_key"]) for row in control)
         raise InvariantBroken("I32", f"an effect was asked for twice among {keys}") from twice
 
 
+def _row(item: OutboxItem) -> dict[str, object]:
+    effect_type, effect = EFFECT.encode(item.effect)
+    return {
+        "lane": item.lane.value,
+        "idem_key": item.key,
+        "supersede_key": item.supersede_key,
+        "run": item.run,
+        "kind": item.kind,
+        "effect_type": effect_type,
+        "effect": effect,
+        "next_at": item.next_at,
+    }
+
+
 def claim(session: Connection, now: datetime, limit: int) -> tuple[OutboxRow, ...]:
-    """Take due effects for 60 s, at most `limit`: control ones first, each lane in order.
+    """Due effects, at most `limit`: control ones in order, then notices, longest due first.
 
     Of a run only the oldest open control effect, of a queue only the oldest landing, of a
-    supersede key only the oldest notice. One in state `unknown` must be read back first.
+    supersede key only the oldest notice. One in state `unknown` must be read back first. Who
+    takes one marks it sent in the same transaction: then nobody else gets it.
     """
-    control = session.execute(SELECT_CONTROL, {"now": now, "at_most": limit}).scalars().all()
-    rest = {"now": now, "at_most": limit - len(control)}
-    notices = session.execute(SELECT_NOTICES, rest).scalars().all() if rest["at_most"] else ()
-    ids = [*control, *notices]
-    if not ids:
-        return ()
-    taken = session.execute(CLAIM_DUE, {"ids": ids, "now": now, "until": now + CLAIM}).all()
-    place = {row_id: index for index, row_id in enumerate(ids)}
+    due = {"now": now, "of_lane": Lane.CONTROL.value, "at_most": limit}
+    control = session.execute(SELECT_CONTROL, due).all()
+    rest = {"now": now, "of_lane": Lane.NOTICE.value, "at_most": limit - len(control)}
     return tuple(
         OutboxRow(
             id=row.id,
@@ -268,12 +252,18 @@ def claim(session: Connection, now: datetime, limit: int) -> tuple[OutboxRow, ..
             state=OutboxState(row.state),
             attempts=row.attempts,
         )
-        for row in sorted(taken, key=lambda row: place[row.id])
+        for row in (*control, *session.execute(SELECT_NOTICES, rest))
     )
 
 
+def next_due(session: Connection) -> datetime | None:
+    """When the next effect that nothing goes before is due; None: none waits."""
+    due: datetime | None = session.execute(SELECT_NEXT_DUE).scalar_one()
+    return due
+
+
 def mark_sent(session: Connection, row_id: int, now: datetime) -> bool:
-    """Ready becomes sent, before the request leaves; False when it was not ready."""
+    """Ready or unknown becomes sent, before the request leaves; False when it was neither."""
     return session.execute(MARK_SENT, {"of_id": row_id, "now": now}).rowcount == 1
 
 
@@ -302,15 +292,10 @@ def _reopen(
 
 
 def reopen_sent(session: Connection) -> int:
-    """Every sent effect becomes unknown, and the claims of the ended process drop; how many.
+    """Every sent effect becomes unknown: the process that sent it has ended; how many.
 
     Before anything else at a start (RELIABILITY.md 4.2).
     """
-    session.execute(
-        update(outbox)
-        .where(_IS_OPEN, outbox.c.claimed_until.is_not(None))
-        .values(claimed_until=None)
-    )
     reopened = session.execute(
         update(outbox)
         .where(_IS_OPEN, outbox.c.state == OutboxState.SENT.value)

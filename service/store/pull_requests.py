@@ -28,6 +28,7 @@ forks = ForkAuthorizationRow.__table__
 impacted = ImpactedTargetsRow.__table__
 repositories = RepositoryRow.__table__
 
+
 @dataclass(frozen=True, slots=True)
 class PullRequestHead:
     """One head of one pull request."""
@@ -38,7 +39,7 @@ class PullRequestHead:
 
 
 def remember_head(session: Connection, head: PullRequestHead, at: datetime) -> None:
-    """The pull request was seen at this head; an earlier sight changes nothing."""
+    """The pull request was seen at this head; known or earlier sights change nothing."""
     statement = upsert(pull_requests).values(
         org_id=_org_of(head), **_key(head), head=head.head, seen_at=at
     )
@@ -46,22 +47,30 @@ def remember_head(session: Connection, head: PullRequestHead, at: datetime) -> N
         statement.on_conflict_do_update(
             index_elements=["repository_id", "number"],
             set_={"head": statement.excluded.head, "seen_at": statement.excluded.seen_at},
-            where=pull_requests.c.seen_at <= statement.excluded.seen_at,
+            where=(pull_requests.c.seen_at <= statement.excluded.seen_at)
+            & (pull_requests.c.head != statement.excluded.head),
         )
     )
 
 
-def known_head(session: Connection, repository_id: int, number: int) -> Sha | None:
+@dataclass(frozen=True, slots=True)
+class KnownHead:
+    """The newest head of a pull request, and when it was first seen."""
+
+    head: Sha
+    seen_at: datetime
+
+
+def known_head(session: Connection, repository_id: int, number: int) -> KnownHead | None:
     """The newest head seen."""
-    statement = select(pull_requests.c.head).where(
+    statement = select(pull_requests.c.head, pull_requests.c.seen_at).where(
         pull_requests.c.repository_id == repository_id, pull_requests.c.number == number
     )
-    return session.execute(statement).scalar_one_or_none()
+    row = session.execute(statement).first()
+    return None if row is None else KnownHead(Sha(row.head), row.seen_at)
 
 
-def authorize_fork(
-    session: Connection, head: PullRequestHead, actor: Actor, at: datetime
-) -> None:
+def authorize_fork(session: Connection, head: PullRequestHead, actor: Actor, at: datetime) -> None:
     """Let this head of a fork in; the first authorization of a head stays."""
     statement = upsert(forks).values(
         org_id=_org_of(head), **_key(head), head=head.head, actor=ACTOR.encode(actor), at=at
@@ -80,9 +89,7 @@ def fork_authorization(session: Connection, repository_id: int, number: int) -> 
     return session.execute(statement).scalar_one_or_none()
 
 
-def put_targets(
-    session: Connection, head: PullRequestHead, targets: Targets, at: datetime
-) -> None:
+def put_targets(session: Connection, head: PullRequestHead, targets: Targets, at: datetime) -> None:
     """Impacted targets of one head; the newest upload counts."""
     statement = upsert(impacted).values(
         org_id=_org_of(head),
@@ -114,6 +121,20 @@ def targets_of(
         (row.number, Sha(row.head)): "ALL" if row.targets is None else NAMES.decode(row.targets)
         for row in session.execute(statement)
     }
+
+
+def targets_known(
+    session: Connection, repository_id: int, pairs: Iterable[tuple[int, Sha]]
+) -> frozenset[tuple[int, Sha]]:
+    """Those of the (number, head) pairs for which targets were uploaded."""
+    wanted = list(pairs)
+    if not wanted:
+        return frozenset()
+    statement = select(impacted.c.number, impacted.c.head).where(
+        impacted.c.repository_id == repository_id,
+        tuple_(impacted.c.number, impacted.c.head).in_(wanted),
+    )
+    return frozenset((row.number, Sha(row.head)) for row in session.execute(statement))
 
 
 def _key(head: PullRequestHead) -> dict[str, int]:

@@ -6,8 +6,20 @@ The rows of entries and runs that have left the value are read by `runs.py`.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 
-from sqlalchemy import Connection, Select, bindparam, desc, func, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Select,
+    Update,
+    bindparam,
+    desc,
+    func,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from service.errors import Conflict, NotFound, Stale
@@ -39,14 +51,12 @@ GREENS_MAX = 1000
 repositories = RepositoryRow.__table__
 deployments = DeploymentRow.__table__
 
-_QUEUE = bindparam("of_queue")
+_QUEUE: BindParameter[int] = bindparam("of_queue")
 _LIVE_RUN = (runs.c.queue_id == _QUEUE) & runs.c.live.is_(True)
 
 SELECT_QUEUE = select(*QUEUE.columns).where(queues.c.id == _QUEUE)
 SELECT_ENTRIES = ENTRIES.where(entries.c.queue_id == _QUEUE, entries.c.live.is_(True))
-SELECT_RUNS = RunQuestion(
-    RUNS.where(_LIVE_RUN), MEMBERS.where(_LIVE_RUN), CHECKS.where(_LIVE_RUN)
-)
+SELECT_RUNS = RunQuestion(RUNS.where(_LIVE_RUN), MEMBERS.where(_LIVE_RUN), CHECKS.where(_LIVE_RUN))
 SELECT_GREENS = (
     select(*GREEN.columns, greens.c.key)
     .where(greens.c.queue_id == _QUEUE)
@@ -63,12 +73,7 @@ _IS_OURS = (
     & (queues.c.version == bindparam("of_version"))
     & (queues.c.epoch == bindparam("of_epoch"))
 )
-UPDATE_QUEUE = (
-    update(queues)
-    .where(_IS_OURS)
-    .values({name: bindparam(name) for name in (*QUEUE.names, "wake_at") if name != "id"})
-)
-UPDATE_WAKE_AT = update(queues).where(_IS_OURS).values(wake_at=bindparam("wake_at"))
+UPDATE_OURS = update(queues).where(_IS_OURS)
 
 SELECT_REFS = select(
     queues.c.id,
@@ -94,6 +99,12 @@ SELECT_DUE = (
         queues.c.deleted.is_(False),
     )
     .order_by(queues.c.wake_at, queues.c.id)
+)
+SELECT_LIVE = (
+    select(entries.c.queue_id)
+    .where(entries.c.live.is_(True))
+    .distinct()
+    .order_by(entries.c.queue_id)
 )
 SELECT_RUN_OF_SHA = (
     select(runs.c.queue_id, runs.c.id)
@@ -142,9 +153,7 @@ def create(session: Connection, org_id: int, repository_id: int, queue: MergeQue
     return replace(queue, id=queue_id, version=1)
 
 
-def queue_ref(
-    session: Connection, org_id: int, repository_id: int, branch: str
-) -> QueueRef | None:
+def queue_ref(session: Connection, org_id: int, repository_id: int, branch: str) -> QueueRef | None:
     """The queue of a branch, unless deleted or another organization's."""
     refs = _refs(
         session,
@@ -227,23 +236,23 @@ def save(
     """
     after = step.queue
     changed = changes.between(before, step)
-    differs = changed.any or QUEUE.differs(before, after)
-    binds: dict[str, object] = {
-        "of_queue": before.id,
-        "of_version": before.version,
-        "of_epoch": epoch,
-    }
-    if differs:
+    row = QUEUE.changes(before, after)
+    if row or changed.any:
         after = replace(after, version=before.version + 1)
-        row = QUEUE.row(after)
-        del row["id"]
-        written = session.execute(UPDATE_QUEUE, binds | row | {"wake_at": step.wake_at})
-    else:
-        written = session.execute(UPDATE_WAKE_AT, binds | {"wake_at": step.wake_at})
+        row["version"] = after.version
+    row["wake_at"] = step.wake_at
+    binds = {"of_queue": before.id, "of_version": before.version, "of_epoch": epoch}
+    written = session.execute(_update_of(*row), binds | row)
     if written.rowcount != 1:
         raise Stale(f"queue {before.id} is not at version {before.version} any more")
     changes.write(session, before.id, changed)
     return after
+
+
+@cache
+def _update_of(*names: str) -> Update:
+    """The statement that changes these columns of our queue; few sets of them occur."""
+    return UPDATE_OURS.values({name: bindparam(name) for name in names})
 
 
 def due(session: Connection, now: datetime) -> tuple[int, ...]:
@@ -251,23 +260,21 @@ def due(session: Connection, now: datetime) -> tuple[int, ...]:
     return tuple(session.execute(SELECT_DUE, {"now": now}).scalars())
 
 
+def next_wake(session: Connection) -> datetime | None:
+    """When the next queue wants to be woken; None: no clock runs."""
+    statement = select(func.min(queues.c.wake_at, type_=queues.c.wake_at.type)).where(
+        queues.c.wake_at.is_not(None), queues.c.deleted.is_(False)
+    )
+    at: datetime | None = session.execute(statement).scalar_one()
+    return at
+
+
 def live_queues(session: Connection) -> tuple[int, ...]:
     """Ids of queues that hold an entry which is not final."""
-    statement = (
-        select(queues.c.id)
-        .where(
-            select(entries.c.no)
-            .where(entries.c.queue_id == queues.c.id, entries.c.live.is_(True))
-            .exists()
-        )
-        .order_by(queues.c.id)
-    )
-    return tuple(session.execute(statement).scalars())
+    return tuple(session.execute(SELECT_LIVE).scalars())
 
 
-def run_of_sha(
-    session: Connection, repository_id: int, sha: Sha
-) -> tuple[tuple[int, str], ...]:
+def run_of_sha(session: Connection, repository_id: int, sha: Sha) -> tuple[tuple[int, str], ...]:
     """(queue id, run id) of the live runs on exactly this commit."""
     binds = {"of_repository": repository_id, "of_sha": sha}
     return tuple((row.queue_id, row.id) for row in session.execute(SELECT_RUN_OF_SHA, binds))

@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 
 from service.provider.signals import Delivery
-from service.provider.signals import Delivery
 from service.vocabulary import MergeMethod, RepoRef, Role, Sha
 
 
@@ -121,8 +120,10 @@ class LandingRecord:
 
 
 class Surface(StrEnum):
-    """Where a notice of ours stands; COMMAND is the comment that submitted an
-    entry, FAREWELL the comment that says why it was thrown out."""
+    """Where a notice of ours stands.
+
+    COMMAND is the comment that submitted an entry, FAREWELL the one that says why it left.
+    """
 
     COMMENT = "comment"
     CHECK = "check"

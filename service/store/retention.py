@@ -106,9 +106,7 @@ def _forget_entries(session: Connection, before: datetime) -> int:
     return _forget(session, entries, "no", old)
 
 
-def _forget(
-    session: Connection, table: Table, key: str, old: Select[*tuple[object, ...]]
-) -> int:
+def _forget(session: Connection, table: Table, key: str, old: Select[*tuple[object, ...]]) -> int:
     ids = session.execute(old.limit(BATCH)).scalars().all()
     if not ids:
         return 0

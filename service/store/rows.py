@@ -36,7 +36,14 @@ RUN = RowCodec(
     Run,
     runs,
     keys={
-        "no", "org_id", "repository_id", "queue_id", "live", "vehicle_number", "vehicle_url"
+        "no",
+        "org_id",
+        "repository_id",
+        "queue_id",
+        "live",
+        "vehicle_number",
+        "vehicle_url",
+        "restored",
     },
     elsewhere={"entries", "base", "checks"},
 )

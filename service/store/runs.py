@@ -6,7 +6,7 @@ And what the shell alone knows of a run: the draft pull request that carries it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, desc, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, desc, select, update
 
 from service.mergequeue.model import Entry, Run
 from service.mergequeue.states import RunStatus
@@ -28,7 +28,7 @@ DURATIONS_MAX = 50
 RECORDED_MAX = 10_000
 """Branches looked back on; far older ones have been swept long ago."""
 
-_QUEUE = bindparam("of_queue")
+_QUEUE: BindParameter[int] = bindparam("of_queue")
 _THESE_RUNS = (runs.c.queue_id == _QUEUE) & runs.c.id.in_(bindparam("of_ids", expanding=True))
 
 SELECT_NEWEST_ENTRY = (
@@ -114,6 +114,16 @@ def vehicle(session: Connection, run_id: str) -> tuple[int, str] | None:
     if row is None or row.vehicle_number is None:
         return None
     return row.vehicle_number, row.vehicle_url or ""
+
+
+def note_restored(session: Connection, queue_id: int, run_id: str) -> bool:
+    """A lost test branch is put back once: True the first time, False afterwards."""
+    noted = session.execute(
+        update(runs)
+        .where(runs.c.queue_id == queue_id, runs.c.id == run_id, runs.c.restored.is_(False))
+        .values(restored=True)
+    )
+    return noted.rowcount == 1
 
 
 def recorded_branches(session: Connection, repository_id: int) -> dict[str, RecordedBranch]:

@@ -21,9 +21,7 @@ class Utc(TypeDecorator[datetime]):
             return dialect.type_descriptor(Text())
         return dialect.type_descriptor(DateTime(timezone=True))
 
-    def process_bind_param(
-        self, value: datetime | None, dialect: Dialect
-    ) -> datetime | str | None:
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
         """What the driver gets. Raises ValueError for a naive time."""
         if value is None:
             return None
@@ -34,7 +32,9 @@ class Utc(TypeDecorator[datetime]):
         return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
 
     def process_result_value(
-        self, value: datetime | str | None, dialect: Dialect
+        self,
+        value: datetime | str | None,
+        dialect: Dialect,  # noqa: ARG002
     ) -> datetime | None:
         """What the driver gave, in UTC."""
         if value is None:

@@ -10,12 +10,17 @@ from service.store.types import Id, Json, Utc
 
 
 class DeploymentRow(Row, table=True):
-    """One row: who this database is. Stands in a trailer of each test commit."""
+    """One row: who this database is. Stands in a trailer of each test commit.
+
+    Triggers count `access_version` up with whatever changes who may see what: tokens, names
+    of repositories, which queues there are.
+    """
 
     __tablename__ = "deployment"
 
     id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False})
     uuid: str
+    access_version: int = Field(sa_column_kwargs={"server_default": "0"})
 
 
 class OrganizationRow(Row, table=True):

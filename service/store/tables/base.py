@@ -35,9 +35,7 @@ def partial(name: str, row: type[Row], *columns: str, where: ColumnElement[bool]
     )
 
 
-def partial_unique(
-    name: str, row: type[Row], *columns: str, where: ColumnElement[bool]
-) -> Index:
+def partial_unique(name: str, row: type[Row], *columns: str, where: ColumnElement[bool]) -> Index:
     """As `partial`; no two such rows may be equal in these columns."""
     table = row.__table__
     return Index(

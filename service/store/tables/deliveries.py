@@ -76,7 +76,6 @@ class OutboxRow(Row, table=True):
     attempts: int
     next_at: datetime = Field(sa_type=Utc, index=True)
     sent_at: datetime | None = Field(sa_type=Utc)
-    claimed_until: datetime | None = Field(sa_type=Utc)
     note: str | None
 
 

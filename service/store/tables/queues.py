@@ -119,7 +119,10 @@ partial_unique(
 
 
 class RunRow(Row, table=True):
-    """One test run; the vehicle is the draft pull request that carries it, if any."""
+    """One test run; the vehicle is the draft pull request that carries it, if any.
+
+    `restored`: its test branch was put back once.
+    """
 
     __tablename__ = "run"
     __table_args__ = (
@@ -134,6 +137,7 @@ class RunRow(Row, table=True):
     live: bool
     vehicle_number: int | None
     vehicle_url: str | None
+    restored: bool
     id: str = Field(unique=True)
     number: int
     kind: str
@@ -253,8 +257,10 @@ class LandingRow(Row, table=True):
 
 
 # Literals, not parameters: SQLite recognizes a partial index only by equal text.
-IS_PERMITTED = LandingRow.__table__.c.state == literal_column("'permitted'")
+IS_OPEN_PERMIT = LandingRow.__table__.c.state.in_(
+    [literal_column("'permitted'"), literal_column("'unknown'")]
+)
 IS_LANDED = LandingRow.__table__.c.state == literal_column("'landed'")
 
-partial_unique("ux_landing_permitted", LandingRow, "queue_id", where=IS_PERMITTED)
+partial("ix_landing_open_permit", LandingRow, "queue_id", where=IS_OPEN_PERMIT)
 partial_unique("ux_landing_landed", LandingRow, "repository_id", "pr", "head", where=IS_LANDED)

@@ -1,0 +1,295 @@
+"""The store: opened once, runs transaction functions, closed at the end.
+
+A transaction function is plain (`fn(session, …)`), runs on one of the store's threads, cannot
+await the world, and may be run again from the start, so it changes nothing but rows. Which
+database it is, only this package knows.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, make_url
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from service.boundary import Boundary
+from service.clock import Clock, Ids
+from service.errors import StartRefused
+from service.store import migrate, postgresql, sqlite, sqlite_file
+from service.store.cache import QueueCache
+from service.store.tables.access import DeploymentRow
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Tx: TypeAlias = Connection
+"""What a transaction function gets first: all it may touch, and only for the call."""
+
+Dialect = Literal["sqlite", "postgresql"]
+
+BOUNDARIES: dict[str, tuple[str, str]] = {
+    "accept": ("tx.accept.before_commit", "tx.accept.after_commit"),
+    "turn": ("tx.turn.before_commit", "tx.turn.after_commit"),
+    "permit": ("tx.permit.before_commit", "tx.permit.after_commit"),
+    "settle": ("tx.settle.before_commit", "tx.settle.after_commit"),
+}
+"""The kinds of transactions that carry the work, and where crash tests strike around each."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How to open: `alone` takes the lock of a SQLite file, for the process that serves.
+
+    Not alone: beside a serving process, for one short transaction; a pending migration is
+    then only run when nobody serves.
+    """
+
+    migrate: bool = True
+    pool: int = postgresql.POOL_MAX
+    alone: bool = True
+
+
+class Runner(Protocol):
+    """What the two databases do alike."""
+
+    async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+        """Run it in a transaction and commit."""
+        ...
+
+    async def read(self, call: Callable[[Connection], T]) -> T:
+        """Run it over one read-only snapshot."""
+        ...
+
+    async def access_version(self) -> int:
+        """A number that changes with whatever decides who may see what."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of threads and connections."""
+        ...
+
+
+class Store:
+    """Rows that outlive the process."""
+
+    def __init__(self, runner: Runner, dialect: Dialect) -> None:
+        self._runner = runner
+        self.dialect = dialect
+        self.cache = QueueCache()
+        self.is_alone = dialect == "sqlite"
+        """Whether no other process writes queues: one that serves a SQLite file holds its lock."""
+
+    async def run(
+        self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """One write transaction: what `fn` returns, after the commit.
+
+        What it raises rolls it back and comes here. Raises DatabaseUnavailable when the
+        database cannot take it now; after a connection lost at the commit it may have happened.
+        """
+        return await self._runner.write(_bound(fn, *args, **kwargs), None)
+
+    async def run_kind(
+        self,
+        kind: str,
+        fn: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """As `run`, for a kind of `BOUNDARIES`: crash tests strike around its commit."""
+        return await self._runner.write(_bound(fn, *args, **kwargs), BOUNDARIES[kind])
+
+    async def read(
+        self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
+        return await self._runner.read(_bound(fn, *args, **kwargs))
+
+    async def access_version(self) -> int:
+        """A number that changes with every token, repository or queue that comes, goes or changes.
+
+        What was answered under one number may be answered again while it stands, also when
+        another process has written (API.md 2: a revocation is effective from the next request).
+        """
+        return await self._runner.access_version()
+
+    async def close(self) -> None:
+        """Finish what waits, then end every thread and connection."""
+        await self._runner.close()
+
+
+def _bound(
+    fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+) -> Callable[[Connection], T]:
+    return lambda session: fn(session, *args, **kwargs)
+
+
+async def open_store(
+    url: str, *, clock: Clock, ids: Ids, boundary: Boundary, options: StoreOptions | None = None
+) -> Store:
+    """Open, check, lock and migrate the database at `sqlite:///path` or `postgresql://…`.
+
+    Raises StartRefused with a sentence for the operator (RELIABILITY.md 6).
+    """
+    chosen = options or StoreOptions()
+    where = address(url)
+    if where.get_backend_name() == "sqlite":
+        opened = await asyncio.to_thread(_open_sqlite, where, boundary, chosen)
+        store = Store(opened, "sqlite")
+    else:
+        engine = await asyncio.to_thread(_open_postgresql, where, chosen)
+        runner = postgresql.PostgresqlRunner(engine, chosen.pool, boundary, clock, ids)
+        store = Store(runner, "postgresql")
+    await store.run(_name_deployment, ids.uuid())
+    return store
+
+
+def address(url: str) -> URL:
+    """The parsed address. Raises StartRefused for anything but the two databases."""
+    try:
+        where = make_url(url)
+    except ArgumentError:
+        raise _refused_address() from None
+    is_file = where.drivername == "sqlite" and where.database not in (None, "", ":memory:")
+    if not is_file and where.drivername not in ("postgresql", "postgres"):
+        raise _refused_address()
+    return where
+
+
+def _refused_address() -> StartRefused:
+    # The address itself stays out of the text: it may hold a password.
+    return StartRefused(
+        "HEADGATE_DATABASE_URL must be sqlite:///path/to/file.db or "
+        "postgresql://user@host/database."
+    )
+
+
+def _open_sqlite(where: URL, boundary: Boundary, options: StoreOptions) -> sqlite.SqliteRunner:
+    path = Path(where.database or "")
+    sqlite_file.prepare(path)
+    with ExitStack() as undo:
+        lock = sqlite_file.LockFile(path)
+        if options.alone:
+            lock.take()
+            undo.callback(lock.release)
+        try:
+            _check_sqlite(path, lock, options)
+            runner = sqlite.SqliteRunner(path, boundary)
+        except (sqlite3.Error, DBAPIError) as failed:
+            raise StartRefused(f"The database {path} cannot be opened: {_said(failed)}") from failed
+        undo.pop_all()
+    runner.hold(lock)
+    return runner
+
+
+def _check_sqlite(path: Path, lock: sqlite_file.LockFile, options: StoreOptions) -> None:
+    engine = sqlite_file.engine_of(path)
+    if lock.was_unclean:
+        sqlite_file.refuse_damaged(engine, path)
+    with engine.connect() as connection:
+        if not migrate.is_pending(connection):
+            return
+    if not options.migrate:
+        raise _pending()
+    if not options.alone:
+        lock.take()
+    migrate.upgrade_sqlite(engine, path)
+    if not options.alone:
+        lock.release()
+
+
+def _open_postgresql(where: URL, options: StoreOptions) -> Engine:
+    engine = postgresql.engine_of(where, options.pool)
+    with ExitStack() as undo:
+        undo.callback(engine.dispose)
+        try:
+            _check_postgresql(engine, options)
+        except DBAPIError as failed:
+            raise StartRefused(
+                f"The database of HEADGATE_DATABASE_URL cannot be opened: {failed.orig}"
+            ) from failed
+        undo.pop_all()
+    return engine
+
+
+def _check_postgresql(engine: Engine, options: StoreOptions) -> None:
+    with engine.connect() as connection:
+        version = connection.dialect.server_version_info or ()
+        pending = migrate.is_pending(connection)
+    if version < (postgresql.VERSION_MIN,):
+        raise StartRefused(
+            f"PostgreSQL {'.'.join(map(str, version))} is too old: "
+            f"{postgresql.VERSION_MIN} or newer is needed."
+        )
+    if pending and not options.migrate:
+        raise _pending()
+    if pending:
+        migrate.upgrade_postgresql(engine)
+
+
+def _pending() -> StartRefused:
+    return StartRefused("A migration is pending: run headgate migrate.")
+
+
+def _name_deployment(session: Connection, fresh: str) -> None:
+    """The first to open names it; two may be first at once."""
+    statement = upsert(DeploymentRow.__table__).on_conflict_do_nothing()
+    session.execute(statement, {"id": 1, "uuid": fresh})
+
+
+async def is_behind(url: str) -> bool:
+    """Whether the schema is older than this program's, or not there yet; changes nothing.
+
+    Raises StartRefused when it is newer, or the database cannot be opened.
+    """
+    return await asyncio.to_thread(_is_behind, address(url))
+
+
+def _is_behind(where: URL) -> bool:
+    if where.get_backend_name() == "sqlite":
+        path = Path(where.database or "")
+        if not path.exists():
+            return True
+        engine = sqlite_file.engine_of(path)
+    else:
+        engine = postgresql.engine_of(where, 1)
+    with ExitStack() as after:
+        after.callback(engine.dispose)
+        try:
+            with engine.connect() as connection:
+                return migrate.is_pending(connection)
+        except (sqlite3.Error, DBAPIError) as failed:
+            raise StartRefused(f"The database cannot be opened: {_said(failed)}") from failed
+
+
+async def back_up(url: str, copy: Path) -> None:
+    """Copy a SQLite database to a new file, also while a process serves from it.
+
+    Raises StartRefused for another database, a file that exists, or a copy that fails.
+    """
+    where = address(url)
+    if where.get_backend_name() != "sqlite":
+        raise StartRefused("Only a SQLite database is copied to a file: use pg_dump.")
+    await asyncio.to_thread(_back_up, Path(where.database or ""), copy)
+
+
+def _back_up(path: Path, copy: Path) -> None:
+    if not path.exists():
+        raise StartRefused(f"There is no database {path} to copy.")
+    try:
+        with sqlite_file.engine_of(path).connect() as connection:
+            migrate.back_up(connection, copy)
+    except FileExistsError:
+        raise StartRefused(f"{copy} exists already: give the copy a new name.") from None
+    except (OSError, sqlite3.Error, DBAPIError) as failed:
+        raise StartRefused(f"{path} could not be copied to {copy}: {_said(failed)}") from failed
+
+
+def _said(failed: Exception) -> str:
+    """The driver's own words, without the statement."""
+    return str(failed.orig if isinstance(failed, DBAPIError) else failed).strip()

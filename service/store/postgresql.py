@@ -1,0 +1,184 @@
+"""PostgreSQL: the same functions on a pool of threads, each with a connection of its own.
+
+READ COMMITTED for writing: a turn is guarded by its row lock and version. Reads have a
+snapshot. Readers can never take all connections, so that a landing always finds one.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, select
+from sqlalchemy.exc import DBAPIError
+
+from service.boundary import Boundary
+from service.clock import Clock, Ids
+from service.errors import DatabaseUnavailable
+from service.store.tables.access import DeploymentRow
+
+T = TypeVar("T")
+
+POOL_MAX = 8
+READERS_MAX = 4
+
+TRIES_MAX = 5
+RETRY_MIN_S = 0.01
+RETRY_MAX_S = 0.5
+"""Bounds of the wait before a transaction runs again (RELIABILITY.md 4.1)."""
+
+RETRY_AFTER_S = 30
+
+VERSION_MIN = 14
+
+SESSION = (
+    "-c statement_timeout=15000 -c lock_timeout=5000 "
+    "-c idle_in_transaction_session_timeout=30000 -c timezone=UTC"
+)
+"""Set on every connection (RELIABILITY.md 6.2)."""
+
+AGAIN = frozenset({"40001", "40P01", "55P03"})
+"""Serialization failure, deadlock, lock not available."""
+
+UNAVAILABLE = ("08", "25006", "25P03", "53", "57", "58")
+"""Beginnings of the codes that say "not now": connection, read-only, resources, operator."""
+
+
+SELECT_ACCESS_VERSION = select(DeploymentRow.__table__.c.access_version)
+
+
+class Again(Exception):
+    """The transaction did not happen, for a reason that passes."""
+
+
+class PostgresqlRunner:
+    """Runs functions on the connections of one database."""
+
+    def __init__(
+        self, engine: Engine, pool: int, boundary: Boundary, clock: Clock, ids: Ids
+    ) -> None:
+        readers = max(1, min(READERS_MAX, pool // 2))
+        self._engine = engine
+        self._snapshots = engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+        self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
+        self._reading = ThreadPoolExecutor(readers, "store-reader")
+        self._boundary = boundary
+        self._clock = clock
+        self._ids = ids
+
+    async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+        """The function's value, after its commit; again, at most 5 times, when that may help."""
+        return await self._until_done(self._writing, partial(self._write, call, boundaries))
+
+    async def read(self, call: Callable[[Connection], T]) -> T:
+        """The function's value over one snapshot."""
+        return await self._until_done(self._reading, partial(self._read, call))
+
+    async def _until_done(self, threads: ThreadPoolExecutor, attempt: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        for _ in range(TRIES_MAX - 1):
+            try:
+                return await loop.run_in_executor(threads, attempt)
+            except Again:
+                await self._clock.sleep(self._jitter_s())
+        try:
+            return await loop.run_in_executor(threads, attempt)
+        except Again as again:
+            raise unavailable(again) from again
+
+    def _jitter_s(self) -> float:
+        # Chance comes with the ids; the last 48 bits of a random UUID are random.
+        share = int(self._ids.uuid()[-12:], 16) / 16**12
+        return RETRY_MIN_S + share * (RETRY_MAX_S - RETRY_MIN_S)
+
+    def _write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+        try:
+            with self._engine.connect() as connection:
+                value = call(connection)
+                if boundaries is not None:
+                    self._boundary.reach(boundaries[0])
+                _commit(connection)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+        if boundaries is not None:
+            self._boundary.reach(boundaries[1])
+        return value
+
+    def _read(self, call: Callable[[Connection], T]) -> T:
+        try:
+            with self._snapshots.connect() as connection:
+                return call(connection)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+
+    async def access_version(self) -> int:
+        """The counter of the triggers, as committed now."""
+        return await self.read(_access_version)
+
+    async def close(self) -> None:
+        """Finish what runs, end the threads, close every connection."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._writing.shutdown()
+        self._reading.shutdown()
+        self._engine.dispose()
+
+
+def engine_of(url: URL, pool: int) -> Engine:
+    """A pool of exactly `pool` connections to the address."""
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_size=pool,
+        max_overflow=0,
+        connect_args={"options": SESSION, "connect_timeout": 10},
+    )
+
+
+def _commit(connection: Connection) -> None:
+    try:
+        connection.commit()
+    except DBAPIError as error:
+        # Whether it is committed is unknown, so it may not run again: the caller finds out by
+        # the row that his own key names.
+        if is_lost(error):
+            raise unavailable(error) from error
+        raise
+
+
+def is_lost(error: DBAPIError) -> bool:
+    """Whether the connection broke, or never came about."""
+    return error.connection_invalidated or sqlstate_of(error) is None
+
+
+def sqlstate_of(error: DBAPIError) -> str | None:
+    """The server's code; None when it did not answer."""
+    return getattr(error.orig, "sqlstate", None)
+
+
+def meaning_of(error: DBAPIError) -> Exception:
+    """Whether to try again, to give up for now, or a mistake of ours: then the error itself."""
+    state = sqlstate_of(error)
+    if state in AGAIN or is_lost(error):
+        return Again(str(error.orig))
+    if state is not None and state.startswith(UNAVAILABLE):
+        return unavailable(error)
+    return error
+
+
+def unavailable(why: Exception) -> DatabaseUnavailable:
+    """The answer while the database cannot be used."""
+    refusal = DatabaseUnavailable(
+        f"The database cannot be used now; try again in {RETRY_AFTER_S} seconds.",
+        retry_after_s=RETRY_AFTER_S,
+    )
+    refusal.__cause__ = why
+    return refusal
+
+
+def _access_version(session: Connection) -> int:
+    found: int | None = session.execute(SELECT_ACCESS_VERSION).scalar_one_or_none()
+    return found or 0

@@ -1,0 +1,245 @@
+"""What is appended, and what is remembered beside the queue's value."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+from sqlalchemy.exc import DatabaseError
+
+from service.mergequeue.model import Detail, MergeQueue, Run
+from service.mergequeue.outputs import (
+    EntryMoved,
+    EntrySubmitted,
+    Event,
+    HoldPlaced,
+    Recorded,
+    RunFinished,
+    RunStarted,
+    Step,
+)
+from service.mergequeue.reasons import HoldReason, Reason
+from service.mergequeue.states import EntryState, RunKind, RunStatus
+from service.store import audit, journal, notices, pull_requests, queues, runs
+from service.store.audit import AuditRow
+from service.store.pull_requests import PullRequestHead
+from service.store.records import Placed, Spot, Surface
+from service.vocabulary import SYSTEM, Sha
+from tests.store import values
+from tests.store.builders import ANN, a_run, a_sha, an_entry
+from tests.store.conftest import NOW, a_stored_queue
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def queue(session: Connection) -> MergeQueue:
+    return a_stored_queue(session)
+
+
+def with_runs(session: Connection, queue: MergeQueue, *found: Run) -> MergeQueue:
+    """The queue with these runs and no others."""
+    after = replace(queue, runs={run.id: run for run in found})
+    gone = tuple(run for run in queue.runs.values() if run.id not in after.runs)
+    step = Step(after, (), (), None, None, finished_runs=gone)
+    return queues.save(session, queue, step)
+
+
+def recorded(event: Event, minutes: int = 0) -> Recorded:
+    return Recorded(NOW + minutes * MINUTE, ANN, event)
+
+
+@given(data=st.data())
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+def test_every_event_comes_back_as_it_was(data: st.DataObject):
+    event = data.draw(values.any_of(Event))
+    name, text = journal.EVENT.encode(event)
+    assert journal.EVENT.decode(name, text) == event
+
+
+def test_a_timeline_tells_one_submission_and_its_runs(session: Connection, queue: MergeQueue):
+    with_runs(session, queue, a_run("r1", (3, 4)), a_run("r2", (4,)))
+    first = EntrySubmitted(3, "e3", a_sha(3), Reason.USER_REQUESTED, 100)
+    submitted = recorded(first)
+    started = recorded(RunStarted("r1", 3, RunKind.MAIN, (3, 4), (), Sha("a" * 40)), 1)
+    moved = recorded(
+        EntryMoved(
+            3,
+            "e3",
+            EntryState.PENDING,
+            EntryState.TESTING,
+            Reason.TEST_STARTED,
+            "r1",
+            Detail(text="slot 1", prs=(4,)),
+        ),
+        1,
+    )
+    last = RunFinished("r1", RunStatus.FAILED, None, ("unit",))
+    finished = recorded(last, 2)
+    others = (
+        recorded(replace(first, pr=4, entry="e4")),
+        recorded(replace(first, entry="older")),
+        recorded(replace(last, run="r2"), 2),
+        recorded(HoldPlaced("h1", HoldReason.FREEZE, "release")),
+    )
+    journal.append(session, queue.id, [submitted, *others[:2], started, moved])
+    journal.append(session, queue.id, [*others[2:], finished])
+    assert journal.timeline(session, queue.id, 3, "e3") == (submitted, started, moved, finished)
+    assert journal.timeline(session, queue.id, 3, "older") == (others[1],)
+    assert journal.timeline(session, queue.id + 1, 3, "e3") == ()
+
+
+def test_nothing_is_nothing(session: Connection, queue: MergeQueue):
+    journal.append(session, queue.id, [])
+    assert journal.timeline(session, queue.id, 3, "e3") == ()
+    assert runs.runs_of(session, queue.id, ()) == ()
+    assert pull_requests.targets_of(session, 1, []) == {}
+    assert pull_requests.targets_known(session, 1, []) == frozenset()
+
+
+def test_runs_are_found_by_id_within_their_queue(session: Connection, queue: MergeQueue):
+    first, second = a_run("r1", (3,)), a_run("r0", (4,), base=a_run("x", (3,)).entries)
+    with_runs(session, queue, first, second)
+    assert runs.runs_of(session, queue.id, ["r0", "r1", "r9"]) == (first, second)
+    assert runs.run(session, queue.id, "r1") == first
+    assert runs.run(session, queue.id + 1, "r1") is None
+
+
+def test_the_newest_submission_of_a_pull_request_is_known(session: Connection, queue: MergeQueue):
+    old = an_entry(3, state=EntryState.FAILED)
+    new = an_entry(3, id="again")
+    step = Step(replace(queue, entries={3: new}), (), (), None, None, finished_entries=(old,))
+    queues.save(session, queue, step)
+    assert runs.newest_entry(session, queue.id, 3) == new
+    assert runs.entry(session, queue.id, "e3") == old
+    assert runs.newest_entry(session, queue.id, 4) is None
+    assert runs.entry(session, queue.id + 1, "e3") is None
+
+
+def test_only_successes_tell_how_long_a_run_takes(session: Connection, queue: MergeQueue):
+    def ended(run_id: str, minutes: int, status: RunStatus = RunStatus.SUCCEEDED) -> Run:
+        return a_run(run_id, status=status, finished_at=NOW + minutes * MINUTE)
+
+    found = (
+        ended("r1", 10),
+        ended("r2", 1, RunStatus.FAILED),
+        a_run("r3", status=RunStatus.SUCCEEDED),
+        ended("r4", 12),
+    )
+    with_runs(session, with_runs(session, queue, *found))
+    assert runs.succeeded_durations_s(session, queue.id) == (720.0, 600.0)
+    assert runs.succeeded_durations_s(session, queue.id, 1) == (720.0,)
+    assert runs.succeeded_durations_s(session, queue.id + 1) == ()
+
+
+def test_a_run_keeps_its_vehicle_when_it_changes(session: Connection, queue: MergeQueue):
+    stored = with_runs(session, queue, a_run("r1"))
+    assert runs.vehicle(session, "r1") is None
+    runs.set_vehicle(session, queue.id, "r1", 12, "https://github.test/pull/12")
+    stored = with_runs(session, stored, a_run("r1", attempt=2))
+    assert runs.vehicle(session, "r1") == (12, "https://github.test/pull/12")
+    assert queues.load(session, queue.id) == stored
+    runs.set_vehicle(session, queue.id, "r1", None, None)
+    assert runs.vehicle(session, "r1") is None
+    assert runs.vehicle(session, "r9") is None
+
+
+def test_a_lost_branch_is_put_back_once(session: Connection, queue: MergeQueue):
+    with_runs(session, queue, a_run("r1"))
+    assert runs.note_restored(session, queue.id, "r1")
+    assert not runs.note_restored(session, queue.id, "r1")
+    assert not runs.note_restored(session, queue.id, "r9")
+
+
+def test_our_branches_are_known_after_their_runs_ended(session: Connection, queue: MergeQueue):
+    first = with_runs(session, queue, a_run("r1", branch="hg/1"), a_run("r0"))
+    with_runs(session, first, a_run("r2", branch="hg/2"), a_run("r3", branch="hg/1"))
+    assert runs.recorded_branches(session, 1) == {
+        "hg/1": runs.RecordedBranch(queue.id, "r3", live=True),
+        "hg/2": runs.RecordedBranch(queue.id, "r2", live=True),
+    }
+    assert runs.recorded_branches(session, 2) == {}
+
+
+def head(number: int, of: int, repository_id: int = 1) -> PullRequestHead:
+    return PullRequestHead(repository_id, number, a_sha(of))
+
+
+def test_the_newest_head_is_remembered_with_the_time_of_its_first_sight(
+    session: Connection, queue: MergeQueue
+):
+    assert pull_requests.known_head(session, 1, 3) is None
+    pull_requests.remember_head(session, head(3, 31), NOW)
+    pull_requests.remember_head(session, head(3, 32), NOW + MINUTE)
+    pull_requests.remember_head(session, head(3, 30), NOW)
+    pull_requests.remember_head(session, head(3, 32), NOW + 2 * MINUTE)
+    known = pull_requests.known_head(session, 1, 3)
+    assert known == pull_requests.KnownHead(a_sha(32), NOW + MINUTE)
+    assert pull_requests.known_head(session, 1, 4) is None
+
+
+def test_a_fork_is_let_in_by_head(session: Connection, queue: MergeQueue):
+    assert pull_requests.fork_authorization(session, 1, 3) is None
+    pull_requests.authorize_fork(session, head(3, 31), ANN, NOW)
+    pull_requests.authorize_fork(session, head(3, 32), ANN, NOW + MINUTE)
+    pull_requests.authorize_fork(session, head(3, 31), SYSTEM, NOW + 2 * MINUTE)
+    assert pull_requests.fork_authorization(session, 1, 3) == a_sha(32)
+
+
+def test_the_newest_upload_of_targets_counts_for_its_head(session: Connection, queue: MergeQueue):
+    pull_requests.put_targets(session, head(3, 31), ("//a", "//ü"), NOW)
+    pull_requests.put_targets(session, head(3, 32), "ALL", NOW)
+    pull_requests.put_targets(session, head(4, 41), ("//old",), NOW)
+    pull_requests.put_targets(session, head(4, 41), (), NOW)
+    pairs = [(3, a_sha(31)), (3, a_sha(32)), (4, a_sha(41)), (4, a_sha(42))]
+    assert pull_requests.targets_of(session, 1, pairs) == {
+        (3, a_sha(31)): ("//a", "//ü"),
+        (3, a_sha(32)): "ALL",
+        (4, a_sha(41)): (),
+    }
+    assert pull_requests.targets_known(session, 1, pairs[1:]) == {pairs[1], pairs[2]}
+    assert pull_requests.targets_of(session, 2, pairs) == {}
+
+
+def test_a_notice_is_found_where_it_was_placed(session: Connection, queue: MergeQueue):
+    comment = Spot(queue.id, 3, Surface.COMMENT, "e3")
+    check = Spot(queue.id, 3, Surface.CHECK, "e3")
+    assert notices.placed(session, comment) is None
+    notices.place(session, comment, Placed("c1", "old"))
+    notices.place(session, check, Placed("k1", "x"))
+    notices.place(session, comment, Placed("c1", "new"))
+    assert notices.placed(session, replace(comment, entry="e9")) == Placed("c1", "new")
+    assert notices.placed(session, check) == Placed("k1", "x")
+    assert notices.placed(session, replace(check, entry="e9")) is None
+
+
+def deed(action: str, at: datetime = NOW, org_id: int | None = 1) -> AuditRow:
+    return AuditRow(
+        at=at,
+        org_id=org_id,
+        actor=ANN,
+        action=action,
+        subject="queue/1",
+        decision="allowed",
+        reason="release",
+        request_id="req-1",
+        data={"before": {"concurrency": 1}, "names": ["unit"]},
+    )
+
+
+def test_deeds_come_back_newest_first(session: Connection, queue: MergeQueue):
+    for each in (deed("first"), deed("other", org_id=2), deed("nobody", org_id=None)):
+        audit.append(session, each)
+    audit.append(session, deed("second"))
+    assert audit.tail(session, 1, 9) == (deed("second"), deed("first"))
+    assert audit.tail(session, 1, 1) == (deed("second"),)
+
+
+@pytest.mark.parametrize("statement", ["UPDATE audit SET action = 'nothing'", "DELETE FROM audit"])
+def test_a_deed_is_never_changed(session: Connection, queue: MergeQueue, statement: str):
+    audit.append(session, deed("first"))
+    with pytest.raises(DatabaseError, match="append-only"), session.begin_nested():
+        session.exec_driver_sql(statement)
+    assert audit.tail(session, 1, 9) == (deed("first"),)

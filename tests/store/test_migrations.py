@@ -1,0 +1,172 @@
+"""The schema: what the revisions make is what the tables say, on both databases."""
+
+import sqlite3
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, inspect, make_url
+
+from service.boundary import NoBoundary
+from service.clock import RandomIds, SystemClock
+from service.errors import StartRefused
+from service.store import database, migrate, queues, sqlite_file
+from service.store.database import StoreOptions, open_store
+from service.store.tables import access, deliveries, pull_requests
+from service.store.tables.base import METADATA
+from tests.harness.databases import Server, connected, opened_at
+from tests.store.conftest import a_stored_queue
+
+# Imported so that METADATA has all of them, as the store itself does.
+assert all((access, deliveries, pull_requests, queues))
+
+
+@pytest.fixture
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database without any table."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/empty.db"
+        return
+    server: Server = request.getfixturevalue("postgres")
+    with server.database("template1") as url:
+        yield url
+
+
+on_both = pytest.mark.parametrize("empty_url", ["sqlite", "postgresql"], indirect=True)
+
+
+def shape_of(connection: Connection) -> dict[str, object]:
+    """Columns, keys and indexes of every table, in words that can be compared."""
+    found = inspect(connection)
+    shape: dict[str, object] = {}
+    for table in found.get_table_names():
+        if table == "alembic_version":
+            continue
+        shape[table] = {
+            "columns": {
+                column["name"]: (str(column["type"]), column["nullable"])
+                for column in found.get_columns(table)
+            },
+            "key": found.get_pk_constraint(table),
+            "foreign": sorted(str(key) for key in found.get_foreign_keys(table)),
+            "unique": sorted(str(unique) for unique in found.get_unique_constraints(table)),
+        }
+    shape["indexes"] = sorted(indexes_of(connection))
+    return shape
+
+
+def indexes_of(connection: Connection) -> list[str]:
+    """Every index as the database itself would write it."""
+    if connection.dialect.name == "sqlite":
+        question = "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
+    else:
+        question = """
+            SELECT indexdef FROM pg_indexes
+            WHERE schemaname = 'public' AND tablename <> 'alembic_version'
+        """
+    return list(connection.exec_driver_sql(question).scalars())
+
+
+@on_both
+def test_the_revisions_make_exactly_the_tables(empty_url: str, request: pytest.FixtureRequest):
+    is_sqlite = make_url(empty_url).get_backend_name() == "sqlite"
+    database_url = request.getfixturevalue("sqlite_url" if is_sqlite else "postgres_url")
+    with connected(empty_url) as connection:
+        METADATA.create_all(connection)
+        connection.commit()
+        wanted = shape_of(connection)
+    with connected(database_url) as connection:
+        assert shape_of(connection) == wanted
+
+
+@on_both
+async def test_an_empty_database_is_brought_up_to_date_when_opened(empty_url: str):
+    assert await database.is_behind(empty_url)
+    store = await opened_at(empty_url)
+    assert (await store.run(a_stored_queue)).version == 1
+    await store.close()
+    assert not await database.is_behind(empty_url)
+
+
+@on_both
+async def test_a_migration_can_be_refused_instead(empty_url: str):
+    with pytest.raises(StartRefused, match="headgate migrate"):
+        await open_store(
+            empty_url,
+            clock=SystemClock(),
+            ids=RandomIds(),
+            boundary=NoBoundary(),
+            options=StoreOptions(migrate=False),
+        )
+    assert await database.is_behind(empty_url)
+
+
+async def test_a_newer_schema_is_refused_and_named(database_url: str):
+    with connected(database_url) as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    with pytest.raises(StartRefused, match="schema 9999"):
+        await opened_at(database_url)
+    with pytest.raises(StartRefused, match="schema 9999"):
+        await database.is_behind(database_url)
+
+
+def test_every_revision_is_known_in_order():
+    scripts = ScriptDirectory(str(migrate.MIGRATIONS))
+    known = [script.revision for script in scripts.walk_revisions()]
+    assert tuple(reversed(known)) == migrate.REVISIONS
+    assert scripts.get_heads() == [migrate.HEAD]
+
+
+async def test_who_this_is_stays_the_same(database_url: str):
+    first = await opened_at(database_url)
+    identity = await first.read(queues.deployment_id)
+    await first.close()
+    second = await opened_at(database_url)
+    assert await second.read(queues.deployment_id) == identity
+    await second.close()
+
+
+def test_a_copy_is_kept_of_the_last_three_revisions(sqlite_url: str, tmp_path: Path):
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    with sqlite_file.engine_of(path).connect() as connection:
+        for revision in ("0001", "0002", "0003", "0004"):
+            migrate.keep_copy(connection, path, revision)
+    copies = sorted(tmp_path.glob("headgate.db.before-*"))
+    assert [each.name[-4:] for each in copies] == ["0002", "0003", "0004"]
+    assert {stat.S_IMODE(each.stat().st_mode) for each in copies} == {0o600}
+    with sqlite3.connect(copies[-1]) as copy:
+        assert copy.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+    copy.close()
+
+
+def test_without_room_for_the_copy_nothing_starts(sqlite_url: str):
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    with (
+        sqlite_file.engine_of(path).connect() as connection,
+        pytest.raises(StartRefused, match="could not be copied"),
+    ):
+        migrate.keep_copy(connection, path / "nowhere", "0001")
+
+
+async def test_a_backup_is_whole_while_somebody_writes(sqlite_url: str, tmp_path: Path):
+    store = await opened_at(sqlite_url)
+    queue = await store.run(a_stored_queue)
+    copy = tmp_path / "backup.db"
+    await database.back_up(sqlite_url, copy)
+    await store.close()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    restored = await opened_at(f"sqlite:///{copy}")
+    assert await restored.read(queues.load, queue.id) == queue
+    await restored.close()
+
+
+async def test_a_backup_overwrites_nothing(sqlite_url: str, tmp_path: Path):
+    with pytest.raises(StartRefused, match="exists already"):
+        await database.back_up(sqlite_url, tmp_path / "headgate.db")
+    with pytest.raises(StartRefused, match="no database"):
+        await database.back_up(f"sqlite:///{tmp_path}/none.db", tmp_path / "copy.db")
+    with pytest.raises(StartRefused, match="pg_dump"):
+        await database.back_up("postgresql://host/name", tmp_path / "copy.db")

@@ -1,0 +1,233 @@
+"""Effects: in order, one at a time where it matters, and never lost."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from service.errors import InvariantBroken
+from service.mergequeue.model import LandMode, Tip
+from service.mergequeue.outputs import (
+    AskEvidence,
+    BuildTestBranch,
+    HeadToMerge,
+    Land,
+    LandStep,
+    Proof,
+    RerunChecks,
+    RetireRun,
+    Tell,
+)
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState
+from service.provider.values import (
+    Emoji,
+    Reaction,
+    Reply,
+)
+from service.store import outbox
+from service.store.outbox import Effect, OutboxItem
+from service.store.records import Lane, OutboxState
+from service.vocabulary import MergeMethod, Sha
+from tests.store.builders import a_sha
+from tests.store.conftest import NOW, a_stored_queue
+
+SECOND = timedelta(seconds=1)
+TIP = Tip(Sha("a" * 40), Sha("b" * 40))
+
+
+@pytest.fixture
+def queue_id(session: Connection) -> int:
+    return a_stored_queue(session).id
+
+
+def build(run: str) -> OutboxItem:
+    return OutboxItem(
+        Lane.CONTROL, f"{run}/build", "build", RetireRun(run, stop_ci=True), NOW, run=run
+    )
+
+
+def land(run: str, number: int = 1) -> OutboxItem:
+    return replace(build(run), key=f"{run}/land/{number}", kind=outbox.LAND)
+
+
+def retire(run: str) -> OutboxItem:
+    return replace(build(run), key=f"{run}/retire", kind="retire")
+
+
+def tell(number: int, key: str) -> OutboxItem:
+    effect = Tell(number, f"e{number}", EntryState.PENDING, Reason.NOW_READY)
+    return OutboxItem(Lane.NOTICE, key, "tell", effect, NOW, supersede_key=f"tell/{number}")
+
+
+def put(session: Connection, queue_id: int | None, *items: OutboxItem) -> None:
+    outbox.append(session, 1, queue_id, 1, items)
+
+
+def due(session: Connection, seconds: int = 0, limit: int = 50) -> list[str]:
+    return [row.key for row in outbox.claim(session, NOW + seconds * SECOND, limit)]
+
+
+def take(session: Connection, key: str) -> int:
+    """Mark the due effect of this key sent; its id."""
+    (row,) = (row for row in outbox.claim(session, NOW, 50) if row.key == key)
+    assert outbox.mark_sent(session, row.id, NOW)
+    return row.id
+
+
+EFFECTS: tuple[Effect, ...] = (
+    BuildTestBranch(
+        "r1", 3, "main", TIP, (HeadToMerge(3, a_sha(3), tested=True),), (Sha("c" * 40),), False
+    ),
+    RerunChecks("r1", ("unit", "lint"), 2),
+    Land(
+        number=1,
+        run="r1",
+        mode=LandMode.CAS,
+        method=MergeMethod.MERGE_COMMIT,
+        expected_tip=TIP,
+        steps=(LandStep(1, 3, "e3", a_sha(3), TIP.tree, Sha("d" * 40), Sha("e" * 40)),),
+        proof=Proof.EXACT_TREE,
+    ),
+    RetireRun("r1", stop_ci=False),
+    AskEvidence("r1", 2, ("unit",)),
+    Tell(3, "e3", EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED),
+    Reply(3, "action-1", "Not allowed ☹"),
+    Reaction(3, "77", Emoji.REFUSED),
+)
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=lambda each: type(each).__name__)
+def test_every_effect_comes_back_as_it_was(session: Connection, queue_id: int, effect: Effect):
+    put(session, queue_id, OutboxItem(Lane.CONTROL, "k", "kind", effect, NOW, run="r1"))
+    (row,) = outbox.claim(session, NOW, 1)
+    assert row.effect == effect
+    assert (row.repository_id, row.queue_id, row.kind, row.key) == (1, queue_id, "kind", "k")
+    assert (row.lane, row.run, row.attempts) == (Lane.CONTROL, "r1", 0)
+    assert row.state is OutboxState.READY
+
+
+def test_every_kind_of_effect_is_tried():
+    assert {type(each).__name__ for each in EFFECTS} == outbox.EFFECT.names
+
+
+def test_an_answer_needs_no_queue(session: Connection, queue_id: int):
+    put(session, None, OutboxItem(Lane.NOTICE, "k", "reply", EFFECTS[6], NOW))
+    (row,) = outbox.claim(session, NOW, 1)
+    assert row.queue_id is None
+
+
+def test_effects_of_a_run_go_one_after_another(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"), retire("r1"), build("r2"))
+    assert due(session) == ["r1/build", "r2/build"]
+    first = take(session, "r1/build")
+    assert due(session) == ["r2/build"]
+    outbox.settle(session, first, OutboxState.DONE)
+    assert due(session) == ["r1/retire", "r2/build"]
+
+
+def test_an_effect_that_waits_for_its_next_try_holds_its_run(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"), retire("r1"))
+    outbox.retry(session, take(session, "r1/build"), NOW + 5 * SECOND, "502")
+    assert due(session, seconds=4) == []
+    assert due(session, seconds=5) == ["r1/build"]
+
+
+def test_a_queue_lands_one_at_a_time_and_not_behind_builds(session: Connection, queue_id: int):
+    other = a_second_queue(session)
+    put(session, queue_id, build("r9"), land("r1"), land("r2"))
+    put(session, other, land("r5"))
+    outbox.retry(session, take(session, "r9/build"), NOW + 60 * SECOND, "502")
+    assert due(session) == ["r1/land/1", "r5/land/1"]
+    first = take(session, "r1/land/1")
+    assert due(session) == ["r5/land/1"]
+    outbox.mark_unknown(session, first, NOW + SECOND, "timeout")
+    assert due(session) == ["r5/land/1"]
+    assert due(session, seconds=1) == ["r1/land/1", "r5/land/1"]
+    outbox.settle(session, first, OutboxState.FAILED, "refused")
+    assert due(session) == ["r2/land/1", "r5/land/1"]
+
+
+def a_second_queue(session: Connection) -> int:
+    return a_stored_queue(session, "release").id
+
+
+def test_a_newer_notice_replaces_an_older_one_of_its_key(session: Connection, queue_id: int):
+    put(session, queue_id, tell(3, "a"), tell(4, "b"))
+    put(session, queue_id, tell(3, "c"), tell(3, "d"))
+    assert due(session) == ["b", "d"]
+
+
+def test_a_notice_on_its_way_is_not_overtaken(session: Connection, queue_id: int):
+    put(session, queue_id, tell(3, "a"))
+    first = take(session, "a")
+    put(session, queue_id, tell(3, "b"))
+    assert due(session) == []
+    outbox.settle(session, first, OutboxState.DONE)
+    assert due(session) == ["b"]
+
+
+def test_control_comes_first_and_notices_fill_what_is_left(session: Connection, queue_id: int):
+    put(session, queue_id, tell(3, "a"), replace(tell(4, "b"), next_at=NOW - SECOND), build("r1"))
+    assert due(session, limit=2) == ["r1/build", "b"]
+    assert due(session, limit=1) == ["r1/build"]
+
+
+def test_what_is_not_due_is_not_given(session: Connection, queue_id: int):
+    put(session, queue_id, replace(tell(3, "a"), next_at=NOW + 2 * SECOND))
+    assert due(session, seconds=1) == []
+    assert due(session, seconds=2) == ["a"]
+
+
+def test_a_control_key_is_used_once(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"))
+    with pytest.raises(InvariantBroken, match="r1/build"), session.begin_nested():
+        put(session, queue_id, build("r1"))
+
+
+def test_a_notice_asked_for_twice_stays_as_it_is(session: Connection, queue_id: int):
+    reply = OutboxItem(Lane.NOTICE, "reply/9", "reply", EFFECTS[6], NOW)
+    put(session, queue_id, reply)
+    outbox.settle(session, take(session, "reply/9"), OutboxState.DONE)
+    put(session, queue_id, reply, tell(3, "a"))
+    assert due(session) == ["a"]
+
+
+def test_only_who_marks_it_first_has_it(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"))
+    (row,) = outbox.claim(session, NOW, 1)
+    assert outbox.mark_sent(session, row.id, NOW)
+    assert not outbox.mark_sent(session, row.id, NOW)
+
+
+def test_after_a_stop_what_was_sent_is_unknown(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"), build("r2"))
+    take(session, "r1/build")
+    assert outbox.reopen_sent(session) == 1
+    first, second = outbox.claim(session, NOW, 5)
+    assert (first.state, first.attempts) == (OutboxState.UNKNOWN, 1)
+    assert (second.state, second.attempts) == (OutboxState.READY, 0)
+    assert outbox.mark_sent(session, first.id, NOW)
+
+
+def test_what_has_ended_stays_ended(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"))
+    row_id = take(session, "r1/build")
+    outbox.settle(session, row_id, OutboxState.DONE)
+    outbox.retry(session, row_id, NOW, "late")
+    outbox.mark_unknown(session, row_id, NOW, "late")
+    assert not outbox.mark_sent(session, row_id, NOW)
+    assert due(session) == []
+    assert outbox.next_due(session) is None
+
+
+def test_the_next_due_effect_is_one_that_may_go(session: Connection, queue_id: int):
+    later = replace(build("r1"), next_at=NOW + 9 * SECOND)
+    put(session, queue_id, later, retire("r1"), replace(tell(3, "a"), next_at=NOW + SECOND))
+    assert outbox.next_due(session) == NOW + SECOND
+    outbox.settle(session, outbox.claim(session, NOW + SECOND, 1)[0].id, OutboxState.DONE)
+    assert outbox.next_due(session) == NOW + 9 * SECOND
+    (row,) = outbox.claim(session, NOW + 9 * SECOND, 5)
+    outbox.mark_sent(session, row.id, NOW)
+    assert outbox.next_due(session) is None

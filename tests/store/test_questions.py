@@ -1,0 +1,334 @@
+"""No question of the store reads a whole table, however large it has become.
+
+All tables are filled, each store function is asked once, and every statement that it sent is
+explained by the database itself.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Connection,
+    Float,
+    Integer,
+    LargeBinary,
+    Table,
+    event,
+    text,
+)
+
+from service.store import (
+    access,
+    audit,
+    inbox,
+    journal,
+    landings,
+    notices,
+    outbox,
+    pull_requests,
+    queues,
+    runs,
+)
+from service.store.pull_requests import PullRequestHead
+from service.store.records import LandingState, OutboxState, Spot, Surface
+from service.store.tables.base import METADATA
+from service.store.types import Json, Utc
+from service.vocabulary import RepoRef, Sha
+from tests.harness import databases
+from tests.store.conftest import NOW, a_repository
+from tests.store.test_inbox import a_delivery
+from tests.store.test_landings import a_land
+from tests.store.test_outbox import build, tell
+
+# Rows of each table; together more than 100,000. Deployments and rare things stay few.
+ROWS = {
+    "organization": 500,
+    "repository": 1000,
+    "repository_alias": 1000,
+    "api_token": 2000,
+    "merge_queue": 2000,
+    "entry": 20_000,
+    "run": 20_000,
+    "run_entry": 20_000,
+    "run_check": 20_000,
+    "green_tree": 5000,
+    "landing": 10_000,
+    "journal": 20_000,
+    "inbox": 10_000,
+    "inbox_body": 10_000,
+    "outbox": 10_000,
+    "audit": 5000,
+    "pull_request": 5000,
+    "fork_authorization": 5000,
+    "impacted_targets": 5000,
+    "notice": 5000,
+}
+
+ONE_IN_200 = "(i % 200 = 0)"
+
+# Columns that cannot be the same in every row, or that questions choose by.
+GIVEN = {
+    "organization.slug_key": "'org-' || i",
+    "repository.org_id": "1 + i % 500",
+    "repository.owner_key": "'owner'",
+    "repository.name_key": "'name-' || i",
+    "repository_alias.owner_key": "'owner'",
+    "repository_alias.name_key": "'former-' || i",
+    "repository_alias.repository_id": "1 + i % 1000",
+    "repository.merge_methods": "'[]'",
+    "api_token.role": "'read'",
+    "api_token.org_id": "1 + i % 500",
+    "merge_queue.repository_id": "1 + i % 1000",
+    "merge_queue.branch": "'branch-' || i",
+    "merge_queue.deleted": "(i % 2 = 0)",
+    "merge_queue.wake_at": "WHEN",
+    "entry.queue_id": "1 + i % 2000",
+    "entry.id": "'e' || i",
+    "entry.live": ONE_IN_200,
+    "run.id": "'r' || i",
+    "run.repository_id": "1 + i % 1000",
+    "run.queue_id": "1 + i % 2000",
+    "run.live": ONE_IN_200,
+    "run.sha": "'sha-' || i",
+    "run.branch": "'hg/' || i",
+    "run_entry.run_id": "'r' || i",
+    "run_entry.role": "'tested'",
+    "run_entry.entry": "'e' || i",
+    "run_check.run_id": "'r' || i",
+    "green_tree.queue_id": "1 + i % 2000",
+    "green_tree.key": "'tree-' || i",
+    "landing.queue_id": "1 + i % 2000",
+    "landing.state": "CASE i % 100 WHEN 0 THEN 'permitted' ELSE 'landed' END",
+    "journal.queue_id": "1 + i % 20",
+    "journal.number": "CASE i % 2 WHEN 0 THEN i END",
+    "journal.entry": "CASE i % 2 WHEN 0 THEN 'e' || i END",
+    "journal.run": "'r' || i",
+    "inbox.lane": "'lane-' || (i % 300)",
+    "inbox.is_open": ONE_IN_200,
+    "inbox.state": "CASE i % 5000 WHEN 0 THEN 'poisoned' ELSE 'open' END",
+    "inbox_body.inbox_id": "i",
+    "outbox.queue_id": "1 + i % 2000",
+    "outbox.is_open": ONE_IN_200,
+    "outbox.lane": "CASE i % 2 WHEN 0 THEN 'control' ELSE 'notice' END",
+    "outbox.run": "'r' || (i % 3000)",
+    "outbox.supersede_key": "'tell/' || (i % 3000)",
+    "outbox.state": "'ready'",
+    "outbox.effect_type": "'Reaction'",
+    "outbox.effect": """'{"number": 3, "comment_id": "7", "emoji": "eyes"}'""",
+    "audit.org_id": "1 + i % 500",
+}
+
+SERIES = "WITH RECURSIVE series(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM series WHERE i < {n}) "
+LATER = {
+    "sqlite": {
+        "WHEN": "strftime('%Y-%m-%dT%H:%M:%S.000000', '2026-03-02 13:00', '-' || i || ' minutes')",
+        "BYTES": "x'00'",
+    },
+    "postgresql": {
+        "WHEN": "timestamptz '2026-03-02 13:00+00' - i * interval '1 minute'",
+        "BYTES": "'x'::bytea",
+    },
+}
+
+
+def fill(session: Connection) -> None:
+    """Many rows into every table."""
+    for table in METADATA.sorted_tables:
+        if table.name in ROWS:
+            session.execute(text(filling(table, session.dialect.name)))
+    assert sum(ROWS.values()) > 100_000
+    session.exec_driver_sql("ANALYZE")
+
+
+def filling(table: Table, dialect: str) -> str:
+    """A statement that fills a table from a series of numbers."""
+    wanted = {}
+    for column in table.c:
+        counted = column is table._autoincrement_column
+        expression = GIVEN.get(f"{table.name}.{column.name}") or of_its_type(column.type)
+        if not counted and not (column.nullable and f"{table.name}.{column.name}" not in GIVEN):
+            wanted[f'"{column.name}"'] = LATER[dialect].get(expression, expression)
+    series = SERIES.format(n=ROWS[table.name])
+    select = f"SELECT {', '.join(wanted.values())} FROM series"
+    return f'{series}INSERT INTO "{table.name}" ({", ".join(wanted)}) {select}'
+
+
+def of_its_type(kind: object) -> str:
+    """Some value that such a column can hold."""
+    if isinstance(kind, Utc):
+        return "WHEN"
+    if isinstance(kind, Boolean):
+        return "(i < 0)"
+    if isinstance(kind, BigInteger | Integer | Float):
+        return "i"
+    if isinstance(kind, LargeBinary):
+        return "BYTES"
+    return "'{}'" if isinstance(kind, Json) else "'text-' || i"
+
+
+REF = RepoRef("text-7", "owner", "name-7")
+HEAD = PullRequestHead(7, 7, Sha("text-7"))
+PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
+
+QUESTIONS: dict[str, Callable[[Connection], object]] = {
+    "access.organization_by_slug": lambda s: access.organization_by_slug(s, "text-7", "org-7"),
+    "access.ensure_organization": lambda s: access.ensure_organization(s, "h", "text-7", "new"),
+    "access.repository_by_ref": lambda s: access.repository_by_ref(s, None, REF),
+    "access.repository_by_ref, former": lambda s: access.repository_by_ref(
+        s, None, RepoRef("text-7", "owner", "former-7")
+    ),
+    "access.repository_by_provider_id": lambda s: access.repository_by_provider_id(
+        s, "text-7", "text-7"
+    ),
+    "access.repository": lambda s: access.repositories_of(s, 7),
+    "access.upsert_repository": lambda s: access.upsert_repository(s, 7, a_repository()),
+    "access.tokens_of": lambda s: access.tokens_of(s, 99),
+    "access.touch_token": lambda s: access.touch_token(s, "text-7", NOW),
+    "queues.queue_ref": lambda s: queues.queue_ref(s, 7, 7, "branch-7"),
+    "queues.ref_by_id": lambda s: queues.ref_by_id(s, 7),
+    "queues.queues_of": lambda s: queues.queues_of(s, 7),
+    "queues.head_of": lambda s: queues.head_of(s, 7, lock=True),
+    "queues.due": lambda s: queues.due(s, NOW.replace(year=2025)),
+    "queues.run_of_sha": lambda s: queues.run_of_sha(s, 201, Sha("sha-200")),
+    "queues.mark_deleted": lambda s: queues.mark_deleted(s, 7, NOW),
+    "runs.vehicle": lambda s: runs.vehicle(s, "r7"),
+    "runs.note_restored": lambda s: runs.note_restored(s, 8, "r7"),
+    "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
+    "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
+    "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
+    "landings.intend": lambda s: landings.intend(s, 7, a_land()),
+    "landings.of_run": lambda s: landings.of_run(s, "text-9"),
+    "landings.permit": lambda s: landings.permit(s, 7, NOW),
+    "landings.settle": lambda s: landings.settle(
+        s, 7, landings.LandingOutcome(LandingState.REFUSED)
+    ),
+    "landings.landed_of": lambda s: landings.landed_of(s, 7, 9, Sha("text-8")),
+    "inbox.accept": lambda s: inbox.accept(s, a_delivery(1)),
+    "inbox.claim": lambda s: inbox.claim(s, NOW, 8),
+    "inbox.settle": lambda s: inbox.settle(s, 7, ""),
+    "inbox.retry": lambda s: inbox.retry(s, 7, NOW, ""),
+    "inbox.known": lambda s: inbox.known(s, "github.test", ["guid-7", "guid-8"]),
+    "inbox.parked": inbox.parked,
+    "inbox.release_claims": inbox.release_claims,
+    "outbox.append": lambda s: outbox.append(s, 7, 7, 1, [build("new"), tell(7, "new")]),
+    "outbox.claim": lambda s: outbox.claim(s, NOW.replace(year=2025), 50),
+    "outbox.next_due": outbox.next_due,
+    "outbox.mark_sent": lambda s: outbox.mark_sent(s, 7, NOW),
+    "outbox.settle": lambda s: outbox.settle(s, 7, OutboxState.DONE),
+    "outbox.reopen_sent": outbox.reopen_sent,
+    "pull_requests.remember_head": lambda s: pull_requests.remember_head(s, HEAD, NOW),
+    "pull_requests.known_head": lambda s: pull_requests.known_head(s, 7, 7),
+    "pull_requests.fork_authorization": lambda s: pull_requests.fork_authorization(s, 7, 7),
+    "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
+    "notices.placed": lambda s: notices.placed(s, Spot(7, 7, Surface.CHECK, "text-7")),
+    "audit.tail": lambda s: audit.tail(s, 999, 10),
+}
+
+# Asked through the statements themselves: the filled rows hold no values of the engine.
+STATEMENTS = {
+    "queues.load": (
+        queues.SELECT_QUEUE,
+        queues.SELECT_ENTRIES,
+        *queues.SELECT_RUNS,
+        queues.SELECT_GREENS,
+    ),
+    "runs.runs_of": (*runs.SELECT_RUNS,),
+    "runs.entry": (runs.SELECT_ENTRY, runs.SELECT_NEWEST_ENTRY),
+    "landings.open_permits": (landings.SELECT_OPEN_PERMITS,),
+    "queues.live_queues": (queues.SELECT_LIVE,),
+    "access.token_by_id": (access.SELECT_TOKEN_BY_ID,),
+}
+Sent = tuple[str, Any]
+"""A statement as the driver gets it, and its parameters."""
+
+BINDS = {"of_queue": 200, "of_ids": ["r1", "r2"], "of_id": "e7", "of_pr": 7}
+
+
+@contextmanager
+def sent_by(session: Connection) -> Iterator[list[Sent]]:
+    """Statements and parameters that go to the database meanwhile."""
+    sent: list[Sent] = []
+
+    def note(*call: Any) -> None:
+        statement, parameters, _, is_many = call[2:]
+        sent.append((statement, parameters[0] if is_many else parameters))
+
+    event.listen(session, "before_cursor_execute", note)
+    yield sent
+    event.remove(session, "before_cursor_execute", note)
+
+
+def whole_reads(session: Connection, statement: str, parameters: Any) -> list[str]:
+    """Tables of which the plan reads every row."""
+    if session.dialect.name == "sqlite":
+        rows = session.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+        return [row.detail for row in rows if is_whole_read(row.detail)]
+    plan = session.exec_driver_sql(f"EXPLAIN {statement}", parameters).scalars()
+    return [line.strip() for line in plan if re.search(r"Seq Scan on (?!deployment)", line)]
+
+
+def is_whole_read(detail: str) -> bool:
+    """Whether a line of SQLite's plan is one.
+
+    Partial indexes hold only what is open or live; an automatic index is made of all rows.
+    """
+    if "AUTOMATIC" in detail:
+        return True
+    scanned = re.match(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?", detail)
+    if scanned is None:
+        return False
+    table, index = scanned.groups()
+    known = table in METADATA.tables or table == "earlier"
+    return known and not re.search("open|live|poisoned|inbox_lane|wake_at", index or "")
+
+
+@contextmanager
+def filled(request: pytest.FixtureRequest, dialect: str) -> Iterator[Connection]:
+    """A connection to a database full of rows; rolled back at the end."""
+    is_sqlite = dialect == "sqlite"
+    url = request.getfixturevalue("sqlite_url" if is_sqlite else "postgres_url")
+    with databases.connected(url) as session:
+        if is_sqlite:
+            session.exec_driver_sql("BEGIN")
+        fill(session)
+        yield session
+
+
+@pytest.mark.parametrize("dialect", databases.DIALECTS)
+def test_no_question_reads_a_whole_table(request: pytest.FixtureRequest, dialect: str):
+    found: dict[str, list[str]] = {}
+    with filled(request, dialect) as session:
+        for name, ask in QUESTIONS.items():
+            with sent_by(session) as sent:
+                savepoint = session.begin_nested()
+                ask(session)
+                savepoint.rollback()
+            found[name] = [
+                read
+                for each in sent
+                if each[0]
+                .lstrip()
+                .upper()
+                .startswith(("SELECT", "UPDATE", "INSERT", "DELETE", "WITH"))
+                for read in whole_reads(session, *each)
+            ]
+        for name, statements in STATEMENTS.items():
+            with sent_by(session) as sent:
+                for statement in statements:
+                    names = statement.compile().params
+                    session.execute(
+                        statement, {key: BINDS[key] for key in names if key in BINDS}
+                    ).all()
+            found[name] = [read for each in sent for read in whole_reads(session, *each)]
+    assert {name: reads for name, reads in found.items() if reads} == {}
+
+
+def test_a_whole_read_would_be_seen(session: Connection):
+    with sent_by(session) as sent:
+        session.exec_driver_sql("SELECT * FROM journal WHERE reason = 'x'").all()
+    assert whole_reads(session, *sent[0])

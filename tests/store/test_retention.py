@@ -1,0 +1,100 @@
+"""What is old and settled goes, in batches; what is live, open or landed stays."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from service.mergequeue.model import MergeQueue
+from service.mergequeue.outputs import QueueDrained, Recorded, Step
+from service.mergequeue.states import EntryState
+from service.store import inbox, journal, landings, outbox, queues, retention, runs
+from service.store.landings import LandingOutcome
+from service.store.records import LandingState, OutboxState
+from service.store.retention import BATCH, RetentionLimits
+from service.vocabulary import SYSTEM
+from tests.store.builders import a_run, an_entry
+from tests.store.conftest import NOW, a_stored_queue
+from tests.store.test_inbox import a_delivery
+from tests.store.test_landings import a_land
+from tests.store.test_outbox import build
+
+DAY = timedelta(days=1)
+LIMITS = RetentionLimits()
+
+
+@pytest.fixture
+def queue(session: Connection) -> MergeQueue:
+    return a_stored_queue(session)
+
+
+def prune_all(session: Connection, days: float) -> int:
+    """Rows removed when it is so long after now; as many calls as it takes."""
+    removed = 0
+    while count := retention.prune(session, NOW + days * DAY, LIMITS):
+        assert count <= BATCH
+        removed += count
+    return removed
+
+
+def count(session: Connection, table: str) -> int:
+    return session.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+
+
+def test_a_settled_delivery_loses_its_body_first(session: Connection):
+    inbox.accept(session, a_delivery(0))
+    (row,) = inbox.claim(session, NOW, 1)
+    inbox.settle(session, row.id, "done")
+    assert prune_all(session, 6.9) == 0
+    assert prune_all(session, 7.1) == 1
+    assert (count(session, "inbox"), count(session, "inbox_body")) == (1, 0)
+    assert not inbox.accept(session, a_delivery(0))
+    assert prune_all(session, 29.9) == 0
+    assert prune_all(session, 30.1) == 1
+    assert count(session, "inbox") == 0
+
+
+def test_an_open_delivery_stays_whole(session: Connection):
+    inbox.accept(session, a_delivery(0))
+    assert prune_all(session, 4000) == 0
+
+
+def test_done_effects_go_and_open_ones_stay(session: Connection, queue: MergeQueue):
+    outbox.append(session, 1, queue.id, 1, [build("r1"), build("r2")])
+    first = outbox.claim(session, NOW, 1)[0]
+    outbox.settle(session, first.id, OutboxState.DONE)
+    assert prune_all(session, 29.9) == 0
+    assert prune_all(session, 4000) == 1
+    assert [row.key for row in outbox.claim(session, NOW, 9)] == ["r2/build"]
+
+
+def test_the_journal_goes_in_batches(session: Connection, queue: MergeQueue):
+    journal.append(session, queue.id, [Recorded(NOW, SYSTEM, QueueDrained())] * (BATCH + 1))
+    assert retention.prune(session, NOW + 399 * DAY, LIMITS) == 0
+    assert retention.prune(session, NOW + 401 * DAY, LIMITS) == BATCH
+    assert retention.prune(session, NOW + 401 * DAY, LIMITS) == 1
+
+
+def test_ended_entries_and_runs_go_and_live_ones_and_landings_stay(
+    session: Connection, queue: MergeQueue
+):
+    before = replace(
+        queue,
+        entries={3: an_entry(3), 4: an_entry(4)},
+        runs={each: a_run(each) for each in ("r1", "r2")},
+    )
+    before = queues.save(session, queue, Step(before, (), (), None, None))
+    after = replace(before, entries={4: before.entries[4]}, runs={"r2": before.runs["r2"]})
+    ended = replace(before.entries[3], state=EntryState.MERGED)
+    step = Step(after, (), (), None, None, (ended,), (before.runs["r1"],))
+    after = queues.save(session, before, step)
+    landings.intend(session, queue.id, a_land(run="r1"))
+    (landing,) = landings.of_run(session, "r1")
+    landings.settle(session, landing.id, LandingOutcome(LandingState.LANDED))
+    assert prune_all(session, 399) == 0
+    assert prune_all(session, 401) == 2
+    assert queues.load(session, queue.id) == after
+    assert runs.entry(session, queue.id, "e3") is None
+    assert runs.run(session, queue.id, "r1") is None
+    assert len(landings.of_run(session, "r1")) == 1
