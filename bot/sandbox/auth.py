@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from functools import cache
 
 import jwt
-from jwt.types import Options
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.types import Options
 
 from bot.sandbox.records import Account, Actor, App, Installation
 from bot.sandbox.refusal import Refusal
@@ -89,16 +89,22 @@ def private_key_pem() -> bytes:
     )
 
 
+@cache
+def public_key_of(pem: bytes) -> rsa.RSAPublicKey:
+    """The public half of a private key. Raises ValueError for anything but RSA."""
+    loaded = serialization.load_pem_private_key(pem, password=None)
+    if not isinstance(loaded, rsa.RSAPrivateKey):
+        raise ValueError("the App's key must be an RSA key")
+    return loaded.public_key()
+
+
 class Credentials:
     """The keys and tokens that open this world."""
 
     def __init__(self, world: World, pem: bytes) -> None:
         self.world = world
         self.pem = pem
-        loaded = serialization.load_pem_private_key(pem, password=None)
-        if not isinstance(loaded, rsa.RSAPrivateKey):
-            raise ValueError("the App's key must be an RSA key")
-        self._public = loaded.public_key()
+        self._public = public_key_of(pem)
         self._tokens: dict[str, InstallationToken] = {}
         self._count = 0
 

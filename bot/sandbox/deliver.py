@@ -9,7 +9,6 @@ import hashlib
 import hmac
 import json
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -184,8 +183,3 @@ class HttpCourier:
 def is_failure(attempt: Attempt) -> bool:
     """Whether the receiver did not answer with 2xx."""
     return attempt.status not in ("OK", "queued")
-
-
-def subscribed(world: World) -> Sequence[str]:
-    """The events the App gets: those it chose and those always sent."""
-    return sorted(ALWAYS_SENT | set(world.apps[APP_SLUG].events))

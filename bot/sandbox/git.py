@@ -302,14 +302,6 @@ class BareRepository:
         """Make `branch` what a clone checks out."""
         await command.run("symbolic-ref", "HEAD", f"refs/heads/{branch}", cwd=self.folder)
 
-    async def reload(self) -> None:
-        """Read the refs again from the folder."""
-        said = await command.run(
-            "for-each-ref", "--format=%(objectname) %(refname)", cwd=self.folder
-        )
-        pairs = (line.split(" ", 1) for line in said.decode().splitlines())
-        self.refs = {name: sha for sha, name in pairs}
-
 
 async def create(
     folder: Path, default_branch: str, parent: BareRepository | None = None

@@ -65,4 +65,3 @@ def of_name(repository: Repository, sha: str, name: str, app_id: int | None) -> 
         if status.context == name and app_id in (None, status.creator.app_id)
     ]
     return next((word for word in ("failing", "pending", "ok") if word in found), "expected")
-

@@ -8,6 +8,7 @@ or `settle`; the command line gives a clock that runs by itself.
 import asyncio
 import heapq
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -123,6 +124,10 @@ class Timeline:
         """When the next job is due; None when there is none."""
         return self._jobs[0].due if self._jobs else None
 
+    def is_busy(self) -> bool:
+        """Whether a job is being done at this moment."""
+        return bool(self._running)
+
     def waiting(self) -> list[str]:
         """The names of all jobs, the next one first."""
         return [job.name for job in sorted(self._jobs)]
@@ -169,10 +174,10 @@ class Timeline:
                 task = asyncio.ensure_future(heapq.heappop(self._jobs).act())
                 self._running.add(task)
                 task.add_done_callback(self._running.discard)
-            try:
-                await asyncio.wait_for(self._changed.wait(), self._real_seconds_left())
-            except TimeoutError:
-                continue
+            # Not `wait_for`: up to Python 3.11 it swallows a cancel that comes with a wake-up.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._real_seconds_left()):
+                    await self._changed.wait()
 
     def _real_seconds_left(self) -> float:
         due = self.next_due()

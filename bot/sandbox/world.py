@@ -76,7 +76,6 @@ class Knobs:
     rename_delay_s: float = 1.0
     base_window_s: float = 0.0
     delivery_delay_s: float = 0.0
-    close_delay_s: float = 0.0
 
 
 class World:
@@ -173,6 +172,11 @@ class World:
         """Make it known by another name; the old one leads to it until somebody takes it."""
         repository.owner, repository.name = owner, name
         self._names[repository.full_name.lower()] = repository.id
+
+    def forget_repository(self, repository: Repository) -> None:
+        """Make a repository unknown under all its names."""
+        del self.repositories[repository.id]
+        self._names = {name: one for name, one in self._names.items() if one != repository.id}
 
     def installation_of(self, app: App, owner: Account) -> Installation | None:
         """The installation of an App on an owner."""

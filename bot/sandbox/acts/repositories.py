@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bot.sandbox import deliver, git
-from bot.sandbox.acts import pull_states, refs
+from bot.sandbox.acts import installations, pull_states, refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.deliver import APP_SLUG, Event
+from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO, NewCommit
 from bot.sandbox.records import (
     Account,
     Actor,
     Classic,
-    Installation,
     Json,
     Kind,
     Repository,
@@ -68,8 +67,9 @@ async def create(world: World, new: NewRepository) -> Repository:
     first = bare.objects.write_commit(NewCommit(tree, (), who, who, "Initial commit"))
     await bare.move([(f"refs/heads/{new.default_branch}", ZERO, first.sha)])
     world.add_repository(made)
-    install(world, owner)
-    _tell_added(world, made)
+    found = installations.install(world, owner)
+    if world.covers(found, made):
+        installations.tell_repositories(world, found, added=[made])
     return made
 
 
@@ -101,61 +101,6 @@ async def fork(world: World, parent: Repository, owner: Account) -> Repository:
     return made
 
 
-def install(world: World, owner: Account) -> Installation:
-    """The installation of the App on an owner, made when there is none."""
-    app = world.apps[APP_SLUG]
-    known = world.installation_of(app, owner)
-    if known is None:
-        known = Installation(world.new_id(), app, owner, dict(app.permissions), world.now())
-        world.installations[known.id] = known
-        tell_installation(world, known, "created", owner)
-    return known
-
-
-def tell_installation(
-    world: World, installation: Installation, action: str, sender: Account
-) -> None:
-    """Raise an `installation` event, also for a suspended one."""
-    fields: Json = {"installation": people.installation(world, installation)}
-    if action in ("created", "deleted", "new_permissions_accepted"):
-        fields["repositories"] = [
-            people.repository_name(one) for one in world.repositories_of(installation)
-        ]
-    deliver.emit_to(world, installation, None, Event("installation", action, fields, sender))
-
-
-def _tell_added(world: World, made: Repository) -> None:
-    installation = world.installation_of(world.apps[APP_SLUG], made.owner)
-    if installation is None or not world.covers(installation, made):
-        return
-    fields = {
-        "installation": people.installation(world, installation),
-        "repository_selection": "all" if installation.repositories is None else "selected",
-        "repositories_added": [people.repository_name(made)],
-        "repositories_removed": [],
-        "requester": None,
-    }
-    event = Event("installation_repositories", "added", fields, made.owner)
-    deliver.emit_to(world, installation, None, event)
-
-
-def set_suspended(
-    world: World, installation: Installation, by_whom: Account, *, is_suspended: bool
-) -> None:
-    """Suspend the App on an owner, or let it work again."""
-    installation.suspended_at = world.now() if is_suspended else None
-    action = "suspend" if is_suspended else "unsuspend"
-    tell_installation(world, installation, action, by_whom)
-
-
-def set_permissions(
-    world: World, installation: Installation, by_whom: Account, permissions: dict[str, str]
-) -> None:
-    """Give an installation other permissions; raises `new_permissions_accepted`."""
-    installation.permissions = dict(permissions)
-    tell_installation(world, installation, "new_permissions_accepted", by_whom)
-
-
 def rename(world: World, repository: Repository, actor: Actor, name: str) -> None:
     """Rename a repository; the old name redirects."""
     old = repository.name
@@ -168,9 +113,10 @@ def transfer(world: World, repository: Repository, actor: Actor, owner: Account)
     """Give a repository to another owner; both installations are told what they see."""
     old = repository.owner
     kind = "organization" if old.kind is Kind.ORGANIZATION else "user"
-    changes = {"owner": {"from": {kind: people.account(world, old)}}}
+    shape = people.organization if old.kind is Kind.ORGANIZATION else people.account
+    changes = {"owner": {"from": {kind: shape(world, old)}}}
     world.rename_repository(repository, owner, repository.name)
-    install(world, owner)
+    installations.install(world, owner)
     _tell(world, repository, actor, "transferred", changes)
 
 
@@ -178,6 +124,12 @@ def set_archived(world: World, repository: Repository, actor: Actor, *, is_archi
     """Archive a repository, or take it back."""
     repository.archived = is_archived
     _tell(world, repository, actor, "archived" if is_archived else "unarchived", {})
+
+
+def delete(world: World, repository: Repository, actor: Actor) -> None:
+    """Delete a repository; its folder stays for whoever looks into it."""
+    _tell(world, repository, actor, "deleted", {})
+    world.forget_repository(repository)
 
 
 def _tell(world: World, repository: Repository, actor: Actor, action: str, changes: Json) -> None:
@@ -228,9 +180,14 @@ async def _rename_now(
             _tell(world, repository, actor, "edited", changes)
 
 
-def set_default_branch(world: World, repository: Repository, actor: Actor, branch: str) -> None:
-    """Make another branch the default one."""
+async def set_default_branch(
+    world: World, repository: Repository, actor: Actor, branch: str
+) -> None:
+    """Make another branch the default one. Raises Refusal(422) when there is none."""
+    if repository.git.branch(branch) is None:
+        raise Refusal(422, f"The branch {branch} was not found.")
     old, repository.default_branch = repository.default_branch, branch
+    await repository.git.point_head_at(branch)
     _tell(world, repository, actor, "edited", {"default_branch": {"from": old}})
 
 

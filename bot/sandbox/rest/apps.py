@@ -83,7 +83,10 @@ def _chosen_repositories(call: Call, installation: Installation) -> frozenset[in
     wanted |= {one.id for one in seen if one.name in (names or ())}
     known = {one.id for one in seen}
     if not wanted <= known or len(wanted) < len(ids or ()) + len(names or ()):
-        said = "There is at least one repository that does not exist or is not accessible to the parent installation."
+        said = (
+            "There is at least one repository that does not exist or is not accessible "
+            "to the parent installation."
+        )
         raise Refusal(422, said)
     return frozenset(wanted)
 
@@ -302,7 +305,9 @@ ROUTES = (
     Route("GET", "/app/hook/deliveries", list_deliveries, APP_ONLY),
     Route("GET", r"/app/hook/deliveries/{id:\d+}", get_delivery, APP_ONLY),
     Route("POST", r"/app/hook/deliveries/{id:\d+}/attempts", redeliver, APP_ONLY),
-    Route("GET", "/repos/{owner_name}/{repo_name}/installation", installation_of_repository, APP_ONLY),
+    Route(
+        "GET", "/repos/{owner_name}/{repo_name}/installation", installation_of_repository, APP_ONLY
+    ),
     Route("GET", "/orgs/{login}/installation", installation_of_account, APP_ONLY),
     Route("GET", "/users/{login}/installation", installation_of_account, APP_ONLY),
     Route("GET", "/installation/repositories", installation_repositories),
@@ -312,6 +317,8 @@ ROUTES = (
     Route("GET", "/user", get_own_user),
     Route("GET", r"/user/{id:\d+}", get_user_by_id),
     Route("GET", "/users/{login}", get_user),
-    Route("GET", "/orgs/{org}/teams/{team}/memberships/{login}", team_membership, ("members:read",)),
+    Route(
+        "GET", "/orgs/{org}/teams/{team}/memberships/{login}", team_membership, ("members:read",)
+    ),
     Route("GET", f"{REPO}/collaborators/{{login}}/permission", collaborator_permission),
 )

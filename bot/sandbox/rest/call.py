@@ -149,9 +149,7 @@ def check_rights(call: Call, needs: tuple[str, ...], role: str | None = None) ->
         raise Refusal(403, "Repository was archived so is read-only.")
 
 
-def _check_token(
-    call: Call, caller: TokenCaller, needs: tuple[str, ...], is_read: bool
-) -> None:
+def _check_token(call: Call, caller: TokenCaller, needs: tuple[str, ...], is_read: bool) -> None:
     grant = caller.grant
     if grant.installation.suspended_at is not None:
         raise Refusal(403, SUSPENDED)
@@ -170,15 +168,13 @@ def _check_token(
     raise not_accessible()
 
 
-def _check_person(
-    call: Call, account: Account, needs: tuple[str, ...], role: str | None
-) -> None:
+def _check_person(call: Call, account: Account, needs: tuple[str, ...], role: str | None) -> None:
     if call.found is None:
         return
     needed = role or _role_for(needs[0])
-    if ROLES.index(call.found.role_of(account)) < ROLES.index(needed):
-        if call.found.private or needed != "read":
-            raise Refusal(403, "Must have admin rights to Repository.")
+    has_role = ROLES.index(call.found.role_of(account)) >= ROLES.index(needed)
+    if not has_role and (call.found.private or needed != "read"):
+        raise Refusal(403, "Must have admin rights to Repository.")
 
 
 def _role_for(need: str) -> str:
@@ -192,6 +188,7 @@ def _role_for(need: str) -> str:
 
 def page_of(call: Call) -> tuple[int, int]:
     """Page number and page size; the size is capped at PER_PAGE_MAX."""
+
     def number(name: str, otherwise: int) -> int:
         value = call.query.get(name, "")
         return int(value) if value.isdecimal() and int(value) > 0 else otherwise

@@ -38,7 +38,8 @@ async def patch_run(call: Call) -> Answer:
     """Change a check run of the calling App."""
     found = _run(call)
     if call.actor.app is not found.suite.app:
-        raise Refusal(403, "Invalid app_id `%d` - check run can only be modified by the GitHub App that created it." % (call.actor.app.id if call.actor.app else 0))
+        said = "check run can only be modified by the GitHub App that created it."
+        raise Refusal(403, f"Invalid app_id - {said}")
     reports.change_run(call.world, call.repository, found, call.actor, call.body)
     return Reply(checks.check_run(call.world, call.repository, found))
 
@@ -107,9 +108,7 @@ async def list_suites(call: Call) -> Answer:
     commit = repository_calls.resolve(call, call.params["ref"])
     app = call.query.get("app_id")
     found = [
-        one
-        for one in call.repository.suites.get(commit.sha, ())
-        if app in (None, str(one.app.id))
+        one for one in call.repository.suites.get(commit.sha, ()) if app in (None, str(one.app.id))
     ]
     world, repository = call.world, call.repository
     return Listing(

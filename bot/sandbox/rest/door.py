@@ -11,13 +11,12 @@ from datetime import timedelta
 from typing import Any
 
 from aiohttp import web
-from yarl import URL
 
 from bot.sandbox.auth import Credentials, PersonCaller, TokenCaller
 from bot.sandbox.records import Json
 from bot.sandbox.refusal import Refusal, not_found
 from bot.sandbox.rest import call as calls
-from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
+from bot.sandbox.rest.call import Answer, Call, Reply, Route
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import World
 
@@ -25,6 +24,8 @@ PREFIX = "/api/v3"
 API_VERSION = "2022-11-28"
 LIMIT_PER_HOUR = 5000
 MEDIA_TYPE = "github.v3; format=json"
+REQUEST_ID = web.RequestKey("request_id", str)
+JSON_BODY = web.RequestKey("json_body", dict[str, Any])
 
 
 @dataclass(slots=True)
@@ -98,9 +99,8 @@ class Door:
             wanted = {"next": page + 1, "last": last}
         if page > 1:
             wanted |= {"first": 1, "prev": min(page - 1, last)}
-        base = URL(f"{self.world.web}{request.rel_url.raw_path}", encoded=True)
         links = [
-            f'<{base.with_query({**request.query, "page": str(number)})}>; rel="{word}"'
+            f'<{self.world.web}{request.rel_url.update_query(page=str(number))}>; rel="{word}"'
             for word, number in wanted.items()
         ]
         return {"Link": ", ".join(links)} if links else {}
@@ -110,7 +110,7 @@ class Door:
         headers = {
             "X-GitHub-Media-Type": MEDIA_TYPE,
             "X-GitHub-Api-Version-Selected": API_VERSION,
-            "X-GitHub-Request-Id": request["request_id"],
+            "X-GitHub-Request-Id": request[REQUEST_ID],
             **reply.headers,
         }
         raw, content_type = _bytes_of(reply)
@@ -125,7 +125,9 @@ class Door:
         headers.update(self._limits(request, secret or "", counts=counts))
         if not raw:
             return web.Response(status=status, headers=headers)
-        return web.Response(status=status, body=raw, headers={**headers, "Content-Type": content_type})
+        return web.Response(
+            status=status, body=raw, headers={**headers, "Content-Type": content_type}
+        )
 
     def _limits(self, request: web.Request, secret: str, *, counts: bool) -> dict[str, str]:
         if self.world.is_ghes:
@@ -156,9 +158,9 @@ class Door:
                 "query": request.query_string,
                 "status": status,
                 "by": self._name_of(request),
-                "body": request.get("json"),
+                "body": request.get(JSON_BODY),
                 "faults": faults,
-                "request_id": request["request_id"],
+                "request_id": request[REQUEST_ID],
             }
         )
 
@@ -195,7 +197,7 @@ async def body_of(request: web.Request) -> Json:
         value = {"": value}
     if not isinstance(value, dict):
         raise Refusal(400, "Body should be a JSON object")
-    request["json"] = value
+    request[JSON_BODY] = value
     return value
 
 
@@ -207,12 +209,7 @@ def _bytes_of(reply: Reply) -> tuple[bytes, str]:
     return json.dumps(reply.body).encode(), "application/json; charset=utf-8"
 
 
-async def not_imitated(request: web.Request) -> web.Response:
+async def not_imitated(_: web.Request) -> web.Response:
     """The answer for everything the sandbox lacks."""
     headers = {"X-Sandbox": "not-imitated"}
     return web.json_response(not_found().body(), status=404, headers=headers)
-
-
-def listing(items: Any, shape: Any, key: str | None = None) -> Listing:
-    """A list whose items are shaped one by one."""
-    return Listing(list(items), shape, key)

@@ -9,7 +9,6 @@ from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import git_data
 
 TREE_LINES_MAX = 100_000
-DEEP = ("1", "true", "yes")
 
 
 async def get_ref(call: Call) -> Answer:

@@ -49,9 +49,7 @@ async def list_comments(call: Call) -> Answer:
 async def create_comment(call: Call) -> Answer:
     """A new comment."""
     issue = issue_of(call)
-    made = conversation.comment(
-        call.world, call.repository, call.actor, issue, call.text("body")
-    )
+    made = conversation.comment(call.world, call.repository, call.actor, issue, call.text("body"))
     return Reply(pulls.comment(call.world, call.repository, issue, made), 201)
 
 
@@ -126,7 +124,7 @@ async def list_labels(call: Call) -> Answer:
 
 async def add_labels(call: Call) -> Answer:
     """Add labels, made when missing; the body is a list or `{"labels": […]}`."""
-    names = call.body.get("labels", call.body.get("", []))
+    names = call.body.get("labels") or call.body.get("") or []
     issue = issue_of(call)
     plain = [one["name"] if isinstance(one, dict) else str(one) for one in names]
     await conversation.label(call.world, call.repository, call.actor, issue, plain)
@@ -144,9 +142,7 @@ async def remove_label(call: Call) -> Answer:
 async def create_label(call: Call) -> Answer:
     """A new label of the repository."""
     color, text = call.optional("color") or "", call.optional("description")
-    made = conversation.make_label(
-        call.world, call.repository, call.text("name"), color, text
-    )
+    made = conversation.make_label(call.world, call.repository, call.text("name"), color, text)
     return Reply(repositories.label(call.world, call.repository, made), 201)
 
 

@@ -14,7 +14,9 @@ from bot.sandbox.rest import door
 from bot.sandbox.rest.door import Door
 
 PRIMARY = "API rate limit exceeded for installation ID 1."
-SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+SECONDARY = (
+    "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+)
 HTML = "<!DOCTYPE html><html><body><h1>Unicorn!</h1></body></html>"
 TRUNCATED_TO = 2  # the answer's length divided by this
 

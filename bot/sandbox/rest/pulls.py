@@ -81,9 +81,7 @@ async def list_files(call: Call) -> Answer:
     issue, pull = pull_of(call)
     world, repository = call.world, call.repository
     files = (await differences.files(repository, issue, pull))[:FILES_MAX]
-    return Listing(
-        files, lambda one: git_data.changed_file(world, repository, one, pull.head_sha)
-    )
+    return Listing(files, lambda one: git_data.changed_file(world, repository, one, pull.head_sha))
 
 
 async def list_commits(call: Call) -> Answer:
@@ -103,9 +101,7 @@ async def list_reviews(call: Call) -> Answer:
 async def create_review(call: Call) -> Answer:
     """Review it; a review without `event` would be a draft and is not imitated."""
     issue, _ = pull_of(call)
-    new = NewReview(
-        call.text("event"), call.optional("body") or "", call.optional("commit_id")
-    )
+    new = NewReview(call.text("event"), call.optional("body") or "", call.optional("commit_id"))
     made = pull_requests.review(call.world, call.repository, call.actor, issue, new)
     return Reply(pulls.review(call.world, call.repository, issue, made))
 

@@ -142,7 +142,9 @@ async def get_contents(call: Call) -> Answer:
         return Reply(
             [
                 {
-                    **git_data.content_file(call.world, repository, f"{prefix}{one.name}", one, wanted),
+                    **git_data.content_file(
+                        call.world, repository, f"{prefix}{one.name}", one, wanted
+                    ),
                     "type": "dir" if one.kind == "tree" else "file",
                 }
                 for one in lines

@@ -1,6 +1,6 @@
 """Accounts, Apps and installations as JSON."""
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 
 from bot.sandbox.records import Account, App, Installation, Json, Kind, Repository
 from bot.sandbox.timeline import stamp
@@ -15,6 +15,15 @@ def api(world: World) -> str:
 def node_id(kind: str, number: int | str) -> str:
     """An opaque id for GraphQL; it can be read back by `number_of`."""
     return b64encode(f"{kind}:{number}".encode()).decode()
+
+
+def number_of(kind: str, node: str) -> int | None:
+    """The last number inside an opaque id of that kind; None for any other text."""
+    try:
+        found, _, number = b64decode(node).decode().partition(":")
+        return int(number.rpartition(":")[2]) if found == kind else None
+    except ValueError:
+        return None
 
 
 def account(world: World, one: Account) -> Json:

@@ -128,15 +128,13 @@ def issue(world: World, one: Repository, shown: Issue) -> Json:
     return answer
 
 
-def pull_simple(world: World, one: Repository, shown: Issue, pull: Pull) -> Json:
-    """A pull request in a list: no mergeability, no counts."""
+def _links(world: World, one: Repository, shown: Issue, pull: Pull) -> dict[str, str]:
     api = repositories.address(world, one)
     url = f"{api}/pulls/{shown.number}"
     issue_url = f"{api}/issues/{shown.number}"
-    web = page(world, one, shown)
-    links = {
+    return {
         "self": url,
-        "html": web,
+        "html": page(world, one, shown),
         "issue": issue_url,
         "comments": f"{issue_url}/comments",
         "review_comments": f"{url}/comments",
@@ -144,15 +142,21 @@ def pull_simple(world: World, one: Repository, shown: Issue, pull: Pull) -> Json
         "commits": f"{url}/commits",
         "statuses": f"{api}/statuses/{pull.head_sha}",
     }
+
+
+def pull_simple(world: World, one: Repository, shown: Issue, pull: Pull) -> Json:
+    """A pull request in a list: no mergeability, no counts."""
+    web = page(world, one, shown)
+    links = _links(world, one, shown, pull)
     head_repo = world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
     return {
-        "url": url,
+        "url": links["self"],
         "id": shown.id,
         "node_id": people.node_id("PullRequest", f"{one.id}:{shown.number}"),
         "html_url": web,
         "diff_url": f"{web}.diff",
         "patch_url": f"{web}.patch",
-        "issue_url": issue_url,
+        "issue_url": links["issue"],
         "commits_url": links["commits"],
         "review_comments_url": links["review_comments"],
         "review_comment_url": links["review_comment"],

@@ -1,0 +1,137 @@
+"""Worlds from values: people, repositories, files and rules, as the control plane gives them.
+
+Every repository gets alice (maintain), bob (write) and carol (read) unless it names its own
+collaborators; dave is known and has no role anywhere.
+"""
+
+from dataclasses import fields, replace
+from typing import TypeVar
+
+from bot.sandbox.acts import conversation, repositories
+from bot.sandbox.acts.asked import as_files
+from bot.sandbox.acts.repositories import NewRepository
+from bot.sandbox.records import Actor, Classic, Json, Kind, Repository, Ruleset, Settings
+from bot.sandbox.refusal import Refusal
+from bot.sandbox.world import Knobs, World
+
+PEOPLE = {"alice": "maintain", "bob": "write", "carol": "read"}
+STRANGER = "dave"
+Chosen = TypeVar("Chosen", Settings, Classic)
+RULESET_KEYS = frozenset(
+    {"name", "enforcement", "include", "exclude", "rules", "bypass_actors", "bypass_app"}
+)
+
+
+async def seed(world: World, value: Json) -> Json:
+    """Add what the value lists; the repositories that were made.
+
+    Keys: `people` (logins or `{login, organization, teams}`), `repositories`, `knobs`. Raises
+    Refusal(400) for anything else.
+    """
+    unknown = set(value) - {"people", "repositories", "knobs"}
+    if unknown:
+        raise Refusal(400, f"seed knows no {', '.join(sorted(unknown))}")
+    for one in value.get("people", ()):
+        _person(world, {"login": one} if isinstance(one, str) else one)
+    if "knobs" in value:
+        set_knobs(world, value["knobs"])
+    made = [await _repository(world, one) for one in value.get("repositories", ())]
+    return {"repositories": [{"id": one.id, "full_name": one.full_name} for one in made]}
+
+
+def set_knobs(world: World, value: Json) -> None:
+    """Change some delays. Raises Refusal(400) for an unknown one."""
+    known = {one.name for one in fields(Knobs)}
+    if not set(value) <= known:
+        raise Refusal(400, f"knobs are {', '.join(sorted(known))}")
+    world.knobs = replace(world.knobs, **{name: float(one) for name, one in value.items()})
+
+
+def _person(world: World, value: Json) -> None:
+    kind = Kind.ORGANIZATION if value.get("organization", False) else Kind.USER
+    account = world.add_account(value["login"], kind)
+    for team, members in value.get("teams", {}).items():
+        account.teams[team] = {world.add_account(one).login.lower() for one in members}
+
+
+async def _repository(world: World, value: Json) -> Repository:
+    new = NewRepository(
+        value["full_name"],
+        value.get("default_branch", "main"),
+        bool(value.get("private", False)),
+        as_files(value.get("files", {})),
+        value.get("collaborators", PEOPLE),
+    )
+    made = await repositories.create(world, new)
+    world.add_account(STRANGER)
+    set_rules(world, made, value)
+    for name in value.get("labels", ()):
+        conversation.make_label(world, made, name)
+    return made
+
+
+def set_rules(world: World, repository: Repository, value: Json) -> None:
+    """Settings and rules of a repository.
+
+    Keys: `settings`, `rulesets` (a list; one of a known name is replaced, `{name, delete: true}`
+    removed), `protection` (`{branch: {…} or null}`), `required_checks` (a list of names for the
+    default branch, as a ruleset called "required"). Raises Refusal(400).
+    """
+    actor = Actor(repository.owner)
+    if "settings" in value:
+        repository.settings = _known(Settings, value["settings"], repository.settings)
+    for one in value.get("rulesets", ()):
+        new = None if one.get("delete", False) else _ruleset(world, one)
+        repositories.set_ruleset(world, repository, actor, new, one["name"])
+    for branch, one in value.get("protection", {}).items():
+        classic = None if one is None else _classic(one)
+        repositories.set_classic(world, repository, actor, branch, classic)
+    if "required_checks" in value:
+        listed = [{"context": name} for name in value["required_checks"]]
+        rule = {
+            "type": "required_status_checks",
+            "parameters": {
+                "required_status_checks": listed,
+                "strict_required_status_checks_policy": False,
+            },
+        }
+        named = {"name": "required", "include": ["~DEFAULT_BRANCH"], "rules": [rule]}
+        made = _ruleset(world, named)
+        repositories.set_ruleset(world, repository, actor, made, "required")
+
+
+def _ruleset(world: World, value: Json) -> Ruleset:
+    unknown = set(value) - RULESET_KEYS
+    if unknown:
+        raise Refusal(400, f"a ruleset knows no {', '.join(sorted(unknown))}")
+    passing = list(value.get("bypass_actors", ()))
+    if value.get("bypass_app", False):
+        number = world.apps["headgate"].id
+        passing.append({"actor_id": number, "actor_type": "Integration", "bypass_mode": "always"})
+    return Ruleset(
+        world.new_id(),
+        value["name"],
+        value.get("enforcement", "active"),
+        list(value.get("include", ["~DEFAULT_BRANCH"])),
+        list(value.get("exclude", [])),
+        list(value.get("rules", [])),
+        passing,
+        world.now(),
+    )
+
+
+def _classic(value: Json) -> Classic:
+    given = dict(value)
+    if given.get("checks") is not None:
+        given["checks"] = [
+            (one, None) if isinstance(one, str) else (one["context"], one.get("app_id"))
+            for one in given["checks"]
+        ]
+    return _known(Classic, given, Classic())
+
+
+def _known(kind: type[Chosen], value: Json, start: Chosen) -> Chosen:
+    names = {one.name for one in fields(kind)}
+    if not set(value) <= names:
+        raise Refusal(400, f"{kind.__name__.lower()}: {', '.join(sorted(names))}")
+    return replace(start, **value)

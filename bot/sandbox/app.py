@@ -1,0 +1,335 @@
+"""The sandbox as one aiohttp application, and as a running server.
+
+`running` is what the command line, the demo and tests use; `build_app` only puts together.
+Serves loopback, refuses what a foreign web page could make a browser send.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from bot.sandbox import auth, command, pages, smart_http, strikes
+from bot.sandbox.acts import people, seeds
+from bot.sandbox.auth import Credentials
+from bot.sandbox.control import Control
+from bot.sandbox.deliver import APP_SLUG, HttpCourier
+from bot.sandbox.faults import Fault
+from bot.sandbox.graph import endpoint
+from bot.sandbox.records import HOST, Json, Repository
+from bot.sandbox.rest import (
+    actions,
+    apps,
+    checks,
+    git_data,
+    issues,
+    meddling,
+    pulls,
+    repositories,
+)
+from bot.sandbox.rest import door as doors
+from bot.sandbox.rest.call import Route
+from bot.sandbox.rest.door import Door
+from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
+from bot.sandbox.world import World
+
+BODY_MAX = 256 << 20  # a push may carry this much
+MANUAL_START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
+WEBHOOK_SECRET = "sandbox-webhook-secret-0123456789abcdef"
+PERMISSIONS = {
+    "metadata": "read",
+    "contents": "write",
+    "pull_requests": "write",
+    "checks": "write",
+    "statuses": "read",
+    "actions": "read",
+    "issues": "read",
+    "administration": "read",
+}
+EVENTS = [
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_thread",
+    "issue_comment",
+    "push",
+    "check_run",
+    "check_suite",
+    "status",
+    "workflow_run",
+    "repository",
+    "repository_ruleset",
+    "branch_protection_rule",
+]
+ROUTES: tuple[Route, ...] = (
+    *apps.ROUTES,
+    *repositories.ROUTES,
+    *git_data.ROUTES,
+    *pulls.ROUTES,
+    *issues.ROUTES,
+    *checks.ROUTES,
+    *actions.ROUTES,
+    *repositories.LATE_ROUTES,
+)
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1", HOST})
+READS = ("GET", "HEAD", "OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxOptions:
+    """How to run a sandbox.
+
+    Port 0 takes a free one. Without `data` everything lives in a temporary folder. With a
+    `clock` nothing happens by itself: whoever owns the clock also does the jobs.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    data: Path | None = None
+    seed: int = 1
+    speed: float = 1.0
+    webhook_url: str | None = None
+    webhook_secret: str = WEBHOOK_SECRET
+    allow_commands: bool = False
+    pass_env: tuple[str, ...] = ()
+    is_ghes: bool = False
+    is_manual: bool = False
+    clock: Clock | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A running sandbox: its world, and where to find it."""
+
+    world: World
+    credentials: Credentials
+    control: Control
+    url: str
+    key_path: Path
+
+    @property
+    def app_id(self) -> int:
+        """The id of the App."""
+        return self.world.apps[APP_SLUG].id
+
+    @property
+    def webhook_secret(self) -> str:
+        """The secret that signs deliveries."""
+        return self.world.webhook_secret
+
+    def repository(self, full_name: str) -> Repository:
+        """A repository that is known to be there. Raises KeyError."""
+        found = self.world.repository(full_name)
+        if found is None:
+            raise KeyError(full_name)
+        return found
+
+    async def seed(self, **value: Any) -> Json:
+        """Add people and repositories: acts/seeds.py."""
+        return await seeds.seed(self.world, value)
+
+    async def act(self, name: str, by: str, repo: str, **fields: Any) -> Json:
+        """Let the person `by` do something: acts/people.py."""
+        return await people.act(self.world, {"act": name, "as": by, "repo": repo, **fields})
+
+    async def settle(self) -> int:
+        """Move the world's clock until nothing is left to do; how many jobs were done."""
+        return await self.world.timeline.settle()
+
+    def environment(self) -> dict[str, str]:
+        """The settings with which Headgate finds this sandbox."""
+        return {
+            "HEADGATE_GITHUB_URL": self.url,
+            "HEADGATE_GITHUB_HOST": HOST,
+            "HEADGATE_GITHUB_APP_ID": str(self.app_id),
+            "HEADGATE_GITHUB_PRIVATE_KEY": str(self.key_path),
+            "HEADGATE_GITHUB_WEBHOOK_SECRET": self.webhook_secret,
+        }
+
+
+def environment_lines(sandbox: Sandbox) -> list[str]:
+    """The settings as `NAME=value` lines, as `headgate sandbox` prints them."""
+    return [f"{name}={value}" for name, value in sandbox.environment().items()]
+
+
+class CannotRun(Exception):
+    """The sandbox cannot start here; the message says what is missing."""
+
+
+@asynccontextmanager
+async def running(options: SandboxOptions) -> AsyncIterator[Sandbox]:
+    """A sandbox that serves until the context ends.
+
+    Raises CannotRun for an old git, OSError for a port in use.
+    """
+    async with AsyncExitStack() as stack:
+        folder = _folder(stack, options)
+        if await command.version(folder) < command.VERSION_NEEDED:
+            raise CannotRun("the sandbox needs git 2.38 or newer on PATH")
+        world = make_world(options, folder)
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        world.courier = HttpCourier(world, session)
+        credentials = Credentials(world, auth.private_key_pem())
+        control = Control(world)
+        hosts = LOOPBACK if options.host in LOOPBACK else frozenset[str]()
+        app = build_app(world, credentials, control, hosts)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, options.host, options.port)
+        await site.start()
+        port = runner.addresses[0][1]
+        world.web = f"http://{options.host}:{port}"
+        if isinstance(world.timeline.clock, RunningClock):
+            await _run_in_background(stack, world.timeline)
+        yield Sandbox(world, credentials, control, world.web, _write_key(folder, credentials))
+
+
+def _folder(stack: AsyncExitStack, options: SandboxOptions) -> Path:
+    if options.data is None:
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sandbox-")))
+    folder = options.data.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.glob("*.git")):
+        # Only git is kept: the rest of an earlier world would be missing around it.
+        raise CannotRun(f"{folder} holds repositories of an earlier run; give an empty folder")
+    return folder
+
+
+def make_world(options: SandboxOptions, folder: Path) -> World:
+    """An empty world with the App and the four people."""
+    clock, callers_now = _clock(options)
+    world = World(Timeline(clock, callers_now), folder, options.seed)
+    world.is_ghes = options.is_ghes
+    world.webhook_url = options.webhook_url
+    world.webhook_secret = options.webhook_secret
+    world.allow_commands = options.allow_commands
+    world.pass_env = options.pass_env
+    for login in (*seeds.PEOPLE, seeds.STRANGER):
+        world.add_account(login)
+    world.add_app(APP_SLUG, dict(PERMISSIONS), list(EVENTS))
+    return world
+
+
+def _clock(options: SandboxOptions) -> tuple[Clock, Callable[[], datetime] | None]:
+    if options.clock is not None:
+        return options.clock, options.clock.now
+    if options.is_manual:
+        return ManualClock(MANUAL_START), None
+    return RunningClock(options.speed), None
+
+
+def _write_key(folder: Path, credentials: Credentials) -> Path:
+    path = folder / "app.pem"
+    path.touch(mode=0o600)
+    path.write_bytes(credentials.pem)
+    return path
+
+
+async def _run_in_background(stack: AsyncExitStack, timeline: Timeline) -> None:
+    task = asyncio.create_task(timeline.run())
+
+    async def stop() -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    stack.push_async_callback(stop)
+
+
+def build_app(
+    world: World,
+    credentials: Credentials,
+    control: Control,
+    hosts: frozenset[str] = frozenset(),
+) -> web.Application:
+    """The whole application of one world; `hosts`: see `guard`."""
+    served = Door(world, credentials)
+    app = web.Application(
+        middlewares=[guard(hosts), meddling_middleware(served)], client_max_size=BODY_MAX
+    )
+    for route in ROUTES:
+        app.router.add_route(
+            route.method, f"{doors.PREFIX}{route.path}", partial(_serve, served, route)
+        )
+    app.router.add_post("/api/graphql", endpoint.endpoint(served))
+    app.router.add_route("*", f"{doors.PREFIX}{{tail:.*}}", doors.not_imitated)
+    app.add_routes(control.routes())
+    app.add_routes(smart_http.routes(world, credentials))
+    pages.add_to(app, world)
+    return app
+
+
+async def _serve(served: Door, route: Route, request: web.Request) -> web.StreamResponse:
+    return await served.answer(request, route)
+
+
+Handler = Callable[[web.Request], Any]
+
+
+def guard(hosts: frozenset[str]) -> Any:
+    """The middleware that refuses what a page of another site makes a browser send.
+
+    With `--allow-commands` such a write could run programs on this machine. `hosts` are the
+    names under which the sandbox may be asked; without any, every name will do.
+    """
+
+    @web.middleware
+    async def refuse_foreign_pages(request: web.Request, handler: Handler) -> web.StreamResponse:
+        name = request.url.host or ""
+        if hosts and name not in hosts:
+            raise web.HTTPForbidden(text=f"refused: the sandbox is not called {name}")
+        site = request.headers.get("Sec-Fetch-Site", "none")
+        origin = request.headers.get("Origin")
+        is_foreign = site not in ("none", "same-origin") or (
+            origin is not None and origin.partition("://")[2] != request.host
+        )
+        if is_foreign and request.method not in READS:
+            raise web.HTTPForbidden(text="refused: the request comes from another site")
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
+    return refuse_foreign_pages
+
+
+def meddling_middleware(served: Door) -> Any:
+    """The middleware that notes every API call and lets faults meddle with it."""
+
+    @web.middleware
+    async def meddle(request: web.Request, handler: Handler) -> web.StreamResponse:
+        path = request.rel_url.path
+        if not path.startswith("/api/"):
+            answer: web.StreamResponse = await handler(request)
+            return answer
+        request[doors.REQUEST_ID] = f"SBOX:{served.world.new_id():X}"
+        document = (await request.text()) if path == "/api/graphql" else None
+        below = path.removeprefix(doors.PREFIX)
+        hits = strikes.of_call(served.world, request.method, below, document)
+        answer = await _meddled(served, request, handler, hits)
+        served.note(request, answer.status, [fault.kind for fault in hits])
+        return answer
+
+    return meddle
+
+
+async def _meddled(
+    served: Door, request: web.Request, handler: Handler, hits: list[Fault]
+) -> web.StreamResponse:
+    token = strikes.lands_other_tree.set(False)
+    try:
+        for fault in hits:
+            instead = await meddling.before(served, request, fault)
+            if instead is not None:
+                return instead
+        answer: web.StreamResponse = await handler(request)
+    finally:
+        strikes.lands_other_tree.reset(token)
+    for fault in hits:
+        answer = await meddling.after(request, fault, answer)
+    return answer

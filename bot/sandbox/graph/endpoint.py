@@ -1,0 +1,158 @@
+"""One GraphQL call: its roots, its rights, its errors in the provider's form."""
+
+from collections.abc import Awaitable, Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import graphql
+from aiohttp import web
+from graphql import GraphQLError, GraphQLResolveInfo, GraphQLSchema
+
+from bot.sandbox.acts import refs
+from bot.sandbox.acts.refs import How, Move
+from bot.sandbox.auth import AppCaller, Nobody
+from bot.sandbox.graph import accounts, pull_requests
+from bot.sandbox.records import Json, Repository
+from bot.sandbox.refusal import Refusal
+from bot.sandbox.rest import call as calls
+from bot.sandbox.rest.call import Answer, Call, Reply, Route
+from bot.sandbox.rest.door import Door
+from bot.sandbox.shapes.people import number_of
+from bot.sandbox.timeline import stamp
+
+LIMIT = 5000
+ERROR_TYPES = {401: "FORBIDDEN", 403: "FORBIDDEN", 404: "NOT_FOUND"}
+
+
+@cache
+def schema() -> GraphQLSchema:
+    """The schema, read once."""
+    return graphql.build_schema(Path(__file__).with_name("schema.graphql").read_text())
+
+
+def endpoint(served: Door) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """The handler of `POST /api/graphql`."""
+    route = Route("POST", "/graphql", execute, ("app",))
+
+    async def answer(request: web.Request) -> web.Response:
+        return await served.answer(request, route)
+
+    return answer
+
+
+async def execute(call: Call) -> Answer:
+    """Answer one document; errors come with status 200, as at the provider."""
+    if isinstance(call.caller, Nobody | AppCaller):
+        raise Refusal(401, "This endpoint requires you to be authenticated.")
+    document = call.body.get("query")
+    if not isinstance(document, str):
+        raise Refusal(400, "A query attribute must be specified and must be a string.")
+    done = await graphql.graphql(
+        schema(),
+        document,
+        root_value=_roots(call),
+        variable_values=call.body.get("variables") or {},
+        operation_name=call.body.get("operationName"),
+    )
+    answer: Json = {}
+    if done.data is not None or not done.errors:
+        answer["data"] = done.data
+    if done.errors:
+        answer["errors"] = [_error(one) for one in done.errors]
+    return Reply(answer)
+
+
+def _error(found: GraphQLError) -> Json:
+    cause = found.original_error
+    if cause is not None and not isinstance(cause, GraphQLError | Refusal):
+        raise cause
+    shown: Json = {"message": found.message}
+    if found.path is not None:
+        shown["path"] = list(found.path)
+    if found.locations:
+        shown["locations"] = [
+            {"line": place.line, "column": place.column} for place in found.locations
+        ]
+    kind = (found.extensions or {}).get("type")
+    if isinstance(cause, Refusal):
+        kind = ERROR_TYPES.get(cause.status, "UNPROCESSABLE")
+    if kind is not None:
+        shown["type"] = kind
+    return shown
+
+
+def _roots(call: Call) -> Json:
+    async def update_refs(_: GraphQLResolveInfo[Any], **asked: Any) -> Json:
+        return await _update_refs(call, asked["input"])
+
+    return {
+        "repository": lambda _, **asked: _repository(call, asked["owner"], asked["name"]),
+        "node": lambda _, **asked: _node(call, asked["id"]),
+        "viewer": lambda _: {
+            **accounts.account(call.world, call.actor.account),
+            "__typename": "User",
+        },
+        "rateLimit": lambda _, **_asked: _rate_limit(call),
+        "updateRefs": update_refs,
+    }
+
+
+def _repository(call: Call, owner: str, name: str) -> Json:
+    said = f"Could not resolve to a Repository with the name '{owner}/{name}'."
+    try:
+        found = calls.repository_of(call.world, call.caller, f"{owner}/{name}")
+        call.found = found
+        calls.check_rights(call, ("pull_requests:read", "contents:read"))
+    except Refusal as refused:
+        if refused.status == 404:
+            raise accounts.not_found(said) from None
+        raise
+    return pull_requests.repository(call.world, found)
+
+
+def _node(call: Call, number: str) -> Json:
+    for repository in call.world.repositories.values():
+        if number_of("Repository", number) == repository.id:
+            return _repository(call, repository.owner.login, repository.name)
+        for issue, pull in repository.pulls():
+            if number == pull_requests.pull_id(repository, issue):
+                _repository(call, repository.owner.login, repository.name)
+                return pull_requests.pull_request(call.world, repository, issue, pull)
+    raise accounts.not_found(f"Could not resolve to a node with the global id of '{number}'.")
+
+
+def _rate_limit(call: Call) -> Json:
+    return {
+        "cost": 1,
+        "limit": LIMIT,
+        "nodeCount": 1,
+        "remaining": LIMIT,
+        "used": 0,
+        "resetAt": stamp(call.world.timeline.callers_now()),
+    }
+
+
+async def _update_refs(call: Call, asked: Json) -> Json:
+    number = number_of("Repository", asked["repositoryId"])
+    found: Repository | None = call.world.repositories.get(number or 0)
+    if found is None:
+        said = f"Could not resolve to a node with the global id of '{asked['repositoryId']}'."
+        raise accounts.not_found(said)
+    call.found = calls.repository_of(call.world, call.caller, found.full_name)
+    calls.check_rights(call, ("contents:write",))
+    moves = [
+        Move(one["name"], one["afterOid"], one.get("beforeOid"), bool(one.get("force", False)))
+        for one in asked["refUpdates"]
+    ]
+    for move in moves:
+        if not move.ref.startswith("refs/"):
+            raise Refusal(422, f"{move.ref} is not a fully qualified ref name")
+    async with found.lock:
+        for move in moves:
+            now = found.git.refs.get(move.ref)
+            is_known = found.git.objects.commit(move.after) is not None
+            if now is not None and is_known:
+                await refs.refuse_workflow_files(found, call.actor, now, move.after)
+        await refs.move(call.world, found, call.actor, moves, How("updateRefs"))
+    return {"clientMutationId": asked.get("clientMutationId")}

@@ -1,0 +1,143 @@
+"""Row Checks: suites, check runs, statuses, and which of them count."""
+
+import pytest
+
+from tests.sandbox.client import REPO
+
+RUNS = f"/repos/{REPO}/check-runs"
+
+
+async def opened(sandbox, **fields):
+    return await sandbox.act("open", "bob", REPO, files={"a.txt": "a"}, **fields)
+
+
+async def test_an_empty_suite_waits_for_every_app_with_checks_write(sandbox, app):
+    pull = await opened(sandbox)
+    suites = await app.get(f"/repos/{REPO}/commits/{pull['head']}/check-suites")
+    assert [(one["app"]["slug"], one["status"]) for one in suites["check_suites"]] == [
+        ("headgate", "queued")
+    ]
+    assert suites["check_suites"][0]["latest_check_runs_count"] == 0
+
+
+async def test_a_run_of_the_app_goes_into_its_suite_on_the_commit(sandbox, app):
+    pull = await opened(sandbox)
+    body = {"name": "Headgate (main)", "head_sha": pull["head"], "external_id": "s1"}
+    made = await app.call("POST", RUNS, body)
+    assert (made.status, made.body["status"], made.body["external_id"]) == (201, "queued", "s1")
+    suites = await app.get(f"/repos/{REPO}/commits/{pull['head']}/check-suites")
+    assert suites["check_suites"][0]["id"] == made.body["check_suite"]["id"]
+    output = {"title": "T", "summary": "S"}
+    path = f"{RUNS}/{made.body['id']}"
+    changed = await app.call("PATCH", path, {"conclusion": "success", "output": output})
+    assert (changed.body["status"], changed.body["output"]["title"]) == ("completed", "T")
+    assert changed.body["completed_at"] is not None
+
+
+async def test_only_apps_make_check_runs_and_only_their_own(sandbox, app, person):
+    pull = await opened(sandbox)
+    await sandbox.settle()
+    body = {"name": "x", "head_sha": pull["head"]}
+    assert (await person("alice").call("POST", RUNS, body)).status == 403
+    foreign = sandbox.repository(REPO).check_runs(pull["head"])[0]
+    answer = await app.call("PATCH", f"{RUNS}/{foreign.id}", {"status": "queued"})
+    assert answer.status == 403
+
+
+async def test_a_rerun_is_a_new_run_in_the_same_suite_and_replaces_the_old(sandbox, app):
+    await sandbox.act("permissions", "alice", REPO, permissions={"actions": "write"})
+    pull = await sandbox.act("open", "bob", REPO, files={"bad.txt": "x"})
+    await sandbox.settle()
+    repository = sandbox.repository(REPO)
+    first = repository.check_runs(pull["head"])[0]
+    path = f"/repos/{REPO}/actions/runs/{repository.workflow_runs[0].id}/rerun-failed-jobs"
+    token = sandbox.credentials.person_token("bob")
+    answer = await app.call("POST", path, {}, Authorization=f"Bearer {token}")
+    assert answer.status == 201
+    await sandbox.settle()
+    runs = repository.check_runs(pull["head"])
+    assert [run.suite.id for run in runs] == [first.suite.id] * 2
+    assert runs[1].id > first.id
+
+
+async def test_the_filter_latest_leaves_out_what_was_replaced(sandbox, app, person):
+    pull = await sandbox.act("open", "bob", REPO, files={"bad.txt": "x"})
+    await sandbox.settle()
+    run = sandbox.repository(REPO).workflow_runs[0]
+    await person("bob").call("POST", f"/repos/{REPO}/actions/runs/{run.id}/rerun", {})
+    await sandbox.settle()
+    path = f"/repos/{REPO}/commits/{pull['head']}/check-runs"
+    assert (await app.get(f"{path}?filter=all"))["total_count"] == 2
+    latest = (await app.get(path))["check_runs"]
+    assert [one["id"] for one in latest] == [max(run.jobs[2], key=lambda job: job.id).id]
+    assert (await app.get(f"{path}?check_name=other"))["total_count"] == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"status": "completed"},
+        {"status": "busy"},
+        {"conclusion": "fine"},
+        {"output": {"title": "no summary"}},
+        {"output": {"summary": "s" * 65_536}},
+        {"output": {"summary": "s", "annotations": [{}] * 51}},
+        {"actions": [{"label": "l", "description": "d", "identifier": "i"}] * 4},
+        {"actions": [{"label": "l" * 21, "description": "d", "identifier": "i"}]},
+    ],
+)
+async def test_a_check_run_beyond_the_limits_is_422(sandbox, app, body):
+    pull = await opened(sandbox)
+    answer = await app.call("POST", RUNS, {"name": "x", "head_sha": pull["head"], **body})
+    assert answer.status == 422
+
+
+async def test_statuses_list_every_update_newest_first(sandbox, app, person):
+    pull = await opened(sandbox)
+    path = f"/repos/{REPO}/statuses/{pull['head']}"
+    for state in ("pending", "failure", "success"):
+        answer = await person("bob").call("POST", path, {"state": state, "context": "lint"})
+        assert answer.status == 201
+    listed = await app.get(f"/repos/{REPO}/commits/{pull['head']}/statuses")
+    assert [one["state"] for one in listed] == ["success", "failure", "pending"]
+    combined = await app.get(f"/repos/{REPO}/commits/{pull['head']}/status")
+    assert (combined["state"], combined["total_count"]) == ("success", 1)
+
+
+async def test_the_combined_status_is_pending_when_there_is_nothing(app):
+    assert (await app.get(f"/repos/{REPO}/commits/main/status"))["state"] == "pending"
+
+
+async def test_a_context_takes_a_thousand_statuses(sandbox, person):
+    pull = await opened(sandbox)
+    repository = sandbox.repository(REPO)
+    path, body = f"/repos/{REPO}/statuses/{pull['head']}", {"state": "pending", "context": "x"}
+    first = await person("bob").call("POST", path, body)
+    listed = repository.statuses[pull["head"]]
+    listed.extend(listed * 999)
+    assert first.status == 201
+    assert (await person("bob").call("POST", path, body)).status == 422
+    assert (await person("bob").call("POST", path, {**body, "context": "y"})).status == 201
+
+
+async def test_a_status_on_an_unknown_commit_is_422(person):
+    path = f"/repos/{REPO}/statuses/{'0' * 40}"
+    assert (await person("bob").call("POST", path, {"state": "success"})).status == 422
+
+
+async def test_a_rerequest_reaches_the_app_that_owns_the_run(sandbox, app, receiver, person):
+    pull = await opened(sandbox)
+    body = {"name": "Headgate (main)", "head_sha": pull["head"], "conclusion": "failure"}
+    made = await app.call("POST", RUNS, body)
+    await sandbox.settle()
+    receiver.received.clear()
+    answer = await person("alice").call("POST", f"{RUNS}/{made.body['id']}/rerequest", {})
+    assert answer.status == 201
+    foreign = next(
+        run
+        for run in sandbox.repository(REPO).check_runs(pull["head"])
+        if run.suite.app.slug == "sandbox-ci"
+    )
+    await person("alice").call("POST", f"{RUNS}/{foreign.id}/rerequest", {})
+    await sandbox.settle()
+    assert receiver.events() == ["check_run.rerequested"]

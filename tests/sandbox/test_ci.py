@@ -1,0 +1,228 @@
+"""Row Actions and the CI file: what starts, what it comes to, and when."""
+
+import json
+
+import pytest
+
+from bot.sandbox import ci_file
+from bot.sandbox.app import SandboxOptions, running
+from tests.sandbox.client import REPO
+
+
+def runs_of(sandbox):
+    repository = sandbox.repository(REPO)
+    return [(run.event, run.head_branch, run.conclusion) for run in repository.workflow_runs]
+
+
+async def set_ci(sandbox, text):
+    """Put another CI file on main, without starting anything."""
+    files = {".sandbox/ci.yml": text}
+    given = {"branch": "main", "files": files, "message": "ci [skip ci]"}
+    await sandbox.act("push", "alice", REPO, **given)
+
+
+async def test_a_push_starts_ci_only_on_the_named_branches(sandbox):
+    for branch in ("main", "other", "headgate/merge/pr-1/x", "headgate/temp/pr-1/x"):
+        await sandbox.act("push", "bob", REPO, branch=branch, files={branch: "x"}, bypass=True)
+    await sandbox.settle()
+    assert runs_of(sandbox) == [
+        ("push", "main", "success"),
+        ("push", "headgate/merge/pr-1/x", "success"),
+    ]
+
+
+async def test_a_pull_request_starts_ci_drafts_included(sandbox):
+    number = (await sandbox.act("open", "bob", REPO, files={"a.txt": "a"}, draft=True))["number"]
+    await sandbox.settle()
+    await sandbox.act("push", "bob", REPO, number=number, files={"c.txt": "c"})
+    await sandbox.settle()
+    assert runs_of(sandbox) == [("pull_request", "topic-1", "success")] * 2
+
+
+async def test_a_conflicting_pull_request_starts_nothing(sandbox):
+    opened = await sandbox.act("open", "bob", REPO, files={"app.py": "mine\n"})
+    files = {"app.py": "yours\n"}
+    await sandbox.act("push", "alice", REPO, branch="main", files=files, message="yours [skip ci]")
+    await sandbox.settle()
+    assert runs_of(sandbox) == []
+    await sandbox.act("force_push", "bob", REPO, number=opened["number"], files={"a.txt": "a"})
+    await sandbox.settle()
+    assert runs_of(sandbox) == [("pull_request", "topic-1", "success")]
+
+
+@pytest.mark.parametrize("marker", ["[skip ci]", "[ci skip]", "[no ci]", "[Skip Actions]"])
+async def test_a_skip_marker_in_the_head_commit_starts_nothing(sandbox, marker):
+    await sandbox.act("open", "bob", REPO, files={"a.txt": "a"}, message=f"Add a {marker}")
+    await sandbox.settle()
+    assert runs_of(sandbox) == []
+
+
+async def test_a_pull_request_is_tested_as_merged_with_its_base(sandbox):
+    await sandbox.act("push", "alice", REPO, branch="main", files={"a.txt": "a"})
+    files = {"b.txt": "b"}
+    await sandbox.act("open", "bob", REPO, files=files, **{"from": first_commit(sandbox)})
+    await sandbox.settle()
+    assert runs_of(sandbox)[-1] == ("pull_request", "topic-1", "failure")
+
+
+def first_commit(sandbox):
+    git = sandbox.repository(REPO).git
+    return git.objects.log(git.branch("main"))[-1].sha
+
+
+async def test_ci_takes_its_seconds_of_world_time(sandbox):
+    await sandbox.act("push", "alice", REPO, branch="main", files={"x": "x"})
+    before = sandbox.world.now()
+    await sandbox.settle()
+    assert (sandbox.world.now() - before).total_seconds() == 3
+
+
+CONCLUSIONS = """
+triggers: {{ push: ["**"] }}
+checks:
+  - name: unit
+    kind: {kind}
+    rules: [{{ {rule} conclusion: {conclusion} }}]
+"""
+
+
+@pytest.mark.parametrize("conclusion", ["failure", "timed_out", "skipped", "neutral", "cancelled"])
+async def test_a_rule_decides_the_conclusion(sandbox, conclusion):
+    await set_ci(sandbox, CONCLUSIONS.format(kind="check", rule="", conclusion=conclusion))
+    sha = (await sandbox.act("push", "bob", REPO, branch="w", files={"x": "x"}))["sha"]
+    await sandbox.settle()
+    runs = sandbox.repository(REPO).check_runs(sha)
+    assert [(run.name, run.conclusion) for run in runs] == [("unit", conclusion)]
+
+
+@pytest.mark.parametrize(("conclusion", "count"), [("never", 0), ("hang", 1)])
+async def test_a_check_may_never_start_or_never_end(sandbox, conclusion, count):
+    await set_ci(sandbox, CONCLUSIONS.format(kind="check", rule="", conclusion=conclusion))
+    sha = (await sandbox.act("push", "bob", REPO, branch="w", files={"x": "x"}))["sha"]
+    await sandbox.settle()
+    runs = sandbox.repository(REPO).check_runs(sha)
+    assert [run.status for run in runs] == ["in_progress"] * count
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("exists: [x],", "failure"),
+        ("exists: [x, none],", "success"),
+        ("contains: { path: x, text: BROKEN },", "failure"),
+        ("contains: { path: x, text: OTHER },", "success"),
+        ('branch: "w*",', "failure"),
+        ('branch: "v*",', "success"),
+        ("flake: 1.0,", "failure"),
+        ("flake: 0.0,", "success"),
+    ],
+)
+async def test_the_conditions_of_a_rule(sandbox, rule, expected):
+    await set_ci(sandbox, CONCLUSIONS.format(kind="check", rule=rule, conclusion="failure"))
+    sha = (await sandbox.act("push", "bob", REPO, branch="w", files={"x": "BROKEN"}))["sha"]
+    await sandbox.settle()
+    assert [run.conclusion for run in sandbox.repository(REPO).check_runs(sha)] == [expected]
+
+
+async def test_a_flake_is_drawn_anew_for_each_attempt(sandbox, person):
+    rule = "flake: 0.5,"
+    await set_ci(sandbox, CONCLUSIONS.format(kind="check", rule=rule, conclusion="failure"))
+    await sandbox.act("push", "bob", REPO, branch="w", files={"x": "x"})
+    await sandbox.settle()
+    run = sandbox.repository(REPO).workflow_runs[-1]
+    drawn = []
+    for _ in range(12):
+        drawn.append(run.conclusion)
+        await person("bob").call("POST", f"/repos/{REPO}/actions/runs/{run.id}/rerun", {})
+        await sandbox.settle()
+    assert set(drawn) == {"success", "failure"}
+
+
+async def test_a_status_is_pending_and_then_decided(sandbox):
+    await set_ci(sandbox, CONCLUSIONS.format(kind="status", rule="", conclusion="error"))
+    sha = (await sandbox.act("push", "bob", REPO, branch="w", files={"x": "x"}))["sha"]
+    await sandbox.settle()
+    statuses = sandbox.repository(REPO).statuses[sha]
+    assert [(one.context, one.state) for one in statuses] == [
+        ("unit", "pending"),
+        ("unit", "error"),
+    ]
+    assert statuses[0].creator.login == "sandbox-ci[bot]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["checks: 3", "- a", "checks: [{ seconds: 1 }]", "surprise: 1", "checks: [{name: a, x: 1}]"],
+)
+async def test_a_file_that_breaks_the_grammar_is_a_startup_failure(sandbox, text):
+    sha = (await sandbox.act("push", "bob", REPO, branch="w", files={".sandbox/ci.yml": text}))[
+        "sha"
+    ]
+    await sandbox.settle()
+    suites = sandbox.repository(REPO).suites[sha]
+    assert [one.forced_conclusion for one in suites if one.app.slug == "sandbox-ci"] == [
+        "startup_failure"
+    ]
+    assert ci_file.parse(text.encode()).error
+
+
+async def test_another_app_reports_under_its_own_name(sandbox, app):
+    text = "triggers: { push: ['**'] }\nchecks: [{ name: unit, app: other-ci }]\n"
+    await set_ci(sandbox, text)
+    sha = (await sandbox.act("push", "bob", REPO, branch="w", files={"x": "x"}))["sha"]
+    await sandbox.settle()
+    shown = await app.get(f"/repos/{REPO}/commits/{sha}/check-runs")
+    assert [one["app"]["slug"] for one in shown["check_runs"]] == ["other-ci"]
+
+
+async def test_a_run_is_cancelled_while_it_runs_and_not_after(sandbox, person):
+    await sandbox.act("push", "alice", REPO, branch="main", files={"x": "x"})
+    run = sandbox.repository(REPO).workflow_runs[0]
+    path = f"/repos/{REPO}/actions/runs/{run.id}"
+    assert (await person("bob").call("POST", f"{path}/rerun", {})).status == 403
+    assert (await person("bob").call("POST", f"{path}/cancel", {})).status == 202
+    await sandbox.settle()
+    assert run.conclusion == "cancelled"
+    assert (await person("bob").call("POST", f"{path}/cancel", {})).status == 409
+
+
+async def test_the_same_commit_pushed_and_proposed_is_tested_twice(sandbox, app):
+    await sandbox.act("push", "bob", REPO, branch="headgate/merge/x", files={"c.txt": "c"})
+    await sandbox.act("open", "bob", REPO, head="headgate/merge/x", draft=True)
+    await sandbox.settle()
+    assert [event for event, _, _ in runs_of(sandbox)] == ["push", "pull_request"]
+
+
+RUN = """
+triggers: {{ push: ["**"] }}
+checks:
+  - {{ name: real, run: {command}, timeout_s: 0.5 }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "conclusion", "text"),
+    [
+        ("cat x; echo $CI $GITHUB_REPOSITORY", "success", "hello\ntrue octo/widgets\n"),
+        ("echo bad; exit 3", "failure", "bad\n"),
+        ("cat /dev/zero >/dev/null", "timed_out", ""),
+    ],
+)
+async def test_a_command_runs_on_the_exported_commit(command, conclusion, text):
+    async with running(SandboxOptions(is_manual=True, allow_commands=True)) as sandbox:
+        await sandbox.seed(repositories=[{"full_name": REPO}])
+        files = {".sandbox/ci.yml": RUN.format(command=json.dumps(command)), "x": "hello\n"}
+        sha = (await sandbox.act("push", "bob", REPO, branch="w", files=files))["sha"]
+        await sandbox.settle()
+        run = sandbox.repository(REPO).check_runs(sha)[0]
+        assert (run.conclusion, run.text) == (conclusion, text)
+
+
+async def test_without_permission_no_command_runs(sandbox, tmp_path):
+    trace = tmp_path / "ran"
+    files = {".sandbox/ci.yml": RUN.format(command=json.dumps(f"touch {trace}"))}
+    sha = (await sandbox.act("push", "bob", REPO, branch="w", files=files))["sha"]
+    await sandbox.settle()
+    run = sandbox.repository(REPO).check_runs(sha)[0]
+    assert (run.conclusion, trace.exists()) == ("failure", False)
+    assert "--allow-commands" in run.title
