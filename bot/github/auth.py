@@ -13,10 +13,10 @@ from email.utils import parsedate_to_datetime
 
 import jwt
 
-from bot.github import limits, paths, payloads
+from bot.github import answers, limits, paths
+from bot.github.answers import Token
 from bot.github.limits import Trouble
 from bot.github.options import GitHubOptions
-from bot.github.payloads import Token
 from bot.github.wire import REDIRECTS, Answer, Broken, Exchange, Wire
 from service.clock import Clock
 from service.provider.errors import (
@@ -69,6 +69,7 @@ class Tokens:
         self._wide: dict[str, Token] = {}
         self._signed: tuple[float, str] | None = None
         self._key = 0
+        self.slug = options.slug
 
     def learn(self, repo: RepoRef, repository_id: str) -> None:
         """Remember a repository's number, by which its tokens are narrowed."""
@@ -166,6 +167,7 @@ class Tokens:
         if answer.status != 200:
             raise self._lost(answer, f"{repo.slug} is gone, or the App is not installed there.")
         found = answer.fields.id("id")
+        self.slug = self.slug or answer.fields.text_or("app_slug", None)
         seat.token = seat.token if seat.installation == found else None
         seat.installation, seat.looked_up_s = found, now_s
         return found
@@ -189,7 +191,7 @@ class Tokens:
             raise Gone("The repository is not in the installation.", GoneKind.REPOSITORY)
         if answer.status != 201:
             raise self._lost(answer, "The installation is gone.", GoneKind.INSTALLATION)
-        return payloads.token_of(answer.fields)
+        return answers.token_of(answer.fields)
 
     def _lost(
         self, answer: Answer, words: str, kind: GoneKind = GoneKind.REPOSITORY

@@ -2,12 +2,15 @@
 
 from cachetools import TTLCache
 
-from bot.github import outcomes, payloads
+from bot.github import answers, outcomes
+from bot.github.answers import RunReport, StatusReport
 from bot.github.line import Line
-from bot.github.payloads import Person, RunReport, StatusReport
+from bot.github.payloads import Person
 from service.clock import Clock
-from service.provider.errors import Gone
-from service.provider.port import Checks
+from service.provider.errors import Gone, GoneKind, Refused
+from service.provider.values import (
+    Checks,
+)
 from service.vocabulary import Check, CheckKind, Sha
 
 BOT_SUFFIX = "[bot]"
@@ -25,19 +28,28 @@ class Reports:
         )
 
     async def checks(self, line: Line, sha: Sha, *, skipped_pass: bool) -> Checks:
-        """Every report on exactly `sha` but our own App's; never from a cache."""
-        runs, all_runs = await line.listed(
-            f"/commits/{sha}/check-runs", "check_runs", {"filter": "all"}
-        )
+        """Every report on exactly `sha` but our own App's; never from a cache.
+
+        A commit that GitHub does not know yet has no reports, and they are not complete.
+        """
+        tail = f"/commits/{sha}/check-runs"
+        try:
+            runs, all_runs = await line.listed(tail, "check_runs", {"filter": "all"})
+        except Refused:
+            return Checks(sha, (), complete=False)
+        except Gone as gone:
+            if gone.kind is GoneKind.BRANCH:
+                return Checks(sha, (), complete=False)
+            raise
         statuses, all_statuses = await line.listed(f"/commits/{sha}/statuses")
         web = f"{line.client.options.addresses.web}/{line.repo.slug}/commit/{sha}"
         found: list[Check] = []
         for each in runs:
-            run = payloads.run_report_of(each)
+            run = answers.run_report_of(each)
             if run.app_id != self._app_id:
                 found.append(_check_of_run(run, web, skipped_pass=skipped_pass))
         for each in statuses:
-            status = payloads.status_report_of(each)
+            status = answers.status_report_of(each)
             found.append(_check_of_status(status, web, await self._app_of(line, status.creator)))
         return Checks(sha, outcomes.guarded(found), all_runs and all_statuses)
 

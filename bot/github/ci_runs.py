@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from bot.github import outcomes, payloads, refs
+from bot.github import answers, outcomes, refs
+from bot.github.answers import WorkflowRun
 from bot.github.line import Line
-from bot.github.payloads import WorkflowRun
 from bot.github.wire import Answer
-from service.provider.port import NotPossible
+from service.provider.values import (
+    NotPossible,
+)
 from service.vocabulary import CheckOutcome, Sha
 
 NOT_GRANTED = NotPossible("The App does not have the permission Actions: write.")
@@ -47,12 +49,12 @@ async def _runs(line: Line, sha: Sha) -> tuple[WorkflowRun, ...] | NotPossible:
     if grant.permissions.get("actions") != "write":
         return NOT_GRANTED
     listed, _ = await line.listed("/actions/runs", "workflow_runs", {"head_sha": sha})
-    return tuple(payloads.workflow_run_of(each) for each in listed)
+    return tuple(answers.workflow_run_of(each) for each in listed)
 
 
 async def _jobs(line: Line, run: WorkflowRun) -> frozenset[str]:
     listed, _ = await line.listed(f"/actions/runs/{run.id}/jobs", "jobs")
-    return frozenset(payloads.job_name_of(each) for each in listed)
+    return frozenset(answers.job_name_of(each) for each in listed)
 
 
 async def _ask(line: Line, tail: str) -> Answer:

@@ -14,9 +14,9 @@ from cachetools import LRUCache
 from bot.github import auth, limits, pacing, paths
 from bot.github.fields import Fields
 from bot.github.limits import Finding, Trouble
-from bot.github.options import GitHubOptions, write_spacing_s
+from bot.github.options import GitHubOptions, is_limited, write_spacing_s
 from bot.github.pacing import Cost, Pacer, Priority
-from bot.github.wire import REDIRECTS, Answer, Broken, Exchange, Wire
+from bot.github.wire import REDIRECTS, TOTAL_S, Answer, Broken, Exchange, Wire
 from service.clock import Clock
 from service.provider.errors import (
     Gone,
@@ -34,6 +34,7 @@ from service.vocabulary import RepoRef
 
 REDIRECTS_MAX = 3
 LIMITED_TRIES = 3
+LANDING_SEND_S = 8.0  # less is not worth sending
 KEPT_ANSWERS_MAX = 5000
 KEPT_BYTES_MAX = 256 * 1024
 QUOTE_CHARS_MAX = 300
@@ -47,7 +48,8 @@ class Call:
     """One call. `tail` stands below the repository; `expects` are statuses the caller reads.
 
     `missing`: what a 404 means once the repository was seen to be there. `is_kept`: the answer
-    may be kept and asked for again by its ETag. `is_read`: may be sent twice.
+    may be kept and asked for again by its ETag. `is_read`: may be sent twice. `until_s`: by the
+    monotonic clock, when its answer must be there. `is_moved`: it followed a rename already.
     """
 
     repo: RepoRef
@@ -62,6 +64,8 @@ class Call:
     is_content: bool = False
     is_kept: bool = False
     is_graphql: bool = False
+    is_moved: bool = False
+    until_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +87,21 @@ class Client:
         self._pacers: dict[str, Pacer] = {}
         self._kept: LRUCache[tuple[str, str], Kept] = LRUCache(KEPT_ANSWERS_MAX)
         self._failures = 0
-        self._slug = options.slug
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._wire.close()
 
     async def run(self, call: Call) -> Answer:
-        """Make the call; its answer if it succeeded or its status was expected, else an error."""
-        return await (self._read(call) if call.is_read else self._write(call))
+        """Make the call; its answer if it succeeded or its status was expected, else an error.
+
+        A landing is sent and answered within 15 s or not at all: a permit lives 30.
+        """
+        if call.is_read:
+            return await self._read(call)
+        if call.priority is Priority.LANDING:
+            call = replace(call, until_s=self.clock.monotonic_s() + TOTAL_S)
+        return await self._write(call)
 
     async def app_call(
         self, method: str, path: str, body: Mapping[str, object] | None = None
@@ -106,10 +116,10 @@ class Client:
         return answer
 
     async def slug(self) -> str:
-        """The App's name in addresses, asked once when the options do not tell it."""
-        if self._slug is None:
-            self._slug = (await self.app_call("GET", "/app")).fields.text("slug")
-        return self._slug
+        """The App's name in addresses, asked once when no answer has told it before."""
+        if self.tokens.slug is None:
+            self.tokens.slug = (await self.app_call("GET", "/app")).fields.text("slug")
+        return self.tokens.slug
 
     async def installation_call(self, installation: str, path: str) -> Answer:
         """A read with a token for all of an installation; only to list repositories."""
@@ -154,23 +164,20 @@ class Client:
             raise OutcomeUnknown(f"{what}: GitHub answered {answer.status}.")
         self._failures = 0
         if answer.status in REDIRECTS:
-            return await self._write_elsewhere(call)
+            return await self._write(await self._elsewhere(call))
         return await self._accepted(call, answer)
 
-    async def _write_elsewhere(self, call: Call) -> Answer:
-        """The repository has another name now: find it and send once more; never a landing."""
-        if call.priority is Priority.LANDING:
+    async def _elsewhere(self, call: Call) -> Call:
+        """The same call where the repository is now; never a landing (GITHUB.md 2.2)."""
+        if call.priority is Priority.LANDING or call.is_moved:
             raise self._unavailable(f"{call.repo.slug} has another name now")
         found = await self.run(
             replace(call, method="GET", tail="", body=None, is_read=True, is_content=False)
         )
         owner, _, name = found.fields.text("full_name").partition("/")
-        moved = replace(call, repo=RepoRef(call.repo.host, owner, name))
-        self.tokens.learn(moved.repo, found.fields.id("id"))
-        answer = await self._attempt(moved)
-        if answer.status in REDIRECTS or answer.status >= 500:
-            raise OutcomeUnknown(f"{call.method} {call.tail}: GitHub answered {answer.status}.")
-        return await self._accepted(moved, answer)
+        moved = RepoRef(call.repo.host, owner, name)
+        self.tokens.learn(moved, found.fields.id("id"))
+        return replace(call, repo=moved, is_moved=True)
 
     async def _attempt(self, call: Call) -> Answer:
         """One try with its turn: limits waited out, an expired token renewed once.
@@ -207,7 +214,12 @@ class Client:
         exchange = Exchange(call.method, url, grant.token, False, call.body)
         async with pacer.turn(_cost(call)):
             answer = await self._follow(
-                replace(exchange, etag=None if kept is None else kept.etag), follows=call.is_read
+                replace(
+                    exchange,
+                    etag=None if kept is None else kept.etag,
+                    within_s=self._time_left_s(call),
+                ),
+                follows=call.is_read,
             )
         pacer.note(answer.headers)
         if answer.status < 400:
@@ -217,6 +229,14 @@ class Client:
         if call.is_kept and answer.status == 200:
             self._keep(key, answer)
         return answer
+
+    def _time_left_s(self, call: Call) -> float:
+        if call.until_s is None:
+            return TOTAL_S
+        left_s = call.until_s - self.clock.monotonic_s()
+        if left_s < LANDING_SEND_S:
+            raise self._unavailable("it took too long until the landing could be sent")
+        return left_s
 
     async def _follow(self, exchange: Exchange, *, follows: bool) -> Answer:
         """The answer, through redirects on the same host for what may be sent twice."""
@@ -289,7 +309,11 @@ class Client:
 
     def _pacer(self, installation: str) -> Pacer:
         if installation not in self._pacers:
-            self._pacers[installation] = Pacer(self.clock, write_spacing_s(self.options))
+            self._pacers[installation] = Pacer(
+                self.clock,
+                write_spacing_s(self.options),
+                is_limited=is_limited(self.options),
+            )
         return self._pacers[installation]
 
     def _url(self, call: Call) -> str:

@@ -1,9 +1,11 @@
 """Branches and commits: tip, ancestry, and the first parents between two commits."""
 
-from bot.github import paths, payloads
+from bot.github import answers, paths
 from bot.github.line import Line
 from bot.github.remembered import Remembered
-from service.provider.port import Commit
+from service.provider.values import (
+    Commit,
+)
 from service.vocabulary import Sha
 
 CHAIN_MAX = 250  # commits between a landing's parent and the tip
@@ -18,7 +20,7 @@ async def tip(line: Line, remembered: Remembered, branch: str) -> Commit | None:
     if answer.status in ABSENT:
         await _confirm(line, answer.status)
         return None
-    return remembered.keep_commit(line.repo, payloads.commit_of(answer.fields))
+    return remembered.keep_commit(line.repo, answers.commit_of(answer.fields))
 
 
 async def commit(line: Line, remembered: Remembered, sha: Sha) -> Commit | None:
@@ -30,16 +32,20 @@ async def commit(line: Line, remembered: Remembered, sha: Sha) -> Commit | None:
     if answer.status in ABSENT:
         await _confirm(line, answer.status)
         return None
-    return remembered.keep_commit(line.repo, payloads.commit_of(answer.fields))
+    return remembered.keep_commit(line.repo, answers.commit_of(answer.fields))
 
 
-async def head_of(line: Line, branch: str) -> Sha | None:
-    """Where a branch points now, None when it does not exist."""
+async def head_of(line: Line, branch: str, *, is_awaited: bool = False) -> Sha | None:
+    """Where a branch points now, None when it does not exist.
+
+    `is_awaited`: it is about to appear, so its absence says nothing about the repository.
+    """
     answer = await line.get(f"/git/ref/{paths.of_head(branch)}", expects=ABSENT)
     if answer.status in ABSENT:
-        await _confirm(line, answer.status)
+        if not is_awaited:
+            await _confirm(line, answer.status)
         return None
-    return payloads.ref_of(answer.fields)[1]
+    return answers.ref_of(answer.fields)[1]
 
 
 async def contains(line: Line, ancestor: Sha, descendant: Sha) -> bool:
@@ -87,7 +93,7 @@ async def _between(line: Line, remembered: Remembered, base: Sha, head: Sha) -> 
             return found
         listed = answer.fields.each("commits")
         for each in listed:
-            one = payloads.commit_of(each)
+            one = answers.commit_of(each)
             found[one.sha] = remembered.keep_commit(line.repo, one)
         if len(listed) < COMPARE_PAGE:
             break

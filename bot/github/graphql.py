@@ -9,50 +9,75 @@ from bot.github.fields import Fields
 from bot.github.line import Line
 from bot.github.wire import Answer
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
-from service.provider.port import Commit
+from service.provider.values import (
+    Commit,
+)
 from service.vocabulary import Sha
 
 PAGES_MAX = 10
+SWEPT_MAX = 50  # pull requests in one document (GITHUB.md 7.2)
 NO_COMMIT = Sha("0" * 40)
 
-PULL_REQUEST_FACTS = """
-query PullRequestFacts(
-  $owner: String!, $name: String!, $number: Int!, $contexts: String, $threads: String
-) {
-  repository(owner: $owner, name: $name) {
-    id
-    pullRequest(number: $number) {
-      number title body url state isDraft merged
-      author { login }
-      labels(first: 100) { nodes { name } }
-      baseRefName
-      baseRef {
-        target { oid ... on Commit { tree { oid } parents(first: 10) { nodes { oid } } } }
-      }
-      headRefName headRefOid isCrossRepository
-      headRepository { nameWithOwner }
-      mergeCommit { oid }
-      mergeable mergeStateStatus reviewDecision
-      files(first: 100) { nodes { path changeType } pageInfo { hasNextPage } }
-      reviewThreads(first: 100, after: $threads) {
-        nodes { isResolved } pageInfo { hasNextPage endCursor }
-      }
-      statusCheckRollup {
-        contexts(first: 100, after: $contexts) {
-          nodes {
-            __typename
-            ... on CheckRun {
-              name status conclusion isRequired(pullRequestNumber: $number)
-              checkSuite { app { databaseId } }
-            }
-            ... on StatusContext { context state isRequired(pullRequestNumber: $number) }
-          }
-          pageInfo { hasNextPage endCursor }
-        }
-      }
-    }
+# The fields of one pull request. Its checks stand beside the fragment, not in it: whether one
+# is required can only be asked with the pull request's own number.
+FIELDS = """
+fragment PullRequestFields on PullRequest {
+  number title body url state isDraft merged
+  author { login }
+  labels(first: 100) { nodes { name } }
+  baseRefName
+  baseRef {
+    target { oid ... on Commit { tree { oid } parents(first: 10) { nodes { oid } } } }
+  }
+  headRefName headRefOid isCrossRepository
+  headRepository { nameWithOwner }
+  mergeCommit { oid }
+  mergeable mergeStateStatus reviewDecision
+  files(first: 100) { nodes { path changeType } pageInfo { hasNextPage } }
+  reviewThreads(first: 100, after: $threads) {
+    nodes { isResolved } pageInfo { hasNextPage endCursor }
   }
 }
+"""
+CHECKS = """
+  statusCheckRollup {
+    contexts(first: 100, after: $contexts) {
+      nodes {
+        __typename
+        ... on CheckRun {
+          name status conclusion isRequired(pullRequestNumber: $number)
+          checkSuite { app { databaseId } }
+        }
+        ... on StatusContext { context state isRequired(pullRequestNumber: $number) }
+      }
+      pageInfo { hasNextPage endCursor }
+    }
+  }
+"""
+
+PULL_REQUEST_FACTS = f"""
+query PullRequestFacts(
+  $owner: String!, $name: String!, $number: Int!, $contexts: String, $threads: String
+) {{
+  repository(owner: $owner, name: $name) {{
+    id
+    pullRequest(number: $number) {{ ...PullRequestFields {CHECKS} }}
+  }}
+}}
+{FIELDS}
+"""
+
+# First pages only: the cursors are declared for the shared text and never given.
+SWEPT_PULL_REQUEST_FACTS = f"""
+query SweptPullRequestFacts(
+  $owner: String!, $name: String!, $contexts: String, $threads: String
+) {{
+  repository(owner: $owner, name: $name) {{
+    id
+    %s
+  }}
+}}
+{FIELDS}
 """
 
 REPOSITORY_ID = """
@@ -139,6 +164,24 @@ async def facts(line: Line, number: int) -> Facts:
     return found
 
 
+async def facts_of_many(line: Line, numbers: Sequence[int]) -> dict[int, Facts | None]:
+    """At most 50 pull requests by one document, None for one that is gone.
+
+    One with more checks or threads than a page holds is read by itself.
+    """
+    named = "\n".join(_aliased(number) for number in numbers)
+    data = await _query(line, SWEPT_PULL_REQUEST_FACTS % named, _name(line))
+    repository = await _shown(line, data)
+    found: dict[int, Facts | None] = {}
+    for number in numbers:
+        pull = repository.inner_or_none(_alias(number))
+        if pull is not None and _has_more(pull):
+            found[number] = await _facts_or_none(line, number)
+        else:
+            found[number] = None if pull is None else _facts_of(pull, repository.text("id"))
+    return found
+
+
 async def repository_node(line: Line) -> str:
     """The node id that mutations want. Raises Gone(REPOSITORY)."""
     data = await _query(line, REPOSITORY_ID, _name(line))
@@ -180,14 +223,38 @@ async def _page(
 ) -> tuple[Fields, Fields]:
     cursors = {"number": number, "contexts": contexts, "threads": threads}
     data = await _query(line, PULL_REQUEST_FACTS, {**_name(line), **cursors})
-    repository = data.inner_or_none("repository")
-    if repository is None:
-        await line.get("")  # says whether the repository or our access to it is gone
-        raise Unavailable("GitHub does not show the repository.", line.clock.now())
+    repository = await _shown(line, data)
     pull = repository.inner_or_none("pullRequest")
     if pull is None:
         raise Gone(f"Pull request {number} is gone.", GoneKind.PULL_REQUEST)
     return repository, pull
+
+
+async def _facts_or_none(line: Line, number: int) -> Facts | None:
+    try:
+        return await facts(line, number)
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        return None
+
+
+async def _shown(line: Line, data: Fields) -> Fields:
+    """The repository of an answer, or why it is not there."""
+    repository = data.inner_or_none("repository")
+    if repository is None:
+        await line.get("")  # says whether the repository or our access to it is gone
+        raise Unavailable("GitHub does not show the repository.", line.clock.now())
+    return repository
+
+
+def _alias(number: int) -> str:
+    return f"pr_{number}"
+
+
+def _aliased(number: int) -> str:
+    checks = CHECKS.replace("$number", str(number))
+    return f"{_alias(number)}: pullRequest(number: {number}) {{ ...PullRequestFields {checks} }}"
 
 
 def _name(line: Line) -> dict[str, object]:
@@ -226,6 +293,11 @@ def _next(connection: Fields | None) -> str | None:
     return page.text_or("endCursor", None) if page.flag("hasNextPage") else None
 
 
+def _has_more(pull: Fields) -> bool:
+    pages = (_next(_contexts(pull)), _next(pull.inner_or_none("reviewThreads")))
+    return any(cursor is not None for cursor in pages)
+
+
 def _nodes(holder: Fields, name: str) -> tuple[Fields, ...]:
     connection = holder.inner_or_none(name)
     return () if connection is None else connection.each("nodes")
@@ -234,8 +306,7 @@ def _nodes(holder: Fields, name: str) -> tuple[Fields, ...]:
 def _facts_of(pull: Fields, node: str) -> Facts:
     author, head_repo = pull.inner_or_none("author"), pull.inner_or_none("headRepository")
     merged, contexts = pull.inner_or_none("mergeCommit"), _contexts(pull)
-    files = pull.inner("files")
-    renamed = {"RENAMED", "COPIED"} & {each.words("changeType") for each in files.each("nodes")}
+    files = pull.inner_or_none("files")
     return Facts(
         number=pull.number("number"),
         title=pull.text("title"),
@@ -255,12 +326,17 @@ def _facts_of(pull: Fields, node: str) -> Facts:
         mergeable=pull.words("mergeable"),
         merge_state=pull.words("mergeStateStatus"),
         review_decision=pull.words("reviewDecision"),
-        files=tuple(each.text("path") for each in files.each("nodes")),
-        files_complete=not renamed and not files.inner("pageInfo").flag("hasNextPage"),
+        files=tuple(each.text("path") for each in _nodes(pull, "files")),
+        files_complete=files is not None and _tells_all(files),
         has_open_thread=any(not each.flag("isResolved") for each in _nodes(pull, "reviewThreads")),
         contexts=() if contexts is None else tuple(map(_context_of, contexts.each("nodes"))),
         repository_node=node,
     )
+
+
+def _tells_all(files: Fields) -> bool:
+    renamed = {"RENAMED", "COPIED"} & {each.words("changeType") for each in files.each("nodes")}
+    return not renamed and not files.inner("pageInfo").flag("hasNextPage")
 
 
 def _base_of(ref: Fields | None) -> Commit | None:

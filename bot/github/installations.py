@@ -3,17 +3,18 @@
 from collections.abc import AsyncIterator
 from datetime import datetime
 
-from bot.github import payloads
+from bot.github import answers
 from bot.github.client import Client
 from bot.github.fields import Fields
 from bot.github.line import Line
 from bot.github.wire import Answer
 from service.provider.errors import Gone, Refused, Suspended
-from service.provider.port import Repository
+from service.provider.values import (
+    FailedDelivery,
+    Repository,
+)
 
 PAGES_MAX = 100
-REDELIVERED_MAX = 100  # a sweep (GITHUB.md 7.2)
-REDELIVERY_PAUSE_S = 1.0
 
 
 async def repositories(client: Client) -> tuple[Repository, ...]:
@@ -21,7 +22,7 @@ async def repositories(client: Client) -> tuple[Repository, ...]:
     found: list[Repository] = []
     async for page in _app_pages(client, "/app/installations?per_page=100"):
         for each in page.listed:
-            installation = payloads.installation_of(Fields(each))
+            installation = answers.installation_of(Fields(each))
             if not installation.is_suspended:
                 found += await _repositories_of(client, installation.id)
     return tuple(found)
@@ -30,31 +31,28 @@ async def repositories(client: Client) -> tuple[Repository, ...]:
 async def repository(line: Line) -> Repository:
     """One repository now, followed through a rename. Raises Gone(REPOSITORY)."""
     answer = await line.get("")
-    found = payloads.repository_of(answer.fields, line.client.options.host)
+    found = answers.repository_of(answer.fields, line.client.options.host)
     line.client.tokens.learn(found.ref, found.id.id)
     return found
 
 
-async def redeliver(client: Client, since: datetime) -> int:
-    """Have deliveries sent again whose last try since then failed; each once."""
-    asked: set[str] = set()
+async def failed_deliveries(client: Client, since: datetime) -> tuple[FailedDelivery, ...]:
+    """Deliveries of which a try since then failed, each with its newest such try, oldest first."""
+    newest: dict[str, FailedDelivery] = {}
     async for page in _app_pages(client, "/app/hook/deliveries?status=failure&per_page=100"):
-        for each in page.listed:
-            attempt = payloads.attempt_of(Fields(each))
-            if attempt.at < since or len(asked) == REDELIVERED_MAX:
-                return len(asked)
-            if attempt.guid in asked:
-                continue
-            if asked:
-                await client.clock.sleep(REDELIVERY_PAUSE_S)
-            asked.add(attempt.guid)
-            await _redeliver(client, attempt.id)
-    return len(asked)
+        tries = [answers.failed_delivery_of(Fields(each)) for each in page.listed]
+        for one in tries:
+            if one.at >= since:
+                newest.setdefault(one.id, one)
+        if tries and tries[-1].at < since:
+            break
+    return tuple(reversed(newest.values()))
 
 
-async def _redeliver(client: Client, attempt_id: str) -> None:
+async def redeliver(client: Client, attempt: str) -> None:
+    """Have what this try carried sent again, under the same GUID."""
     try:
-        await client.app_call("POST", f"/app/hook/deliveries/{attempt_id}/attempts", {})
+        await client.app_call("POST", f"/app/hook/deliveries/{attempt}/attempts", {})
     except (Gone, Refused):
         return  # too old to be sent again; the sweeps find what it told
 
@@ -70,7 +68,7 @@ async def _repositories_of(client: Client, installation: str) -> list[Repository
         except (Gone, Suspended):
             return []  # it went while we listed
         for each in answer.fields.each("repositories"):
-            one = payloads.repository_of(each, client.options.host)
+            one = answers.repository_of(each, client.options.host)
             client.tokens.learn(one.ref, one.id.id)
             found.append(one)
         path = answer.next_page

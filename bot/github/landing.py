@@ -7,12 +7,12 @@ trees are returned as read, and the service proves them (RELIABILITY.md 2).
 from dataclasses import dataclass
 
 from bot.github import commits, graphql
+from bot.github.answers import METHOD_WORDS
 from bot.github.client import quoted
 from bot.github.graphql import NO_COMMIT, RefUpdate
 from bot.github.graphql import Trouble as GraphQLTrouble
 from bot.github.line import Line
 from bot.github.notices import Notices
-from bot.github.payloads import METHOD_WORDS
 from bot.github.protection import Protection
 from bot.github.pull_requests import PullRequests
 from bot.github.remembered import Remembered
@@ -22,11 +22,11 @@ from service.provider.errors import (
     GoneKind,
     NotPermitted,
     OutcomeUnknown,
+    ProviderError,
     Refused,
     RefusedCode,
-    Unavailable,
 )
-from service.provider.port import (
+from service.provider.values import (
     AdvanceRequest,
     LandStop,
     LandStopCode,
@@ -44,6 +44,7 @@ from service.vocabulary import (
     Sha,
 )
 
+READS_S = 5.0  # ahead of an advance: its permit runs already
 # A read right after our own write may answer the state before it.
 TIP_WAITS_S = (0.0, 1.0, 2.0, 4.0, 8.0)
 SHOWN_WAITS_S = (5.0, 10.0, 15.0, 30.0, 60.0)  # 120 s in all
@@ -144,10 +145,17 @@ def settled(code: LandStopCode, facts: PullRequest) -> LandStopCode:
 class Landing:
     """The two ways to land, and their read-backs."""
 
-    def __init__(self, remembered: Remembered, pulls: PullRequests, protection: Protection) -> None:
+    def __init__(
+        self,
+        remembered: Remembered,
+        pulls: PullRequests,
+        protection: Protection,
+        notices: Notices,
+    ) -> None:
         self._remembered = remembered
         self._pulls = pulls
         self._protection = protection
+        self._notices = notices
 
     async def merge(self, line: Line, request: MergeRequest) -> Merged | LandStop:
         """One merge call, sent once. Raises OutcomeUnknown, Gone, Throttled, Unavailable."""
@@ -174,15 +182,20 @@ class Landing:
 
     async def advance(self, line: Line, request: AdvanceRequest) -> Merged | LandStop:
         """One compare-and-swap of target and test branch, sent once. Raises OutcomeUnknown."""
+        started_s = line.clock.monotonic_s()
         if not await commits.contains(line, request.expect, request.to):
             words = f"{request.to} does not descend from {request.expect}."
             return LandStop(LandStopCode.STALE, words)
+        node = await self._node(line)
+        if line.clock.monotonic_s() - started_s > READS_S:
+            words = "Reading took too long, so nothing was sent."
+            return LandStop(LandStopCode.RETRY, words)
         updates = (
             RefUpdate(request.target, request.expect, request.to),
             RefUpdate(request.test_branch, request.to, NO_COMMIT),
         )
         try:
-            answer, troubles = await graphql.update_refs(line, await self._node(line), updates)
+            answer, troubles = await graphql.update_refs(line, node, updates)
         except NotPermitted as denied:
             return LandStop(LandStopCode.NOT_PERMITTED, quoted(denied.message))
         except Refused as refused:
@@ -246,7 +259,7 @@ class Landing:
         """The landing read back; if that fails it has happened all the same."""
         try:
             return await self._read(line, target, commit, expect)
-        except (Unavailable, NotPermitted, Gone) as failure:
+        except ProviderError as failure:
             raise OutcomeUnknown(f"{commit} landed; its proof: {failure.message}") from failure
 
     async def _read(self, line: Line, target: str, commit: Sha, expect: Sha) -> Merged:

@@ -10,12 +10,13 @@ from typing import assert_never
 
 from cachetools import LRUCache
 
-from bot.github import outcomes, payloads, refs
+from bot.github import answers, outcomes, payloads, refs
+from bot.github.answers import RunReport
 from bot.github.line import Line
-from bot.github.payloads import RunReport, Words
+from bot.github.payloads import Words
 from bot.github.wire import Answer
 from service.provider.errors import GoneKind, OutcomeUnknown
-from service.provider.port import (
+from service.provider.values import (
     CheckReport,
     CheckReportStatus,
     Notice,
@@ -82,7 +83,7 @@ class Notices:
             if answer.status < 300:
                 return self._wrote(line, known, body)
             if answer.status == 403:
-                return _dropped(line, answer)
+                return _drop(line, answer)
         return await self._comment(line, notice.number, body)
 
     async def _reply(self, line: Line, notice: Reply) -> str | None:
@@ -97,7 +98,7 @@ class Notices:
         tail = f"/issues/{number}/comments"
         answer = await line.create("POST", tail, {"body": body}, expects=(403,))
         if answer.status == 403:
-            return _dropped(line, answer)
+            return _drop(line, answer)
         return self._wrote(line, answer.fields.id("id"), body)
 
     async def _found_comment(self, line: Line, number: int, marker: str) -> str | None:
@@ -138,7 +139,7 @@ class Notices:
             "check_runs",
             {"check_name": notice.name, "filter": "all"},
         )
-        runs = [payloads.run_report_of(each) for each in listed]
+        runs = [answers.run_report_of(each) for each in listed]
         ours = [run for run in runs if self._is_ours(run, notice)]
         if not ours:
             return None
@@ -168,7 +169,7 @@ async def _react(line: Line, notice: Reaction) -> str | None:
     tail = f"/issues/comments/{notice.comment_id}/reactions"
     answer = await line.create("POST", tail, {"content": notice.emoji.value}, expects=(403, 404))
     if answer.status == 403:
-        return _dropped(line, answer)
+        return _drop(line, answer)
     return None if answer.status == 404 else answer.fields.id("id")
 
 
@@ -187,10 +188,11 @@ def _check_body(notice: CheckReport) -> dict[str, object]:
     return body
 
 
-def _dropped(line: Line, answer: Answer) -> None:
-    """A locked conversation takes nothing more; any other denial is an error."""
-    if LOCKED not in answer.message.lower():
-        raise line.client.error_of(answer, "/comments")
+def _drop(line: Line, answer: Answer) -> str | None:
+    """None: a locked conversation takes nothing more. Any other denial is an error."""
+    if LOCKED in answer.message.lower():
+        return None
+    raise line.client.error_of(answer, "/comments")
 
 
 def _marked(body: str, marker: str) -> str:

@@ -6,6 +6,7 @@ Pure: no environment is read here; `bot/settings.py` does that and calls these f
 import base64
 import binascii
 import ipaddress
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,11 @@ CLOUD_SUFFIX = ".ghe.com"
 SECRET_CHARS_MIN = 32  # GITHUB.md 7.1
 SECRETS_MAX = 2
 KEY_FILE_BYTES_MAX = 64 * 1024
+# What is surely meant as a path; one line of a key's base64 may begin with a slash too, but has
+# 64 characters of that alphabet alone.
+_PATH_LIKE = re.compile(
+    r"(?![A-Za-z0-9+/=]{64})(?:(?:~|\.{0,2})/[^\n\0]{1,250}|[^\n\0]{1,250}\.(?:pem|key))"
+)
 PUBLIC_WRITE_SPACING_MS = 1000  # GITHUB.md 2.5
 
 
@@ -76,8 +82,12 @@ def write_spacing_s(options: GitHubOptions) -> float:
     """Seconds between two writes; Enterprise Server gets 0 until it throttles once."""
     if options.write_spacing_ms is not None:
         return options.write_spacing_ms / 1000
-    public = options.host == PUBLIC_HOST or options.host.endswith(CLOUD_SUFFIX)
-    return PUBLIC_WRITE_SPACING_MS / 1000 if public else 0.0
+    return PUBLIC_WRITE_SPACING_MS / 1000 if is_limited(options) else 0.0
+
+
+def is_limited(options: GitHubOptions) -> bool:
+    """Whether the host limits everybody; Enterprise Server does only where an admin says so."""
+    return options.host == PUBLIC_HOST or options.host.endswith(CLOUD_SUFFIX)
 
 
 def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -> str:
@@ -146,7 +156,7 @@ def _pem_of(text: str, setting: str) -> str:
     decoded = _from_base64(text)
     if decoded is not None:
         return decoded
-    found = _from_file(text)
+    found = _from_file(text, setting)
     if found is not None:
         return found
     raise StartRefused(
@@ -163,12 +173,22 @@ def _from_base64(text: str) -> str | None:
     return decoded if decoded.lstrip().startswith("-----BEGIN ") else None
 
 
-def _from_file(text: str) -> str | None:
+def _from_file(text: str, setting: str) -> str | None:
+    is_path = _PATH_LIKE.fullmatch(text) is not None
     if "\n" in text or "\0" in text:
         return None
     try:
         with Path(text).expanduser().open("rb") as file:
-            found = file.read(KEY_FILE_BYTES_MAX).decode("ascii")
-    except (OSError, ValueError, RuntimeError):
-        return None
-    return found if found.lstrip().startswith("-----BEGIN ") else None
+            found = file.read(KEY_FILE_BYTES_MAX).decode("ascii", errors="replace")
+    except (OSError, ValueError, RuntimeError) as failed:
+        if not is_path:
+            return None
+        why = failed.strerror if isinstance(failed, OSError) else str(failed)
+        raise StartRefused(
+            f"{setting}: {text} cannot be read ({why}). Give the path of the App's private key."
+        ) from None
+    if found.lstrip().startswith("-----BEGIN "):
+        return found
+    if is_path:
+        raise StartRefused(f"{setting}: {text} holds no PEM private key. Give the App's own.")
+    return None

@@ -65,11 +65,16 @@ class Allowance:
 
 
 class Pacer:
-    """The limiter of one installation."""
+    """The limiter of one installation.
 
-    def __init__(self, clock: Clock, spacing_s: float) -> None:
+    `is_limited` false: a host of its own, which limits nobody unless an admin says so; our own
+    allowances then begin with the first limit it names.
+    """
+
+    def __init__(self, clock: Clock, spacing_s: float, *, is_limited: bool) -> None:
         self._clock = clock
         self._spacing_s = spacing_s
+        self._is_limited = is_limited
         self._numbers = itertools.count()
         self._lines: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
         self._in_flight = 0
@@ -109,6 +114,7 @@ class Pacer:
 
     def strike(self, finding: Finding, resource: str) -> float:
         """Obey a limit; the seconds until the next call makes sense."""
+        self._is_limited = True
         now_s = self._clock.monotonic_s()
         if finding.trouble is Trouble.PRIMARY:
             reset = finding.reset or self._clock.now().timestamp() + limits.SECONDARY_S
@@ -165,11 +171,12 @@ class Pacer:
         waits = [
             self._closed_until_s - now_s,
             self._allowance_wait_s(cost),
-            self._points_wait_s(now_s, cost),
         ]
+        if self._is_limited:
+            waits.append(self._points_wait_s(now_s, cost))
         if cost.is_write and cost.priority is not Priority.LANDING:
             waits.append(self._next_write_s - now_s)
-        if cost.is_content:
+        if cost.is_content and self._is_limited:
             waits.append(self._content_wait_s(now_s, cost))
         return max(waits)
 

@@ -2,10 +2,12 @@
 
 from urllib.parse import quote
 
-from bot.github import payloads
+from bot.github import answers
 from bot.github.line import Line
 from service.provider.errors import GoneKind, NotPermitted
-from service.provider.port import AccessLevel
+from service.provider.values import (
+    AccessLevel,
+)
 from service.vocabulary import Actor
 
 ROLES = {
@@ -43,7 +45,7 @@ async def _permission(line: Line, login: str) -> tuple[str, AccessLevel] | None:
     answer = await line.get(tail, expects=(404,), missing=GoneKind.REPOSITORY)
     if answer.status == 404:
         return None
-    held = payloads.permission_held_of(answer.fields)
+    held = answers.permission_held_of(answer.fields)
     level = ROLES.get(held.role, ROLES.get(held.permission, AccessLevel.NONE))
     return held.user_id, level
 

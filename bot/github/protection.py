@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from bot.github import paths, payloads
+from bot.github import answers, paths
+from bot.github.answers import Rule
 from bot.github.line import Line
-from bot.github.payloads import Rule
 from bot.github.wire import Answer
 from service.clock import Clock
 from service.provider.errors import (
@@ -21,7 +21,11 @@ from service.provider.errors import (
     RefusedCode,
     Unavailable,
 )
-from service.provider.port import Known, Required, Unreadable
+from service.provider.values import (
+    Known,
+    Required,
+    Unreadable,
+)
 from service.vocabulary import MergeMethod, RepoRef, RequiredName
 
 KEPT_S = 300.0
@@ -125,7 +129,7 @@ async def _rulesets(line: Line, branch: str) -> tuple[Rule, ...]:
         raise
     if not complete:
         raise Unavailable("GitHub lists more rules than we read.", line.clock.now())
-    return tuple(payloads.rule_of(each) for each in listed)
+    return tuple(answers.rule_of(each) for each in listed)
 
 
 async def _classic(line: Line, branch: str) -> tuple[RequiredName, ...]:
@@ -135,14 +139,14 @@ async def _classic(line: Line, branch: str) -> tuple[RequiredName, ...]:
         return ()
     if answer.status == 403:
         return await _classic_from_branch(line, branch, answer)
-    return payloads.classic_checks_of(answer.fields)
+    return answers.classic_checks_of(answer.fields)
 
 
 async def _classic_from_branch(line: Line, branch: str, denied: Answer) -> tuple[RequiredName, ...]:
     """The branch itself shows its required checks to some who may not read its protection."""
     answer = await line.get(f"/branches/{paths.of_branch(branch)}", expects=(404,), is_kept=True)
     if answer.status == 200:
-        found = payloads.branch_checks_of(answer.fields)
+        found = answers.branch_checks_of(answer.fields)
         if found is not None:
             return found
     raise NotPermitted(

@@ -1,14 +1,17 @@
 """Facts of pull requests: what they are, what blocks them, which files they change."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from bot.github import graphql, outcomes, payloads
+from bot.github import answers, graphql, outcomes
 from bot.github.graphql import Context, Facts
 from bot.github.line import Line
 from bot.github.protection import Protection, own_check
 from bot.github.remembered import Files, Remembered
-from service.provider.errors import GoneKind, ProviderError
-from service.provider.port import ChangedFiles, PullRequest
+from service.provider.errors import GoneKind, ProviderError, Throttled, Unavailable
+from service.provider.values import (
+    ChangedFiles,
+    PullRequest,
+)
 from service.vocabulary import (
     Blocker,
     BlockerCode,
@@ -47,6 +50,7 @@ class PullRequests:
         self._remembered = remembered
         self._protection = protection
         self._app_id = app_id
+        self._swept_at_once = graphql.SWEPT_MAX
 
     async def pull_request(
         self, line: Line, number: int, waits_s: tuple[float, ...] = MERGEABLE_WAITS_S
@@ -58,8 +62,19 @@ class PullRequests:
                 break
             await line.clock.sleep(wait_s)
             facts = await graphql.facts(line, number)
-        self._keep(line, facts)
-        return _pull_request(facts, await self._blockers(line, facts))
+        return await self._told(line, facts)
+
+    async def pull_requests(
+        self, line: Line, numbers: Sequence[int]
+    ) -> dict[int, PullRequest | None]:
+        """Many pull requests, 50 by one call, as they stand; None for one that is gone."""
+        found: dict[int, PullRequest | None] = {}
+        left = list(dict.fromkeys(numbers))
+        while left:
+            part, left = left[: self._swept_at_once], left[self._swept_at_once :]
+            for number, facts in (await self._swept(line, part)).items():
+                found[number] = None if facts is None else await self._told(line, facts)
+        return found
 
     async def changed_files(self, line: Line, number: int) -> ChangedFiles:
         """Old and new names of changed files; those read with the facts a moment ago do."""
@@ -71,7 +86,27 @@ class PullRequests:
     async def open_pull_requests(self, line: Line, base: str) -> tuple[tuple[int, Sha], ...]:
         """Numbers and heads of the open pull requests onto a branch."""
         listed, _ = await line.listed("/pulls", None, {"state": "open", "base": base})
-        return tuple(payloads.pull_ref_of(each)[:2] for each in listed)
+        return tuple(answers.pull_ref_of(each)[:2] for each in listed)
+
+    async def _swept(self, line: Line, numbers: Sequence[int]) -> dict[int, Facts | None]:
+        """One call's worth. After a failure the next sweep asks for half, then slowly for more.
+
+        So a repository whose pull requests are too heavy for GitHub to tell 50 at once within
+        its time is swept in smaller parts instead of never.
+        """
+        try:
+            found = await graphql.facts_of_many(line, numbers)
+        except Throttled:
+            raise
+        except Unavailable:
+            self._swept_at_once = max(1, len(numbers) // 2)
+            raise
+        self._swept_at_once = min(self._swept_at_once + 1, graphql.SWEPT_MAX)
+        return found
+
+    async def _told(self, line: Line, facts: Facts) -> PullRequest:
+        self._keep(line, facts)
+        return _pull_request(facts, await self._blockers(line, facts))
 
     def _keep(self, line: Line, facts: Facts) -> None:
         self._remembered.keep_node(line.repo, facts.repository_node)
@@ -154,7 +189,7 @@ def _outcome_of(context: Context) -> CheckOutcome:
 
 async def _listed_files(line: Line, number: int) -> ChangedFiles:
     listed, complete = await line.listed(f"/pulls/{number}/files", missing=GoneKind.PULL_REQUEST)
-    found = [path for each in listed for path in payloads.paths_of(each)]
+    found = [path for each in listed for path in answers.paths_of(each)]
     return ChangedFiles(tuple(dict.fromkeys(found)), complete and len(listed) < FILES_MAX)
 
 

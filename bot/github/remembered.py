@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from service.provider.port import Commit
+from service.provider.values import (
+    Commit,
+)
 from service.vocabulary import RepoRef, Sha
 
 COMMITS_MAX = 20_000

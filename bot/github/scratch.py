@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bot.github import commits, limits, payloads, refs
+from bot.github import answers, commits, limits, refs
 from bot.github.line import Line
 from bot.github.remembered import Remembered
 from bot.github.wire import Answer
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode, Unavailable
-from service.provider.port import BuildRequest, BuildStep, Commit, Prefix
+from service.provider.values import (
+    BuildRequest,
+    BuildStep,
+    Commit,
+    Prefix,
+)
 from service.vocabulary import Sha
 
 CONFLICT_PAUSE_S = 2.0
@@ -147,7 +152,7 @@ class Scratch:
             if answer.status == 204:
                 return before
             if answer.status < 300:
-                return self._own(payloads.commit_of(answer.fields), step, before)
+                return self._own(answers.commit_of(answer.fields), step, before)
             await self._wait_over(answer, step, before, patience)
         return None
 

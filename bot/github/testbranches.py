@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from bot.github import commits, limits, paths, payloads, refs
+from bot.github import answers, commits, limits, paths, refs
 from bot.github.line import Line
 from bot.github.pull_requests import PullRequests
 from bot.github.remembered import Remembered
 from bot.github.scratch import Scratch, Stopped
 from bot.github.wire import Answer
 from service.provider.errors import GoneKind, OutcomeUnknown, Refused, RefusedCode, Unavailable
-from service.provider.port import (
+from service.provider.values import (
     BuildRequest,
     BuildResult,
     Built,
@@ -64,7 +64,7 @@ class TestBranches:
     async def vehicles(self, line: Line) -> tuple[VehicleRef, ...]:
         """Every branch under our prefix."""
         listed, _ = await line.listed(f"/git/matching-refs/{paths.of_head(refs.PREFIX)}")
-        found = [payloads.ref_of(each) for each in listed]
+        found = [answers.ref_of(each) for each in listed]
         return tuple(VehicleRef(name.removeprefix(paths.HEADS), sha) for name, sha in found)
 
     async def _build(self, line: Line, request: BuildRequest) -> BuildResult:
@@ -127,7 +127,7 @@ class TestBranches:
         answer = await line.send("POST", tail, body, expects=(403, 404, 409, 422))
         for wait_s in RENAME_POLLS_S if answer.status < 300 else RENAME_POLLS_S[:1]:
             await line.clock.sleep(wait_s)
-            found = await commits.head_of(line, request.branch)
+            found = await commits.head_of(line, request.branch, is_awaited=True)
             if found is not None:
                 return found
         return None
@@ -146,7 +146,7 @@ class TestBranches:
             answer = await line.create("POST", "/pulls", body, expects=(422,))
             words = answer.message.lower()
             if answer.status < 300:
-                number, _, url = payloads.pull_ref_of(answer.fields)
+                number, _, url = answers.pull_ref_of(answer.fields)
                 return number, url
             if "already exists" in words:
                 return await self._open_draft(line, request.branch, answer)
@@ -222,7 +222,7 @@ async def _pulls_of(line: Line, branch: str, state: str) -> list[tuple[int, Sha,
     """Pull requests with this branch of ours as head, newest first."""
     query = {"head": f"{line.repo.owner}:{branch}", "state": state}
     listed, _ = await line.listed("/pulls", None, query)
-    return [payloads.pull_ref_of(each) for each in listed]
+    return [answers.pull_ref_of(each) for each in listed]
 
 
 async def _set_state(line: Line, number: int, state: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bot import commands
 from bot.github import payloads
 from bot.github.fields import Fields
-from bot.github.payloads import Person, Words
+from bot.github.payloads import Person, Report, Words
 from service.provider.signals import (
     AccessChanged,
     Asked,
@@ -23,6 +23,7 @@ from service.provider.signals import (
     DefaultBranchRenamed,
     Delivery,
     LabelChanged,
+    News,
     PullRequestChanged,
     RemovedWhy,
     RepositoryAdded,
@@ -151,14 +152,23 @@ def _push(read: Read) -> Signals:
 
 def _report(member: str) -> Translation:
     def reported(read: Read) -> Signals:
-        sha, app_id = payloads.reported_sha_of(read.payload, member)
-        return () if app_id == read.own.id else (CheckReported(read.where, sha),)
+        report = payloads.report_of(read.payload, member)
+        return () if report.app_id == read.own.id else (_told(read, report),)
 
     return reported
 
 
 def _status(read: Read) -> Signals:
-    return (CheckReported(read.where, payloads.status_sha_of(read.payload)),)
+    return (_told(read, payloads.status_of(read.payload)),)
+
+
+def _told(read: Read, report: Report) -> CheckReported:
+    """A conclusion that can be taken back later is not told from one that stays."""
+    if report.word is None:
+        news = News.BEGAN
+    else:
+        news = News.PASSED if report.word == "success" else News.OTHER
+    return CheckReported(read.where, report.sha, news)
 
 
 def _rules(read: Read) -> Signals:

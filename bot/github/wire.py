@@ -41,6 +41,7 @@ class Exchange:
     is_app: bool
     body: Mapping[str, object] | None = None
     etag: str | None = None
+    within_s: float = TOTAL_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,8 @@ class Wire:
         self._agent = options.user_agent
         self._room = asyncio.Semaphore(REQUESTS_MAX)
         self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=TOTAL_S, sock_connect=CONNECT_S),
             connector=aiohttp.TCPConnector(limit=0),
+            middlewares=(_once,),
         )
 
     async def close(self) -> None:
@@ -105,20 +106,38 @@ class Wire:
         if exchange.body is not None:
             body = json.dumps(exchange.body).encode()
             headers["content-type"] = "application/json"
+        timeout = aiohttp.ClientTimeout(total=exchange.within_s, sock_connect=CONNECT_S)
+        request = self._session.request(
+            exchange.method,
+            exchange.url,
+            headers=headers,
+            data=body,
+            allow_redirects=False,
+            timeout=timeout,
+        )
         try:
-            async with (
-                self._room,
-                self._session.request(
-                    exchange.method, exchange.url, headers=headers, data=body, allow_redirects=False
-                ) as response,
-            ):
+            async with self._room, request as response:
                 raw = await response.read()
                 names = {name.lower(): value for name, value in response.headers.items()}
                 return _answer_of(response.status, names, raw)
-        except aiohttp.ClientConnectorError as failure:
-            raise Broken(f"cannot connect: {failure.os_error.strerror}", sent=False) from failure
         except (aiohttp.ClientError, TimeoutError, OSError) as failure:
             raise Broken(f"no answer: {type(failure).__name__}", sent=True) from failure
+
+
+async def _once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Send a request one time.
+
+    By itself aiohttp sends PUT and DELETE again after a lost connection, as HTTP allows; but a
+    merge call whose answer was lost must not be sent twice.
+    """
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError as failure:
+        raise Broken(f"cannot connect: {failure.strerror}", sent=False) from failure
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as failure:
+        raise Broken(f"no answer: {type(failure).__name__}", sent=True) from failure
 
 
 def _answer_of(status: int, headers: Mapping[str, str], raw: bytes) -> Answer:

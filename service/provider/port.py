@@ -1,372 +1,34 @@
-"""The outward half of the seam: what the service may ask of a provider, and the answers.
+"""The outward half of the seam: what the service may ask of a provider.
 
-Nothing else may call a provider (GITHUB.md 1). Values are frozen, ids opaque strings. Every
-verb may raise the errors of `provider/errors.py`; a write that may have happened raises
-`OutcomeUnknown`.
+Nothing else may call a provider (GITHUB.md 1). Every verb may raise the errors of
+`provider/errors.py`; a write that may have happened raises `OutcomeUnknown`. What goes in and
+comes back: `provider/values.py`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from enum import IntEnum, StrEnum
 from typing import Protocol
 
-from service.vocabulary import (
-    Actor,
-    Blocker,
-    Check,
-    Mergeability,
-    MergeMethod,
-    PullRequestState,
-    RepoId,
-    RepoRef,
-    RequiredName,
-    Sha,
+from service.provider.values import (
+    AccessLevel,
+    AdvanceRequest,
+    BuildRequest,
+    BuildResult,
+    ChangedFiles,
+    Checks,
+    Commit,
+    FailedDelivery,
+    LandStop,
+    Merged,
+    MergeRequest,
+    Notice,
+    NotPossible,
+    PullRequest,
+    Repository,
+    Required,
+    VehicleRef,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """A repository as the provider has it now; `owner_id` names the account (our tenant)."""
-
-    ref: RepoRef
-    id: RepoId
-    owner_id: str
-    default_branch: str
-    merge_methods: frozenset[MergeMethod]
-    archived: bool
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class PullRequest:
-    """Fresh facts of one pull request; `author` is `ghost` when the account is gone.
-
-    `reported` are the checks on its own head, `base_tip` the target's commit as read in the
-    same moment, `merge_commit` the commit that merged it.
-    """
-
-    number: int
-    title: str
-    body: str
-    author: str
-    state: PullRequestState
-    draft: bool
-    base_branch: str
-    base_tip: Sha | None
-    head_branch: str
-    head_sha: Sha
-    head_repo: str | None
-    is_fork: bool
-    merge_commit: Sha | None
-    mergeability: Mergeability
-    blockers: tuple[Blocker, ...]
-    labels: tuple[str, ...]
-    url: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedFiles:
-    """Paths a pull request touches, old and new names; incomplete counts as sensitive."""
-
-    paths: tuple[str, ...]
-    complete: bool
-
-
-class AccessLevel(IntEnum):
-    """Rights on a repository, ordered."""
-
-    NONE = 0
-    READ = 1
-    TRIAGE = 2
-    WRITE = 3
-    MAINTAIN = 4
-    ADMIN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What a branch's rules require; `merge_methods` None means no rule speaks of them."""
-
-    checks: tuple[RequiredName, ...]
-    merge_methods: frozenset[MergeMethod] | None
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """The rules could not be read. Never the same as "none": nothing starts, nothing lands."""
-
-    reason: str
-
-
-Required = Known | Unreadable
-
-
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """Every report on `sha`, every update of a status, newest per source and name included.
-
-    When `complete` is false more pages exist than we read: no name may be called missing.
-    """
-
-    sha: Sha
-    items: tuple[Check, ...]
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A commit, its tree and its parents in order."""
-
-    sha: Sha
-    tree: Sha
-    parents: tuple[Sha, ...]
-
-
-class Vehicle(StrEnum):
-    """How CI learns of a test branch (GITHUB.md 3.5)."""
-
-    DRAFT_PR = "draft_pr"
-    PUSH = "push"
-
-
-class Construction(StrEnum):
-    """How the finished scratch branch becomes the test branch (GITHUB.md 3.3)."""
-
-    RENAME_TEMP_BRANCH = "RENAME_TEMP_BRANCH"
-    PUSH_NEW_BRANCH_FROM_TEMP = "PUSH_NEW_BRANCH_FROM_TEMP"
-
-
-@dataclass(frozen=True, slots=True)
-class BuildStep:
-    """One head to merge, in order; `commit` is a commit that already did so (3.2)."""
-
-    number: int
-    head_sha: Sha
-    message: str
-    tested: bool
-    commit: Sha | None
-
-
-@dataclass(frozen=True, slots=True)
-class BuildRequest:
-    """A test branch to make. `branch` and `scratch` are full names without `refs/heads/`."""
-
-    repo: RepoRef
-    run_id: str
-    deployment_id: str
-    target: str
-    base_sha: Sha
-    steps: tuple[BuildStep, ...]
-    known_trees: frozenset[Sha]
-    branch: str
-    scratch: str
-    vehicle: Vehicle
-    construction: Construction
-    title: str
-    body: str
-
-
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """Commit and tree after one step; a head that was in already adds no commit."""
-
-    number: int
-    commit: Sha
-    tree: Sha
-    contained: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """The finished test branch; unpublished when its tree was known (3.3, step 4)."""
-
-    tip: Sha
-    base_tree: Sha
-    prefixes: tuple[Prefix, ...]
-    branch: str
-    published: bool
-    vehicle_number: int | None
-    vehicle_url: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Conflicted:
-    """Merging `number` conflicts: with the target, with pull request `culprit`, or unknown.
-
-    `with_base` true: the target itself. Otherwise `culprit` is the number, None unknown.
-    """
-
-    number: int
-    with_base: bool
-    culprit: int | None
-    paths: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NothingToMerge:
-    """Every tested head is in the target already."""
-
-
-BuildResult = Built | Conflicted | NothingToMerge
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """A landing as read back: `chain` runs from the fresh tip back over first parents to,
-    but without, the expected parent; None when that is not met within 250 commits."""
-
-    commit: Sha
-    chain: tuple[Commit, ...] | None
-
-
-class LandStopCode(StrEnum):
-    """Why a merge call did not land (GITHUB.md 5.3; reactions: ENGINE.md 11)."""
-
-    RETRY = "retry"
-    BASE_MOVED = "base_moved"
-    CHECKS_MISSING = "checks_missing"
-    HEAD_CHANGED = "head_changed"
-    CLOSED = "closed"
-    DRAFT = "draft"
-    CONFLICT = "conflict"
-    WORKFLOWS = "workflows"
-    NOT_PERMITTED = "not_permitted"
-    RULE_DENIED = "rule_denied"
-    PR_REFUSED = "pr_refused"
-    METHOD_DENIED = "method_denied"
-    REBASE_DIFFERS = "rebase_differs"
-    STALE = "stale"
-    CHANGE_DIFFERS = "change_differs"
-    OTHER = "other"
-
-
-@dataclass(frozen=True, slots=True)
-class LandStop:
-    """The provider's no, in its words (at most 300 characters)."""
-
-    code: LandStopCode
-    message: str
-    request_id: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class MergeRequest:
-    """One pull request for the provider's merge call; unset texts leave them to its settings."""
-
-    repo: RepoRef
-    target: str
-    number: int
-    head_sha: Sha
-    method: MergeMethod
-    expect_parent: Sha
-    title: str | None = None
-    message: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AdvanceRequest:
-    """One atomic move of the target from `expect` to `to`, which also deletes the test branch."""
-
-    repo: RepoRef
-    target: str
-    expect: Sha
-    to: Sha
-    test_branch: str
-
-
-@dataclass(frozen=True, slots=True)
-class VehicleRef:
-    """A branch of ours at the provider."""
-
-    branch: str
-    sha: Sha
-
-
-class CheckReportStatus(StrEnum):
-    """What our own check run shows."""
-
-    QUEUED = "queued"
-    IN_PROGRESS = "in_progress"
-    SUCCESS = "success"
-    FAILURE = "failure"
-    NEUTRAL = "neutral"
-    CANCELLED = "cancelled"
-
-
-@dataclass(frozen=True, slots=True)
-class StatusComment:
-    """The one status comment of a pull request and target branch; found again by its marker.
-
-    `first` says that none of it can stand there yet: then it is not looked for.
-    """
-
-    number: int
-    marker: str
-    body: str
-    known_id: str | None = None
-    first: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A new comment, written once; the hidden marker with `action_id` finds it again.
-
-    `first`: see `StatusComment`.
-    """
-
-    number: int
-    action_id: str
-    body: str
-    first: bool = False
-
-
-class Emoji(StrEnum):
-    """Reactions we use (UX.md 2.4)."""
-
-    EYES = "eyes"
-    ACCEPTED = "+1"
-    UNCLEAR = "confused"
-    REFUSED = "-1"
-    MERGED = "hooray"
-
-
-@dataclass(frozen=True, slots=True)
-class Reaction:
-    """A reaction on a comment; repeating it changes nothing."""
-
-    number: int
-    comment_id: str
-    emoji: Emoji
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """Our check run on one commit; `external_id` is the submission, by which it is found.
-
-    `first`: see `StatusComment`.
-    """
-
-    sha: Sha
-    name: str
-    external_id: str
-    status: CheckReportStatus
-    title: str
-    summary: str
-    url: str | None
-    known_id: str | None = None
-    first: bool = False
-
-
-Notice = StatusComment | Reply | Reaction | CheckReport
-
-
-@dataclass(frozen=True, slots=True)
-class NotPossible:
-    """CI cannot be started again or stopped this way; `reason` is a sentence."""
-
-    reason: str
+from service.vocabulary import Actor, RepoRef, Sha
 
 
 class Provider(Protocol):
@@ -382,6 +44,15 @@ class Provider(Protocol):
 
     async def pull_request(self, repo: RepoRef, number: int) -> PullRequest:
         """Facts of one pull request. Raises Gone(PULL_REQUEST)."""
+        ...
+
+    async def pull_requests(
+        self, repo: RepoRef, numbers: Sequence[int]
+    ) -> Mapping[int, PullRequest | None]:
+        """Fresh facts of many, None for one that is gone; only for sweeps.
+
+        Does not wait until the provider knows whether they merge: until then `in_progress`.
+        """
         ...
 
     async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[tuple[int, Sha]]:
@@ -480,8 +151,15 @@ class Provider(Protocol):
         """Stop what still runs on a commit; None when asked for."""
         ...
 
-    async def redeliver(self, since: datetime) -> int:
-        """Have failed deliveries sent again that were tried after `since`; how many."""
+    async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
+        """Deliveries of which a try since then failed, each by its newest such try, oldest first.
+
+        One that came through at another try may be among them.
+        """
+        ...
+
+    async def redeliver(self, attempt: str) -> None:
+        """Have a delivery sent again under its old id; one too old for that is done."""
         ...
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from service.vocabulary import Actor, Check, RepoId, RepoRef, Sha
+from service.vocabulary import Actor, RepoId, RepoRef, Sha
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,11 @@ class Unclear(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AskUnclear:
-    """A command line that cannot be run: `given` is the faulty part, `suggestion` what was
-    probably meant (empty when nothing is near), `count` the number of commands found."""
+    """A command line that cannot be run.
+
+    `given` is the faulty part, `suggestion` what was probably meant (empty when nothing is
+    near), `count` the number of commands found.
+    """
 
     why: Unclear
     given: str
@@ -165,13 +168,21 @@ class PullRequestChanged:
     head: Sha | None = None
 
 
+class News(StrEnum):
+    """What a report about a commit can change: nothing when it only began."""
+
+    BEGAN = "began"
+    PASSED = "passed"
+    OTHER = "other"
+
+
 @dataclass(frozen=True, slots=True)
 class CheckReported:
-    """Reports on a commit may differ; None for `check` means "read them"."""
+    """Reports on a commit may differ: read them; `news` only says whether that can matter."""
 
     where: Where
     sha: Sha
-    check: Check | None = None
+    news: News = News.OTHER
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The GitHub adapter: tables on values, and the adapter against the sandbox over HTTP."""

@@ -1,0 +1,89 @@
+"""What an answer means: limits, refusals, lost rights (GITHUB.md 2.5)."""
+
+import pytest
+
+from bot.github import limits
+from bot.github.limits import Finding, Trouble
+from service.provider.errors import RefusedCode
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "message", "finding"),
+    [
+        (200, {}, "", None),
+        (204, {}, "", None),
+        (304, {}, "", None),
+        (403, {"retry-after": "7"}, "", Finding(Trouble.SECONDARY, wait_s=7.0)),
+        (429, {"retry-after": "0"}, "", Finding(Trouble.SECONDARY, wait_s=0.0)),
+        (
+            403,
+            {"retry-after": "7", "x-ratelimit-remaining": "0"},
+            "",
+            Finding(Trouble.SECONDARY, wait_s=7.0),
+        ),
+        (
+            403,
+            {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1700000000"},
+            "API rate limit exceeded",
+            Finding(Trouble.PRIMARY, reset=1_700_000_000.0),
+        ),
+        (429, {}, "slow down", Finding(Trouble.SECONDARY)),
+        (403, {}, "You have exceeded a Secondary Rate Limit.", Finding(Trouble.SECONDARY)),
+        (403, {}, "abuse detection mechanism", Finding(Trouble.SECONDARY)),
+        (401, {}, "Bad credentials", Finding(Trouble.UNAUTHORIZED)),
+        (403, {}, "This installation has been suspended", Finding(Trouble.SUSPENDED)),
+        (
+            403,
+            {},
+            "refusing to allow a GitHub App to create or update workflow "
+            "`.github/workflows/x.yml` without `workflows` permission",
+            Finding(Trouble.WORKFLOWS),
+        ),
+        (403, {}, "Resource not accessible by integration", Finding(Trouble.FORBIDDEN)),
+        (403, {"x-ratelimit-remaining": "12"}, "Must have admin", Finding(Trouble.FORBIDDEN)),
+        (404, {}, "Not Found", Finding(Trouble.MISSING)),
+        (410, {}, "", Finding(Trouble.GONE)),
+        (451, {}, "", Finding(Trouble.GONE)),
+        (409, {}, "Merge conflict", Finding(Trouble.REFUSED)),
+        (422, {}, "Validation Failed", Finding(Trouble.REFUSED)),
+        (500, {}, "", Finding(Trouble.BROKEN)),
+        (503, {"retry-after": "5"}, "", Finding(Trouble.BROKEN)),
+    ],
+)
+def test_an_answer_is_classified(status, headers, message, finding):
+    assert limits.finding_of(status, headers, message) == finding
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("Reference already exists", RefusedCode.NAME_TAKEN),
+        ("Repository rule violations found", RefusedCode.RULE_DENIED),
+        ("Cannot update this protected branch", RefusedCode.RULE_DENIED),
+        ("Draft pull requests are not supported", RefusedCode.DRAFT_NOT_SUPPORTED),
+        ("… without `workflows` permission", RefusedCode.WORKFLOWS),
+        ("Something else", RefusedCode.OTHER),
+    ],
+)
+def test_a_refusal_is_named_by_its_words(message, code):
+    assert limits.refusal_of(message) is code
+
+
+def test_the_permission_lacking_is_told_by_the_answer_or_by_the_path():
+    told = {"x-accepted-github-permissions": "contents=write; issues=read"}
+    assert limits.permission_of("/x", told) == "contents: write"
+    assert limits.permission_of("/git/refs", {}) == "contents: write"
+    assert limits.permission_of("/pulls/3/merge", {}) == "pull_requests: write"
+    assert limits.permission_of("/x", {}) is None
+
+
+def test_retries_double_and_spread_by_a_quarter():
+    for attempt, middle_s in enumerate([1, 2, 4, 8, 16]):
+        waits = {limits.retry_wait_s(attempt, seed) for seed in "abcdefgh"}
+        assert all(0.75 * middle_s <= wait <= 1.25 * middle_s for wait in waits)
+        assert len(waits) == 8
+
+
+def test_doubling_has_an_end():
+    doubled = [limits.doubled_s(60, times, 900) for times in (0, 1, 3, 4, 5, 1000)]
+    assert doubled == [60, 120, 480, 900, 900, 900]

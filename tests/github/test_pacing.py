@@ -1,0 +1,246 @@
+"""Who may call when: turns, spacing, limits (GITHUB.md 2.5)."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bot.github import pacing
+from bot.github.limits import Finding, Trouble
+from bot.github.pacing import Cost, Pacer, Priority
+from service.provider.errors import Throttled
+
+
+class StillClock:
+    """Moves only by waiting."""
+
+    def __init__(self):
+        self.passed_s = 0.0
+
+    def now(self):
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=self.passed_s)
+
+    def monotonic_s(self):
+        return self.passed_s
+
+    async def sleep(self, seconds):
+        self.passed_s += seconds
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def clock():
+    return StillClock()
+
+
+@pytest.fixture
+def pacer(clock):
+    return Pacer(clock, 1.0, is_limited=True)
+
+
+def read(priority=Priority.VERDICT):
+    return Cost(priority, is_write=False, points=1)
+
+
+def write(priority=Priority.BUILD, *, content=False):
+    return Cost(priority, is_write=True, points=5, is_content=content)
+
+
+async def take(pacer, cost, times=1):
+    for _ in range(times):
+        async with pacer.turn(cost):
+            await asyncio.sleep(0)
+
+
+async def rest():
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_reads_do_not_wait(pacer, clock):
+    await take(pacer, read(), 100)
+    assert clock.passed_s == 0
+
+
+async def test_writes_stand_a_second_apart(pacer, clock):
+    await take(pacer, write(), 4)
+    assert clock.passed_s == 3
+
+
+async def test_a_landing_skips_the_spacing(pacer, clock):
+    await take(pacer, write())
+    await take(pacer, write(Priority.LANDING))
+    assert clock.passed_s == 0
+
+
+async def test_waiting_calls_go_by_priority_and_then_by_age(pacer):
+    order = []
+
+    async def ask(name, cost):
+        async with pacer.turn(cost):
+            order.append(name)
+
+    holding = asyncio.Event()
+
+    async def hold():
+        async with pacer.turn(write(Priority.LANDING)):
+            await holding.wait()
+
+    tasks = [asyncio.create_task(hold())]
+    await rest()
+    asked = [
+        ("notice", Priority.NOTICE),
+        ("sweep", Priority.SWEEP),
+        ("build", Priority.BUILD),
+        ("answer", Priority.ANSWER),
+        ("second build", Priority.BUILD),
+        ("landing", Priority.LANDING),
+    ]
+    tasks += [asyncio.create_task(ask(name, write(priority))) for name, priority in asked]
+    await rest()
+    assert order == []
+    holding.set()
+    await asyncio.gather(*tasks)
+    assert order == ["landing", "build", "second build", "answer", "notice", "sweep"]
+
+
+async def test_one_write_at_a_time_and_twenty_calls_in_all(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    inside = {"all": 0, "writes": 0, "most": 0, "most_writes": 0}
+
+    async def stay(cost):
+        async with pacer.turn(cost):
+            inside["all"] += 1
+            inside["writes"] += cost.is_write
+            inside["most"] = max(inside["most"], inside["all"])
+            inside["most_writes"] = max(inside["most_writes"], inside["writes"])
+            await asyncio.sleep(0)
+            inside["all"] -= 1
+            inside["writes"] -= cost.is_write
+
+    await asyncio.gather(*(stay(read()) for _ in range(60)), *(stay(write()) for _ in range(5)))
+    assert inside["most"] == pacing.IN_FLIGHT_MAX
+    assert inside["most_writes"] == 1
+
+
+async def test_a_cancelled_wait_leaves_the_line(pacer):
+    holding = asyncio.Event()
+
+    async def hold():
+        async with pacer.turn(write()):
+            await holding.wait()
+
+    first = asyncio.create_task(hold())
+    await rest()
+    second = asyncio.create_task(take(pacer, write(Priority.LANDING)))
+    third = asyncio.create_task(take(pacer, write(Priority.NOTICE)))
+    await rest()
+    second.cancel()
+    await rest()
+    holding.set()
+    await first
+    await third
+
+
+async def test_points_of_a_minute_are_not_exceeded(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, write(Priority.BUILD), 120)
+    assert clock.passed_s == 0
+    await take(pacer, read())
+    assert clock.passed_s == 60
+
+
+async def test_content_is_limited_and_some_is_kept_for_landing(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, write(Priority.NOTICE, content=True), 60)
+    assert clock.passed_s == 0
+    await take(pacer, write(Priority.LANDING, content=True), 10)
+    assert clock.passed_s == 0
+    await take(pacer, write(Priority.NOTICE, content=True))
+    assert clock.passed_s == 60
+
+
+async def test_a_secondary_limit_stops_everybody(pacer, clock):
+    assert pacer.strike(Finding(Trouble.SECONDARY, wait_s=12), "core") == 12
+    await take(pacer, read())
+    assert clock.passed_s == 12
+
+
+async def test_unnamed_limits_double_up_to_a_quarter_of_an_hour_until_all_is_fine(pacer):
+    unnamed = Finding(Trouble.SECONDARY)
+    waits = [pacer.strike(unnamed, "core") for _ in range(6)]
+    assert waits == [60, 120, 240, 480, 900, 900]
+    pacer.fine()
+    assert pacer.strike(unnamed, "core") == 60
+
+
+async def test_a_server_without_spacing_gets_some_once_it_throttles(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    await take(pacer, write(), 3)
+    assert clock.passed_s == 0
+    pacer.strike(Finding(Trouble.SECONDARY, wait_s=0), "core")
+    await take(pacer, write(), 3)
+    assert clock.passed_s == 2
+
+
+async def test_what_would_wait_too_long_is_throttled(pacer, clock):
+    pacer.strike(Finding(Trouble.SECONDARY, wait_s=61), "core")
+    with pytest.raises(Throttled) as throttled:
+        await take(pacer, read())
+    assert throttled.value.retry_at == clock.now() + timedelta(seconds=61)
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    pacer.strike(Finding(Trouble.SECONDARY, wait_s=6), "core")
+    with pytest.raises(Throttled):
+        await take(pacer, read(Priority.LANDING))
+
+
+def left(clock, remaining, limit=5000, resource="core"):
+    return {
+        "x-ratelimit-limit": str(limit),
+        "x-ratelimit-remaining": str(remaining),
+        "x-ratelimit-reset": str(int(clock.now().timestamp()) + 3600),
+        "x-ratelimit-resource": resource,
+    }
+
+
+@pytest.mark.parametrize(
+    ("remaining", "stopped"),
+    [
+        (1001, set()),
+        (1000, {Priority.SWEEP}),
+        (500, {Priority.SWEEP, Priority.NOTICE}),
+        (100, set(Priority) - {Priority.LANDING}),
+        (1, set(Priority) - {Priority.LANDING}),
+        (0, set(Priority)),
+    ],
+)
+async def test_the_less_is_left_the_fewer_may_call(clock, remaining, stopped):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    pacer.note(left(clock, remaining))
+    found = set()
+    for priority in Priority:
+        try:
+            await take(pacer, read(priority))
+        except Throttled:
+            found.add(priority)
+    assert found == stopped
+
+
+async def test_resources_are_counted_apart_and_come_back(clock):
+    pacer = Pacer(clock, 0.0, is_limited=True)
+    pacer.note(left(clock, 0, resource="graphql"))
+    await take(pacer, read())
+    query = Cost(Priority.VERDICT, is_write=False, points=1, resource="graphql")
+    with pytest.raises(Throttled):
+        await take(pacer, query)
+    clock.passed_s += 3600
+    await take(pacer, query)
+
+
+async def test_a_host_of_its_own_is_not_limited_until_it_says_so(clock):
+    pacer = Pacer(clock, 0.0, is_limited=False)
+    await take(pacer, write(Priority.BUILD), 200)
+    assert clock.passed_s == 0
+    pacer.strike(Finding(Trouble.SECONDARY, wait_s=5.0), "core")
+    await take(pacer, read())
+    assert clock.passed_s > 5

@@ -1,0 +1,282 @@
+"""From deliveries to signals (GITHUB.md 1.4)."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from bot.github import translate
+from bot.github.fields import Unreadable
+from bot.github.translate import OwnApp
+from service.provider import signals
+from service.provider.signals import (
+    AccessChanged,
+    Asked,
+    AskSource,
+    AskSubmit,
+    BranchGone,
+    BranchMoved,
+    CheckReported,
+    DefaultBranchRenamed,
+    Delivery,
+    LabelChanged,
+    News,
+    PullRequestChanged,
+    RemovedWhy,
+    RepositoryAdded,
+    RepositoryChanged,
+    RepositoryRemoved,
+    RulesChanged,
+    Where,
+)
+from service.vocabulary import Actor, ActorKind, Channel, RepoId, RepoRef, Sha
+
+HOST = "github.com"
+OWN = OwnApp(id="77", slug="headgate")
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+HEAD, OTHER = Sha("a" * 40), Sha("b" * 40)
+WHERE = Where(RepoId(HOST, "5"), RepoRef(HOST, "octo", "widgets"))
+ALICE = {"login": "alice", "id": 11, "type": "User"}
+ROBOT = {"login": "renovate[bot]", "id": 12, "type": "Bot"}
+OURSELVES = {"login": "headgate[bot]", "id": 13, "type": "Bot"}
+REPOSITORY = {"id": 5, "full_name": "octo/widgets", "default_branch": "trunk"}
+
+ALWAYS_SENT = {
+    "installation",
+    "installation_repositories",
+    "installation_target",
+    "github_app_authorization",
+    "ping",
+}
+
+
+def signals_of(event, action=None, **payload):
+    content = {"sender": ALICE, "repository": REPOSITORY, **payload}
+    if action is not None:
+        content["action"] = action
+    delivery = Delivery(HOST, "d-1", event, action, "5", json.dumps(content).encode(), NOW)
+    return translate.signals_of(delivery, OWN)
+
+
+def a_comment(body="/merge", *, by=ALICE, app=None, pull=True):
+    comment = {"id": 9, "user": by, "body": body, "created_at": "2026-01-02T03:00:00Z"}
+    if app is not None:
+        comment["performed_via_github_app"] = {"id": app}
+    issue = {"number": 3, **({"pull_request": {"url": "…"}} if pull else {})}
+    return {"comment": comment, "issue": issue}
+
+
+def a_pull(*, branch="topic", repo=5, **more):
+    head = {"sha": HEAD, "ref": branch, "repo": {"id": repo} if repo else None}
+    return {
+        "pull_request": {"number": 3, "head": head, "updated_at": "2026-01-02T03:00:00Z"},
+        **more,
+    }
+
+
+def a_review(body="/merge"):
+    review = {"id": 8, "user": ALICE, "body": body, "submitted_at": "2026-01-02T03:00:00Z"}
+    return a_pull(review=review)
+
+
+def test_the_table_holds_every_event_we_subscribe_to_and_no_other():
+    app = yaml.safe_load((Path(__file__).parents[2] / "app.yml").read_text("utf-8"))
+    events = {event for event, _ in translate.TABLE}
+    assert events == set(app["default_events"]) | ALWAYS_SENT
+
+
+def test_every_kind_of_signal_is_made_somewhere():
+    made = {
+        type(signal)
+        for event, action, payload, _ in TOLD
+        for signal in signals_of(event, action, **payload)
+    }
+    assert made == set(signals.Signal.__args__)
+
+
+def asked(*, kind=ActorKind.PERSON, login="alice", id="11", source=AskSource.COMMENT, key="9"):
+    actor = Actor(kind, login, id, Channel.COMMENT)
+    at = datetime(2026, 1, 2, 3, tzinfo=UTC)
+    return Asked(WHERE, 3, actor, AskSubmit(), source, key, at)
+
+
+CHANGED = PullRequestChanged(WHERE, 3, HEAD)
+BEGAN, PASSED, OTHER_NEWS = (CheckReported(WHERE, HEAD, news) for news in News)
+SUCCESS = {"head_sha": HEAD, "conclusion": "success"}
+ALICE_ACTS = Actor(ActorKind.PERSON, "alice", "11")
+TWO = [{"id": 6, "full_name": "octo/a"}, {"id": 7, "full_name": "octo/b"}]
+A, B = (
+    Where(RepoId(HOST, "6"), RepoRef(HOST, "octo", "a")),
+    Where(RepoId(HOST, "7"), RepoRef(HOST, "octo", "b")),
+)
+PUSH = {"ref": "refs/heads/release/2", "after": OTHER, "deleted": False, "forced": True}
+GONE = {**PUSH, "deleted": True, "after": "0" * 40}
+INSTALLED = {"installation": {"id": 1, "account": {"id": 99}}}
+LABEL = {"label": {"name": "headgate-submit"}}
+
+
+def labelled(added):
+    actor = Actor(ActorKind.PERSON, "alice", "11", Channel.LABEL)
+    at = datetime(2026, 1, 2, 3, tzinfo=UTC)
+    return LabelChanged(WHERE, 3, actor, "headgate-submit", added, at)
+
+
+TOLD = [
+    ("issue_comment", "created", a_comment(), (asked(),)),
+    (
+        "issue_comment",
+        "created",
+        a_comment(by=ROBOT),
+        (asked(kind=ActorKind.BOT, login="renovate[bot]", id="12"),),
+    ),
+    (
+        "pull_request_review",
+        "submitted",
+        a_review(),
+        (asked(source=AskSource.REVIEW, key="8"), CHANGED),
+    ),
+    ("pull_request_review", "submitted", a_review(None), (CHANGED,)),
+    ("pull_request_review", "dismissed", a_review(), (CHANGED,)),
+    ("pull_request_review", "edited", a_review(), (CHANGED,)),
+    ("pull_request_review_thread", "resolved", a_pull(), (CHANGED,)),
+    ("pull_request_review_thread", "unresolved", a_pull(), (CHANGED,)),
+    *(
+        ("pull_request", action, a_pull(), (CHANGED,))
+        for action in ("opened", "edited", "reopened", "closed", "synchronize")
+    ),
+    ("pull_request", "converted_to_draft", a_pull(), (CHANGED,)),
+    ("pull_request", "ready_for_review", a_pull(repo=None), (CHANGED,)),
+    ("pull_request", "synchronize", a_pull(branch="headgate/merge/x", repo=6), (CHANGED,)),
+    ("pull_request", "labeled", a_pull(**LABEL), (labelled(True), CHANGED)),
+    ("pull_request", "unlabeled", a_pull(**LABEL), (labelled(False), CHANGED)),
+    *(
+        ("check_run", action, {"check_run": {"head_sha": HEAD, "app": {"id": 4}}}, (BEGAN,))
+        for action in ("created", "rerequested")
+    ),
+    ("check_run", "completed", {"check_run": {**SUCCESS, "app": {"id": 4}}}, (PASSED,)),
+    ("check_suite", "completed", {"check_suite": {**SUCCESS, "app": None}}, (PASSED,)),
+    ("workflow_run", "in_progress", {"workflow_run": {"head_sha": HEAD}}, (BEGAN,)),
+    (
+        "workflow_run",
+        "completed",
+        {"workflow_run": {"head_sha": HEAD, "conclusion": "skipped"}},
+        (OTHER_NEWS,),
+    ),
+    ("status", None, {"sha": HEAD, "state": "pending"}, (BEGAN,)),
+    ("status", None, {"sha": HEAD, "state": "success"}, (PASSED,)),
+    ("status", None, {"sha": HEAD, "state": "error"}, (OTHER_NEWS,)),
+    ("push", None, PUSH, (BranchMoved(WHERE, "release/2", OTHER, ALICE_ACTS, True),)),
+    ("push", None, GONE, (BranchGone(WHERE, "release/2", ALICE_ACTS),)),
+    ("repository_ruleset", "edited", {}, (RulesChanged(WHERE),)),
+    ("branch_protection_rule", "created", {}, (RulesChanged(WHERE),)),
+    ("repository", "renamed", {}, (RepositoryChanged(WHERE),)),
+    ("repository", "archived", {}, (RepositoryChanged(WHERE),)),
+    ("repository", "edited", {"changes": {}}, (RepositoryChanged(WHERE),)),
+    (
+        "repository",
+        "edited",
+        {"changes": {"default_branch": {"from": "main"}}},
+        (DefaultBranchRenamed(WHERE, "main", "trunk"),),
+    ),
+    ("repository", "deleted", {}, (RepositoryRemoved(WHERE, RemovedWhy.DELETED),)),
+    ("repository", "transferred", {}, (RepositoryRemoved(WHERE, RemovedWhy.TRANSFERRED),)),
+    (
+        "installation",
+        "created",
+        {"repositories": TWO},
+        (RepositoryAdded(A), RepositoryAdded(B)),
+    ),
+    (
+        "installation",
+        "deleted",
+        {"repositories": TWO},
+        tuple(RepositoryRemoved(each, RemovedWhy.UNINSTALLED) for each in (A, B)),
+    ),
+    ("installation", "suspend", INSTALLED, (AccessChanged(HOST, "99", True),)),
+    ("installation", "unsuspend", INSTALLED, (AccessChanged(HOST, "99", False),)),
+    (
+        "installation",
+        "new_permissions_accepted",
+        INSTALLED,
+        (AccessChanged(HOST, "99", False),),
+    ),
+    (
+        "installation_repositories",
+        "added",
+        {"repositories_added": TWO},
+        (RepositoryAdded(A), RepositoryAdded(B)),
+    ),
+    (
+        "installation_repositories",
+        "removed",
+        {"repositories_removed": TWO[:1]},
+        (RepositoryRemoved(A, RemovedWhy.UNINSTALLED),),
+    ),
+    (
+        "installation_target",
+        "renamed",
+        {"account": {"id": 99}},
+        (AccessChanged(HOST, "99", False),),
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "action", "payload", "told"), TOLD)
+def test_a_delivery_tells(event, action, payload, told):
+    assert signals_of(event, action, **payload) == told
+
+
+OWN_RUN = {"check_run": {"head_sha": HEAD, "app": {"id": 77}}}
+UNHEARD = [
+    ("issue_comment", "created", a_comment("nice work")),
+    ("issue_comment", "created", a_comment(pull=False)),
+    ("issue_comment", "created", a_comment(by=None)),
+    ("issue_comment", "created", a_comment(by=OURSELVES)),
+    ("issue_comment", "created", a_comment(app=77)),
+    ("issue_comment", "edited", a_comment()),
+    ("issue_comment", "deleted", a_comment()),
+    ("pull_request", "assigned", a_pull()),
+    ("pull_request", "opened", a_pull(branch="headgate/merge/pr-3/x")),
+    ("pull_request", "closed", a_pull(branch="headgate/merge/pr-3/x")),
+    ("pull_request", "labeled", a_pull(**LABEL, sender=OURSELVES)),
+    ("check_run", "completed", OWN_RUN),
+    ("check_run", "requested_action", OWN_RUN),
+    ("push", None, {**PUSH, "ref": "refs/tags/v1"}),
+    ("push", None, {**PUSH, "ref": "refs/heads/headgate/merge/x", "sender": OURSELVES}),
+    ("push", None, {**GONE, "ref": "refs/heads/headgate/temp/x", "sender": OURSELVES}),
+    ("repository_ruleset", "created", {"repository": None}),
+    ("github_app_authorization", "revoked", {}),
+    ("ping", None, {}),
+    ("star", "created", {}),
+    ("brand_new", None, {}),
+]
+
+
+@pytest.mark.parametrize(("event", "action", "payload"), UNHEARD)
+def test_what_is_none_of_our_business_tells_nothing(event, action, payload):
+    assert signals_of(event, action, **payload) == ()
+
+
+def test_others_pushing_onto_our_branches_and_us_landing_are_told():
+    ours = {**PUSH, "ref": "refs/heads/headgate/merge/x"}
+    assert signals_of("push", None, **ours)[0].branch == "headgate/merge/x"
+    landed = signals_of("push", None, **PUSH, sender=OURSELVES)[0]
+    assert landed.actor.kind is ActorKind.SELF
+
+
+def test_a_missing_sender_is_a_ghost():
+    moved = signals_of("push", None, **PUSH, sender=None)[0]
+    assert moved.actor == Actor(ActorKind.PERSON, "ghost")
+
+
+def test_ids_may_come_as_text():
+    repository = {**REPOSITORY, "id": "18446744073709551615"}
+    told = signals_of("status", None, sha=HEAD, repository=repository)[0]
+    assert told.where.id == RepoId(HOST, "18446744073709551615")
+
+
+def test_a_field_that_is_gone_is_named():
+    with pytest.raises(Unreadable, match=r"check_run\.head_sha: missing"):
+        signals_of("check_run", "completed", check_run={})

@@ -1,0 +1,40 @@
+"""The conformance suite on the GitHub adapter, before the sandbox."""
+
+import pytest
+
+from tests.provider import contract, contract_branches, contract_faults, contract_landing
+from tests.provider.stage import on_sandbox
+
+
+@pytest.fixture
+async def stage():
+    async with on_sandbox() as made:
+        yield made
+
+
+class TestReads(contract.Reads):
+    pass
+
+
+class TestDeliveries(contract.Deliveries):
+    pass
+
+
+class TestNotices(contract.Notices):
+    pass
+
+
+class TestBranches(contract_branches.Branches):
+    pass
+
+
+class TestLanding(contract_landing.Landing):
+    pass
+
+
+class TestFaults(contract_faults.Faults):
+    pass
+
+
+class TestBudget(contract_faults.Budget):
+    pass
