@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from service.provider.port import Emoji
+from service.provider.values import (
+    Emoji,
+)
 from service.wording import markdown
 from service.wording.markdown import Links
 from service.wording.phrases import Phrase

@@ -15,6 +15,7 @@ from service.wording import (
     holds,
     markdown,
     phrases,
+    readiness,
     reasons,
     times,
     warnings,
@@ -51,15 +52,18 @@ def body(view: PullRequestText) -> str:
 
 
 def logs(view: PullRequestText) -> str:
-    """The checks in the evidence, each with its log; at most five."""
+    """The checks in the evidence, each with what it did and its log; at most five."""
+    mark = _MARKS.get(view.entry.reason)
+    if mark is None:
+        return ""
     checks = view.entry.detail.checks
-    shown = checks[: phrases.NAMES_SHOWN_MAX]
+    glyph, did = mark
     lines = [
-        f"- {_GLYPH_OF_EVIDENCE} {markdown.code(each.name)}{markdown.log(each.url, view.links)}"
-        for each in shown
+        f"- {glyph} {markdown.code(each.name)}{did}{markdown.log(each.url, view.links)}"
+        for each in checks[: phrases.NAMES_SHOWN_MAX]
     ]
-    if len(checks) > len(shown):
-        lines.append(f"- and {len(checks) - len(shown)} more")
+    if len(checks) > len(lines):
+        lines.append(f"- and {len(checks) - len(lines)} more")
     return "\n".join(lines)
 
 
@@ -73,6 +77,14 @@ def verdict(view: PullRequestText) -> Phrase:
     return causes.verdict(cause, view.queue.branch, view.entry.detail.prs)
 
 
+def checklist(view: PullRequestText) -> str:
+    """The conditions of the present state, met and open."""
+    return "\n".join(
+        f"- {_MET if is_met else _OPEN} {_written(clause, view)}"
+        for is_met, clause in conditions.lines(view)
+    )
+
+
 def required(view: PullRequestText) -> Phrase:
     """`required checks: lint and test (branch protection)`."""
     known = view.queue.required
@@ -82,7 +94,17 @@ def required(view: PullRequestText) -> Phrase:
     return phrase("required checks: {} ({})", names, phrases.source(known.source))
 
 
-_GLYPH_OF_EVIDENCE = "❌"
+_FAILED = ("❌", " failed")
+_MARKS = {
+    Reason.CHECK_FAILED: _FAILED,
+    Reason.REQUIRED_STATUS_FAILED: _FAILED,
+    Reason.INTERACTION: _FAILED,
+    Reason.FLAKY_RETRIES_SPENT: _FAILED,
+    Reason.INFRASTRUCTURE: _FAILED,
+    Reason.CI_INTERRUPTED: ("⚠️", " was stopped"),
+    Reason.RUN_TIMED_OUT: ("⌛", " did not pass in time"),
+}
+"""Reasons whose evidence is a list of checks, and what those did."""
 
 
 def _written(text: Phrase, view: PullRequestText) -> str:
@@ -97,28 +119,32 @@ def _submitted(view: PullRequestText) -> Phrase:
 
 
 def _as_of(view: PullRequestText, what: str) -> Phrase:
+    if view.position is None:
+        return Phrase()
     return Phrase((f"{what} as of {times.clock_time(view.now, view.now)}.",))
 
 
 def _held(view: PullRequestText) -> str:
-    still = holds.standstill(view.queue, view.now)
+    still = conditions.stopped(view)
     if not still.parts:
         return ""
     return _written(still + phrase(" Nothing is lost; the order is kept."), view)
 
 
+def _unready(view: PullRequestText) -> str:
+    wanted = view.situation.wanted
+    if not wanted:
+        return ""
+    before = phrase("⚠️ It cannot be merged until {}.", readiness.goals(wanted))
+    return _written(before, view)
+
+
 def _not_ready(view: PullRequestText) -> list[str]:
-    lines = [
-        f"- {_MET if each.met else _OPEN} {_written(each.clause, view)}"
-        for each in conditions.shown(view)
-    ]
-    known = required(view)
-    if known.parts:
-        lines.append(f"- {_MET} {_written(known, view)}")
     return [
         "It will enter by itself as soon as:",
-        "\n".join(lines),
-        _held(view),
+        checklist(view),
+        _written(phrases.sentence(required(view)), view),
+        _written(holds.standstill(view.queue, view.now), view),
         _written(_submitted(view), view),
     ]
 
@@ -151,43 +177,52 @@ def _conflict(view: PullRequestText) -> Phrase:
 
 def _start(view: PullRequestText) -> Phrase:
     waits = conditions.first_open(view)
-    what = (
-        phrase("Testing starts as soon as {}", waits)
+    start = (
+        phrase("Testing starts as soon as {}.", waits)
         if waits.parts
-        else (phrase("Testing starts at once"))
+        else (phrase("Testing starts at once."))
     )
     if view.left is None:
-        return what + phrase(".")
-    left = times.remaining(view.left, view.now)
-    return what + Phrase((f"; until it is merged: {left}.",))
+        return start
+    if view.left.overdue:
+        left = Phrase((f"{times.remaining(view.left, view.now)}.",))
+    else:
+        left = Phrase((f"Expected to be merged in {times.span(view.left, view.now)}.",))
+    return phrases.joined([start, left])
 
 
 def _testing(view: PullRequestText) -> list[str]:
     run = view.run
     if run is None:
         return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
-    built = (
-        "The test branch is being made." if run.phase is RunPhase.BUILDING else checks_table(view)
-    )
+    is_building = run.phase is RunPhase.BUILDING
+    built = "The test branch is being made." if is_building else checks_table(run, view)
     noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
-    return [_written(_restarted(view), view), _written(_tested(view, run), view), built, *noted]
+    return [
+        _written(_restarted(view), view),
+        _written(_tested(view, run), view),
+        built,
+        *noted,
+        _unready(view),
+    ]
 
 
 def _tested(view: PullRequestText, run: Run) -> Phrase:
-    base = phrase("{} on top of {}", phrases.short(view.entry.head), view.queue.branch)
-    if run.base_prs:
-        base += phrase(" and {}", phrases.pulls(run.base_prs))
+    under = phrases.stacked(view.queue.branch, run.base_prs)
+    base = phrase("{} on top of {}", phrases.short(view.entry.head), under)
     others = [pr for pr in run.prs if pr != view.entry.pr]
     if others:
         base += phrase(", together with {}", phrases.pulls(others))
-    return phrases.joined([base + phrase("."), _as_of(view, "Place and time")])
+    return phrases.joined(
+        [base + phrase("."), _as_of(view, "Place and time" if view.left else "Place")]
+    )
 
 
-def checks_table(view: PullRequestText) -> str:
+def checks_table(run: Run, view: PullRequestText) -> str:
     """The required checks of the run with what each says now; empty when none is required."""
     rows = [
         (_written(each.check, view), _written(each.result, view))
-        for each in conditions.required_checks(view)
+        for each in conditions.required_checks(run)
     ]
     return markdown.table(("Check", "Result"), rows) if rows else ""
 
@@ -210,41 +245,30 @@ def _again(recorded: Recorded, moved: EntryMoved, view: PullRequestText) -> Phra
 
 def _passed(view: PullRequestText) -> list[str]:
     how = phrases.sentence(reasons.explanation(view.situation))
-    ahead = conditions.awaited(view)
-    verb = "is" if len(ahead) == 1 else "are"
-    when = (
-        phrase("It merges by itself when {} " + verb + " decided.", phrases.pulls(ahead))
-        if (ahead)
-        else phrase("It merges by itself, next.")
-    )
-    held = _held(view)
-    return [
-        _written(how, view),
-        held if held and not ahead else _written(when, view) + (f"\n\n{held}" if held else ""),
-    ]
+    ahead, held = conditions.awaited(view), _held(view)
+    if ahead:
+        are = "is" if len(ahead) == 1 else "are"
+        when = phrase("It merges by itself when {} " + are + " decided.", phrases.pulls(ahead))
+    elif held or view.entry.unmet:
+        when = Phrase()
+    else:
+        when = phrase("It merges next, by itself.")
+    return [_written(phrases.joined([how, when]), view), held, _unready(view)]
 
 
 def _undecided(view: PullRequestText) -> str:
-    entry = view.entry
-    timed_out = entry.reason is Reason.RUN_TIMED_OUT
-    what = reasons.failure(view.situation)
+    what = phrases.unlinked(phrases.capitalized(reasons.failure(view.situation)))
     ahead = conditions.awaited(view)
     if not ahead:
-        rest = phrase(" It is being found out whether this PR is the cause.")
-        return _written(phrases.sentence(what) + rest + _nothing_to_do(), view)
-    are = "is" if len(ahead) == 1 else "are"
-    either = phrases.pulls(ahead) if len(ahead) == 1 else phrase("one of them")
-    rest = phrase(
-        ", but {} ahead " + are + " not decided yet. If {} is the cause, this PR is tested "
-        "again by itself.",
-        phrases.pulls(ahead),
-        either,
-    )
-    return (
-        _written(phrases.capitalized(what) + rest + _nothing_to_do(), view)
-        if timed_out
-        else (_written(what + rest + _nothing_to_do(), view))
-    )
+        rest = phrase(". Headgate is finding out whether this PR is the cause.")
+    else:
+        are = "is" if len(ahead) == 1 else "are"
+        rest = phrase(
+            ", but {} ahead " + are + " not decided yet. If the cause is there, this PR is tested "
+            "again by itself.",
+            phrases.pulls(ahead),
+        )
+    return _written(what + rest + _nothing_to_do(), view)
 
 
 def _nothing_to_do() -> Phrase:
@@ -257,7 +281,7 @@ def _merged(view: PullRequestText) -> list[str]:
         text = "Its commits are in the target branch already; nothing was merged."
         return [text, _duration(view)]
     if reason is Reason.MERGED_BY_HAND:
-        return ["Test runs that counted on it are begun again where that is needed."]
+        return ["PRs behind it are tested again where that is needed."]
     if reason is Reason.LANDED_DIRECTLY:
         direct = reasons.PASSED[Reason.OWN_CHECKS_PASSED](view.situation)
         return [_written(phrases.sentence(direct), view), _duration(view)]

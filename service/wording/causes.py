@@ -41,7 +41,8 @@ CAUSES: dict[Cause, Text] = {
         "It fails only together with {}.", prs if prs.parts else phrase("what is ahead of it")
     ),
     Cause.PR_FAULT: lambda target, _: phrase(
-        "Everything it was tested on top of had passed, so this PR breaks {}.", target
+        "Everything ahead of it had passed, so the cause is in this PR or in how it fits {}.",
+        target,
     ),
 }
 """Every cause."""

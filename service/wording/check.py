@@ -2,10 +2,13 @@
 
 from service.mergequeue.reasons import SUBMITTED, Reason
 from service.mergequeue.states import FINAL, EntryState
-from service.provider.port import CheckReport, CheckReportStatus
+from service.provider.values import (
+    CheckReport,
+    CheckReportStatus,
+)
 from service.vocabulary import ActorKind
 from service.wording import bodies, conditions, headings, markdown, phrases
-from service.wording.phrases import Phrase, phrase
+from service.wording.phrases import Phrase
 from service.wording.view import PullRequestText
 
 SUMMARY_CHARACTERS_MAX = 65_000
@@ -69,19 +72,16 @@ def _is_by_a_person(view: PullRequestText) -> bool:
 def _summary(view: PullRequestText) -> str:
     pieces = [bodies.body(view)]
     if view.entry.state not in FINAL:
-        pieces.extend(_written(each, view) for each in (_required(view), _next(view)))
+        pieces.append(_written(_required(view), view))
+        following = _written(conditions.what_next(view.explained.next, view.situation.wanted), view)
+        pieces.append(f"**What happens next:** {following}" if following else "")
     return "\n\n".join(each for each in pieces if each)[:SUMMARY_CHARACTERS_MAX]
 
 
 def _required(view: PullRequestText) -> Phrase:
     if view.entry.state is EntryState.NOT_READY:
-        return Phrase()
+        return Phrase()  # its body names them already
     return phrases.sentence(bodies.required(view))
-
-
-def _next(view: PullRequestText) -> Phrase:
-    following = conditions.what_next(view.explained.next)
-    return phrase("**What happens next:** {}", following) if following.parts else Phrase()
 
 
 def _written(text: Phrase, view: PullRequestText) -> str:

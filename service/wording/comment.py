@@ -29,7 +29,7 @@ _ANNOUNCED = frozenset(
 def status_marker(branch: str) -> str:
     """The hidden first line by which the status comment of a queue is found again."""
     # quote leaves "-" and "~" alone; two hyphens would end the HTML comment.
-    name = quote(branch, safe="/").replace("-", "%2D").replace("~", "%7E")
+    name = quote(branch, safe="/", errors="replace").replace("-", "%2D").replace("~", "%7E")
     return f"<!-- headgate:status v=1 queue={name} -->"
 
 

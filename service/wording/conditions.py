@@ -4,16 +4,15 @@ A text is the condition as a clause that is true once it is met; while it is ope
 the case instead stands behind it in parentheses. Lists put ✓ or ○ before it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from service.mergequeue import verdict
-from service.mergequeue.explain import Condition, ConditionCode, Next, NextEvent
-from service.mergequeue.model import MergeQueue, Run
+from service.mergequeue.explain import MISSING, Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.model import Hold, MergeQueue, Run
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState
 from service.vocabulary import CheckOutcome
-from service.wording import holds, markdown, phrases, readiness, times
+from service.wording import holds, markdown, phrases, readiness
 from service.wording.phrases import Code, Page, Phrase, phrase
 from service.wording.situation import Wanted
 from service.wording.view import PullRequestText
@@ -39,46 +38,70 @@ def clause(condition: Condition, queue: MergeQueue) -> Phrase:
     return CONDITIONS[condition.code](condition, queue)
 
 
-def next_message(following: NextEvent | None) -> str:
+def next_message(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> str:
     """What has to happen next, as a plain sentence (API.md 4.3, `next.what`)."""
-    return markdown.plain(what_next(following))
+    return markdown.plain(what_next(following, wanted))
 
 
-def what_next(following: NextEvent | None) -> Phrase:
-    """What has to happen next, as a sentence; empty when nothing has to."""
-    return NEXT[following.what](following) if following else Phrase()
+def what_next(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> Phrase:
+    """What has to happen next, as a sentence; empty when nothing has to.
+
+    `wanted` is what the pull request still needs: news of it is told by name.
+    """
+    if following is None:
+        return Phrase()
+    if following.what is Next.FACTS_CHANGE and wanted:
+        return phrases.sentence(readiness.steps(wanted))
+    return NEXT[following.what](following)
 
 
-def shown(view: PullRequestText) -> list[Condition]:
-    """The conditions that a list shows: all that are open, and what was met before them."""
-    return list(view.explained.conditions)
+def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
+    """What a list shows: whether it is met, and the clause; each check by itself."""
+    found: list[tuple[bool, Phrase]] = []
+    for each in view.explained.conditions:
+        if each.code in _READINESS and not each.met:
+            code = _READINESS[each.code]
+            wanted = [one for one in view.situation.wanted if one.code is code]
+            found.extend((False, readiness.goal(one)) for one in wanted)
+        elif each.code not in _READINESS or each.code in _SHOWN_WHEN_MET:
+            found.append((each.met, clause(each, view.queue)))
+    return found
 
 
 def first_open(view: PullRequestText) -> Phrase:
     """The first thing that is waited for; empty when nothing is."""
-    waits = [each for each in view.explained.conditions if not each.met]
+    waits = _open(view)
     return clause(waits[0], view.queue) if waits else Phrase()
 
 
 def open_in_brief(view: PullRequestText) -> Phrase:
     """What keeps it from entering, in a few words each."""
-    waits = [
-        readiness.brief(_wanted(each, view.queue))
-        for each in view.explained.conditions
-        if not each.met and each.code in _READINESS
-    ]
+    waits = [readiness.brief(each) for each in view.situation.wanted]
     return phrases.listed(waits, len(waits)) if waits else phrase("its turn to enter")
 
 
 def awaited(view: PullRequestText) -> tuple[int, ...]:
     """Pull requests ahead that are to be decided before this one, in order, each once."""
-    waits = [
-        pr
-        for each in view.explained.conditions
-        if not each.met and each.code in _AHEAD
-        for pr in each.prs
-    ]
+    waits = [pr for each in _open(view) if each.code in _AHEAD for pr in each.prs]
     return tuple(dict.fromkeys(waits))
+
+
+def stopped_word(view: PullRequestText) -> str:
+    """What a heading says of a queue that stands still for this entry; empty if it does not."""
+    codes = {each.code for each in _open(view)}
+    if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
+        return holds.STATE_WORDS[view.queue.state]
+    return "on hold" if _stopping(view) else ""
+
+
+def stopped(view: PullRequestText) -> Phrase:
+    """What stops the queue for this entry, in sentences; empty if nothing does."""
+    codes = {each.code for each in _open(view)}
+    state = Phrase()
+    if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
+        state = holds.state_text(view.queue, view.now)
+    held = holds.texts(_stopping(view), view.queue.branch, view.now)
+    return phrases.joined([state, held])
 
 
 def required_checks(run: Run) -> list[RequiredCheck]:
@@ -92,13 +115,24 @@ def required_checks(run: Run) -> list[RequiredCheck]:
     return found
 
 
-def _wanted(condition: Condition, queue: MergeQueue) -> Wanted:
-    code = _READINESS[condition.code]
-    return Wanted(code, queue.branch, condition.name, condition.word)
+def _open(view: PullRequestText) -> list[Condition]:
+    return [each for each in view.explained.conditions if not each.met]
+
+
+def _stopping(view: PullRequestText) -> list[Hold]:
+    wanted = {each.name for each in _open(view) if each.code is ConditionCode.NO_HOLD}
+    return [hold for hold in view.queue.holds if hold.id in wanted]
 
 
 def _ready(condition: Condition, queue: MergeQueue) -> Phrase:
-    return readiness.goal(_wanted(condition, queue))
+    wanted = Wanted(_READINESS[condition.code], queue.branch, condition.name)
+    return readiness.met(wanted) if condition.met else readiness.goal(wanted)
+
+
+def _still_ready(condition: Condition, queue: MergeQueue) -> Phrase:
+    if condition.met or not condition.word:
+        return phrase("it is still ready to be merged")
+    return readiness.goal(Wanted(Reason(condition.word), queue.branch, condition.name))
 
 
 def _but(words: Phrase, condition: Condition, now_so: Phrase) -> Phrase:
@@ -119,18 +153,18 @@ def _state_of(queue: MergeQueue) -> Phrase:
     return Phrase((f"it is {holds.STATE_NOW[queue.state]}",))
 
 
-def _no_hold(condition: Condition, queue: MergeQueue) -> Phrase:
+def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met:
         return phrase("nothing holds the queue")
-    held = [hold for hold in queue.holds if hold.id == condition.name]
-    reason = held[0].reason.value if held else condition.name
-    return phrase("the hold {} is lifted", reason)
+    if not condition.word:
+        return phrase("Headgate has read the branch and its rules")
+    return phrase("the hold {} is lifted", condition.word)
 
 
 def _no_conflict_ahead(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met or not condition.prs:
-        return phrase("no conflict with a PR ahead")
-    return phrase("no conflict with {}", phrases.pulls(condition.prs))
+        return phrase("there is no conflict with a PR ahead")
+    return phrase("the conflict with {} is gone", phrases.pulls(condition.prs))
 
 
 def _turn(condition: Condition, _: MergeQueue) -> Phrase:
@@ -159,8 +193,8 @@ def _status(condition: Condition, _: MergeQueue) -> Phrase:
     name: Code | Page = Code(condition.name)
     if condition.url:
         name = Page(Code(condition.name), condition.url)
-    word = Phrase((condition.word,)) if condition.word in _WORDS else Phrase()
-    return _but(phrase("check {} passes", name), condition, word)
+    outcome = None if condition.word in ("", MISSING) else CheckOutcome(condition.word)
+    return _but(phrase("check {} passes", name), condition, Phrase((OUTCOMES[outcome],)))
 
 
 def _decided(condition: Condition, _: MergeQueue) -> Phrase:
@@ -178,12 +212,27 @@ def _ahead_landed(condition: Condition, _: MergeQueue) -> Phrase:
 
 
 def _landing_free(condition: Condition, _: MergeQueue) -> Phrase:
-    now_so = phrase("{} is", phrases.pulls(condition.prs)) if condition.prs else Phrase()
+    are = " is" if len(condition.prs) == 1 else " are"
+    now_so = phrase("{}" + are, phrases.pulls(condition.prs)) if condition.prs else Phrase()
     return _but(phrase("no other PR is being merged"), condition, now_so)
 
 
 def _fixed(words: str) -> Text:
     return lambda _, __: phrase(words)
+
+
+def _then(words: str) -> Callable[[NextEvent], Phrase]:
+    return lambda _: phrase(words)
+
+
+def _then_prs(one: str, several: str, nobody: str) -> Callable[[NextEvent], Phrase]:
+    def then(following: NextEvent) -> Phrase:
+        if not following.prs:
+            return phrase(nobody)
+        words = one if len(following.prs) == 1 else several
+        return phrase(words, phrases.pulls(following.prs))
+
+    return then
 
 
 _READINESS: dict[ConditionCode, Reason] = {
@@ -202,16 +251,56 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.STATUS_PASSED: _status,
     ConditionCode.EVIDENCE_RECEIVED: _fixed("the test results of the failure are in"),
     ConditionCode.AHEAD_DECIDED: _decided,
+    ConditionCode.CONFIRMED: _fixed("a second test run has shown whether the failure is its own"),
     ConditionCode.QUEUE_LANDS: _lands,
     ConditionCode.AHEAD_LANDED: _ahead_landed,
-    ConditionCode.STILL_READY: _fixed("it is still ready to be merged"),
+    ConditionCode.STILL_READY: _still_ready,
     ConditionCode.LANDING_FREE: _landing_free,
 }
 """Every condition."""
 
+_SHOWN_WHEN_MET = frozenset(
+    {
+        ConditionCode.DRAFT,
+        ConditionCode.CONFLICT_TARGET,
+        ConditionCode.REVIEW_REQUIRED,
+        ConditionCode.CHECK_PENDING,
+        ConditionCode.CHECK_FAILING,
+    }
+)
+"""Conditions of readiness that a list shows also when they are met: those that people expect."""
+
 _AHEAD = frozenset({ConditionCode.AHEAD_DECIDED, ConditionCode.AHEAD_LANDED})
 
-NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {}
+NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {
+    Next.FACTS_CHANGE: _then("A condition that is still open is met."),
+    Next.QUEUE_RESUMES: _then("Somebody lets the queue run again."),
+    Next.HOLD_LIFTED: _then("The hold on the queue is lifted."),
+    Next.CONFLICT_CLEARS: _then_prs(
+        "{} is merged or leaves the queue.",
+        "{} are merged or leave the queue.",
+        "The PR in conflict is merged or leaves the queue.",
+    ),
+    Next.RUN_STARTS: _then_prs(
+        "The test run of {} starts.", "The test runs of {} start.", "A test run ahead starts."
+    ),
+    Next.SLOT_FREES: _then("A test run ends."),
+    Next.BRANCH_BUILT: _then("The test branch is made."),
+    Next.CHECK_REPORTS: _then("CI reports a required check."),
+    Next.EVIDENCE_ARRIVES: _then("The test results of the failure arrive."),
+    Next.AHEAD_DECIDED: _then_prs(
+        "{} passes, fails or leaves the queue.",
+        "{} pass, fail or leave the queue.",
+        "What is ahead is decided.",
+    ),
+    Next.CONFIRMATION_ENDS: _then("The second test run ends."),
+    Next.LANDING_ENDS: _then_prs(
+        "{} is merged or leaves the queue.",
+        "{} are merged or leave the queue.",
+        "The merge that is under way ends.",
+    ),
+    Next.RETRY: _then("Headgate tries again by itself."),
+}
 """Every kind of next event."""
 
 OUTCOMES: dict[CheckOutcome | None, str] = {

@@ -1,5 +1,6 @@
 """Why a pull request left the queue, and what to do next (UX.md 3.5)."""
 
+import re
 from collections.abc import Callable
 
 from service.mergequeue.reasons import SUBMITTED, Reason
@@ -12,6 +13,11 @@ Text = Callable[[Situation], Phrase]
 
 MERGE = Code("/merge")
 TEST_BRANCHES = Code("headgate/merge/**")
+
+NO_REASON_GIVEN = "taken out by "
+"""How the queue fills the evidence of a removal for which nobody gave a reason."""
+
+_CODE = re.compile(r"[a-z_]*")
 
 # Words of GitHub's refusal and what usually stands behind them; the first that fits is shown.
 _USUAL_CAUSES = (
@@ -34,9 +40,9 @@ def why(situation: Situation) -> Phrase:
 
 
 def removed(situation: Situation) -> Phrase:
-    """`Removed by alice`, `Removed: it became a draft`."""
+    """`removed by alice`, `removed: it became a draft`."""
     by_request = situation.reason in SUBMITTED
-    return phrase("Removed {}" if by_request else "Removed: {}", why(situation))
+    return phrase("removed {}" if by_request else "removed: {}", why(situation))
 
 
 def next_step(situation: Situation) -> Phrase:
@@ -48,7 +54,12 @@ def next_step(situation: Situation) -> Phrase:
 def said(situation: Situation) -> Phrase:
     """The provider's words, if it was the provider."""
     text = situation.detail.text
-    return phrase("GitHub said {}.", text) if text else Phrase()
+    return Phrase() if is_code(text) else phrase("GitHub said {}.", phrases.quoted(text))
+
+
+def is_code(text: str) -> bool:
+    """Whether the text is no words, but a code of ours that stands in for silence."""
+    return _CODE.fullmatch(text) is not None
 
 
 def checks(situation: Situation, none: str) -> Phrase:
@@ -75,7 +86,10 @@ def _timed_out(situation: Situation) -> Phrase:
 
 def _requested(situation: Situation) -> Phrase:
     who = phrase("by {}", by(situation))
-    return who + phrase(": {}", situation.detail.text) if situation.detail.text else who
+    text = situation.detail.text
+    if not text or text.startswith(NO_REASON_GIVEN):
+        return who
+    return who + phrase(": {}", phrases.quoted(text))
 
 
 def _pushed(situation: Situation) -> Phrase:
@@ -111,6 +125,8 @@ def _interrupted(situation: Situation) -> Phrase:
 
 
 def _infrastructure(situation: Situation) -> Phrase:
+    if situation.detail.text:
+        return phrase("every try to test it while the queue was held failed")
     return phrase(f"CI failed {_tries(situation)} without a test result") + _not_your_change()
 
 
@@ -155,7 +171,9 @@ CANCELLED: dict[Reason, Text] = {
     Reason.API_REQUESTED: _requested,
     Reason.LABEL_REMOVED: lambda situation: phrase("{} removed the label", by(situation)),
     Reason.PR_CLOSED: lambda _: phrase("the PR was closed"),
-    Reason.MERGED_INTO_OTHER_BRANCH: lambda _: phrase("it went into another branch"),
+    Reason.MERGED_INTO_OTHER_BRANCH: lambda situation: phrase(
+        "it was merged into {}", situation.detail.text or phrase("another branch")
+    ),
     Reason.HEAD_CHANGED: _pushed,
     Reason.BASE_CHANGED: _base_changed,
     Reason.CONVERTED_TO_DRAFT: lambda _: phrase("it became a draft"),
@@ -198,19 +216,6 @@ def _after_interaction(situation: Situation) -> Phrase:
     return phrase("Make it work together with {}, push, then comment {} again.", others, MERGE)
 
 
-def _after_timeout(situation: Situation) -> Phrase:
-    running = (
-        phrase("Still running: {}. ", checks(situation, ""))
-        if situation.detail.checks
-        else (Phrase())
-    )
-    return running + phrase(
-        "If it takes that long, a maintainer can raise the testing timeout of the queue; "
-        "comment {} to queue it again.",
-        MERGE,
-    )
-
-
 def _after_conflict(situation: Situation) -> Phrase:
     step = phrase("Rebase or merge {}, push, then comment {} again.", situation.target, MERGE)
     paths = situation.detail.paths
@@ -237,7 +242,7 @@ def _after_merge_refused(situation: Situation) -> Phrase:
 
 
 def _after_not_ready(situation: Situation) -> Phrase:
-    missing = phrase("It still needs: {}.", readiness.goals(situation.wanted))
+    missing = phrase("It was still waiting until {}.", readiness.goals(situation.wanted))
     step = phrase("Comment {} to let it wait again.", MERGE)
     return phrases.joined([missing if situation.wanted else Phrase(), step])
 
@@ -253,7 +258,10 @@ def _after_never_started(_: Situation) -> Phrase:
 _NEXT: dict[tuple[EntryState, Reason], Text] = {
     (EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED): _after("Fix it, push"),
     (EntryState.FAILED, Reason.INTERACTION): _after_interaction,
-    (EntryState.FAILED, Reason.RUN_TIMED_OUT): _after_timeout,
+    (EntryState.FAILED, Reason.RUN_TIMED_OUT): _again(
+        "If the checks take that long, a maintainer can raise the testing timeout of the queue; "
+        "comment {} to queue it again."
+    ),
     (EntryState.FAILED, Reason.CONFLICT_TARGET): _after_conflict,
     (EntryState.FAILED, Reason.REBASE_DIFFERS): _after("Rebase it yourself, push"),
     (EntryState.FAILED, Reason.BUILD_REFUSED): _after_build_refused,
@@ -276,8 +284,8 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
     (EntryState.CANCELLED, Reason.CI_INTERRUPTED): _again(),
     (EntryState.CANCELLED, Reason.INFRASTRUCTURE): _again(),
     (EntryState.CANCELLED, Reason.CHECK_NEVER_STARTED): _after_never_started,
-    (EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED): _after(
-        "Find out who deletes branches under headgate/"
+    (EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED): lambda _: phrase(
+        "Find out who deletes {}, then comment {} again.", TEST_BRANCHES, MERGE
     ),
 }
 """What to do next; codes that are not here leave nothing to do."""

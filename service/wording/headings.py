@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from service.mergequeue.states import EntryState
-from service.wording import conditions, endings, holds, markdown, phrases, times
+from service.wording import conditions, endings, markdown, phrases, times
 from service.wording.phrases import Phrase, phrase
 from service.wording.view import PullRequestText
 
@@ -74,7 +74,7 @@ def _pieces(view: PullRequestText) -> list[Phrase]:
             why = phrases.unlinked(phrases.capitalized(endings.why(view.situation)))
             return [why, phrase("removed from the queue")]
         case EntryState.CANCELLED:
-            return [phrases.unlinked(endings.removed(view.situation))]
+            return [phrases.unlinked(phrases.capitalized(endings.removed(view.situation)))]
         case _:
             assert_never(state)
 
@@ -82,7 +82,7 @@ def _pieces(view: PullRequestText) -> list[Phrase]:
 def _pending(view: PullRequestText) -> list[Phrase]:
     if view.entry.held_by:
         return [phrase("On hold"), phrase("conflicts with {}", phrases.pulls(view.entry.held_by))]
-    word = Phrase((holds.state_word(view.queue),)) if holds.state_word(view.queue) else Phrase()
+    word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
     first = "Waiting to be tested again" if has_restarted(view) else "In the queue"
     return [phrase(first), place(view.position, view.length), word]
 
@@ -92,10 +92,11 @@ def _left(view: PullRequestText) -> Phrase:
 
 
 def _before_landing(view: PullRequestText) -> Phrase:
-    word = holds.state_word(view.queue)
-    if word and word != "draining":
+    word, ahead = conditions.stopped_word(view), conditions.awaited(view)
+    if word:
         return Phrase((word,))
-    ahead = conditions.awaited(view)
     if ahead:
         return phrase("waiting for {}", phrases.pulls(ahead))
+    if view.entry.unmet:
+        return phrase("waiting: {}", conditions.open_in_brief(view))
     return phrase("about to merge")

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from service.mergequeue import outputs
+from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import PRIORITY_NAMES
-from service.mergequeue.outputs import Event, PlacedWhy, Recorded
+from service.mergequeue.outputs import PlacedWhy, Recorded
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, RunStatus
 from service.vocabulary import Channel
@@ -41,12 +42,12 @@ def message(recorded: Recorded, target: str) -> str:
 
 def lines(view: PullRequestText) -> list[str]:
     """The history of a submission as list items, oldest first; the newest 200."""
-    shown = [each for each in view.history if _is_shown(each.event, view.history)]
+    shown = [each for each in view.history if _is_shown(each, view.history)]
     return [_line(each, view) for each in shown[-LINES_MAX:]]
 
 
-def clause(recorded: Recorded, target: str) -> Phrase:
-    """What happened."""
+def clause(recorded: Recorded, target: str, config: QueueConfig | None = None) -> Phrase:
+    """What happened; with `config` the limits that played a part are told."""
     event = recorded.event
     match event:
         case (
@@ -55,7 +56,7 @@ def clause(recorded: Recorded, target: str) -> Phrase:
             | outputs.EntryUpdated()
             | outputs.EntryPlaced()
         ):
-            return _of_entry(recorded, event, target)
+            return _of_entry(recorded, event, target, config)
         case (
             outputs.RunStarted()
             | outputs.RunBuilt()
@@ -86,13 +87,15 @@ EntryEvent = (
 )
 
 
-def _of_entry(recorded: Recorded, event: EntryEvent, target: str) -> Phrase:
+def _of_entry(
+    recorded: Recorded, event: EntryEvent, target: str, config: QueueConfig | None
+) -> Phrase:
     match event:
         case outputs.EntrySubmitted():
             who = phrase("queued by {}", phrases.actor(recorded.actor))
             return who + Phrase((f" ({_CHANNELS[recorded.actor.channel]})",))
         case outputs.EntryMoved():
-            return reasons.explanation(situation_after(event, recorded.actor, target))
+            return reasons.explanation(situation_after(event, recorded.actor, target, config))
         case outputs.EntryUpdated():
             batch = ", alone in its test run" if event.no_batch else ""
             return Phrase((f"priority {priority_name(event.priority)}{batch}",))
@@ -114,7 +117,8 @@ RunEvent = (
 def _of_run(event: RunEvent, target: str) -> Phrase:
     match event:
         case outputs.RunStarted():
-            return _started(event, target)
+            under = phrases.stacked(target, event.base_prs)
+            return phrase("testing started on top of {}", under)
         case outputs.RunBuilt():
             return phrase("test branch made at {}", phrases.short(event.sha))
         case outputs.RunRetried():
@@ -126,13 +130,6 @@ def _of_run(event: RunEvent, target: str) -> Phrase:
             return phrase("test run over, its branch is deleted")
         case _:
             assert_never(event)
-
-
-def _started(event: outputs.RunStarted, target: str) -> Phrase:
-    clause = phrase("testing started on top of {}", target)
-    if event.base_prs:
-        clause += phrase(" and {}", phrases.pulls(event.base_prs))
-    return clause
 
 
 def _finished(event: outputs.RunFinished) -> Phrase:
@@ -211,24 +208,39 @@ def _of_queue(event: QueueEvent, target: str) -> Phrase:
             assert_never(event)
 
 
-def _is_shown(event: Event, history: Sequence[Recorded]) -> bool:
+def _is_shown(recorded: Recorded, history: Sequence[Recorded]) -> bool:
     """Whether a comment shows it: what happened to the pull request, each thing once."""
-    if isinstance(event, outputs.EntryMoved) and event.reason is Reason.TEST_STARTED:
+    event = recorded.event
+    if not isinstance(event, outputs.EntryMoved):
+        return isinstance(event, _SHOWN)
+    if event.reason is Reason.TEST_STARTED:
         begun = {each.event.run for each in history if isinstance(each.event, outputs.RunStarted)}
         return event.run not in begun
-    if isinstance(event, outputs.EntryMoved):
-        return event.state is not EntryState.NOT_READY or event.origin is not event.state
-    return isinstance(
-        event,
-        outputs.EntrySubmitted
-        | outputs.EntryUpdated
-        | outputs.EntryPlaced
-        | outputs.RunStarted
-        | outputs.RunRetried
-        | outputs.LandingHalted,
+    if event.state is EntryState.PENDING_FAILURE:
+        return not _is_decided_at_once(recorded, history)
+    return True
+
+
+def _is_decided_at_once(failed: Recorded, history: Sequence[Recorded]) -> bool:
+    return any(
+        isinstance(each.event, outputs.EntryMoved)
+        and each.at == failed.at
+        and each.event.origin is EntryState.PENDING_FAILURE
+        for each in history
     )
 
 
+_SHOWN = (
+    outputs.EntrySubmitted
+    | outputs.EntryUpdated
+    | outputs.EntryPlaced
+    | outputs.RunStarted
+    | outputs.RunRetried
+    | outputs.LandingHalted
+)
+
+
 def _line(recorded: Recorded, view: PullRequestText) -> str:
-    text = markdown.markdown(clause(recorded, view.queue.branch), view.links)
+    happened = clause(recorded, view.queue.branch, view.queue.config)
+    text = markdown.markdown(happened, view.links)
     return f"- `{times.second_of(recorded.at, view.now)}` {text}"

@@ -1,6 +1,6 @@
 """Why a queue stands still: one text per hold reason and per state (UX.md 3.5)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
@@ -9,7 +9,7 @@ from service.mergequeue.config import Mode
 from service.mergequeue.model import Hold, MergeQueue
 from service.mergequeue.reasons import LIFTED_BY_PERSON, HoldReason
 from service.mergequeue.states import QueueState
-from service.wording import markdown, phrases, times
+from service.wording import endings, markdown, phrases, times
 from service.wording.endings import TEST_BRANCHES
 from service.wording.phrases import Code, Phrase, phrase
 
@@ -44,8 +44,12 @@ def text(hold: Hold, target: str, now: datetime) -> Phrase:
 
 def standstill(queue: MergeQueue, now: datetime) -> Phrase:
     """Everything that keeps the queue from moving, in sentences; empty while it moves."""
-    held = [text(hold, queue.branch, now) for hold in queue.holds]
-    return phrases.joined([state_text(queue, now), *held])
+    return phrases.joined([state_text(queue, now), texts(queue.holds, queue.branch, now)])
+
+
+def texts(found: Sequence[Hold], target: str, now: datetime) -> Phrase:
+    """Several holds in sentences."""
+    return phrases.joined([text(hold, target, now) for hold in found])
 
 
 def state_text(queue: MergeQueue, now: datetime) -> Phrase:
@@ -54,10 +58,11 @@ def state_text(queue: MergeQueue, now: datetime) -> Phrase:
         case QueueState.RUNNING:
             return Phrase()
         case QueueState.PAUSED:
-            return phrase("Paused{}.", circumstances(queue, now))
+            return phrases.joined([phrase("Paused"), circumstances(queue, now)]) + phrase(".")
         case QueueState.DRAINING:
             rest = "Tested PRs still land, nothing new starts."
-            return phrase("Draining{}. " + rest, circumstances(queue, now))
+            drains = phrases.joined([phrase("Set to drain"), circumstances(queue, now)])
+            return drains + phrase(". " + rest)
         case QueueState.SWITCHING_MODES:
             mode = (queue.target_mode or Mode.SINGLE).value.lower()
             return phrase(f"Switching to {mode} mode; tested PRs land first.")
@@ -66,22 +71,15 @@ def state_text(queue: MergeQueue, now: datetime) -> Phrase:
 
 
 def circumstances(queue: MergeQueue, now: datetime) -> Phrase:
-    """` by bob at 13:50 UTC: reason`, as far as it is known."""
-    found = Phrase()
+    """`by bob at 13:50 UTC: reason`, as far as it is known."""
+    who, at, why = Phrase(), Phrase(), Phrase()
     if queue.state_by is not None and queue.state_by.login:
-        found += phrase(" by {}", phrases.actor(queue.state_by))
+        who = phrase("by {}", phrases.actor(queue.state_by))
     if queue.state_since is not None:
-        found += Phrase((f" at {times.clock_time(queue.state_since, now)}",))
+        at = Phrase((f"at {times.clock_time(queue.state_since, now)}",))
     if queue.state_reason:
-        found += phrase(": {}", queue.state_reason)
-    return found
-
-
-def state_word(queue: MergeQueue) -> str:
-    """What a heading adds: `queue paused`, `draining`, `switching mode`, `on hold` or nothing."""
-    if queue.holds and queue.state is QueueState.RUNNING:
-        return "on hold"
-    return _STATE_WORDS[queue.state]
+        why = phrase("{}", phrases.quoted(queue.state_reason))
+    return phrases.joined([phrases.joined([who, at]), why], ": ")
 
 
 def _freeze(held: Held) -> Phrase:
@@ -92,7 +90,7 @@ def _freeze(held: Held) -> Phrase:
         else (f"since {times.clock_time(hold.since, held.now)}")
     )
     who = phrase(" by {}", phrases.actor(hold.by)) if hold.by.login else Phrase()
-    why = phrase(": {}", hold.text) if hold.text else Phrase()
+    why = phrase(": {}", phrases.quoted(hold.text)) if hold.text else Phrase()
     return phrase("Frozen{} " + until + "{}.", who, why)
 
 
@@ -105,15 +103,17 @@ def _fixed(words: str) -> Callable[[Held], Phrase]:
 
 
 def _quoted(sentence: Phrase, held: Held) -> Phrase:
-    if not held.hold.text:
+    hold = held.hold
+    if endings.is_code(hold.text) or hold.reason in _SAY_ALL:
         return sentence
-    return phrases.joined([sentence, phrase("Reported: {}.", held.hold.text)])
+    return phrases.joined([sentence, phrase("Details: {}.", phrases.quoted(hold.text))])
 
 
 def _refused(words: str, step: Phrase) -> Callable[[Held], Phrase]:
     def refused(held: Held) -> Phrase:
         said = held.hold.text
-        what = phrase(words + ": {}.", said) if said else phrase(words + ".")
+        quoted = phrase(".") if endings.is_code(said) else phrase(": {}.", phrases.quoted(said))
+        what = phrase(words) + quoted
         return phrases.joined([what, step])
 
     return refused
@@ -170,6 +170,14 @@ HOLDS: dict[HoldReason, Callable[[Held], Phrase]] = {
 }
 """Every hold reason."""
 
+STATE_NOW = {
+    QueueState.RUNNING: "running",
+    QueueState.PAUSED: "paused",
+    QueueState.DRAINING: "draining",
+    QueueState.SWITCHING_MODES: "switching its mode",
+}
+"""What a queue is doing."""
+
 STATE_VERBS = {
     QueueState.RUNNING: "resumed",
     QueueState.PAUSED: "paused",
@@ -178,7 +186,17 @@ STATE_VERBS = {
 }
 """What became of a queue when its state changed."""
 
-_STATE_WORDS = {
+# Their own sentence says what the queue noted, and better.
+_SAY_ALL = frozenset(
+    {
+        HoldReason.REQUIRED_STATUSES_MISSING,
+        HoldReason.TARGET_MISSING,
+        HoldReason.LANDING_MISMATCH,
+        HoldReason.TARGET_REWRITTEN,
+    }
+)
+
+STATE_WORDS = {
     QueueState.RUNNING: "",
     QueueState.PAUSED: "queue paused",
     QueueState.DRAINING: "draining",

@@ -97,7 +97,7 @@ def linkable(url: str, links: Links) -> str | None:
 
     Linked are the provider's host and ours, over https; on the own machine also http.
     """
-    if len(url) > URL_CHARACTERS_MAX:
+    if len(url) > URL_CHARACTERS_MAX or not (url.isascii() and url.isprintable()):
         return None
     wanted = _origin(url)
     origins = {_origin(each) for each in (links.web_url, links.public_url) if each}

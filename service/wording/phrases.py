@@ -18,8 +18,8 @@ PULLS_SHOWN_MAX = 20
 
 SHA_SHOWN = 7
 
-# What GitHub lets in as a login. A name like GH-12 would be read as a reference to issue 12.
-_LOGIN = re.compile(r"(?!gh-\d+$)[a-z0-9][a-z0-9_-]{0,38}", re.IGNORECASE)
+# What GitHub lets in as a login; one with GH-12 in it would be read as a reference to issue 12.
+_LOGIN = re.compile(r"(?!.*gh-\d)[a-z0-9][a-z0-9_-]{0,38}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,12 @@ def pulls(numbers: Sequence[int]) -> Phrase:
     return listed([Phrase((Pull(number),)) for number in numbers], PULLS_SHOWN_MAX)
 
 
+def stacked(target: str, numbers: Sequence[int]) -> Phrase:
+    """What a test stands on: `main`, `main and #1`, `main, #1 and #2`."""
+    ahead = [Phrase((Pull(number),)) for number in numbers]
+    return listed([phrase("{}", target), *ahead], 1 + PULLS_SHOWN_MAX)
+
+
 def listed(items: Sequence[Phrase], shown_max: int, last: str = "and") -> Phrase:
     """`a`, `a and b`, `a, b and c`; beyond the limit the rest is counted."""
     shown = list(items[:shown_max])
@@ -126,6 +132,11 @@ def listed(items: Sequence[Phrase], shown_max: int, last: str = "and") -> Phrase
     if len(shown) < 2:
         return joined(shown)
     return joined([joined(shown[:-1], ", "), shown[-1]], f" {last} ")
+
+
+def quoted(text: str) -> Code:
+    """What somebody said, without the full stop that our own sentence brings."""
+    return Code(text.rstrip(" .") or text)
 
 
 def short(sha: Sha | str) -> Code:

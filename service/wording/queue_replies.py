@@ -4,11 +4,13 @@ from datetime import datetime
 
 from service.mergequeue.model import MergeQueue, RequiredSet
 from service.mergequeue.states import FINAL, EntryState, QueueState
-from service.provider.port import Emoji
+from service.provider.values import (
+    Emoji,
+)
 from service.wording import answers, holds, markdown, phrases, refusals
 from service.wording.answers import Answer
 from service.wording.endings import MERGE
-from service.wording.phrases import Phrase, phrase
+from service.wording.phrases import Code, Phrase, phrase
 
 
 def queue_made(queue: MergeQueue, required: RequiredSet) -> Answer:
@@ -31,7 +33,9 @@ def no_queue(branch: str, branches: tuple[str, ...]) -> Answer:
     text = phrase("There is no queue for {}.", branch)
     if branches:
         text += phrase(" Queues here: {}.", phrases.names(branches))
-    return answers.refused(text)
+    return answers.refused(
+        text + phrase(" An admin can make one with {}.", Code("headgate queue create"))
+    )
 
 
 def no_required_checks(branch: str) -> Answer:
@@ -91,7 +95,9 @@ def already(queue: MergeQueue, now: datetime) -> Answer:
         rest = phrase(" It is on hold: {}", still) if still.parts else still
         return answers.unclear(phrase("It is running already.") + rest)
     word = "paused" if queue.state is QueueState.PAUSED else "draining"
-    return answers.unclear(phrase("It is " + word + " already{}.", holds.circumstances(queue, now)))
+    known = holds.circumstances(queue, now)
+    since = phrase(" ({})", known) if known.parts else Phrase()
+    return answers.unclear(phrase("It is already " + word + "{}.", since))
 
 
 def commands(branch: str, queue: MergeQueue | None) -> Answer:
@@ -108,7 +114,6 @@ _HELP = (
         "the same ahead of others: urgent, high, medium, low, lowest, or 0 to 255 (lower goes "
         "first); on a queued PR, change it",
     ),
-    ("/merge --no-batch", "test it alone"),
     ("/merge --sha=a1b2c3d", "only if this is the head"),
     ("/merge cancel", "remove this PR from the queue"),
     ("/merge retry", "begin its running tests anew"),
@@ -127,7 +132,7 @@ def _situation(branch: str, queue: MergeQueue | None) -> str:
     text = phrase(
         "Queue for {}: {} · {} · {} · required: {} ({})",
         branch,
-        Phrase((queue.state.value.lower().replace("_", " "),)),
+        Phrase((holds.STATE_NOW[queue.state],)),
         phrases.counted(_depth(queue), "PR", "PRs"),
         phrases.counted(queue.config.concurrency, "slot", "slots"),
         named,
@@ -142,7 +147,7 @@ def _depth(queue: MergeQueue) -> int:
 
 
 def _given_reason(queue: MergeQueue) -> Phrase:
-    return phrase(": {}", queue.state_reason) if queue.state_reason else Phrase()
+    return phrase(": {}", phrases.quoted(queue.state_reason)) if queue.state_reason else Phrase()
 
 
 def _keep_order(queue: MergeQueue) -> Phrase:

@@ -1,17 +1,20 @@
 """What a pull request needs before it may enter the queue: one text per code (UX.md 3.5).
 
-Each code has a whole clause ("the PR is marked ready for review") and a few words for the
-title of a check run ("ready for review").
+Each code has a whole clause ("there is no conflict with main"), a few words for the title of
+a check run ("no conflict with main") and the step that brings it about ("the conflict with
+main is resolved").
 """
 
 from collections.abc import Callable, Sequence
 
 from service.mergequeue.reasons import Reason
-from service.wording.phrases import NAMES_SHOWN_MAX, Code, Phrase, listed, phrase, short
+from service.wording.phrases import NAMES_SHOWN_MAX, Code, Phrase, counted, listed, phrase, short
 from service.wording.situation import Wanted
 
 Words = tuple[Callable[[Wanted], Phrase], Callable[[Wanted], Phrase]]
 """The clause, and the same in a few words."""
+
+STEPS_SHOWN_MAX = 2
 
 
 def goal(wanted: Wanted) -> Phrase:
@@ -24,9 +27,28 @@ def goals(wanted: Sequence[Wanted]) -> Phrase:
     return listed([goal(each) for each in wanted], NAMES_SHOWN_MAX)
 
 
+def met(wanted: Wanted) -> Phrase:
+    """The same once it is so, or was never in question."""
+    return _MET[wanted.code] if wanted.code in _MET else goal(wanted)
+
+
 def brief(wanted: Wanted) -> Phrase:
     """The same in a few words, for `Waiting: …`."""
     return GOALS[wanted.code][1](wanted)
+
+
+def step(wanted: Wanted) -> Phrase:
+    """What has to happen, as a clause."""
+    return _STEPS[wanted.code](wanted) if wanted.code in _STEPS else goal(wanted)
+
+
+def steps(wanted: Sequence[Wanted]) -> Phrase:
+    """The first two by name, the others counted."""
+    named = [step(each) for each in wanted[:STEPS_SHOWN_MAX]]
+    rest = len(wanted) - len(named)
+    if rest:
+        named.append(counted(rest, "more condition is met", "more conditions are met"))
+    return listed(named, len(named))
 
 
 def _base(wanted: Wanted) -> Phrase:
@@ -36,7 +58,12 @@ def _base(wanted: Wanted) -> Phrase:
 
 def _check(wanted: Wanted) -> Phrase:
     if not wanted.name:
-        return phrase("the required checks of the PR itself pass")
+        pending = wanted.code is Reason.CHECK_PENDING
+        return phrase(
+            "the required checks of the PR itself have finished"
+            if pending
+            else "no required check of the PR itself fails"
+        )
     clause = phrase("check {} passes", wanted.name)
     state = wanted.state or ("failed" if wanted.code is Reason.CHECK_FAILING else "running")
     return clause + Phrase((f" ({state})",))
@@ -44,6 +71,20 @@ def _check(wanted: Wanted) -> Phrase:
 
 def _check_brief(wanted: Wanted) -> Phrase:
     return phrase("check {}", wanted.name) if wanted.name else phrase("checks of the PR")
+
+
+def _check_step(wanted: Wanted) -> Phrase:
+    if wanted.name:
+        return phrase("check {} passes", wanted.name)
+    if wanted.code is Reason.CHECK_PENDING:
+        return phrase("the required checks of the PR itself finish")
+    return phrase("the failed checks of the PR itself pass")
+
+
+def _base_step(wanted: Wanted) -> Phrase:
+    if not wanted.name:
+        return phrase("the base branch is changed to {}", wanted.target)
+    return phrase("the base branch is changed from {} to {}", wanted.name, wanted.target)
 
 
 def _rule(wanted: Wanted) -> Phrase:
@@ -67,7 +108,7 @@ GOALS: dict[Reason, Words] = {
     Reason.DRAFT: _fixed("the PR is marked ready for review", "ready for review"),
     Reason.BASE_MISMATCH: (_base, lambda wanted: phrase("base branch {}", wanted.target)),
     Reason.CONFLICT_TARGET: (
-        lambda wanted: phrase("no conflict with {}", wanted.target),
+        lambda wanted: phrase("there is no conflict with {}", wanted.target),
         lambda wanted: phrase("no conflict with {}", wanted.target),
     ),
     Reason.MERGEABILITY_UNKNOWN: _fixed(
@@ -75,7 +116,7 @@ GOALS: dict[Reason, Words] = {
     ),
     Reason.REVIEW_REQUIRED: _fixed("the required reviews approve it", "review"),
     Reason.CHANGES_REQUESTED: _fixed(
-        "the requested changes are made and approved", "requested changes"
+        "no reviewer's request for changes is open", "requested changes"
     ),
     Reason.CONVERSATIONS_UNRESOLVED: _fixed("all conversations are resolved", "open conversations"),
     Reason.CHECK_PENDING: (_check, _check_brief),
@@ -95,3 +136,27 @@ GOALS: dict[Reason, Words] = {
     ),
 }
 """Every code of ENGINE.md 5."""
+
+_MET: dict[Reason, Phrase] = {
+    Reason.FORK_NEEDS_PERSON: phrase("it does not wait to be let in from a fork"),
+    Reason.WORKFLOWS_PERMISSION_MISSING: phrase("Headgate lacks no permission for it"),
+}
+"""Clauses that would puzzle where they were never in question."""
+
+_STEPS: dict[Reason, Callable[[Wanted], Phrase]] = {
+    Reason.FACTS_UNKNOWN: lambda _: phrase("GitHub answers about this PR"),
+    Reason.BASE_MISMATCH: _base_step,
+    Reason.CONFLICT_TARGET: lambda wanted: phrase(
+        "the conflict with {} is resolved", wanted.target
+    ),
+    Reason.MERGEABILITY_UNKNOWN: lambda _: phrase("GitHub computes whether it merges cleanly"),
+    Reason.CHANGES_REQUESTED: lambda _: phrase(
+        "the reviewers who asked for changes approve it, or their reviews are dismissed"
+    ),
+    Reason.CHECK_PENDING: _check_step,
+    Reason.CHECK_FAILING: _check_step,
+    Reason.WORKFLOWS_PERMISSION_MISSING: lambda _: phrase(
+        "an owner of the repository grants Headgate the permission “Workflows: write”"
+    ),
+}
+"""Steps that are not already said by the clause of what has to be so."""

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from service.mergequeue.model import Entry, MergeQueue
 from service.mergequeue.reasons import SUBMITTED, Reason
-from service.mergequeue.states import EntryState
+from service.mergequeue.states import FINAL, EntryState
 from service.wording import endings, markdown, phrases, readiness
 from service.wording.endings import Text, by, checks, prs
 from service.wording.phrases import Phrase, phrase
@@ -84,6 +84,12 @@ def _moved(situation: Situation) -> Phrase:
     return phrase("{} moved{} outside the queue", situation.target, to)
 
 
+def _ahead_changed(situation: Situation) -> Phrase:
+    if situation.detail.prs:
+        return phrase("{} went ahead of it meanwhile", phrases.pulls(situation.detail.prs))
+    return phrase("the order or the targets ahead of it changed")
+
+
 def _conflict_cleared(situation: Situation) -> Phrase:
     return phrase("the conflict with {} is gone", prs(situation, "a PR ahead"))
 
@@ -130,7 +136,7 @@ SUBMISSION: dict[Reason, Text] = dict.fromkeys(SUBMITTED, _submitted)
 PENDING: dict[Reason, Text] = {
     Reason.NOW_READY: _fixed("ready, and waiting for its turn"),
     Reason.RESTARTED_BY_USER: lambda situation: phrase("{} asked for it", by(situation)),
-    Reason.RESTARTED_BY_API: _fixed("the API was asked for it"),
+    Reason.RESTARTED_BY_API: _fixed("that was asked for through the API"),
     Reason.TARGET_MOVED: _moved,
     Reason.AHEAD_FAILED: _about_ahead("failed"),
     Reason.AHEAD_CANCELLED: _about_ahead("left the queue"),
@@ -140,13 +146,15 @@ PENDING: dict[Reason, Text] = {
     Reason.AHEAD_OUT: lambda situation: phrase(
         "the queue goes on without {} for now", prs(situation, "a PR ahead")
     ),
-    Reason.AHEAD_RETURNED: _about_ahead("came back ahead of it"),
-    Reason.AHEAD_CHANGED: _fixed("the order or the targets ahead of it changed"),
+    Reason.AHEAD_RETURNED: lambda situation: phrase(
+        "{} came back ahead of it", prs(situation, "a PR")
+    ),
+    Reason.AHEAD_CHANGED: _ahead_changed,
     Reason.INTERRUPTED_BY_URGENT: lambda situation: phrase(
-        "{} went ahead of it as urgent", prs(situation, "another PR")
+        "{} went ahead as urgent", prs(situation, "another PR")
     ),
     Reason.BISECTION_REQUIRED: _fixed("its batch was split"),
-    Reason.BISECTION_PASSED: _fixed("it passed in the bisection"),
+    Reason.BISECTION_PASSED: _fixed("it passed when it was tested once more"),
     Reason.BATCH_MEMBER_LEFT: lambda situation: phrase(
         "{} left the batch", prs(situation, "another PR")
     ),
@@ -158,7 +166,7 @@ PENDING: dict[Reason, Text] = {
     Reason.CONFLICT_CLEARED: _conflict_cleared,
     Reason.RETRY_ON_NEW_BRANCH: _no_result,
     Reason.TEST_BRANCH_LOST: _fixed("its test branch was lost"),
-    Reason.BUILD_RETRY: _fixed("GitHub refused the test branch"),
+    Reason.BUILD_RETRY: _fixed("its test branch could not be made"),
     Reason.LANDING_STOPPED: _fixed("the merge was stopped"),
     Reason.REQUIRED_STATUS_ADDED: lambda situation: phrase(
         "{} became required", checks(situation, "another check")
@@ -184,7 +192,7 @@ PASSED: dict[Reason, Text] = {
         "its own checks passed on the newest {}, so no test run was needed", situation.target
     ),
     Reason.LATE_SUCCESS: _fixed("all required checks pass now"),
-    Reason.BISECTION_PASSED: _fixed("it passed in the bisection"),
+    Reason.BISECTION_PASSED: _fixed("it passed when it was tested once more"),
 }
 """Codes of TESTS_PASSED."""
 
@@ -204,3 +212,6 @@ ANY: dict[Reason, Text] = {
     **PENDING,
 }
 """Every code once, for one that stands in another state than usual."""
+
+LIVE = frozenset(EntryState) - FINAL
+"""States in which any code has a sentence; a final state takes only its own."""

@@ -55,7 +55,7 @@ def _not_empty(refused: Refused, target: str) -> Phrase:
 
 def _invalid(refused: Refused, _: str) -> Phrase:
     what = phrase("{} cannot have this value", refused.field or "a setting")
-    return what + (phrase(": {}.", refused.text) if refused.text else phrase("."))
+    return what + (phrase(": {}.", phrases.quoted(refused.text)) if refused.text else phrase("."))
 
 
 REFUSALS: dict[Reason, Text] = {

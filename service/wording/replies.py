@@ -7,8 +7,11 @@ from enum import StrEnum
 from service.mergequeue.outputs import Refused
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import FINAL
-from service.provider.port import AccessLevel, Emoji
 from service.provider.signals import AskCancel, AskRetry
+from service.provider.values import (
+    AccessLevel,
+    Emoji,
+)
 from service.vocabulary import PullRequestState, Sha
 from service.wording import (
     answers,
@@ -16,7 +19,6 @@ from service.wording import (
     conditions,
     headings,
     history,
-    holds,
     markdown,
     phrases,
     refusals,
@@ -125,7 +127,9 @@ def not_in_queue(ask: AskCancel | AskRetry) -> Answer:
 def nothing_runs(position: int | None, length: int) -> Answer:
     """There are no tests to restart yet."""
     place = headings.place(position, length)
-    where = phrase("; it is {}.", place) if place.parts else phrase("; it is not ready yet.")
+    where = (
+        phrase("; it is {}.", place) if place.parts else phrase("; it waits to enter the queue.")
+    )
     return answers.unclear(phrase("No tests are running for this PR yet") + where)
 
 
@@ -144,6 +148,11 @@ def refused(refusal: Refused, branch: str) -> Answer:
     if refusal.reason is Reason.ALREADY_LANDED:
         return answers.unclear(refusals.text(refusal, branch))
     return answers.refused(refusals.text(refusal, branch))
+
+
+def said(detail: str) -> Answer:
+    """A rule refused it, in the rule's own words."""
+    return answers.refused(phrase("{}" + NOTHING_CHANGED, detail))
 
 
 def being_merged(ask: AskCancel | AskRetry) -> Answer:
@@ -187,8 +196,9 @@ def status(view: PullRequestText) -> Answer:
         pieces.append(bodies.body(view))
         return Answer(Emoji.ACCEPTED, "\n\n".join(each for each in pieces if each))
     pieces.append(bodies.checklist(view))
-    pieces.append(markdown.markdown(holds.standstill(view.queue, view.now), view.links))
-    following = conditions.what_next(view.explained.next)
+    stopped = conditions.stopped(view)
+    pieces.append(markdown.markdown(stopped, view.links))
+    following = conditions.what_next(view.explained.next, view.situation.wanted)
     if following.parts:
         pieces.append(markdown.markdown(phrase("Next: {}", following), view.links))
     return Answer(Emoji.ACCEPTED, "\n\n".join(each for each in pieces if each))
@@ -223,7 +233,7 @@ _WISHES = {
     Wish.PAUSE: "pausing the queue",
     Wish.RESUME: "resuming the queue",
     Wish.DRAIN: "draining the queue",
-    Wish.SENSITIVE_FORK: "queueing a fork that changes CI files",
+    Wish.SENSITIVE_FORK: "queueing a PR from a fork that changes CI files",
 }
 
 

@@ -1,6 +1,6 @@
 """Where one submission stands and why, as far as sentences speak of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import NOTHING, Detail, Entry, MergeQueue
@@ -56,7 +56,7 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
         target=queue.branch,
         state=entry.state,
         reason=entry.reason,
-        detail=entry.detail,
+        detail=replace(entry.detail, prs=entry.detail.prs or _undecided_ahead(entry, queue)),
         by=entry.canceller or _who_moved(entry, history),
         submitted_by=entry.submitted_by,
         head=entry.head,
@@ -74,9 +74,24 @@ def wanted_of(entry: Entry, target: str) -> tuple[Wanted, ...]:
     return tuple(found)
 
 
-def situation_after(moved: EntryMoved, by: Actor, target: str) -> Situation:
+def situation_after(
+    moved: EntryMoved, by: Actor, target: str, config: QueueConfig | None = None
+) -> Situation:
     """Where an event of the journal put an entry."""
-    return Situation(target, moved.state, moved.reason, moved.detail, by)
+    return Situation(target, moved.state, moved.reason, moved.detail, by, config=config)
+
+
+def _undecided_ahead(entry: Entry, queue: MergeQueue) -> tuple[int, ...]:
+    """Of a failed run's base, what may still turn out to be the cause."""
+    run = queue.runs.get(entry.run or "")
+    if entry.state is not EntryState.PENDING_FAILURE or run is None:
+        return ()
+    live = {one.id: one for one in queue.entries.values()}
+    return tuple(
+        member.pr
+        for member in run.base
+        if member.entry in live and live[member.entry].state is not EntryState.TESTS_PASSED
+    )
 
 
 def _names(code: Reason, entry: Entry) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""Texts that people read, compared as texts, and what may never stand in them."""

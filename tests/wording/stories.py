@@ -1,0 +1,400 @@
+"""Pull request 482 in every state, as `operations` would hand it to us."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from service.mergequeue.explain import Condition, ConditionCode, Explained, Next, NextEvent
+from service.mergequeue.model import NOTHING, Detail, Entry, Member, Run, Tip
+from service.mergequeue.outputs import (
+    EntryMoved,
+    EntrySubmitted,
+    Event,
+    Recorded,
+    RunStarted,
+)
+from service.mergequeue.reasons import Cause, HoldReason, Reason
+from service.mergequeue.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+from service.vocabulary import (
+    SYSTEM,
+    Actor,
+    Blocker,
+    BlockerCode,
+    Check,
+    CheckKind,
+    CheckOutcome,
+    Sha,
+)
+from service.wording.times import TimeLeft
+from service.wording.view import PullRequestText
+from tests.wording import builders
+from tests.wording.builders import ALICE, BOB, LANDED, NEW_HEAD, NOW, SUBMITTED_AT, TEST, minutes
+
+RUN = "6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10"
+TIP = Tip(Sha("c" * 40), Sha("d" * 40))
+
+
+def at(minute: float) -> datetime:
+    """So many minutes after the submission."""
+    return SUBMITTED_AT + minutes(minute)
+
+
+def a_check(name: str, outcome: CheckOutcome) -> Check:
+    """A report on the test branch."""
+    return Check(
+        kind=CheckKind.SUITE_RUN,
+        name=name,
+        source_id="15368",
+        group="1",
+        id="1",
+        outcome=outcome,
+        raw=outcome.value,
+        url=f"https://github.com/octo/widgets/runs/{len(name)}",
+    )
+
+
+def a_run(**changes: Any) -> Run:
+    """Its run, on top of 478: lint passed, test runs."""
+    run = Run(
+        id=RUN,
+        number=7,
+        kind=RunKind.MAIN,
+        entries=(Member(482, "e482", builders.HEAD),),
+        base=(Member(478, "e478", Sha("e" * 40)),),
+        base_tip=TIP,
+        status=RunStatus.IN_PROGRESS,
+        phase=RunPhase.TESTING,
+        required=builders.REQUIRED.names,
+        required_source=builders.REQUIRED.source,
+        config=builders.a_queue().config,
+        created_at=at(1),
+        built_at=at(1.5),
+        start_clock=at(1.5),
+        last_report_at=at(20),
+        checks=(
+            a_check("lint", CheckOutcome.PASSED),
+            a_check("test (3.12)", CheckOutcome.RUNNING),
+        ),
+    )
+    return replace(run, **changes)
+
+
+def recorded(minute: float, event: Event, actor: Actor = SYSTEM) -> Recorded:
+    """An event at a minute after the submission."""
+    return Recorded(at(minute), actor, event)
+
+
+def moved(entry: Entry, origin: EntryState, run: str | None = None) -> EntryMoved:
+    """The event of the entry's last step."""
+    return EntryMoved(entry.pr, entry.id, origin, entry.state, entry.reason, run, entry.detail)
+
+
+def submitted(actor: Actor = ALICE) -> Recorded:
+    """The first event."""
+    entry = builders.an_entry(EntryState.NOT_READY, Reason.USER_REQUESTED)
+    event = EntrySubmitted(482, entry.id, builders.HEAD, entry.reason, 100)
+    return recorded(0, event, actor)
+
+
+def stepped(minute: float, state: EntryState, reason: Reason, **more: Any) -> Recorded:
+    """A step of the entry, by the system unless `actor` says otherwise."""
+    detail = more.get("detail", Detail())
+    actor = more.get("actor", SYSTEM)
+    origin = more.get("origin", EntryState.PENDING)
+    run = RUN if state is EntryState.TESTING else None
+    entry = builders.an_entry(state, reason)
+    return recorded(minute, EntryMoved(482, entry.id, origin, state, reason, run, detail), actor)
+
+
+STARTED = recorded(1, RunStarted(RUN, 7, RunKind.MAIN, (482,), (478,), TIP.sha))
+UP_TO_TESTING = (
+    submitted(),
+    stepped(0.3, EntryState.PENDING, Reason.NOW_READY, origin=EntryState.NOT_READY),
+    STARTED,
+    stepped(1, EntryState.TESTING, Reason.TEST_STARTED),
+)
+
+
+def view(entry: Entry, **changes: Any) -> PullRequestText:
+    """The entry, 3rd of 7, in a running queue."""
+    explained = Explained(state=entry.state, reason=entry.reason, conditions=(), next=None)
+    shown = PullRequestText(
+        queue=builders.a_queue(),
+        entry=entry,
+        explained=explained,
+        run=None,
+        position=3,
+        length=7,
+        left=None,
+        history=(submitted(),),
+        links=builders.LINKS,
+        now=NOW,
+        version="0.1.0",
+    )
+    return replace(shown, **changes)
+
+
+def explained(entry: Entry, *conditions: Condition, following: NextEvent | None) -> Explained:
+    """What the engine says of the entry."""
+    return Explained(state=entry.state, reason=entry.reason, conditions=conditions, next=following)
+
+
+def not_ready() -> PullRequestText:
+    """Waits for a review and a check; facts came in with a draft before."""
+    blockers = (
+        Blocker(BlockerCode.REVIEW_REQUIRED),
+        Blocker(BlockerCode.CHECK_PENDING, "lint"),
+    )
+    unmet = (Reason.REVIEW_REQUIRED, Reason.CHECK_PENDING)
+    entry = builders.an_entry(
+        EntryState.NOT_READY,
+        Reason.USER_REQUESTED,
+        unmet=unmet,
+        facts=builders.facts(blockers=blockers),
+    )
+    conditions = (
+        Condition(ConditionCode.DRAFT, met=True),
+        Condition(ConditionCode.CONFLICT_TARGET, met=True),
+        Condition(ConditionCode.REVIEW_REQUIRED, met=False),
+        Condition(ConditionCode.CHECK_PENDING, met=False, name="lint"),
+        Condition(ConditionCode.CHECK_FAILING, met=True),
+        Condition(ConditionCode.RULE_UNMET, met=True),
+    )
+    following = NextEvent(Next.FACTS_CHANGE)
+    return view(entry, position=None, explained=explained(entry, *conditions, following=following))
+
+
+def pending() -> PullRequestText:
+    """Waits for a slot."""
+    entry = builders.an_entry(EntryState.PENDING, Reason.NOW_READY, seq=3)
+    conditions = (
+        Condition(ConditionCode.QUEUE_RUNNING, met=True),
+        Condition(ConditionCode.FREE_SLOT, met=False, prs=(478, 480), count=2, total=2),
+    )
+    following = NextEvent(Next.SLOT_FREES, prs=(478, 480))
+    history = (
+        submitted(),
+        stepped(0.3, EntryState.PENDING, Reason.NOW_READY, origin=EntryState.NOT_READY),
+    )
+    return view(
+        entry,
+        explained=explained(entry, *conditions, following=following),
+        left=TimeLeft(NOW + minutes(25), NOW + minutes(75), overdue=False),
+        history=history,
+    )
+
+
+def paused(state: QueueState = QueueState.PAUSED) -> PullRequestText:
+    """In a queue that bob paused."""
+    queue = builders.a_queue(
+        state=state, state_reason="release freeze", state_by=BOB, state_since=at(-12)
+    )
+    shown = pending()
+    conditions = (Condition(ConditionCode.QUEUE_RUNNING, met=False),)
+    following = NextEvent(Next.QUEUE_RESUMES)
+    return replace(
+        shown,
+        queue=queue,
+        left=None,
+        explained=explained(shown.entry, *conditions, following=following),
+    )
+
+
+def held() -> PullRequestText:
+    """In a queue whose merges GitHub refuses."""
+    hold = builders.a_hold(HoldReason.RULE_DENIED, text="Changes must be made through the queue.")
+    shown = pending()
+    conditions = (
+        Condition(ConditionCode.QUEUE_RUNNING, met=True),
+        Condition(ConditionCode.NO_HOLD, met=False, name=hold.id, word="rule_denied"),
+    )
+    following = NextEvent(Next.HOLD_LIFTED)
+    return replace(
+        shown,
+        queue=builders.a_queue(holds=(hold,)),
+        left=None,
+        explained=explained(shown.entry, *conditions, following=following),
+    )
+
+
+def conflicting() -> PullRequestText:
+    """Kept out by a conflict with 478."""
+    detail = Detail(prs=(478,), paths=("cart/totals.py", "cart/tax.py"))
+    entry = builders.an_entry(
+        EntryState.PENDING, Reason.CONFLICT_AHEAD, held_by=(478,), detail=detail
+    )
+    conditions = (Condition(ConditionCode.NO_CONFLICT_AHEAD, met=False, prs=(478,)),)
+    following = NextEvent(Next.CONFLICT_CLEARS, prs=(478,))
+    return view(
+        entry,
+        explained=explained(entry, *conditions, following=following),
+        history=(
+            *UP_TO_TESTING,
+            stepped(1.5, EntryState.PENDING, Reason.CONFLICT_AHEAD, detail=detail),
+        ),
+    )
+
+
+def building() -> PullRequestText:
+    """Its test branch is being made."""
+    shown = testing()
+    run = a_run(phase=RunPhase.BUILDING, checks=(), built_at=None, start_clock=None)
+    return replace(shown, run=run, left=None)
+
+
+def testing() -> PullRequestText:
+    """Under test on top of 478."""
+    entry = builders.an_entry(EntryState.TESTING, Reason.TEST_STARTED, run=RUN)
+    conditions = (
+        Condition(ConditionCode.BRANCH_BUILT, met=True),
+        Condition(ConditionCode.STATUS_PASSED, met=True, name="lint", word="passed"),
+        Condition(
+            ConditionCode.STATUS_PASSED,
+            met=False,
+            name="test (3.12)",
+            word="running",
+            url=TEST.url,
+        ),
+    )
+    following = NextEvent(Next.CHECK_REPORTS)
+    return view(
+        entry,
+        run=a_run(),
+        position=1,
+        explained=explained(entry, *conditions, following=following),
+        left=TimeLeft(NOW + minutes(12), NOW + minutes(18), overdue=False),
+        history=UP_TO_TESTING,
+    )
+
+
+def testing_again() -> PullRequestText:
+    """Under test for the second time, because 478 failed."""
+    shown = testing()
+    entry = replace(shown.entry, restarts={"ahead_failed": 1})
+    run = "7e2f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10"
+    history = (
+        *UP_TO_TESTING,
+        stepped(18, EntryState.PENDING, Reason.AHEAD_FAILED, detail=Detail(prs=(478,))),
+        recorded(18, RunStarted(run, 9, RunKind.MAIN, (482,), (), TIP.sha)),
+    )
+    late = TimeLeft(NOW - minutes(12), NOW - minutes(4), overdue=True)
+    return replace(shown, entry=entry, run=a_run(base=()), history=history, left=late)
+
+
+def silent() -> PullRequestText:
+    """Under test, and a required check stays away."""
+    reported = (
+        a_check("lint", CheckOutcome.PASSED),
+        a_check("test (3.13)", CheckOutcome.PASSED),
+    )
+    return replace(testing(), run=a_run(checks=reported, last_report_at=at(10)))
+
+
+def no_checks() -> PullRequestText:
+    """Under test, and CI does not seem to run."""
+    return replace(testing(), run=a_run(checks=(), last_report_at=None))
+
+
+def passed() -> PullRequestText:
+    """Passed, and 478 ahead is not decided."""
+    entry = builders.an_entry(EntryState.TESTS_PASSED, Reason.RUN_PASSED, run=RUN, verified_by=RUN)
+    conditions = (
+        Condition(ConditionCode.QUEUE_LANDS, met=True),
+        Condition(ConditionCode.AHEAD_LANDED, met=False, prs=(478,)),
+    )
+    following = NextEvent(Next.AHEAD_DECIDED, prs=(478,))
+    history = (
+        *UP_TO_TESTING,
+        stepped(20, EntryState.TESTS_PASSED, Reason.RUN_PASSED, origin=EntryState.TESTING),
+    )
+    return view(
+        entry,
+        run=a_run(status=RunStatus.SUCCEEDED),
+        position=2,
+        explained=explained(entry, *conditions, following=following),
+        history=history,
+    )
+
+
+def landing() -> PullRequestText:
+    """Passed, and about to be merged."""
+    shown = passed()
+    return replace(shown, explained=explained(shown.entry, following=NextEvent(Next.LANDING_ENDS)))
+
+
+def passed_but_paused() -> PullRequestText:
+    """Passed, in a paused queue."""
+    shown = landing()
+    conditions = (Condition(ConditionCode.QUEUE_LANDS, met=False),)
+    following = NextEvent(Next.QUEUE_RESUMES)
+    return replace(
+        shown,
+        queue=paused().queue,
+        explained=explained(shown.entry, *conditions, following=following),
+    )
+
+
+def undecided(ahead: tuple[int, ...] = (478,)) -> PullRequestText:
+    """Failed, and maybe because of 478."""
+    detail = Detail(run=RUN, checks=(TEST,), prs=ahead)
+    entry = builders.an_entry(
+        EntryState.PENDING_FAILURE, Reason.CHECK_FAILED, run=RUN, detail=detail
+    )
+    conditions = (Condition(ConditionCode.AHEAD_DECIDED, met=not ahead, prs=ahead),)
+    following = NextEvent(Next.AHEAD_DECIDED, prs=ahead)
+    history = (
+        *UP_TO_TESTING,
+        stepped(20, EntryState.PENDING_FAILURE, Reason.CHECK_FAILED, detail=detail),
+    )
+    return view(
+        entry,
+        run=a_run(status=RunStatus.FAILED),
+        explained=explained(entry, *conditions, following=following),
+        history=history,
+    )
+
+
+def ended(
+    state: EntryState,
+    reason: Reason,
+    detail: Detail = NOTHING,
+    *,
+    by: Actor = SYSTEM,
+    run: Run | None = None,
+) -> PullRequestText:
+    """Out of the queue after 21 minutes."""
+    entry = builders.an_entry(state, reason, detail=detail)
+    history: tuple[Recorded, ...] = (
+        submitted(),
+        stepped(0.3, EntryState.PENDING, Reason.NOW_READY, origin=EntryState.NOT_READY),
+        replace(STARTED, at=at(3)),
+        stepped(3, EntryState.TESTING, Reason.TEST_STARTED),
+        stepped(20, EntryState.TESTS_PASSED, Reason.RUN_PASSED, origin=EntryState.TESTING),
+        recorded(21, moved(entry, EntryState.TESTS_PASSED), by),
+    )
+    if state is not EntryState.MERGED:
+        history = (*history[:-2], history[-1])
+    return view(entry, position=None, length=6, history=history, run=run)
+
+
+def merged(reason: Reason = Reason.LANDED, by: Actor = SYSTEM) -> PullRequestText:
+    """In the target branch."""
+    return ended(EntryState.MERGED, reason, Detail(sha=LANDED), by=by)
+
+
+def failed() -> PullRequestText:
+    """Convicted: `test (3.12)` fails because of it."""
+    detail = Detail(run=RUN, checks=(TEST, builders.LINT))
+    run = a_run(status=RunStatus.FAILED, cause=Cause.PR_FAULT)
+    return ended(EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED, detail, run=run)
+
+
+def pushed() -> PullRequestText:
+    """Removed because alice pushed."""
+    return ended(EntryState.CANCELLED, Reason.HEAD_CHANGED, Detail(sha=NEW_HEAD))
+
+
+def given_up() -> PullRequestText:
+    """Removed because it never got its review."""
+    shown = ended(EntryState.CANCELLED, Reason.NOT_READY_TIMEOUT)
+    return replace(shown, entry=replace(shown.entry, unmet=(Reason.REVIEW_REQUIRED,)))

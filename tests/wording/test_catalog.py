@@ -1,0 +1,274 @@
+"""Every code has its text and every text its code; the texts stand in golden/catalog-*.txt."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.mergequeue.explain import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.model import NOTHING, Detail, Named
+from service.mergequeue.outputs import Refused
+from service.mergequeue.reasons import NOT_READY_ORDER, Cause, HoldReason, Reason
+from service.mergequeue.states import EntryState, QueueState
+from service.provider.signals import Unclear
+from service.vocabulary import CheckOutcome
+from service.wording import (
+    bodies,
+    causes,
+    conditions,
+    endings,
+    history,
+    holds,
+    markdown,
+    phrases,
+    readiness,
+    reasons,
+    refusals,
+    replies,
+    situation,
+    unclear,
+)
+from service.wording.phrases import Phrase
+from service.wording.replies import Wish
+from service.wording.situation import Situation, Wanted
+from tests.harness.expect import expect
+from tests.wording import builders, hygiene, stories
+from tests.wording.test_markdown import foreign
+
+TABLES: dict[EntryState, Collection[Reason]] = {
+    EntryState.NOT_READY: [*reasons.SUBMISSION, *readiness.GOALS],
+    EntryState.PENDING: reasons.PENDING,
+    EntryState.TESTING: reasons.TESTING,
+    EntryState.TESTS_PASSED: reasons.PASSED,
+    EntryState.PENDING_FAILURE: reasons.PENDING_FAILURE,
+    EntryState.FAILED: endings.FAILED,
+    EntryState.CANCELLED: endings.CANCELLED,
+    EntryState.MERGED: endings.MERGED,
+}
+STANDINGS = [
+    (state, reason) for state, table in TABLES.items() for reason in Reason if reason in table
+]
+
+
+def at(state: EntryState, reason: Reason, detail: Detail = NOTHING) -> Situation:
+    entry = builders.an_entry(state, reason, detail=detail, canceller=builders.BOB)
+    return situation.situation_of(entry, builders.a_queue())
+
+
+def shown(text: Phrase) -> str:
+    return markdown.markdown(text, builders.LINKS)
+
+
+def test_each_reason_has_a_text_and_each_text_a_reason():
+    told = {reason for table in TABLES.values() for reason in table}
+    assert told | set(refusals.REFUSALS) == set(Reason)
+    assert set(refusals.REFUSALS) & told == {Reason.FORK_NEEDS_PERSON}
+    assert set(readiness.GOALS) == set(NOT_READY_ORDER)
+
+
+def test_each_hold_and_each_cause_has_a_text():
+    assert set(holds.HOLDS) == set(HoldReason)
+    assert set(causes.CAUSES) == set(Cause)
+
+
+def test_each_condition_each_next_event_and_each_outcome_has_a_text():
+    assert set(conditions.CONDITIONS) == set(ConditionCode)
+    assert set(conditions.NEXT) == set(Next)
+    assert set(conditions.OUTCOMES) == {*CheckOutcome, None}
+    assert set(unclear.UNCLEAR) == set(Unclear)
+    assert set(replies.COMMANDS) == set(Wish)
+
+
+def test_the_text_of_every_condition_met_and_open():
+    queue = builders.a_queue(state=QueueState.PAUSED)
+    lines = []
+    for code in ConditionCode:
+        lines.append(code.value)
+        for met in (True, False):
+            known = WORDS.get(code, Condition(code, met))
+            one = replace(known, met=met, prs=(478, 480), count=2, total=2)
+            lines.append(f"    {'✓' if met else '○'} {shown(conditions.clause(one, queue))}")
+    expect("\n".join(lines)).matches("catalog-conditions.txt")
+
+
+WORDS = {
+    one.code: one
+    for one in (
+        Condition(
+            ConditionCode.STATUS_PASSED,
+            met=False,
+            name="lint",
+            word="running",
+            url=builders.TEST.url,
+        ),
+        Condition(ConditionCode.NO_HOLD, met=False, name="hold-1", word="rule_denied"),
+        Condition(ConditionCode.STILL_READY, met=False, word="review_required"),
+    )
+}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "base"),
+    [
+        ((), "`main`"),
+        ((1,), "`main` and `#1`"),
+        ((1, 2), "`main`, `#1` and `#2`"),
+        (tuple(range(1, 23)), f"`main`, {', '.join(f'`#{n}`' for n in range(1, 21))} and 2 more"),
+    ],
+)
+def test_what_a_test_stands_on_is_one_list(ahead, base):
+    entry = builders.an_entry(EntryState.TESTING, Reason.TEST_STARTED, run=stories.RUN)
+    members = tuple(replace(stories.a_run().base[0], pr=pr) for pr in ahead)
+    view = stories.view(entry, run=stories.a_run(base=members))
+    assert f"`a1b2c3d` on top of {base}. " in bodies.body(view)
+    started = replace(stories.STARTED.event, base_prs=ahead)
+    told = shown(history.clause(replace(stories.STARTED, event=started), "main"))
+    assert told == f"testing started on top of {base}"
+
+
+def test_the_text_of_every_next_event():
+    lines = [
+        f"{what.value}: {shown(conditions.what_next(NextEvent(what, prs=prs)))}"
+        for what in Next
+        for prs in ((478,), (478, 480), ())
+    ]
+    expect("\n".join(lines)).matches("catalog-next-events.txt")
+
+
+def test_what_a_pull_request_still_needs_is_named_as_what_comes_next():
+    following = NextEvent(Next.FACTS_CHANGE)
+    codes = list(readiness.GOALS)
+    lines = []
+    for code in codes:
+        for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
+            text = shown(conditions.what_next(following, [wanted]))
+            lines.append(f"{code.value}: {text}")
+    for count in (2, 3, 4):
+        several = [Wanted(code, "main") for code in codes[1 : 1 + count]]
+        lines.append(f"{count}: {shown(conditions.what_next(following, several))}")
+    expect("\n".join(lines)).matches("catalog-steps.txt")
+
+
+def test_every_entry_that_leaves_unmerged_is_told_what_to_do():
+    finished = {
+        (state, reason)
+        for state, reason in STANDINGS
+        if state in (EntryState.FAILED, EntryState.CANCELLED)
+    }
+    nothing_to_do = {
+        (EntryState.CANCELLED, Reason.PR_GONE),
+        (EntryState.CANCELLED, Reason.MERGED_INTO_OTHER_BRANCH),
+    }
+    assert {each for each in finished if not endings.next_step(at(*each)).parts} == nothing_to_do
+
+
+def test_the_sentence_of_every_state_and_reason():
+    lines = []
+    for state, reason in STANDINGS:
+        lines.append(f"{state.value} {reason.value}")
+        for detail in (builders.EVIDENCE, NOTHING):
+            text = phrases.sentence(reasons.explanation(at(state, reason, detail)))
+            lines.append(f"    {shown(text)}")
+    expect("\n".join(lines)).matches("catalog-reasons.txt")
+
+
+def test_what_to_do_after_every_ending():
+    lines = []
+    for state, reason in STANDINGS:
+        steps = [
+            shown(endings.next_step(at(state, reason, detail)))
+            for detail in (builders.EVIDENCE, NOTHING)
+        ]
+        if steps[0]:
+            lines.extend([f"{state.value} {reason.value}", *(f"    {step}" for step in steps)])
+    expect("\n".join(lines)).matches("catalog-next-steps.txt")
+
+
+def test_what_a_pull_request_needs_before_it_may_enter():
+    lines = []
+    for code in readiness.GOALS:
+        for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
+            whole, brief = shown(readiness.goal(wanted)), shown(readiness.brief(wanted))
+            lines.append(f"{code.value}: {whole} | {brief}")
+    expect("\n".join(lines)).matches("catalog-readiness.txt")
+
+
+def test_the_text_of_every_hold():
+    lines = []
+    for reason in HoldReason:
+        lines.append(reason.value)
+        for text in ("You're not authorized", ""):
+            hold = builders.a_hold(reason, text=text)
+            lines.append(f"    {shown(holds.text(hold, 'main', builders.NOW))}")
+    until = builders.NOW + builders.minutes(2000)
+    frozen = builders.a_hold(HoldReason.FREEZE, by=builders.BOB, text="release", until=until)
+    lines.append(shown(holds.text(frozen, "main", builders.NOW)))
+    expect("\n".join(lines)).matches("catalog-holds.txt")
+
+
+def test_the_text_of_every_cause():
+    lines = [
+        f"{cause.value}: {shown(causes.verdict(cause, 'main', prs))}"
+        for cause in Cause
+        for prs in ((478,), ())
+    ]
+    expect("\n".join(lines)).matches("catalog-causes.txt")
+
+
+def test_the_text_of_every_refusal():
+    lines = []
+    for reason in refusals.REFUSALS:
+        refused = Refused(reason, "must be between 1 and 1000", "concurrency", (480, 482))
+        lines.append(f"{reason.value}: {shown(refusals.text(refused, 'main'))}")
+    expect("\n".join(lines)).matches("catalog-refusals.txt")
+
+
+details = st.builds(
+    Detail,
+    text=foreign,
+    checks=st.lists(st.builds(Named, foreign, foreign), max_size=8).map(tuple),
+    prs=st.lists(st.integers(1, 99_999), max_size=30).map(tuple),
+    paths=st.lists(foreign, max_size=8).map(tuple),
+    sha=st.none() | st.just(builders.NEW_HEAD),
+)
+LENGTH_MAX = 12_000
+
+
+@given(st.sampled_from(EntryState), st.sampled_from(sorted(reasons.ANY)), details)
+def test_any_state_with_any_reason_and_any_evidence_has_an_inert_sentence(state, reason, detail):
+    if reason not in TABLES[state] and state not in reasons.LIVE:
+        reason = next(iter(TABLES[state]))
+    where = at(state, reason, detail)
+    for text in (reasons.explanation(where), endings.next_step(where)):
+        assert hygiene.faults(shown(text)) == []
+        assert len(shown(text)) < LENGTH_MAX
+    assert reasons.sentence(where).strip()
+
+
+def all_holds(text: str) -> Iterable[str]:
+    for reason in HoldReason:
+        hold = builders.a_hold(reason, text=text, evidence=text)
+        yield shown(holds.text(hold, text, builders.NOW))
+
+
+@given(foreign)
+def test_holds_causes_refusals_and_conditions_of_entry_are_inert(text):
+    shown_texts = [*all_holds(text)]
+    shown_texts += [shown(causes.verdict(cause, text, (478,))) for cause in Cause]
+    shown_texts += [
+        shown(refusals.text(Refused(reason, text, text, (478,)), text))
+        for reason in refusals.REFUSALS
+    ]
+    wanted = [Wanted(code, text, text) for code in readiness.GOALS]
+    shown_texts += [shown(each(one)) for one in wanted for each in (readiness.goal, readiness.step)]
+    assert not [each for each in shown_texts if hygiene.faults(each) or len(each) > LENGTH_MAX]
+
+
+@pytest.mark.parametrize(("tries", "words"), [(0, "once"), (1, "twice"), (2, "3 times")])
+def test_interruptions_are_counted_by_the_tries_that_the_queue_allows(tries, words):
+    config = builders.replaced_config(auto_retry_limit=tries)
+    entry = builders.an_entry(EntryState.CANCELLED, Reason.CI_INTERRUPTED)
+    text = reasons.message(entry, builders.a_queue(config=config))
+    assert text == (f"Removed: CI stopped its checks {words}; nothing in your change needs fixing.")

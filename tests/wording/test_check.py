@@ -1,0 +1,66 @@
+"""Our check run in every state: title, status, summary."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState
+from service.provider.values import (
+    CheckReportStatus,
+)
+from service.vocabulary import SYSTEM
+from service.wording import check, headings
+from service.wording.markdown import Links
+from tests.harness.expect import expect
+from tests.wording import builders, hygiene, stories
+from tests.wording.builders import ALICE, TOKEN
+from tests.wording.test_comment import STORIES
+from tests.wording.test_markdown import foreign
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_check_run(name):
+    report = check.check_report(STORIES[name])
+    assert hygiene.faults(report.summary) == []
+    text = f"{report.name} | {report.status.value} | {report.title}\n\n{report.summary}"
+    expect(text).matches(f"check-{name}.txt")
+
+
+def test_a_check_run_belongs_to_one_submission_and_its_head():
+    report = check.check_report(STORIES["testing"])
+    assert report.sha == builders.HEAD
+    assert report.external_id == STORIES["testing"].entry.id
+    assert report.url is None
+    pages = "https://queue.example.org/octo/widgets/main"
+    linked = replace(STORIES["testing"], links=Links("https://github.com", None, pages))
+    assert check.check_report(linked).url == f"{pages}/pull/482"
+
+
+ENDINGS = [
+    (EntryState.CANCELLED, Reason.USER_REQUESTED, ALICE, CheckReportStatus.CANCELLED),
+    (EntryState.CANCELLED, Reason.HEAD_CHANGED, SYSTEM, CheckReportStatus.CANCELLED),
+    (EntryState.CANCELLED, Reason.API_REQUESTED, TOKEN, CheckReportStatus.NEUTRAL),
+    (EntryState.CANCELLED, Reason.CI_INTERRUPTED, SYSTEM, CheckReportStatus.NEUTRAL),
+    (EntryState.MERGED, Reason.LANDED, SYSTEM, CheckReportStatus.SUCCESS),
+    (EntryState.MERGED, Reason.MERGED_BY_HAND, ALICE, CheckReportStatus.NEUTRAL),
+]
+
+
+@pytest.mark.parametrize(("state", "reason", "by", "status"), ENDINGS)
+def test_only_what_a_person_did_is_shown_as_cancelled(state, reason, by, status):
+    assert check.check_report(stories.ended(state, reason, by=by)).status is status
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(sorted(STORIES)), foreign)
+def test_a_title_is_one_short_line_and_the_summary_inert(name, text):
+    shown = STORIES[name]
+    shown = replace(shown, queue=replace(shown.queue, branch=text * 9, state_reason=text))
+    report = check.check_report(shown)
+    assert 0 < len(report.title) <= headings.TITLE_CHARACTERS_MAX
+    assert report.title.isprintable()
+    assert hygiene.faults(report.summary) == []
+    assert len(report.summary) <= check.SUMMARY_CHARACTERS_MAX

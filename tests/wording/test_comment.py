@@ -1,0 +1,168 @@
+"""The status comment and the failure comment in every state, as text."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.mergequeue.model import Detail, Named
+from service.mergequeue.reasons import Cause, Reason
+from service.mergequeue.states import EntryState, QueueState
+from service.wording import comment
+from tests.harness.expect import expect
+from tests.wording import builders, hygiene, stories
+from tests.wording.builders import ALICE, BOB, BOT, LINT, TEST, TOKEN
+from tests.wording.test_markdown import foreign
+
+FAILED, CANCELLED = EntryState.FAILED, EntryState.CANCELLED
+
+STORIES = {
+    "not-ready": stories.not_ready(),
+    "pending": stories.pending(),
+    "paused": stories.paused(),
+    "draining": stories.paused(QueueState.DRAINING),
+    "held": stories.held(),
+    "conflict-ahead": stories.conflicting(),
+    "building": stories.building(),
+    "testing": stories.testing(),
+    "testing-again": stories.testing_again(),
+    "check-silent": stories.silent(),
+    "no-check-started": stories.no_checks(),
+    "passed": stories.passed(),
+    "about-to-merge": stories.landing(),
+    "passed-but-paused": stories.passed_but_paused(),
+    "undecided": stories.undecided(),
+    "undecided-alone": stories.undecided(()),
+    "merged": stories.merged(),
+    "merged-directly": stories.merged(Reason.LANDED_DIRECTLY),
+    "merged-by-hand": stories.merged(Reason.MERGED_BY_HAND, BOB),
+    "already-contained": stories.merged(Reason.ALREADY_CONTAINED),
+    "failed": stories.failed(),
+    "timed-out": stories.ended(
+        FAILED,
+        Reason.RUN_TIMED_OUT,
+        Detail(checks=(TEST,)),
+        run=stories.a_run(cause=Cause.TIMEOUT),
+    ),
+    "conflict": stories.ended(FAILED, Reason.CONFLICT_TARGET, Detail(paths=("cart/totals.py",))),
+    "build-refused": stories.ended(
+        FAILED, Reason.BUILD_REFUSED, Detail(text="Reference update failed")
+    ),
+    "merge-refused": stories.ended(
+        FAILED, Reason.MERGE_REFUSED, Detail(text="This conversation has been locked.")
+    ),
+    "removed-by-a-person": stories.ended(CANCELLED, Reason.USER_REQUESTED, by=ALICE),
+    "removed-by-a-token": stories.ended(
+        CANCELLED, Reason.API_REQUESTED, Detail(text="release is out"), by=TOKEN
+    ),
+    "pushed": stories.pushed(),
+    "not-ready-timeout": stories.given_up(),
+    "ci-interrupted": stories.ended(CANCELLED, Reason.CI_INTERRUPTED, Detail(checks=(TEST,))),
+    "check-never-started": stories.ended(
+        CANCELLED, Reason.CHECK_NEVER_STARTED, Detail(checks=(Named("test (3.12)", ""),))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_the_status_comment(name):
+    text = comment.status_comment(STORIES[name])
+    assert hygiene.faults(text) == []
+    expect(text).matches(f"comment-{name}.txt")
+
+
+ANNOUNCED = {
+    "failed",
+    "timed-out",
+    "conflict",
+    "build-refused",
+    "merge-refused",
+    "not-ready-timeout",
+    "ci-interrupted",
+    "check-never-started",
+}
+
+
+def test_what_nobody_meant_to_happen_is_announced():
+    assert {name for name in STORIES if comment.is_announced(STORIES[name])} == ANNOUNCED
+
+
+@pytest.mark.parametrize("name", sorted(ANNOUNCED))
+def test_the_failure_comment(name):
+    text = comment.failure_comment(STORIES[name])
+    assert hygiene.faults(text, mentions=("alice",)) == []
+    assert text.startswith("@alice ")
+    expect(text).matches(f"announced-{name}.txt")
+
+
+@pytest.mark.parametrize("submitter", [TOKEN, BOT])
+def test_nobody_is_called_when_no_person_submitted(submitter):
+    shown = STORIES["failed"]
+    text = comment.failure_comment(
+        replace(shown, entry=replace(shown.entry, submitted_by=submitter))
+    )
+    assert hygiene.faults(text) == []
+    assert text.startswith("`main` did not take this PR: ")
+
+
+@pytest.mark.parametrize(
+    ("branch", "name"),
+    [
+        ("main", "main"),
+        ("release/2.0_x", "release/2.0_x"),
+        ("a-->b", "a%2D%2D%3Eb"),
+        ("ü ~", "%C3%BC%20%7E"),
+    ],
+)
+def test_the_marker_survives_any_branch(branch, name):
+    assert comment.status_marker(branch) == f"<!-- headgate:status v=1 queue={name} -->"
+    shown = STORIES["pending"]
+    text = comment.status_comment(replace(shown, queue=replace(shown.queue, branch=branch)))
+    assert text.startswith(comment.status_marker(branch) + "\n### ")
+
+
+def test_the_oldest_history_is_cut_first():
+    shown = STORIES["testing-again"]
+    long = Detail(prs=tuple(range(100_000, 100_030)), checks=(Named("x" * 300, ""),) * 9)
+    steps = [
+        stories.stepped(minute, EntryState.PENDING, Reason.AHEAD_FAILED, detail=long)
+        for minute in range(2, 500)
+    ]
+    text = comment.status_comment(
+        replace(shown, history=(*stories.UP_TO_TESTING, *steps), version="9.9.9")
+    )
+    assert len(text) <= comment.COMMENT_CHARACTERS_MAX
+    assert "queued by alice" not in text
+    assert text.endswith("Headgate 9.9.9</sub>")
+
+
+details = st.builds(
+    Detail,
+    text=foreign,
+    checks=st.lists(st.builds(Named, foreign, foreign), max_size=7).map(tuple),
+    prs=st.lists(st.integers(1, 99_999), max_size=25).map(tuple),
+    paths=st.lists(foreign, max_size=7).map(tuple),
+)
+
+
+@settings(max_examples=40)
+@given(st.sampled_from(sorted(STORIES)), details, foreign)
+def test_whatever_others_wrote_is_inert_in_both_comments(name, detail, text):
+    shown = STORIES[name]
+    queue = replace(shown.queue, branch=text or "main", state_reason=text)
+    entry = replace(shown.entry, detail=detail, facts=builders.facts(title=text, base=text))
+    actor = replace(ALICE, login=text)
+    history = tuple(replace(each, actor=actor) for each in shown.history)
+    shown = replace(shown, queue=queue, entry=entry, history=history)
+    texts = [comment.status_comment(shown)]
+    if shown.entry.state in (FAILED, CANCELLED):
+        texts.append(comment.failure_comment(shown))
+    for written in texts:
+        assert hygiene.faults(written, mentions=("alice",)) == []
+        assert len(written) <= comment.COMMENT_CHARACTERS_MAX
+
+
+def test_a_log_that_may_not_be_linked_is_still_shown():
+    assert LINT.url in comment.status_comment(STORIES["failed"])
+    assert LINT.url not in hygiene.links(comment.status_comment(STORIES["failed"]))

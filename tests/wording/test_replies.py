@@ -1,0 +1,194 @@
+"""Answers to commands: the reaction and the reply, as text."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.mergequeue.model import RequiredSet
+from service.mergequeue.outputs import Refused
+from service.mergequeue.reasons import HoldReason, Reason
+from service.mergequeue.states import EntryState, QueueState
+from service.provider.signals import AskCancel, AskRetry, AskUnclear, Unclear
+from service.provider.values import (
+    AccessLevel,
+    Emoji,
+)
+from service.vocabulary import PullRequestState, RequiredSource
+from service.wording import queue_replies, refusals, replies, unclear
+from service.wording.answers import Answer
+from service.wording.replies import Denial, Reprioritized, Wish
+from tests.harness.expect import expect
+from tests.wording import builders, hygiene
+from tests.wording.builders import BOB, HEAD, NEW_HEAD, NOW, minutes
+from tests.wording.test_comment import STORIES
+from tests.wording.test_markdown import foreign
+
+ENTRIES = {
+    pr: builders.an_entry(EntryState.PENDING, Reason.NOW_READY, pr=pr) for pr in range(478, 485)
+}
+RUNNING = builders.a_queue(entries=ENTRIES)
+PAUSED = replace(
+    RUNNING,
+    state=QueueState.PAUSED,
+    state_reason="release freeze",
+    state_by=BOB,
+    state_since=NOW - minutes(35),
+)
+DRAINING = replace(PAUSED, state=QueueState.DRAINING)
+HELD = replace(RUNNING, holds=(builders.a_hold(HoldReason.CI_UNHEALTHY),))
+
+
+def said(answer: Answer) -> str:
+    return answer.text or "(no reply)"
+
+
+def denial(wish: Wish, needs: AccessLevel) -> Answer:
+    return replies.denied(Denial("bob", "octo/widgets", wish, needs, AccessLevel.READ))
+
+
+ANSWERS = {
+    "unknown word": unclear.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "cancle", "cancel")),
+    "unknown word, nothing near": unclear.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "xyzzy")),
+    "unknown option": unclear.unclear(
+        AskUnclear(Unclear.UNKNOWN_OPTION, "--prio", "--priority=high")
+    ),
+    "unknown option, nothing near": unclear.unclear(AskUnclear(Unclear.UNKNOWN_OPTION, "-z")),
+    "bad priority": unclear.unclear(AskUnclear(Unclear.BAD_PRIORITY, "asap")),
+    "bad sha": unclear.unclear(AskUnclear(Unclear.BAD_SHA, "HEAD")),
+    "no reason": unclear.unclear(AskUnclear(Unclear.NO_REASON, "drain")),
+    "long line": unclear.unclear(AskUnclear(Unclear.TOO_LONG, "")),
+    "long reason": unclear.unclear(AskUnclear(Unclear.TOO_LONG, "pause")),
+    "several": unclear.unclear(AskUnclear(Unclear.SEVERAL, "", count=2)),
+    "accepted": replies.accepted(),
+    "head moved": replies.head_moved(NEW_HEAD),
+    "sha differs": replies.sha_differs(NEW_HEAD, HEAD),
+    "no write access": denial(Wish.SUBMIT, AccessLevel.WRITE),
+    "no triage access": denial(Wish.CANCEL, AccessLevel.TRIAGE),
+    "no access at all": replies.denied(
+        Denial("mallory", "octo/widgets", Wish.STATUS, AccessLevel.READ, AccessLevel.NONE)
+    ),
+    "pause needs maintain": denial(Wish.PAUSE, AccessLevel.MAINTAIN),
+    "urgent needs maintain": denial(Wish.URGENT, AccessLevel.MAINTAIN),
+    "sensitive fork": denial(Wish.SENSITIVE_FORK, AccessLevel.MAINTAIN),
+    "forks denied": replies.forks_denied("main"),
+    "new priority": replies.reprioritized(Reprioritized(100, 10, 2, 7)),
+    "new priority, not ready": replies.reprioritized(Reprioritized(100, 42, None, 7)),
+    "cancel: not queued": replies.not_in_queue(AskCancel()),
+    "retry: not queued": replies.not_in_queue(AskRetry()),
+    "retry: nothing runs": replies.nothing_runs(3, 7),
+    "retry: not ready": replies.nothing_runs(None, 7),
+    "closed": replies.not_open(PullRequestState.CLOSED),
+    "merged": replies.not_open(PullRequestState.MERGED),
+    "cancel: being merged": replies.being_merged(AskCancel()),
+    "retry: being merged": replies.being_merged(AskRetry()),
+    "flood": replies.flood(NOW + minutes(10), NOW),
+    "GitHub fails": replies.provider_fails(NOW + minutes(45), NOW),
+    "broken": replies.broken("01JABCDEF"),
+    "status: never submitted": replies.never_submitted("main"),
+    "queue made": queue_replies.queue_made(RUNNING, builders.REQUIRED),
+    "no queue": queue_replies.no_queue("develop", ("main", "release/2")),
+    "no queue anywhere": queue_replies.no_queue("develop", ()),
+    "no required checks": queue_replies.no_required_checks("main"),
+    "rules unreadable": queue_replies.rules_unreadable("main"),
+    "GitHub's own queue": queue_replies.provider_queue("main"),
+    "paused": queue_replies.paused(PAUSED),
+    "paused, empty": queue_replies.paused(replace(PAUSED, entries={}, state_reason=None)),
+    "drains": queue_replies.drained(DRAINING),
+    "resumed": queue_replies.resumed(RUNNING, NOW),
+    "resumed, but held": queue_replies.resumed(HELD, NOW),
+    "already paused": queue_replies.already(PAUSED, NOW),
+    "already draining": queue_replies.already(DRAINING, NOW),
+    "already running": queue_replies.already(RUNNING, NOW),
+    "already running, but held": queue_replies.already(HELD, NOW),
+    **{
+        f"refused {reason.value}": replies.refused(
+            Refused(reason, "must be 1 to 1000", "concurrency", (480, 482)), "main"
+        )
+        for reason in refusals.REFUSALS
+    },
+}
+CALLED = ("bob", "mallory")
+
+
+def test_every_short_answer():
+    lines = []
+    for case, answer in ANSWERS.items():
+        lines += [f"{case}: {answer.emoji.value}", f"    {said(answer)}"]
+    expect("\n".join(lines)).matches("replies.txt")
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+def test_an_answer_calls_nobody_but_who_was_refused_a_right(case):
+    answer = ANSWERS[case]
+    called = [name for name in CALLED if f"@{name}" in (said(answer))]
+    assert hygiene.faults(said(answer), mentions=CALLED) == []
+    assert bool(called) == (
+        (case.startswith("no ") and "access" in case)
+        or "maintain" in case
+        or case == "sensitive fork"
+    )
+
+
+def test_what_was_not_done_is_never_liked():
+    liked = {case for case, answer in ANSWERS.items() if answer.emoji is Emoji.ACCEPTED}
+    assert not [case for case in liked if case.startswith(("refused", "no ", "already", "un"))]
+
+
+@pytest.mark.parametrize("name", ["not-ready", "pending", "held", "testing", "undecided", "failed"])
+def test_the_answer_to_status(name):
+    answer = replies.status(STORIES[name])
+    assert hygiene.faults(said(answer)) == []
+    expect(said(answer)).matches(f"status-{name}.txt")
+
+
+def test_the_answer_to_help():
+    answer = queue_replies.commands("main", RUNNING)
+    assert hygiene.faults(said(answer)) == []
+    expect(said(answer)).matches("help.txt")
+
+
+def test_help_without_a_queue_says_so():
+    assert said(queue_replies.commands("develop", None)).endswith(
+        "There is no queue for `develop` yet."
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (RequiredSource.MERGE_INSTANCE, "settings of the queue"),
+        (RequiredSource.VENDOR_CONFIG, "`.github/headgate.yml`"),
+        (RequiredSource.BRANCH_PROTECTION, "branch protection"),
+    ],
+)
+def test_a_made_queue_names_the_source_of_its_required_checks(source, words):
+    required = RequiredSet(builders.REQUIRED.names, source)
+    answer = queue_replies.queue_made(RUNNING, required)
+    assert said(answer).endswith(f"required: `lint` and `test (3.12)` ({words}).")
+
+
+@given(foreign, st.sampled_from(Unclear))
+def test_what_somebody_typed_is_inert_in_the_answer(text, why):
+    for ask in (AskUnclear(why, text, text), AskUnclear(why, text)):
+        answer = unclear.unclear(ask)
+        assert answer.emoji is Emoji.UNCLEAR
+        assert hygiene.faults(said(answer)) == []
+        assert said(answer).endswith("Nothing was changed.")
+
+
+@given(foreign)
+def test_names_are_inert_in_every_answer(text):
+    queue = replace(PAUSED, branch=text, state_reason=text, state_by=replace(BOB, login=text))
+    answers = [
+        queue_replies.paused(queue),
+        queue_replies.already(queue, NOW),
+        queue_replies.commands(text, queue),
+        queue_replies.no_queue(text, (text, text)),
+        replies.forks_denied(text),
+        replies.broken(text),
+        replies.denied(Denial(text, text, Wish.SUBMIT, AccessLevel.WRITE, AccessLevel.READ)),
+    ]
+    for answer in answers:
+        assert hygiene.faults(said(answer), mentions=(text,)) == []
