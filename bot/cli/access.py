@@ -15,14 +15,14 @@ import typer
 
 from bot import settings, wiring
 from bot.cli import output, place
-from bot.cli.exits import Exit, Failed
+from bot.cli.exits import Exit, Failed, sentence
 from service.operations import tokens
 from service.operations.tokens import TokenWish
 from service.operations.views import IssuedToken, TokenView
 from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, RepoRef, Role
 
-app = typer.Typer(help="Make, list, rotate and revoke API tokens.", no_args_is_help=True)
+app = typer.Typer(help="Make, list, rotate and revoke API tokens.")
 
 T = TypeVar("T")
 
@@ -141,9 +141,13 @@ def administered(
 ) -> T:
     """What `act` answers for the deployment's database and its main host."""
     chosen = settings.read(database_url=database_url, data_dir=data_dir)
+    path = Path(chosen.database_address.removeprefix("sqlite:///"))
+    is_new = chosen.is_sqlite and not path.exists()
 
     async def opened() -> T:
         async with wiring.open_administration(chosen) as runtime:
+            if is_new:
+                output.told(sentence(f"a new database was made at {path}"))
             return await act(runtime, chosen.github_host)
 
     return asyncio.run(opened())

@@ -21,7 +21,6 @@ from service.errors import (
 app = typer.Typer(
     name="headgate",
     help="A self-hosted merge queue: what lands is exactly what was tested.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -43,12 +42,16 @@ EXITS: tuple[tuple[type[ServiceError], Exit], ...] = (
 
 @app.callback(invoke_without_command=True)
 def root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     """A self-hosted merge queue: what lands is exactly what was tested."""
     if version:
         sys.stdout.write(f"headgate {VERSION}\n")
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        sys.stderr.write(context.get_help() + "\n")
+        raise typer.Exit(Exit.USAGE)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -66,8 +69,11 @@ def run(arguments: list[str] | None = None) -> int:
         code = next(code for kind, code in EXITS if isinstance(failed, kind))
         return said(code, sentence(failed.detail))
     except TyperException as misused:
-        todo = "" if misused.exit_code != Exit.USAGE else "See `headgate --help`"
-        return said(misused.exit_code, sentence(misused.format_message(), todo))
+        context = getattr(misused, "ctx", None)
+        command = "headgate" if context is None else context.command_path
+        # The parser of options passes on how its own library words a value it does not know.
+        what = misused.format_message().replace("Value error, ", "")
+        return said(misused.exit_code, sentence(what, f"See `{command} --help`"))
     except (Abort, KeyboardInterrupt):
         return said(Exit.INTERRUPTED, sentence("interrupted"))
     except BrokenPipeError:

@@ -45,7 +45,7 @@ class Refusal(Failed):
         faults = problem.get("errors")
         if isinstance(faults, list) and faults:
             detail = "; ".join(fault_text(fault) for fault in faults)
-        super().__init__(EXITS.get(status, Exit.REFUSED), detail)
+        super().__init__(EXITS.get(status, Exit.REFUSED), detail, mend_of(problem))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,12 @@ class Client:
             trouble = await self._once(path, body)
             if isinstance(trouble, dict):
                 return trouble
+            if not trouble.may_pass:
+                raise Failed(
+                    Exit.UNREACHABLE,
+                    f"{self.url} {trouble.what}",
+                    "Is it Headgate? Give its address with --url or HEADGATE_URL",
+                )
             if not tries_left or not (repeatable or trouble.unsent):
                 raise Failed(
                     Exit.UNREACHABLE,
@@ -99,11 +105,15 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What went wrong in one try; `unsent`: the service has surely not received it."""
+    """What went wrong in one try; `unsent`: the service has surely not received it.
+
+    `may_pass` false: another try would get the same answer.
+    """
 
     what: str
     retry_after_s: float = 0.0
     unsent: bool = False
+    may_pass: bool = True
 
 
 @asynccontextmanager
@@ -122,7 +132,7 @@ async def connected(
 
 
 def read_answer(status: int, retry_after: str | None, body: bytes) -> Json | Trouble:
-    """The object of a success, or trouble that may pass. Raises Refusal for a lasting no."""
+    """The object of a success, or trouble. Raises Refusal for a lasting no."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -138,10 +148,17 @@ def read_answer(status: int, retry_after: str | None, body: bytes) -> Json | Tro
             "Make one with `headgate token create` and set HEADGATE_TOKEN",
         )
     if not isinstance(value, dict):
-        return Trouble(f"answered {status} with something that is no JSON object")
+        what = f"answered {status} with something that is no JSON object"
+        return Trouble(what, may_pass=False)
     if status != 200:
         raise Refusal(status, value)
     return value
+
+
+def mend_of(problem: Json) -> str:
+    """What to do about a refusal, where its detail cannot say it in terms of commands."""
+    role = problem.get("required_role")
+    return f"Make one with `headgate token create --role {role}`" if role else ""
 
 
 def fault_text(fault: JsonValue) -> str:

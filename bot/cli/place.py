@@ -69,7 +69,8 @@ class Opened:
         more = members.pop("pr", None)
         pr: Json = {"number": number, **(more if isinstance(more, dict) else {})}
         given = {name: value for name, value in members.items() if value is not None}
-        return await self.client.post(path, target(self.repo, self.branch) | {"pr": pr} | given)
+        body: Json = {**target(self.repo, self.branch), "pr": pr, **given}
+        return await self.client.post(path, body)
 
 
 def target(repo: RepoRef, branch: str) -> Json:
@@ -101,7 +102,8 @@ def find_token(token_file: Path | None) -> str:
         try:
             token = token_file.read_text("utf-8").strip()
         except (OSError, UnicodeDecodeError) as failed:
-            raise Failed(Exit.USAGE, f"{token_file} cannot be read ({failed})") from failed
+            why = failed.strerror if isinstance(failed, OSError) else "it is no text"
+            raise Failed(Exit.USAGE, f"{token_file} cannot be read ({why})") from failed
     else:
         token = os.environ.get("HEADGATE_TOKEN", "").strip()
     if not token or not token.isascii() or not token.isprintable():

@@ -193,7 +193,7 @@ def land(
     if outcome in ("failed", "removed"):
         raise typer.Exit(Exit.FALSE)
     if outcome == "timeout" and wait:
-        raise typer.Exit(Exit.TIMEOUT)
+        raise still_queued(record)
 
 
 async def landed(opened: Opened, wish: Wish, timeout_s: float) -> Json:
@@ -238,13 +238,18 @@ async def until_final(opened: Opened, record: Json, timeout_s: float) -> Json:
     """The record in its final state. Raises Failed(TIMEOUT) when it is still queued then."""
     record = await waited(opened, record, timeout_s)
     if record["state"] not in OUTCOMES:
-        raise Failed(
-            Exit.TIMEOUT,
-            f"the wait is over and #{record['prNumber']} is still queued "
-            f"({output.standing(record)})",
-            "It stays in the queue; ask again with `headgate status --wait`",
-        )
+        raise still_queued(record)
     return record
+
+
+def still_queued(record: Json) -> Failed:
+    """What ends a command whose wait was shorter than the queue."""
+    number = record["prNumber"]
+    return Failed(
+        Exit.TIMEOUT,
+        f"the wait is over and #{number} is still queued ({output.standing(record).rstrip('.')})",
+        f"It stays in the queue; wait on with `headgate status {number} --wait`",
+    )
 
 
 async def waited(opened: Opened, record: Json, timeout_s: float) -> Json:

@@ -3,20 +3,21 @@
 import asyncio
 import difflib
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import orjson
 import typer
 from pydantic import JsonValue
+from pydantic.alias_generators import to_camel
 
-from bot.cli import options, output, place
+from bot.cli import options, output, place, queue_text
 from bot.cli.client import Json
 from bot.cli.exits import Exit, Failed
 from bot.cli.place import Place
 from service.mergequeue.config import CLI_DEFAULTS, QueueConfig
 
-app = typer.Typer(help="Make, show, change and delete queues.", no_args_is_help=True)
+app = typer.Typer(help="Make, show, change and delete queues.")
 
 Set = Annotated[
     list[str] | None,
@@ -24,25 +25,9 @@ Set = Annotated[
 ]
 Reason = Annotated[str | None, typer.Option("--reason", help="Shown with the queue's state.")]
 
-# Fields of an answer that are shown apart from the settings.
-APART = frozenset(
-    {
-        "branch",
-        "effectiveRequiredStatuses",
-        "enqueuedPullRequests",
-        "holds",
-        "ignoredFields",
-        "links",
-        "requiredStatusesSource",
-        "settingSources",
-        "state",
-        "stateChangedAt",
-        "stateChangedBy",
-        "stateReason",
-        "targetMode",
-        "version",
-    }
-)
+AllSettings = Annotated[
+    bool, typer.Option("--all-settings", help="Also the settings that have their default.")
+]
 
 
 @app.command()
@@ -52,6 +37,7 @@ def create(
     token_file: options.TokenFile = None,
     repo: options.Repo = None,
     branch: options.Branch = None,
+    all_settings: AllSettings = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Make a queue for a branch: 5 tests at a time, direct merge, unless --set says otherwise."""
@@ -59,11 +45,11 @@ def create(
     if where.branch is None:
         raise Failed(Exit.USAGE, "no branch is named", "Name the queue's with --branch")
     chosen = {
-        camel(name): plain_value(value)
+        to_camel(name): queue_text.plain_value(value)
         for name, value in CLI_DEFAULTS.items()
         if name != "bisection_concurrency"
     } | parse_settings(settings)
-    shown(where, ask(where, "/createQueue", chosen), as_json=as_json)
+    shown(where, ask(where, "/createQueue", chosen), as_json=as_json, all_settings=all_settings)
 
 
 @app.command()
@@ -72,11 +58,12 @@ def show(
     token_file: options.TokenFile = None,
     repo: options.Repo = None,
     branch: options.Branch = None,
+    all_settings: AllSettings = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show a queue: state, settings, holds, and the pull requests in it."""
     where = place.find(url, token_file, repo, branch)
-    shown(where, ask(where, "/getQueue", {}), as_json=as_json)
+    shown(where, ask(where, "/getQueue", {}), as_json=as_json, all_settings=all_settings)
 
 
 @app.command()
@@ -89,6 +76,7 @@ def update(
     token_file: options.TokenFile = None,
     repo: options.Repo = None,
     branch: options.Branch = None,
+    all_settings: AllSettings = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Change settings, all or none."""
@@ -98,7 +86,7 @@ def update(
         raise Failed(Exit.USAGE, "nothing to change", "Give --set KEY=VALUE")
     if expected_version is not None:
         changes["expectedVersion"] = expected_version
-    shown(where, ask(where, "/updateQueue", changes), as_json=as_json)
+    shown(where, ask(where, "/updateQueue", changes), as_json=as_json, all_settings=all_settings)
 
 
 @app.command()
@@ -214,9 +202,13 @@ def ask(where: Place, path: str, members: Json, *, repeatable: bool = True) -> J
 
 
 def change_state(where: Place, state: str, reason: str | None, *, as_json: bool) -> None:
-    """Set the queue's state and print the queue."""
+    """Set the queue's state and print the queue's head."""
     changes: Json = {"state": state} if reason is None else {"state": state, "stateReason": reason}
-    shown(where, ask(where, "/updateQueue", changes), as_json=as_json)
+    answer = ask(where, "/updateQueue", changes)
+    if as_json:
+        output.json_value(answer)
+    else:
+        queue_text.head(where.repo.slug, answer)
 
 
 def parse_settings(texts: Sequence[str] | None) -> Json:
@@ -225,7 +217,7 @@ def parse_settings(texts: Sequence[str] | None) -> Json:
     Raises Failed(USAGE) for a text without `=`, an unknown name, or a name given twice.
     """
     kinds = typing.get_type_hints(QueueConfig) | {"state": str, "state_reason": str | None}
-    names = {camel(name): name for name in kinds} | {name: name for name in kinds}
+    names = {to_camel(name): name for name in kinds} | {name: name for name in kinds}
     found: Json = {}
     for text in texts or ():
         key, equals, value = text.partition("=")
@@ -234,19 +226,25 @@ def parse_settings(texts: Sequence[str] | None) -> Json:
             raise Failed(Exit.USAGE, f"--set {text!r} has no value", "Write KEY=VALUE")
         if name is None:
             near = difflib.get_close_matches(key, names, n=1)
-            todo = f"Did you mean {near[0]}?" if near else "`headgate queue show` lists them"
+            todo = (
+                f"Did you mean {near[0]}?"
+                if near
+                else "`headgate queue show --all-settings` lists them"
+            )
             raise Failed(Exit.USAGE, f"{key!r} is no setting of a queue", todo)
-        if camel(name) in found:
+        if to_camel(name) in found:
             raise Failed(Exit.USAGE, f"{key!r} is set twice", "Keep one of them")
-        found[camel(name)] = parse_value(kinds[name], value.strip())
+        found[to_camel(name)] = parse_value(kinds[name], value.strip())
     return found
 
 
 def parse_value(kind: object, text: str) -> JsonValue:
     """A setting's value: JSON where it reads as such, a comma list for lists, else the text.
 
-    What the value must be is the service's to say.
+    `none` is null where a setting may be. What the value must be is the service's to say.
     """
+    if text == "none" and "None" in str(kind):
+        return None
     is_list = "tuple" in str(kind)
     if is_list and not text.startswith("[") and text != "null":
         return [part.strip() for part in text.split(",") if part.strip()]
@@ -259,65 +257,11 @@ def parse_value(kind: object, text: str) -> JsonValue:
     return value
 
 
-def camel(name: str) -> str:
-    """`merge_method` as the API spells it: `mergeMethod`."""
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)
-
-
-def plain_value(value: object) -> JsonValue:
-    """A setting's value as JSON."""
-    decoded: JsonValue = orjson.loads(orjson.dumps(value))
-    return decoded
-
-
-def shown(where: Place, answer: Json, *, as_json: bool) -> None:
-    """Print a queue."""
+def shown(where: Place, answer: Json, *, as_json: bool, all_settings: bool) -> None:
+    """Print a queue: its head, what is in it, its settings."""
     if as_json:
         output.json_value(answer)
         return
-    required = answer.get("effectiveRequiredStatuses")
-    names = ", ".join(map(str, required)) if isinstance(required, list) else ""
-    source = answer.get("requiredStatusesSource")
-    output.line(f"{where.repo.slug} {answer['branch']}")
-    output.facts(
-        [
-            ("State", answer["state"]),
-            ("Because", answer.get("stateReason")),
-            ("Required", f"{names} ({source})" if names else "none found"),
-            ("Version", answer.get("version")),
-            ("Ignored", ", ".join(map(str, as_list(answer.get("ignoredFields"))))),
-        ]
-    )
-    for each in as_list(answer.get("holds")):
-        if isinstance(each, Mapping):
-            output.line(f"Held ({each.get('scope')}, {each.get('id')}): {each.get('text')}")
-    settings = sorted((name, value) for name, value in answer.items() if name not in APART)
-    sources = answer.get("settingSources")
-    known = sources if isinstance(sources, Mapping) else {}
-    output.table(
-        ("Setting", "Value", "From"),
-        [(name, value, known.get(name, "default")) for name, value in settings],
-    )
-    entries = [
-        each for each in as_list(answer.get("enqueuedPullRequests")) if isinstance(each, dict)
-    ]
-    if entries:
-        output.table(
-            ("Place", "PR", "State", "Title", "Because"),
-            [
-                (
-                    "" if entry.get("position") is None else entry["position"],
-                    f"#{entry['prNumber']}",
-                    output.state_word(entry["state"]),
-                    entry["prTitle"],
-                    entry["reasonMessage"],
-                )
-                for entry in entries
-            ],
-        )
-
-
-def as_list(value: JsonValue) -> list[JsonValue]:
-    """The list itself, or an empty one."""
-    return value if isinstance(value, list) else []
+    queue_text.head(where.repo.slug, answer)
+    queue_text.entries(answer)
+    queue_text.settings(answer, are_all=all_settings)

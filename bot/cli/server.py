@@ -1,7 +1,9 @@
 """`serve`, `migrate`, `sandbox`, `demo`: the commands that run something here."""
 
 import asyncio
-from collections.abc import Coroutine
+import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +12,20 @@ import typer
 from bot import settings, telemetry, wiring
 from bot.cli import output
 from bot.cli.exits import Exit, Failed
+from bot.demo import run as evenings
+from bot.demo.run import Evening
+from bot.demo.stage import SANDBOX_PORT, Ports
+from bot.sandbox import app as sandboxes
+from bot.sandbox.app import CannotRun, SandboxOptions
 from service.clock import SystemClock
-from service.store import migrate as migrations
+from service.errors import StartRefused
 
 try:
-    from uvloop import new_event_loop
+    import uvloop
+
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
 except ImportError:
-    new_event_loop = asyncio.new_event_loop
+    new_loop = asyncio.new_event_loop
 
 app = typer.Typer()
 
@@ -24,6 +33,7 @@ DatabaseUrl = Annotated[
     str | None, typer.Option("--database-url", help="sqlite:///PATH or postgresql://….")
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where state and key live.")]
+PORT_MAX = 65_535
 
 
 @app.command()
@@ -56,10 +66,134 @@ def serve(
         log_level=log_level,
     )
     telemetry.start(chosen.log_format, chosen.log_level, SystemClock())
-    run(wiring.serve(chosen, migrate=not no_migrate))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(wiring.serve(chosen, migrate=not no_migrate))
 
 
-def run(work: Coroutine[None, None, None]) -> None:
-    """Run on the fastest loop that is installed."""
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(work)
+@app.command()
+def migrate(
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; exit 1 if the database is behind.")
+    ] = False,
+    backup_to: Annotated[
+        Path | None, typer.Option("--backup-to", metavar="FILE", help="Copy a SQLite database.")
+    ] = None,
+    database_url: DatabaseUrl = None,
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+) -> None:
+    """Bring the database's schema up to date; --check and --backup-to work beside `serve`."""
+    chosen = settings.read(database_url=database_url, data_dir=data_dir)
+    if backup_to is not None:
+        asyncio.run(wiring.back_up(chosen, backup_to))
+    behind = asyncio.run(wiring.is_behind(chosen))
+    if not check and backup_to is None and behind:
+        asyncio.run(wiring.migrate(chosen))
+        behind = False
+    if as_json:
+        output.json_value({"behind": behind, "backup": backup_to and str(backup_to)})
+    else:
+        copied = f"copied to {backup_to}; " if backup_to else ""
+        output.line(f"{copied}the schema is {'behind' if behind else 'up to date'}")
+    if check and behind:
+        raise typer.Exit(Exit.FALSE)
+
+
+@app.command()
+def sandbox(
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=PORT_MAX, help="0 takes a free one.")
+    ] = SANDBOX_PORT,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    expose: Annotated[
+        bool, typer.Option("--expose", help="Allow an address other machines can reach.")
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Keep the repositories in this folder.")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of everything left to chance.")] = 1,
+    speed: Annotated[
+        float, typer.Option("--speed", min=0.001, max=1000, help="How fast its time passes.")
+    ] = 1.0,
+    webhook_url: Annotated[
+        str | None, typer.Option("--webhook-url", help="Where deliveries go.")
+    ] = None,
+    allow_commands: Annotated[
+        bool, typer.Option("--allow-commands", help="Let its CI run commands on this machine.")
+    ] = False,
+    pass_env: Annotated[
+        list[str] | None, typer.Option("--pass-env", help="Variable CI sees; repeatable.")
+    ] = None,
+    ghes: Annotated[bool, typer.Option("--ghes", help="Behave as Enterprise Server.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")] = False,
+) -> None:
+    """Run a stand-in for GitHub; prints the HEADGATE_* settings with which `serve` finds it."""
+    if not settings.is_loopback(host) and not expose:
+        raise Failed(
+            Exit.START_REFUSED,
+            f"{host} can be reached from other machines, and the sandbox trusts everybody",
+            "Use 127.0.0.1, or add --expose",
+        )
+    wanted = SandboxOptions(
+        host=host,
+        port=port,
+        data=data,
+        seed=seed,
+        speed=speed,
+        webhook_url=webhook_url,
+        allow_commands=allow_commands,
+        pass_env=tuple(pass_env or ()),
+        is_ghes=ghes,
+    )
+    asyncio.run(stand_in(wanted, as_json=as_json))
+
+
+@app.command()
+def demo(
+    once: Annotated[bool, typer.Option("--once", help="End after the story.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON value on stdout, the story on stderr.")
+    ] = False,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", metavar="DIR", help="Keep all state there.")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=PORT_MAX, help="Of the service.")
+    ] = None,
+    sandbox_port: Annotated[
+        int | None, typer.Option("--sandbox-port", min=1, max=PORT_MAX, help="Of the sandbox.")
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", min=1, help="Seconds until the story has failed.")
+    ] = 120,
+) -> None:
+    """Play a story on this machine, without GitHub, and prove what came of it."""
+    evening = Evening(
+        clock=SystemClock(),
+        stays=sys.stdout.isatty() and not once,
+        as_json=as_json,
+        keep=keep,
+        ports=Ports(service=port, sandbox=sandbox_port),
+        timeout_s=timeout,
+    )
+    if not asyncio.run(evenings.demo(evening)):
+        raise typer.Exit(Exit.FALSE)
+
+
+async def stand_in(wanted: SandboxOptions, *, as_json: bool) -> None:
+    """Run a sandbox until it is told to stop. Raises StartRefused."""
+    try:
+        async with wiring.until_told_to_stop() as told, sandboxes.running(wanted) as running:
+            if as_json:
+                sys.stdout.write(json.dumps(running.environment()) + "\n")
+            else:
+                sys.stdout.write("\n".join(sandboxes.environment_lines(running)) + "\n")
+            sys.stdout.flush()
+            await told.wait()
+    except CannotRun as cannot:
+        raise StartRefused(f"{cannot}. Install it") from cannot
+    except OSError as taken:
+        raise StartRefused(
+            f"the sandbox cannot listen on {wanted.host}:{wanted.port} ({taken.strerror}). "
+            "Give another --port"
+        ) from taken

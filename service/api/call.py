@@ -11,15 +11,11 @@ from service.vocabulary import Actor
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request after every check that does not depend on its body.
-
-    `names` are the names at the top of the body, for the one answer that lists some of them.
-    """
+    """One request after every check that does not depend on its body."""
 
     runtime: Runtime
     fragments: Fragments
     caller: Caller
-    names: frozenset[str] = frozenset()
 
     @property
     def actor(self) -> Actor:

@@ -1,9 +1,10 @@
 """Encoded answers of hot reads, part by part, kept until what they show changes.
 
-An entry is a frozen value: as long as the same object stands in the queue, everything a
-record says of it holds, but for its place in the line and the time left. So the bytes before
-and after these three keys are kept by entry, and a whole queue by its view (PERFORMANCE.md
-3.2, V1 to V3). `responses.py` says what the bytes mean; a test holds the two equal.
+A view that has not changed comes as the same object, so its bytes are kept beside it. An
+entry is a frozen value: as long as the same object stands in the queue, everything a record
+says of it holds but for its place in the line and the time left, so the bytes before and
+after these are kept as well (PERFORMANCE.md 3.2, V1 to V3). `responses.py` says what the
+bytes mean; a test holds the two equal.
 """
 
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class Kept:
             and self.config is view.config
             and self.conclusion is view.conclusion
             and self.has_targets == view.has_targets
-            and self.run == responses.test_run_of(view)
+            and self.run == view.run
         )
 
 
@@ -56,18 +57,27 @@ class Fragments:
     def __init__(self, public_url: str | None) -> None:
         self._public_url = public_url
         self._entries: dict[tuple[int, int], Kept] = {}
+        self._records: dict[tuple[int, int], tuple[PullRequestView, bytes]] = {}
         self._queues: dict[int, tuple[QueueView, bytes]] = {}
 
     def record(self, view: PullRequestView) -> bytes:
         """One pull request by itself, without its timeline."""
+        key = (view.queue.id, view.entry.pr)
+        found = self._records.get(key)
+        if found is not None and found[0] is view:
+            return found[1]
         kept = self._kept(view)
-        return b"{%b,%b,%b,%b,%b}" % (
+        encoded = b"{%b,%b,%b,%b,%b}" % (
             kept.identity,
             kept.readiness,
             kept.standing,
             _place(view.position, view.length, view.eta),
             kept.course,
         )
+        if len(self._records) >= ENTRIES_MAX:
+            self._records.clear()
+        self._records[key] = (view, encoded)
+        return encoded
 
     def queue(self, view: QueueView, now: datetime) -> bytes:
         """A queue with its pull requests."""
@@ -107,7 +117,7 @@ class Fragments:
             config=view.config,
             conclusion=view.conclusion,
             has_targets=view.has_targets,
-            run=responses.test_run_of(view),
+            run=view.run,
             identity=_members(responses.identity(view)),
             readiness=_members(responses.readiness(view)),
             standing=_members(responses.standing_of(view)),

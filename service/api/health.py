@@ -1,6 +1,6 @@
 """Whether this process should get requests, and how the service is (API.md 10)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 
 READY_STATUS, NOT_READY_STATUS = 200, 503
@@ -32,7 +32,9 @@ class Readiness:
     keeps the process from getting here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, troubled: Callable[[], Collection[object]] = tuple) -> None:
+        """`troubled` gives the hosts that cannot be read now."""
+        self._troubled = troubled
         self._words = dict.fromkeys(Check, Word.OK) | {Check.RECOVERY: Word.RUNNING}
 
     def mark(self, check: Check | str, word: Word | str) -> None:
@@ -53,22 +55,24 @@ class Readiness:
 
     def checks(self) -> Mapping[Check, Word]:
         """Every check and its word, in the order of API.md 10."""
-        return self._words
+        provider = Word.DEGRADED if self._troubled() else self._words[Check.PROVIDER]
+        return {**self._words, Check.PROVIDER: provider}
 
 
-def healthz(_: Readiness) -> tuple[int, object]:
+def healthz(_readiness: Readiness, _version: str) -> tuple[int, object]:
     """The loop turns, or this would not be answered."""
     return READY_STATUS, {"status": "ok"}
 
 
-def readyz(readiness: Readiness) -> tuple[int, object]:
+def readyz(readiness: Readiness, _version: str) -> tuple[int, object]:
     """Whether a balancer may send requests here, and why not."""
     is_ready = readiness.is_ready
-    body = {"status": "ready" if is_ready else "not_ready", "checks": dict(readiness.checks())}
+    words = {check.value: word.value for check, word in readiness.checks().items()}
+    body = {"status": "ready" if is_ready else "not_ready", "checks": words}
     return READY_STATUS if is_ready else NOT_READY_STATUS, body
 
 
-def status(readiness: Readiness, version: str) -> object:
+def status(readiness: Readiness, version: str) -> tuple[int, object]:
     """`/v1/status`: `red` when nothing can land, `yellow` when something limps."""
     words = readiness.checks()
     engine = all(
@@ -81,7 +85,7 @@ def status(readiness: Readiness, version: str) -> object:
         severity = "red"
     elif provider is not Word.OK:
         severity = "yellow"
-    return {
+    return READY_STATUS, {
         "overallStatus": "up" if severity is None else "impacted",
         "severity": severity,
         "services": [

@@ -119,6 +119,7 @@ class Bodies:
                 )
             return reading.result()
         except (HttpProcessingError, web.RequestPayloadError) as broken:
+            request.content.feed_eof()
             raise HttpRefused(400, "bad_request", "The body is not framed as HTTP.") from broken
         finally:
             reading.cancel()

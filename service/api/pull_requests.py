@@ -5,7 +5,7 @@ from service.api.call import Call
 from service.api.models import pull_requests as models
 from service.api.models.common import Named
 from service.api.responses import Json
-from service.operations import access, explain, pull_requests
+from service.operations import access, explain, pull_requests, queues
 from service.operations.pull_requests import SubmitOptions
 from service.vocabulary import QueueRef
 
@@ -53,7 +53,8 @@ async def get(call: Call, asked: models.GetSubmittedPullRequest) -> Json | bytes
 async def explained(call: Call, asked: models.ExplainPullRequest) -> Json:
     """`/explainPullRequest`."""
     queue = await queue_of(call, asked)
-    return explanation.of(await explain.explain(call.runtime, queue, asked.pr.number))
+    view = await explain.explain(call.runtime, queue, asked.pr.number)
+    return explanation.of(view, (await queues.read(call.runtime, queue)).value)
 
 
 async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
@@ -67,13 +68,11 @@ async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
         repository,
         asked.pr.number,
         asked.pr.head(),
-        pull_requests.ALL if named is None else named,
+        models.ALL if named is None else named,
     )
     return responses.targets(stored)
 
 
 async def queue_of(call: Call, asked: Named) -> QueueRef:
     """The queue that a request names. Raises NotFound."""
-    return await access.find_queue(
-        call.runtime, call.caller, asked.repo.ref(), asked.target_branch
-    )
+    return await access.find_queue(call.runtime, call.caller, asked.repo.ref(), asked.target_branch)

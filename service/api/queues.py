@@ -22,11 +22,9 @@ async def create(call: Call, asked: models.CreateQueue) -> Json:
             code="branch_not_found",
         )
     wish = QueueWish(asked.settings(), state=asked.state, reason=asked.state_reason)
-    view = await queues.create(
-        call.runtime, repository, asked.target_branch, wish, call.actor
-    )
+    view = await queues.create(call.runtime, repository, asked.target_branch, wish, call.actor)
     shown = responses.queue(view, call.runtime.clock.now())
-    return {**shown, "ignoredFields": models.names_ignored(call.names)}
+    return {**shown, "ignoredFields": asked.ignored()}
 
 
 async def get(call: Call, asked: models.GetQueue) -> bytes:
@@ -44,14 +42,13 @@ async def update(call: Call, asked: models.UpdateQueue) -> Json:
             "send one of them.",
             code="conflicting_fields",
         )
-    repository = await access.find_repository(call.runtime, call.caller, asked.repo.ref())
     wish = QueueWish(
         asked.settings(),
         state=await _state_asked_for(call, queue, asked),
         reason=asked.state_reason,
         expected_version=asked.expected_version,
     )
-    view = await queues.update(call.runtime, queue, repository, wish, call.actor)
+    view = await queues.update(call.runtime, queue, wish, call.actor)
     return responses.queue(view, call.runtime.clock.now())
 
 
@@ -93,6 +90,4 @@ async def release_hold(call: Call, asked: models.ReleaseQueueHold) -> Json:
 
 
 async def _queue_of(call: Call, asked: common.Named) -> QueueRef:
-    return await access.find_queue(
-        call.runtime, call.caller, asked.repo.ref(), asked.target_branch
-    )
+    return await access.find_queue(call.runtime, call.caller, asked.repo.ref(), asked.target_branch)

@@ -22,7 +22,7 @@ from service.operations.views import (
     TokenView,
     shown_actor,
 )
-from service.vocabulary import RequiredSource
+from service.vocabulary import SYSTEM, RequiredSource
 from service.wording import history, holds, reasons, situation
 from service.wording.situation import Situation
 from service.wording.times import TimeLeft
@@ -114,23 +114,15 @@ def standing_of(view: PullRequestView) -> Json:
     meaning = MEANINGS[entry.reason]
     return {
         "verifiedByTestRun": entry.verified_by,
-        "testRunId": test_run_of(view),
+        "testRunId": view.run,
         "reason": entry.reason.value,
-        "reasonMessage": reasons.sentence(_situation(view)),
+        "reasonMessage": reasons.sentence(situation_of(view)),
         "retryable": meaning.retryable,
         "whoMustAct": meaning.who.value,
     }
 
 
-def test_run_of(view: PullRequestView) -> str | None:
-    """The present or last run whose test branch is built."""
-    if not view.run_built:
-        return None
-    concluded = view.conclusion.run if view.conclusion is not None else None
-    return view.entry.run or view.entry.verified_by or concluded
-
-
-def _situation(view: PullRequestView) -> Situation:
+def situation_of(view: PullRequestView) -> Situation:
     """As the sentences want it."""
     entry = view.entry
     return Situation(
@@ -138,7 +130,7 @@ def _situation(view: PullRequestView) -> Situation:
         state=entry.state,
         reason=entry.reason,
         detail=entry.detail,
-        by=entry.canceller or entry.submitted_by,
+        by=entry.canceller or SYSTEM,
         submitted_by=entry.submitted_by,
         head=entry.head,
         wanted=situation.wanted_of(entry, view.queue.branch),
@@ -186,14 +178,14 @@ def event(listed: TimelineEvent, target: str) -> Json:
     recorded = listed.recorded
     happened: Event = recorded.event
     moved = happened if isinstance(happened, EntryMoved) else None
-    has_reason = isinstance(happened, EntryMoved | EntrySubmitted)
+    explained = happened if isinstance(happened, EntryMoved | EntrySubmitted) else None
     return {
         "sequence": listed.sequence,
         "at": time(recorded.at),
         "event": type(happened).__name__,
         "from": moved and moved.origin.value,
         "to": moved and moved.state.value,
-        "reason": happened.reason.value if has_reason else None,
+        "reason": explained and explained.reason.value,
         "message": history.message(recorded, target),
         "actor": shown_actor(recorded.actor),
         "testRunId": getattr(happened, "run", None),

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -49,33 +49,31 @@ class Service:
 def served() -> Iterator[Service]:
     """The service in a thread of its own, so that commands may run a loop of theirs."""
     service = Service()
-    loop = asyncio.new_event_loop()
     ready = threading.Event()
-    application = web.Application()
-    application.router.add_route("*", "/{tail:.*}", service.answer)
-    runner = web.AppRunner(application, access_log=None)
+    stops: list[Callable[[], object]] = []
 
-    async def start() -> None:
+    async def serve() -> None:
+        application = web.Application()
+        application.router.add_route("*", "/{tail:.*}", service.answer)
+        runner = web.AppRunner(application, access_log=None)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
         host, port = runner.addresses[0][:2]
         service.url = f"http://{host}:{port}"
+        over = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        stops.append(lambda: loop.call_soon_threadsafe(over.set))
         ready.set()
+        await over.wait()
+        await runner.cleanup()
 
-    def serve() -> None:
-        loop.run_until_complete(start())
-        loop.run_forever()
-        loop.run_until_complete(runner.cleanup())
-        loop.close()
-
-    thread = threading.Thread(target=serve)
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     ready.wait()
     try:
         yield service
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        stops[0]()
         thread.join()
 
 
@@ -132,7 +130,7 @@ def a_queue(**differences) -> dict:
         "stateReason": None,
         "effectiveRequiredStatuses": ["test"],
         "requiredStatusesSource": "repo_provider_branch_protection",
-        "settingSources": {"concurrency": "cli"},
+        "settingSources": {"concurrency": "queue"},
         "links": {"page": "http://x/"},
     }
     return queue | differences

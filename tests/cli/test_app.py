@@ -42,6 +42,8 @@ def test_the_exit_codes_are_those_of_the_contract():
         ["submit", "0"],
         ["submit", "3", "--prio", "high"],
         ["queue", "nothing"],
+        ["queue"],
+        ["token"],
         ["token", "create"],
     ],
 )
@@ -51,6 +53,24 @@ def test_a_misused_command_ends_with_2_and_one_line(api, capsys, arguments):
     assert said.out == ""
     assert said.err.startswith("headgate: ")
     assert said.err.count("\n") == 1
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    assert app.run([]) == 2
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0].startswith("Usage: headgate")
+    assert any("Submit a pull request if needed" in line for line in shown)
+
+
+def test_an_unknown_word_of_an_option_is_answered_in_our_words(capsys):
+    assert app.run(["token", "create", "--org", "octo", "--role", "boss", "--name", "x"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("headgate: Invalid value for '--role': 'boss' is not one of 'read'")
+
+
+def test_a_misused_command_names_its_own_help(capsys):
+    assert app.run(["queue", "update", "--expected-version", "x"]) == 2
+    assert "See `headgate queue update --help`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

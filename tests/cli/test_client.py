@@ -32,7 +32,7 @@ def _clock():
 
 
 async def post(api, clock, token=service.TOKEN, url=None, **options):
-    said = []
+    said: list[str] = []
     async with client.connected(url or api.url, token, clock, said.append) as connection:
         return await connection.post("/getQueue", {"targetBranch": "main"}, **options)
 
@@ -131,5 +131,26 @@ async def test_every_faulty_field_is_named(api, clock):
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null"])
-def test_a_success_that_is_no_object_is_trouble(body):
-    assert isinstance(client.read_answer(200, None, body), client.Trouble)
+@pytest.mark.parametrize("status", [200, 404, 405])
+def test_an_answer_that_is_no_object_is_trouble_that_stays(status, body):
+    trouble = client.read_answer(status, None, body)
+    assert isinstance(trouble, client.Trouble)
+    assert not trouble.may_pass
+
+
+@pytest.mark.parametrize("status", [200, 404, 405])
+async def test_what_is_not_headgate_is_asked_once(api, clock, status):
+    api.says("/getQueue", [], status)
+    with pytest.raises(Failed, match=f"answered {status} with something that is no") as failed:
+        await post(api, clock)
+    assert failed.value.code == Exit.UNREACHABLE
+    assert "--url" in failed.value.todo
+    assert (len(api.asked), clock.slept) == (1, [])
+
+
+async def test_a_role_that_is_too_small_is_told_which_token_to_make(api, clock):
+    api.refuses("/getQueue", 403, "missing_role", required_role="admin", role="read")
+    with pytest.raises(Refusal) as refusal:
+        await post(api, clock)
+    assert refusal.value.code == Exit.NOT_ALLOWED
+    assert refusal.value.todo == "Make one with `headgate token create --role admin`"

@@ -80,6 +80,12 @@ def test_a_token_comes_from_a_file_or_the_environment(monkeypatch, tmp_path):
     assert place.find_token(tmp_path / "token") == "from-file"
 
 
+def test_a_token_file_that_cannot_be_read_is_named_once(tmp_path):
+    with pytest.raises(Failed) as failed:
+        place.find_token(tmp_path / "nope")
+    assert failed.value.what == f"{tmp_path / 'nope'} cannot be read (No such file or directory)"
+
+
 @pytest.mark.parametrize("token", ["", "two\nlines", "\N{GREEK SMALL LETTER ALPHA}"])
 def test_what_is_no_token_is_never_sent(monkeypatch, token):
     monkeypatch.setenv("HEADGATE_TOKEN", token)

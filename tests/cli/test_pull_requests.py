@@ -92,7 +92,11 @@ def test_a_wait_that_is_over_ends_with_7_and_says_that_it_stays_queued(api, caps
     assert headgate("status", "3", "--wait", "--timeout", "0s") == 7
     said = capsys.readouterr()
     assert said.out == ""
-    assert "headgate: the wait is over and #3 is still queued" in said.err
+    assert said.err.splitlines()[-1] == (
+        "headgate: the wait is over and #3 is still queued "
+        "(PENDING, 3rd of 7: It waits for a slot). "
+        "It stays in the queue; wait on with `headgate status 3 --wait`."
+    )
 
 
 def test_explain_says_what_is_met_and_what_is_open(api, capsys):
@@ -155,7 +159,9 @@ def test_landing_over_time_ends_with_7_and_outcome_timeout(api, capsys):
     api.says("/getSubmittedPullRequest", a_record())
     api.says("/explainPullRequest", an_explanation())
     assert headgate("land", "3", "--timeout", "0.01s", "--json") == 7
-    assert json.loads(capsys.readouterr().out)["outcome"] == "timeout"
+    said = capsys.readouterr()
+    assert json.loads(said.out)["outcome"] == "timeout"
+    assert "headgate: the wait is over and #3 is still queued" in said.err
 
 
 class Steps:
@@ -175,7 +181,8 @@ class Steps:
 
 
 async def landed(api, clock, timeout_s):
-    async with client.connected(api.url, service.TOKEN, clock, str) as connection:
+    said: list[str] = []
+    async with client.connected(api.url, service.TOKEN, clock, said.append) as connection:
         opened = Opened(connection, RepoRef("github.com", "octo", "widgets"), "main")
         return await pull_requests.landed(opened, Wish(3), timeout_s)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.cli import app, queues
+from bot.cli import app, queue_text, queues
 from bot.cli.exits import Exit, Failed
 from tests.cli.service import a_queue, a_record
 from tests.cli.test_pull_requests import TARGET
@@ -86,15 +86,103 @@ def test_a_queue_is_shown_with_its_holds_settings_and_entries(api, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "octo/widgets main",
         "State     RUNNING",
-        "Required  test (repo_provider_branch_protection)",
+        "Required  test (branch protection)",
         "Version   1",
         "Held (LAND, h1): release freeze",
-        "Setting          Value   From",
-        "concurrency      5       cli",
-        "directMergeMode  ALWAYS  default",
         "Place  PR  State       Title        Because",
         "3      #3  🕒 PENDING  Cart totals  It waits for a slot.",
+        "Setting          Value   Default",
+        "concurrency      5       1",
+        "directMergeMode  ALWAYS  OFF",
     ]
+
+
+def test_a_hold_says_by_whom_and_since_when(api, capsys):
+    by = {"kind": "person", "login": "alice", "channel": "API"}
+    since = "2026-03-02T14:02:19.000Z"
+    hold = {"id": "h1", "scope": "LAND", "text": "freeze", "by": by, "since": since}
+    api.says("/getQueue", a_queue(holds=[hold]))
+    headgate("show")
+    said = capsys.readouterr().out
+    assert "Held (LAND, h1) by alice since 2026-03-02 14:02 UTC: freeze\n" in said
+
+
+PLAIN: dict[str, object] = {
+    "batch": False,
+    "hedgeThreshold": 0.4,
+    "commentsEnabled": True,
+    "requiredStatuses": None,
+    "allowedBotSubmitters": [],
+}
+
+
+def test_only_settings_that_differ_from_their_default_are_shown(api, capsys):
+    api.says("/getQueue", a_queue(**PLAIN))
+    headgate("show")
+    assert capsys.readouterr().out.splitlines()[4:] == [
+        "Setting          Value   Default",
+        "concurrency      5       1",
+        "directMergeMode  ALWAYS  OFF",
+        "hedgeThreshold   0.4     0.3",
+        "The other settings have their default; --all-settings lists them.",
+    ]
+
+
+def test_all_settings_are_shown_as_they_can_be_set(api, capsys):
+    api.says("/getQueue", a_queue(**PLAIN))
+    headgate("show", "--all-settings")
+    assert capsys.readouterr().out.splitlines()[4:] == [
+        "Setting               Value   Default",
+        "allowedBotSubmitters  []      []",
+        "batch                 false   false",
+        "commentsEnabled       true    true",
+        "concurrency           5       1",
+        "directMergeMode       ALWAYS  OFF",
+        "hedgeThreshold        0.4     0.3",
+        "requiredStatuses      none    none",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("batch", True),
+        ("requiredStatuses", None),
+        ("requiredStatuses", []),
+        ("requiredStatuses", ["none"]),
+        ("requiredStatuses", ["lint", "test (3.12)"]),
+        ("requiredStatuses", ["a, b", "[c"]),
+        ("hedgeThreshold", 0.5),
+        ("enqueueingLabel", "none"),
+    ],
+)
+def test_a_setting_can_be_set_to_what_is_shown(name, value):
+    assert queues.parse_settings([f"{name}={queue_text.written(value)}"]) == {name: value}
+
+
+@pytest.mark.parametrize("command", ["pause", "resume", "drain"])
+def test_a_queue_that_is_held_or_runs_again_is_shown_by_its_head_alone(api, capsys, command):
+    api.says("/updateQueue", a_queue(enqueuedPullRequests=[a_record()]))
+    headgate(command)
+    assert capsys.readouterr().out.splitlines() == [
+        "octo/widgets main",
+        "State     RUNNING",
+        "Required  test (branch protection)",
+        "Version   1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("origin", "words"),
+    [
+        ("merge_instance", "settings of the queue"),
+        ("vendor_config", ".github/headgate.yml"),
+        ("repo_provider_branch_protection", "branch protection"),
+        ("elsewhere", "elsewhere"),
+    ],
+)
+def test_the_source_of_required_checks_is_worded_as_in_comments(origin, words):
+    assert queue_text.source(origin) == words
 
 
 def test_json_is_the_configuration_as_the_api_answers_it(api, capsys):

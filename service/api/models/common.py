@@ -24,6 +24,30 @@ _MOMENT = re.compile(
 )
 _REPOSITORY_PART = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._-]+"
 
+HOST = r"^[A-Za-z0-9.:-]+$(?!\n)"
+OWNER = rf"^{_REPOSITORY_PART}(?:/{_REPOSITORY_PART}){{0,19}}$(?!\n)"
+NAME = r"^(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]+$(?!\n)"
+BRANCH = r"^(?!refs/heads/)[^\x00-\x1f\x7f-\x9f]+$(?!\n)"
+COMMIT = r"^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$(?!\n)"
+HOLD_ID = r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)"
+LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
+TARGET_PATTERN = r"^[^*\x00-\x1f\x7f-\x9f]*\*?$(?!\n)"
+# Tab and newline are the only control characters of what an author says in several lines.
+LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
+
+FORMS: Mapping[str, str] = {
+    HOST: "must be the name of a host, as `github.com`",
+    OWNER: "must be letters, digits, `.`, `_` and `-`, with `/` between groups",
+    NAME: "must be letters, digits, `.`, `_` and `-`",
+    BRANCH: "must be a branch's name without control characters",
+    COMMIT: "must be the whole commit: 40 hexadecimal digits, or 64",
+    HOLD_ID: "must be the id of a hold, as `headgate queue show` lists it",
+    LINE: "must be one line without control characters",
+    TARGET_PATTERN: "must be one line, with `*` at its end alone",
+    LINES: "must hold no control characters but tab and newline",
+}
+"""Pattern of a field → what must be sent, for people."""
+
 Model = TypeVar("Model", bound="Request")
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -76,7 +100,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     "string_too_long": ("length", "must have at most {max_length} characters"),
     "too_short": ("length", "must have at least {min_length} items"),
     "too_long": ("length", "must have at most {max_length} items"),
-    "string_pattern_mismatch": ("format", "is not in the expected form"),
+    "string_pattern_mismatch": ("format", "{form}"),
     "string_type": ("type", "must be a string"),
     "bool_type": ("type", "must be true or false"),
     "int_type": ("type", "must be an integer"),
@@ -117,7 +141,9 @@ def field_error(fault: ErrorDetails) -> FieldError:
         code = fault["type"] if fault["type"] in OWN_CODES else "type"
         return FieldError(place, code, fault["msg"], suggestion)
     code, text = known
-    message = "must not be empty" if context.get("min_length") == 1 else text.format(**context)
+    form = FORMS.get(context.get("pattern", ""), "")
+    empty = context.get("min_length") == 1
+    message = "must not be empty" if empty else text.format(**context, form=form)
     advice = ADVICE.get(place)
     given = fault["input"]
     if advice is not None and code == "format" and isinstance(given, str):
@@ -174,9 +200,9 @@ def one_of(words: type[Word], *shown_only: Word) -> Callable[[object], object]:
     return word_in
 
 
-def unknown_word(given: str, words: tuple[str, ...]) -> PydanticCustomError:
-    """The finding that a value is none of the words, with the nearest of them."""
-    return wrong("enum", f"must be one of {', '.join(words)}", nearest(given, words))
+def unknown_word(given: str, words: tuple[str, ...], more: str = "") -> PydanticCustomError:
+    """The finding that a value is none of the words, nor `more`, with the nearest of them."""
+    return wrong("enum", f"must be one of {', '.join(words)}{more}", nearest(given, words))
 
 
 def nearest(given: str, words: tuple[str, ...]) -> str | None:
@@ -229,49 +255,27 @@ def _offset(match: re.Match[str]) -> timedelta:
 Integer = Annotated[int, BeforeValidator(whole)]
 PullRequestNumber = Annotated[int, BeforeValidator(whole_or_digits), Field(ge=1, le=NUMBER_MAX)]
 Moment = Annotated[datetime, BeforeValidator(moment)]
-CommitSha = Annotated[str, Field(pattern=r"^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$(?!\n)")]
-# What an author says in one or more lines: tab and newline are its only control characters.
-Reason = Annotated[str, Field(max_length=500, pattern=r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)")]
+CommitSha = Annotated[str, Field(pattern=COMMIT)]
+Reason = Annotated[str, Field(max_length=500, pattern=LINES)]
 
 
 class Repository(Request):
     """Which repository (API.md 1.4); existence is another matter."""
 
-    host: Annotated[str, Field(max_length=255, pattern=r"^[A-Za-z0-9.:-]+$(?!\n)")]
-    owner: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=255,
-            pattern=rf"^{_REPOSITORY_PART}(?:/{_REPOSITORY_PART}){{0,19}}$(?!\n)",
-        ),
-    ]
-    name: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=100,
-            pattern=r"^(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]+$(?!\n)",
-        ),
-    ]
+    host: Annotated[str, Field(max_length=255, pattern=HOST)]
+    owner: Annotated[str, Field(min_length=1, max_length=255, pattern=OWNER)]
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=NAME)]
 
     def ref(self) -> RepoRef:
-        """As operations name it."""
-        return RepoRef(self.host, self.owner, self.name)
+        """As operations name it; a host has no letter case."""
+        return RepoRef(self.host.lower(), self.owner, self.name)
 
 
 class Named(Request):
     """A request about one queue: a repository and its target branch."""
 
     repo: Repository
-    target_branch: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=255,
-            pattern=r"^(?!refs/heads/)[^\x00-\x1f\x7f-\x9f]+$(?!\n)",
-        ),
-    ]
+    target_branch: Annotated[str, Field(min_length=1, max_length=255, pattern=BRANCH)]
 
 
 class PullRequest(Request):

@@ -1,6 +1,6 @@
 """Bodies of the pull request endpoints (API.md 4)."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, Field
 
@@ -15,7 +15,7 @@ from service.mergequeue.model import DEFAULT_PRIORITY, PRIORITY_NAMES
 
 PRIORITY_MAX = 255
 TARGET_BYTES_MAX = 4096
-ALL = "ALL"
+ALL: Final = "ALL"
 _ALL_WORDS = frozenset({ALL, "IMPACTS_ALL"})
 _PRIORITY_WORDS = tuple(PRIORITY_NAMES)
 
@@ -25,7 +25,7 @@ def priority_in(value: object) -> object:
     if isinstance(value, str) and not value.isdigit():
         level = PRIORITY_NAMES.get(value.lower())
         if level is None:
-            raise common.unknown_word(value, _PRIORITY_WORDS)
+            raise common.unknown_word(value, _PRIORITY_WORDS, f" or 0 to {PRIORITY_MAX}")
         return level
     return common.whole_or_digits(value)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 from pydantic.fields import FieldInfo
 
 from service.api.models import common
@@ -53,7 +53,6 @@ NULLABLE = frozenset({"requiredStatuses", "stateReason"})
 """Where an update takes null for a value (API.md 5.1)."""
 
 _SETTINGS = frozenset(field.name for field in fields(QueueConfig))
-_LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
 
 
 def _within(name: str) -> FieldInfo:
@@ -71,15 +70,16 @@ class BatchingRuleGiven(Request):
     """One member of `batchingRules`."""
 
     target_pattern: Annotated[
-        str, Field(min_length=1, max_length=512, pattern=r"^[^*\x00-\x1f\x7f-\x9f]*\*?$(?!\n)")
+        str, Field(min_length=1, max_length=512, pattern=common.TARGET_PATTERN)
     ]
     policy: Annotated[Literal["ISOLATE"], BeforeValidator(common.isolate)] = "ISOLATE"
 
 
-Status = Annotated[str, Field(min_length=1, max_length=255, pattern=_LINE)]
+Status = Annotated[str, Field(min_length=1, max_length=255, pattern=common.LINE)]
 Statuses = Annotated[list[Status], Field(max_length=100), AfterValidator(_distinct)]
 Logins = Annotated[
-    list[Annotated[str, Field(min_length=1, max_length=100, pattern=_LINE)]], Field(max_length=100)
+    list[Annotated[str, Field(min_length=1, max_length=100, pattern=common.LINE)]],
+    Field(max_length=100),
 ]
 Rules = Annotated[list[BatchingRuleGiven], Field(max_length=100)]
 State = Annotated[
@@ -111,9 +111,9 @@ class QueueSettings(Named):
     label_commands_enabled: bool | None = None
     state_labels_enabled: bool | None = None
     extension_enabled: bool | None = None
-    enqueueing_label: Annotated[str, Field(min_length=1, max_length=50, pattern=_LINE)] | None = (
-        None
-    )
+    enqueueing_label: (
+        Annotated[str, Field(min_length=1, max_length=50, pattern=common.LINE)] | None
+    ) = None
     required_statuses: Statuses | None = None
     direct_merge_mode: Annotated[Toggle, BeforeValidator(common.one_of(Toggle))] | None = None
     optimization_mode: (
@@ -161,12 +161,13 @@ def _in_config(value: object) -> ConfigValue:
 
 
 class CreateQueue(QueueSettings):
-    """`/createQueue`: null is the same as absent."""
+    """`/createQueue`: null is the same as absent; unknown names are kept to be listed."""
 
+    model_config = ConfigDict(extra="allow")
 
-def names_ignored(names: frozenset[str]) -> tuple[str, ...]:
-    """Which names at the top of a `/createQueue` body set nothing, sorted."""
-    return tuple(sorted(names - _aliases(CreateQueue)))
+    def ignored(self) -> tuple[str, ...]:
+        """Names at the top of the body that set nothing, sorted."""
+        return tuple(sorted(self.model_extra or ()))
 
 
 class UpdateQueue(QueueSettings):
@@ -245,10 +246,5 @@ class AddQueueHold(Named):
 class ReleaseQueueHold(Named):
     """`/releaseQueueHold`."""
 
-    hold_id: Annotated[
-        str,
-        Field(
-            pattern=r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)",
-        ),
-    ]
+    hold_id: Annotated[str, Field(pattern=common.HOLD_ID)]
     text: Annotated[Reason, Field(min_length=1)]

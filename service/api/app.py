@@ -1,0 +1,241 @@
+"""The application: one way from a request to its answer, with every refusal in order.
+
+The order of checks is API.md 1.1. Routes given as extra, such as a provider's deliveries,
+stand beside ours and keep their own rules.
+"""
+
+import asyncio
+import functools
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import assert_never
+
+import orjson
+import structlog
+from aiohttp import web
+
+from service.api import answer, auth, connections, errors, limits, routes, strict_json
+from service.api.answer import Answer
+from service.api.call import Call
+from service.api.errors import HttpRefused, Problem
+from service.api.fragments import Fragments
+from service.api.health import Readiness
+from service.api.models import common
+from service.api.routes import Fetched, Open, Posted, Route, Shown
+from service.errors import Overloaded, ServiceError
+from service.operations.views import Caller
+from service.provider.errors import ProviderError
+from service.runtime import Runtime
+from service.vocabulary import Role
+
+RECOVERING_RETRY_AFTER_S = 5
+
+# A body above this is parsed on a thread: the loop would stand for milliseconds.
+THREAD_BYTES = 262_144
+
+# Whoever polls sends the same bytes again and again, and a request is a frozen value that
+# depends on nothing else: so small ones are read once.
+REPEATED_BYTES = 1_024
+REPEATED_MAX = 4_096
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Take = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
+
+log = structlog.get_logger()
+
+
+def build_app(
+    runtime: Runtime, readiness: Readiness, extra: Sequence[web.AbstractRouteDef] = ()
+) -> web.Application:
+    """The application over these parts.
+
+    Until `readiness` says the recovery is over, every endpoint with a token answers 503.
+    """
+    app = web.Application()
+    app.add_routes(extra)
+    door = Door(runtime, readiness)
+    for route in routes.ROUTES:
+        app.router.add_route("*", route.path, door.handler(route), expect_handler=_read_later)
+    app.router.add_route("*", "/{path:.*}", door.unknown, expect_handler=_read_later)
+    app[connections.BROKEN] = door.broken
+    return app
+
+
+async def _read_later(_: web.Request) -> None:
+    """`Expect: 100-continue` is answered when the body is about to be read."""
+
+
+class Door:
+    """Where every request of ours comes in."""
+
+    def __init__(self, runtime: Runtime, readiness: Readiness) -> None:
+        self._runtime = runtime
+        self._readiness = readiness
+        self._fragments = Fragments(runtime.options.public_url)
+        self._bodies = limits.Bodies(runtime.clock)
+        self._heads = answer.Heads()
+        self._prefix = runtime.ids.uuid().replace("-", "")[:16]
+        self._count = 0
+
+    def handler(self, route: Route) -> Handler:
+        """What aiohttp calls for one endpoint."""
+        match route:
+            case Posted():
+                return self._refusing(functools.partial(self._posted, route))
+            case Fetched():
+                return self._refusing(functools.partial(self._fetched, route))
+            case Open():
+                return self._refusing(functools.partial(self._open, route))
+            case _:
+                assert_never(route)
+
+    def _refusing(self, take: Take) -> Handler:
+        """Errors become answers here and nowhere else."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            request_id = self._request_id(request)
+            try:
+                return await take(request, request_id)
+            except (ServiceError, ProviderError) as error:
+                return self._refusal(request, error, request_id)
+
+        return handler
+
+    async def _posted(
+        self, route: Posted, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        if request.method != "POST":
+            raise _wrong_method(route.path, "POST")
+        caller = await self._caller(request, route.role)
+        limits.check_headers(request)
+        content = request.content
+        if content.is_eof() and content.exception() is None:
+            shown = await self._shown(route, caller, content.read_nowait(-1), request_id)
+        else:
+            async with self._bodies.arriving(request, caller.token_id) as body:
+                shown = await self._shown(route, caller, body, request_id)
+        return self._answer(200, shown, request_id)
+
+    async def _shown(self, route: Posted, caller: Caller, body: bytes, request_id: str) -> Shown:
+        call = Call(self._runtime, self._fragments, caller)
+        if not route.writes and len(body) <= REPEATED_BYTES:
+            return await route.handler(call, _asked_again(route.model, body))
+        if len(body) > THREAD_BYTES:
+            asked = await asyncio.to_thread(_asked, route.model, body)
+        else:
+            asked = _asked(route.model, body)
+        if not route.writes:
+            return await route.handler(call, asked)
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        shown = await route.handler(call, asked)
+        self._runtime.boundary.reach("api.before_answer")
+        log.info("request", endpoint=route.path, status=200, token=caller.token_id)
+        return shown
+
+    async def _fetched(
+        self, route: Fetched, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise _wrong_method(route.path, "GET, HEAD")
+        caller = await self._caller(request, None)
+        shown = await route.handler(Call(self._runtime, self._fragments, caller))
+        return self._answer(200, shown, request_id)
+
+    async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise _wrong_method(route.path, "GET, HEAD")
+        status, shown = route.handler(self._readiness, self._runtime.options.version)
+        return self._answer(status, orjson.dumps(shown), request_id)
+
+    async def unknown(self, request: web.Request) -> web.StreamResponse:
+        """404 for every path that no route has."""
+        path = request.path[:100]
+        meant = routes.nearest(request.path)
+        detail = f"There is no endpoint {path}."
+        if meant is not None:
+            detail += f" Did you mean {meant}?"
+        members = {} if meant is None else {"did_you_mean": meant}
+        error = HttpRefused(404, "unknown_endpoint", detail, **members)
+        return self._refusal(request, error, self._request_id(request))
+
+    def broken(
+        self, request: web.BaseRequest, status: int, error: BaseException | None
+    ) -> web.StreamResponse:
+        """The answer to what is no HTTP, asks for no path, or failed as nobody expected."""
+        request_id = self._request_id(request)
+        if status == 405:
+            refused = _wrong_method("an address", "GET, HEAD, POST")
+        elif status < 500:
+            refused = HttpRefused(400, "bad_request", "The request is not HTTP as it should be.")
+        else:
+            log.error("request failed", request_id=request_id, exc_info=error)
+            return self._problem(request, errors.unexpected(), request_id, closes=True)
+        problem = errors.problem_of(refused, self._runtime.clock.now())
+        return self._problem(request, problem, request_id, closes=True)
+
+    async def _caller(self, request: web.Request, role: Role | None) -> Caller:
+        if self._readiness.is_recovering:
+            raise Overloaded(
+                "Headgate has just started and compares its state with the provider.",
+                retry_after_s=RECOVERING_RETRY_AFTER_S,
+                code="recovering",
+            )
+        return await auth.caller_of(self._runtime, request.headers, role)
+
+    def _answer(self, status: int, shown: Shown, request_id: str) -> Answer:
+        body = shown if isinstance(shown, bytes) else orjson.dumps(shown)
+        now = self._runtime.clock.now()
+        return Answer(status, self._heads.head(status, answer.JSON, request_id, now), body)
+
+    def _refusal(
+        self, request: web.BaseRequest, error: ServiceError | ProviderError, request_id: str
+    ) -> Answer:
+        problem = errors.problem_of(error, self._runtime.clock.now())
+        log.info(
+            "request",
+            request_id=request_id,
+            endpoint=request.path[:100],
+            status=problem.status,
+            code=problem.code,
+            exc_info=error if problem.status == 500 else None,
+        )
+        return self._problem(request, problem, request_id, closes=problem.closes)
+
+    def _problem(
+        self, request: web.BaseRequest, problem: Problem, request_id: str, *, closes: bool
+    ) -> Answer:
+        content_type, body = errors.content(
+            problem,
+            as_text=errors.prefers_text(request.headers.get("Accept")),
+            public_url=self._runtime.options.public_url,
+            request_id=request_id,
+        )
+        now = self._runtime.clock.now()
+        head = self._heads.head(problem.status, content_type, request_id, now)
+        if problem.status == 401:
+            head += answer.lines(auth.CHALLENGE)
+        return Answer(problem.status, head + answer.lines(problem.headers), body, closes=closes)
+
+    def _request_id(self, request: web.BaseRequest) -> str:
+        """The client's own, if it is harmless, else a fresh one of 32 hex digits."""
+        given = request.headers.get("X-Request-Id")
+        if given is not None and _REQUEST_ID.fullmatch(given) is not None:
+            return given
+        self._count += 1
+        return f"{self._prefix}{self._count:016x}"
+
+
+def _asked(model: type[common.Request], body: bytes) -> common.Request:
+    """The body as the endpoint's model. Raises Malformed."""
+    return common.read(model, strict_json.parse(body))
+
+
+_asked_again = functools.lru_cache(REPEATED_MAX)(_asked)
+
+
+def _wrong_method(path: str, allowed: str) -> HttpRefused:
+    error = HttpRefused(405, "method_not_allowed", f"Ask {path} by {allowed}.")
+    error.headers = {"Allow": allowed}
+    return error

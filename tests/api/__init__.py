@@ -1,0 +1,1 @@
+"""The HTTP interface: its parts as values, and the whole over real connections."""

@@ -1,0 +1,63 @@
+"""A runtime over a real store, without a provider: what refusals and status pages need."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from bot.keys import KeyRing
+from service.boundary import NoBoundary
+from service.clock import RandomIds
+from service.operations import tokens
+from service.operations.tokens import TokenWish
+from service.runtime import Options, Runtime
+from service.store.database import open_store
+from service.store.wakeups import Wakeups
+from service.vocabulary import SYSTEM, Role
+from tests.api.wire import HandClock
+
+
+class NotedBoundary(NoBoundary):
+    """Remembers what was passed."""
+
+    def __init__(self) -> None:
+        self.reached: list[str] = []
+
+    def reach(self, name: str) -> None:
+        self.reached.append(name)
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    """Time, in the test's hand."""
+    return HandClock()
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
+    """The parts, with a database of their own."""
+    boundary, ids = NotedBoundary(), RandomIds()
+    store = await open_store(
+        f"sqlite:///{tmp_path}/headgate.db", clock=clock, ids=ids, boundary=boundary
+    )
+    try:
+        yield Runtime(
+            store=store,
+            providers={},
+            translators={},
+            clock=clock,
+            ids=ids,
+            wakeups=Wakeups(clock),
+            boundary=boundary,
+            keys=KeyRing("a secret key for tests, long enough to be one"),
+            options=Options(version="0.0.7", public_url="https://queue.example.org"),
+        )
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+async def admin(runtime: Runtime) -> str:
+    """The secret of an admin's token."""
+    wish = TokenWish("github.com", "octo", "ops", Role.ADMIN)
+    return (await tokens.create_token(runtime, wish, SYSTEM)).secret

@@ -1,0 +1,172 @@
+"""Errors as answers: status, code, body, and in which form (API.md 3)."""
+
+from datetime import UTC, datetime, timedelta
+
+import orjson
+import pytest
+
+from service import errors
+from service.api import answer
+from service.api import errors as answers
+from service.errors import FieldError, ServiceError
+from service.provider import errors as provider
+from service.provider.errors import GoneKind, RefusedCode
+
+NOW = datetime(2026, 3, 2, 14, 2, 19, tzinfo=UTC)
+
+TABLE = [
+    (errors.Malformed("d"), 400, "invalid_field", None),
+    (errors.Malformed("d", code="invalid_value"), 400, "invalid_field", None),
+    (errors.NotAllowed("d"), 403, "missing_role", None),
+    (errors.NotFound("d", code="queue_not_found"), 404, "queue_not_found", None),
+    (errors.Conflict("d", code="queue_exists"), 409, "queue_exists", None),
+    (errors.Conflict("d", code="landing_in_progress"), 409, "landing_in_progress", "5"),
+    (errors.Invalid("d", code="limit_reached"), 422, "limit_reached", None),
+    (errors.Overloaded("d", retry_after_s=2), 503, "overloaded", "2"),
+    (errors.Overloaded("d", retry_after_s=0, code="recovering"), 503, "recovering", "1"),
+    (errors.DatabaseUnavailable("d", retry_after_s=30), 503, "database_unavailable", "30"),
+    (errors.Stale("d"), 503, "overloaded", "5"),
+    (provider.Unavailable("d", NOW + timedelta(seconds=90)), 503, "provider_unavailable", "90"),
+    (provider.Throttled("d", NOW - timedelta(seconds=9)), 503, "provider_unavailable", "1"),
+    (provider.Throttled("d", NOW + timedelta(days=9)), 503, "provider_unavailable", "3600"),
+    (provider.OutcomeUnknown("d"), 503, "provider_unavailable", "5"),
+    (provider.Gone("d", GoneKind.PULL_REQUEST), 404, "pull_request_not_found", None),
+    (provider.Gone("d", GoneKind.BRANCH), 404, "branch_not_found", None),
+    (provider.Gone("d", GoneKind.REPOSITORY), 404, "repository_not_found", None),
+    (provider.Gone("d", GoneKind.INSTALLATION), 404, "repository_not_found", None),
+    (provider.Refused("d", RefusedCode.RULE_DENIED), 502, "provider_refused", None),
+    (provider.NotPermitted("d"), 502, "provider_refused", None),
+    (provider.Suspended("d"), 502, "provider_refused", None),
+]
+
+
+@pytest.mark.parametrize(("error", "status", "code", "retry_after"), TABLE)
+def test_each_class_has_its_status_its_code_and_when_to_come_back(error, status, code, retry_after):
+    problem = answers.problem_of(error, NOW)
+    assert (problem.status, problem.code, problem.detail) == (status, code, "d")
+    assert problem.headers.get("Retry-After") == retry_after
+
+
+def test_our_own_mistake_says_nothing_of_the_inside():
+    problem = answers.problem_of(errors.InvariantBroken("E3", "bases differ: /srv/x.py"), NOW)
+    assert (problem.status, problem.code) == (500, "internal_error")
+    assert "E3" not in problem.detail
+
+
+def test_every_code_that_is_answered_has_a_title_of_its_own():
+    assert {code for _, _, code, _ in TABLE} <= set(answers.TITLES)
+
+
+def body_of(error: ServiceError) -> dict[str, object]:
+    problem = answers.problem_of(error, NOW)
+    return orjson.loads(problem.as_json("https://queue.example.org", "id-1"))
+
+
+def test_a_problem_has_six_members_and_the_codes_own():
+    error = errors.Conflict(
+        "2 pull requests are still in the queue for main: 480, 482.",
+        code="queue_not_empty",
+        members={"pull_requests": [480, 482], "status": 1},
+    )
+    assert body_of(error) == {
+        "type": "https://queue.example.org/docs/errors/queue_not_empty",
+        "title": "The queue is not empty",
+        "status": 409,
+        "code": "queue_not_empty",
+        "detail": "2 pull requests are still in the queue for main: 480, 482.",
+        "request_id": "id-1",
+        "pull_requests": [480, 482],
+    }
+
+
+def test_faulty_fields_are_spelled_as_they_were_sent():
+    found = (
+        FieldError("/not_ready_timeout_hours", "range", "must be at most 720"),
+        FieldError("/mode", "enum", "must be one of SINGLE, PARALLEL", "SINGLE"),
+    )
+    assert body_of(errors.Malformed("d", errors=found))["errors"] == [
+        {"field": "/notReadyTimeoutHours", "code": "range", "message": "must be at most 720"},
+        {
+            "field": "/mode",
+            "code": "enum",
+            "message": "must be one of SINGLE, PARALLEL",
+            "did_you_mean": "SINGLE",
+        },
+    ]
+
+
+def test_settings_without_effect_are_named_as_they_were_sent():
+    error = errors.Invalid(
+        "These settings have no effect in this version: batch, hedge_threshold.",
+        code="not_available_yet",
+        members={"settings": ("batch", "hedge_threshold")},
+    )
+    body = body_of(error)
+    assert body["settings"] == ["batch", "hedgeThreshold"]
+    assert body["detail"] == (
+        "These settings have no effect in this version: batch, hedgeThreshold."
+    )
+
+
+def test_without_a_public_address_the_type_is_a_relative_reference():
+    problem = answers.problem_of(errors.NotFound("d", code="not_in_queue"), NOW)
+    assert orjson.loads(problem.as_json(None, "x"))["type"] == "/docs/errors/not_in_queue"
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_text"),
+    [
+        (None, False),
+        ("", False),
+        ("*/*", False),
+        ("application/json", False),
+        ("text/plain", True),
+        ("text/*", True),
+        ("TEXT/PLAIN; charset=utf-8", True),
+        ("text/plain, application/json", False),
+        ("text/plain, application/json;q=0.9", True),
+        ("text/plain;q=0.5, application/problem+json;q=0.4", True),
+        ("text/plain;q=0.5, application/*", False),
+        ("text/plain, */*;q=0.1", True),
+        ("text/html, */*", False),
+        ("text/plain;q=0", False),
+        ("text/plain;q=0, */*", False),
+    ],
+)
+def test_plain_text_must_rank_above_every_json_type(accept, is_text):
+    assert answers.prefers_text(accept) is is_text
+
+
+def test_plain_text_is_the_detail_on_one_line():
+    problem = answers.problem_of(errors.Invalid("First.\nSecond.", code="limit_reached"), NOW)
+    assert answers.content(problem, as_text=True, public_url=None, request_id="x") == (
+        "text/plain; charset=utf-8",
+        b"First. Second.",
+    )
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_missing_token_is_answered_in_one_form_only(as_text):
+    problem = answers.problem_of(errors.Unauthenticated("d"), NOW)
+    assert answers.content(problem, as_text=as_text, public_url=None, request_id="x") == (
+        "application/plain-text",
+        b"Missing or unknown x-api-token. Create one under Settings > Tokens.",
+    )
+
+
+def test_heads_follow_the_clock_and_the_request():
+    heads = answer.Heads()
+    first = heads.head(200, answer.JSON, "a", NOW)
+    assert first.decode().split("\r\n") == [
+        "HTTP/1.1 200 OK",
+        "Content-Type: application/json; charset=utf-8",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+        "Server: headgate",
+        "Date: Mon, 02 Mar 2026 14:02:19 GMT",
+        "X-Request-Id: a",
+        "",
+    ]
+    later = heads.head(404, answer.PROBLEM, "b", NOW + timedelta(days=1))
+    assert b"HTTP/1.1 404 Not Found\r\n" in later
+    assert b"Date: Tue, 03 Mar 2026 14:02:19 GMT\r\nX-Request-Id: b\r\n" in later

@@ -1,0 +1,233 @@
+"""The way of a request through the application, where no queue is needed to see it."""
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from service.api import app, connections, health, routes
+from service.api.health import Readiness
+from service.api.models.common import Request
+from service.api.routes import Posted
+from service.errors import DatabaseUnavailable
+from service.vocabulary import Role
+from tests.api.wire import Wire, connected, head, served
+
+
+async def answer(client: Wire, path: str, *lines: str, method: str = "POST", body: bytes = b"{}"):
+    """One request and what came of it."""
+    length = [f"Content-Length: {len(body)}"] if method == "POST" else []
+    await client.send(head(path, *lines, *length, method=method), body if length else b"")
+    return await client.reply(to_head=method == "HEAD")
+
+
+@pytest.fixture
+def readiness() -> Readiness:
+    ready = Readiness()
+    ready.mark("recovery", "ok")
+    return ready
+
+
+async def raw(request: web.Request) -> web.Response:
+    """A route of others, with rules of its own."""
+    if request.headers.get("X-Break"):
+        raise ZeroDivisionError("of ours")
+    return web.Response(status=202, body=await request.read())
+
+
+@pytest.fixture
+async def client(runtime, readiness):
+    extra = (web.post("/webhooks/github", raw),)
+    async with (
+        served(app.build_app(runtime, readiness, extra)) as port,
+        connected(port) as wire,
+    ):
+        yield wire
+
+
+async def test_until_the_recovery_is_over_only_the_status_is_told(client, readiness, admin):
+    readiness.mark("recovery", "running")
+    for path, method in (("/v1/getQueue", "POST"), ("/v1/tokens/self", "GET")):
+        refused = await answer(client, path, f"x-api-token: {admin}", method=method)
+        assert (refused.status, json.loads(refused.body)["code"]) == (503, "recovering")
+        assert refused.headers["retry-after"] == "5"
+    for path in ("/v1/status", "/healthz"):
+        assert (await answer(client, path, method="GET")).status == 200
+    ready = await answer(client, "/readyz", method="GET")
+    assert (ready.status, json.loads(ready.body)) == (
+        503,
+        {
+            "status": "not_ready",
+            "checks": {
+                "database": "ok",
+                "schema": "ok",
+                "recovery": "running",
+                "workers": "ok",
+                "provider": "ok",
+            },
+        },
+    )
+
+
+async def test_deliveries_come_in_while_the_recovery_runs(client, readiness):
+    readiness.mark("recovery", "running")
+    taken = await answer(client, "/webhooks/github", "Content-Type: text/x", body=b"not json")
+    assert (taken.status, taken.body) == (202, b"not json")
+
+
+async def test_a_mistake_of_ours_is_a_problem_without_a_word_about_the_inside(client):
+    failed = await answer(client, "/webhooks/github", "X-Break: 1", "X-Request-Id: find-me")
+    body = json.loads(failed.body)
+    assert (failed.status, body["code"], body["request_id"]) == (500, "internal_error", "find-me")
+    assert "ZeroDivision" not in failed.body.decode()
+    assert failed.headers["connection"] == "close"
+
+
+async def test_a_database_that_fails_is_named_with_when_to_come_back(runtime, readiness, admin):
+    async def fails(*_: object) -> bytes:
+        raise DatabaseUnavailable("The disk is full.", retry_after_s=30)
+
+    door = app.Door(runtime, readiness)
+    route = Posted("/v1/x", Role.ADMIN, Request, fails, writes=True)
+    made = web.Application()
+    made.router.add_route("*", route.path, door.handler(route))
+    made[connections.BROKEN] = door.broken
+    async with served(made) as port, connected(port) as client:
+        refused = await answer(client, "/v1/x", f"x-api-token: {admin}")
+    assert (refused.status, refused.headers["retry-after"]) == (503, "30")
+    assert json.loads(refused.body)["code"] == "database_unavailable"
+
+
+async def test_a_write_passes_the_boundary_before_its_answer(runtime, readiness, admin):
+    seen: list[list[str]] = []
+
+    async def act(*_: object) -> bytes:
+        seen.append(list(runtime.boundary.reached))
+        return b"{}"
+
+    door = app.Door(runtime, readiness)
+    made = web.Application()
+    for path, writes in (("/write", True), ("/read", False)):
+        route = Posted(path, Role.ADMIN, Request, act, writes=writes)
+        made.router.add_route("*", path, door.handler(route))
+    made[connections.BROKEN] = door.broken
+    async with served(made) as port, connected(port) as client:
+        for path in ("/read", "/write"):
+            assert (await answer(client, path, f"x-api-token: {admin}")).status == 200
+    assert "api.before_answer" not in seen[1]
+    assert runtime.boundary.reached.count("api.before_answer") == 1
+
+
+async def test_a_token_ends_with_its_time(client, admin, clock):
+    def own():
+        return answer(client, "/v1/tokens/self", f"x-api-token: {admin}", method="GET")
+
+    assert (await own()).status == 200
+    clock.advance(timedelta(days=90).total_seconds())
+    assert (await own()).status == 401
+
+
+async def test_a_connection_serves_one_request_after_the_other(client, admin):
+    for _ in range(3):
+        told = await answer(client, "/v1/tokens/self", f"x-api-token: {admin}", method="GET")
+        assert (told.status, json.loads(told.body)["name"]) == (200, "ops")
+        assert "connection" not in told.headers
+
+
+async def test_a_client_that_wants_to_leave_is_let_go(client):
+    told = await answer(client, "/healthz", "Connection: close", method="GET")
+    assert told.headers["connection"] == "close"
+    assert await client.is_closed()
+
+
+async def test_an_old_client_that_wants_to_stay_is_told_that_it_may(client):
+    await client.send(b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+    assert (await client.reply()).headers["connection"] == "keep-alive"
+    await client.send(b"GET /healthz HTTP/1.0\r\n\r\n")
+    assert (await client.reply()).headers["connection"] == "close"
+
+
+async def test_the_status_says_what_limps_and_what_stands(readiness):
+    def said(**words: str) -> tuple[str, str | None, dict[str, str]]:
+        ready = Readiness()
+        for check, word in {"recovery": "ok", **words}.items():
+            ready.mark(check, word)
+        body: Any = health.status(ready, "1")[1]
+        services = {each["name"]: each["status"] for each in body["services"]}
+        return body["overallStatus"], body["severity"], services
+
+    up = {"api": "up", "engine": "up", "provider": "up"}
+    assert said() == ("up", None, up)
+    assert said(provider="degraded") == ("impacted", "yellow", {**up, "provider": "impacted"})
+    assert said(provider="failed") == ("impacted", "red", {**up, "provider": "impacted"})
+    for check in ("database", "workers", "recovery"):
+        assert said(**{check: "failed"}) == ("impacted", "red", {**up, "engine": "impacted"})
+
+
+@pytest.mark.parametrize(
+    ("check", "is_ready"),
+    [
+        *(("database", False), ("schema", False), ("recovery", False), ("workers", False)),
+        ("provider", True),
+    ],
+)
+def test_trouble_with_the_provider_alone_leaves_us_ready(readiness, check, is_ready):
+    readiness.mark(check, "degraded")
+    assert readiness.is_ready is is_ready
+
+
+def test_a_host_that_cannot_be_read_is_told_without_ending_the_service():
+    troubled: list[str] = []
+    readiness = Readiness(lambda: troubled)
+    readiness.mark("recovery", "ok")
+    troubled.append("github.com")
+    assert readiness.checks()[health.Check.PROVIDER] is health.Word.DEGRADED
+    assert readiness.is_ready
+    troubled.clear()
+    assert readiness.checks()[health.Check.PROVIDER] is health.Word.OK
+
+
+def test_every_path_stands_once_and_every_endpoint_under_its_version():
+    paths = [route.path for route in routes.ROUTES]
+    assert len(set(paths)) == len(paths)
+    assert {path for path in paths if not path.startswith("/v1/")} == {"/healthz", "/readyz"}
+
+
+async def test_one_connection_too_many_is_closed(runtime, readiness, monkeypatch):
+    monkeypatch.setattr(connections, "CONNECTIONS_MAX", 2)
+    async with served(app.build_app(runtime, readiness)) as port:
+        async with connected(port) as first, connected(port) as second:
+            for client in (first, second):
+                assert (await answer(client, "/healthz", method="GET")).status == 200
+            async with connected(port) as third:
+                assert await third.is_closed()
+            assert (await answer(first, "/healthz", method="GET")).status == 200
+        async with connected(port) as again:
+            assert (await answer(again, "/healthz", method="GET")).status == 200
+
+
+async def test_an_address_has_its_share_of_connections_and_loopback_is_exempt(
+    runtime, readiness, monkeypatch
+):
+    monkeypatch.setattr(connections, "CONNECTIONS_AN_ADDRESS", 1)
+    async with served(app.build_app(runtime, readiness)) as port:
+        async with connected(port), connected(port) as second:
+            assert (await answer(second, "/healthz", method="GET")).status == 200
+        monkeypatch.setattr(connections, "_is_loopback", lambda _: False)
+        async with connected(port) as first:
+            assert (await answer(first, "/healthz", method="GET")).status == 200
+            async with connected(port) as second:
+                assert await second.is_closed()
+
+
+async def test_many_clients_are_answered_at_the_same_time(runtime, readiness, admin):
+    async def ask(port: int) -> int:
+        async with connected(port) as client:
+            own = "/v1/tokens/self"
+            return (await answer(client, own, f"x-api-token: {admin}", method="GET")).status
+
+    async with served(app.build_app(runtime, readiness)) as port:
+        assert await asyncio.gather(*(ask(port) for _ in range(20))) == [200] * 20

@@ -1,0 +1,61 @@
+"""What is said of a value that has another form than its field."""
+
+import pytest
+
+from service.api.models import common, pull_requests, queues
+from tests.api.test_models import NAMED, PR, the_fault
+
+
+@pytest.mark.parametrize(
+    ("model", "differences", "said"),
+    [
+        (
+            pull_requests.SubmitPullRequest,
+            {"pr": {"number": 1, "sha": "0000000"}},
+            ("/pr/sha", "format", "must be the whole commit: 40 hexadecimal digits, or 64"),
+        ),
+        (
+            queues.ReleaseQueueHold,
+            {"holdId": "nope", "text": "over"},
+            (
+                "/holdId",
+                "format",
+                "must be the id of a hold, as `headgate queue show` lists it",
+            ),
+        ),
+        (
+            pull_requests.SubmitPullRequest,
+            {**PR, "priority": "asap"},
+            (
+                "/priority",
+                "enum",
+                "must be one of urgent, high, medium, low, lowest or 0 to 255",
+            ),
+        ),
+    ],
+)
+def test_a_value_of_another_form_is_told_the_form(model, differences, said):
+    assert the_fault(model, {**NAMED, **differences}) == said
+
+
+def patterns_in(schema):
+    """Every pattern of a JSON schema, at any depth."""
+    if isinstance(schema, list):
+        return {found for each in schema for found in patterns_in(each)}
+    if not isinstance(schema, dict):
+        return set()
+    own = {schema["pattern"]} if isinstance(schema.get("pattern"), str) else set()
+    return own | patterns_in(list(schema.values()))
+
+
+def subclasses(model):
+    return [model, *(found for each in model.__subclasses__() for found in subclasses(each))]
+
+
+def test_every_pattern_of_a_field_has_words_for_people():
+    used = {
+        found
+        for model in subclasses(common.Request)
+        for found in patterns_in(model.model_json_schema())
+    }
+    assert used == set(common.FORMS)

@@ -1,0 +1,322 @@
+"""Views as the API spells them, and the kept bytes of those that are read often."""
+
+from dataclasses import replace
+from datetime import timedelta, timezone
+from typing import Any
+
+import orjson
+import pytest
+
+from service.api import explanation, responses, testing
+from service.api.fragments import Fragments
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.model import NOTHING, MergeQueue, RequiredSet
+from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Recorded, TipMoved
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, RunKind
+from service.operations.views import (
+    Conclusion,
+    PullRequestView,
+    QueueView,
+    TestedPullRequest,
+    TestingView,
+    TimelineEvent,
+)
+from service.vocabulary import SYSTEM, CheckKind, QueueRef, RepoRef, RequiredName, Sha
+from service.wording.times import TimeLeft
+from tests.store.builders import ANN, NOW, a_check, a_run, an_entry
+
+URL = "https://queue.example.org"
+QUEUE = QueueRef(7, 1, 2, RepoRef("github.com", "octo", "widgets"), "main")
+CONFIG = QueueConfig()
+
+
+def a_view(pr: int = 3, **given) -> PullRequestView:
+    """A pending pull request, first of one."""
+    default: dict[str, Any] = {
+        "queue": QUEUE,
+        "entry": an_entry(pr),
+        "config": CONFIG,
+        "position": 1,
+        "length": 1,
+        "eta": None,
+        "conclusion": None,
+        "run": None,
+        "has_targets": False,
+        "url": None,
+        "pull_request_url": f"https://github.com/octo/widgets/pull/{pr}",
+    }
+    return PullRequestView(**(default | given))
+
+
+def a_queue_view(*views: PullRequestView, **given) -> QueueView:
+    """A queue with these pull requests."""
+    value = MergeQueue(id=7, uid="u", branch="main", config=CONFIG, version=3)
+    by_number = {view.entry.pr: view for view in views}
+    return QueueView(QUEUE, replace(value, **given), RequiredSet(), {}, views, by_number, None)
+
+
+ETA = TimeLeft(NOW, NOW + timedelta(minutes=13), overdue=False)
+ENDED = Conclusion(NOW, "pr_fault", None, "r1", ("unit",))
+
+VIEWS = [
+    a_view(),
+    a_view(entry=an_entry(3, priority=0, no_batch=True, restarts={"ahead_failed": 2})),
+    a_view(position=None, length=0),
+    a_view(eta=ETA, position=12, length=300),
+    a_view(run="r1", has_targets=True, url=f"{URL}/octo/widgets/main/pull/3"),
+    a_view(
+        entry=an_entry(3, state=EntryState.FAILED, reason=Reason.REQUIRED_STATUS_FAILED),
+        conclusion=ENDED,
+        position=None,
+    ),
+]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=range(len(VIEWS)))
+def test_kept_bytes_say_what_the_record_says_in_the_same_order(view):
+    fragments = Fragments(URL)
+    for _ in range(2):
+        assert fragments.record(view) == orjson.dumps(responses.record(view, URL))
+        listed = orjson.loads(fragments.queue(a_queue_view(view), NOW))["enqueuedPullRequests"]
+        again = responses.record_in_list(view, URL)
+        assert listed == [orjson.loads(orjson.dumps(again))]
+        assert list(listed[0]) == list(again)
+
+
+CHANGES: list[dict[str, Any]] = [
+    {"position": 2},
+    {"length": 9},
+    {"eta": ETA},
+    {"eta": replace(ETA, overdue=True)},
+    {"run": "r2"},
+    {"has_targets": True},
+    {"conclusion": ENDED},
+    {"entry": an_entry(3, reason=Reason.AHEAD_FAILED)},
+    {"entry": an_entry(3, priority=10)},
+    {"queue": replace(QUEUE, branch="release")},
+    {"config": replace(CONFIG, concurrency=2)},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=[next(iter(each)) for each in CHANGES])
+def test_whatever_changes_in_a_view_changes_its_bytes(change):
+    fragments = Fragments(URL)
+    before = a_view()
+    fragments.record(before)
+    fragments.queue(a_queue_view(before), NOW)
+    after = replace(before, **change)
+    assert fragments.record(after) == orjson.dumps(responses.record(after, URL))
+    listed = orjson.loads(fragments.queue(a_queue_view(after), NOW))["enqueuedPullRequests"]
+    assert listed == [orjson.loads(orjson.dumps(responses.record_in_list(after, URL)))]
+
+
+def test_the_same_view_of_a_queue_is_encoded_once_and_another_one_anew():
+    fragments = Fragments(URL)
+    view = a_queue_view(a_view(1), a_view(2))
+    first = fragments.queue(view, NOW)
+    assert fragments.queue(view, NOW) is first
+    other = orjson.loads(fragments.queue(a_queue_view(a_view(1), state_reason="later"), NOW))
+    assert (other["stateReason"], len(other["enqueuedPullRequests"])) == ("later", 1)
+
+
+def test_two_queues_keep_their_pull_requests_apart():
+    fragments = Fragments(URL)
+    other = replace(QUEUE, id=8)
+    first, second = a_view(), a_view(queue=other, entry=an_entry(3, priority=0))
+    for _ in range(2):
+        assert orjson.loads(fragments.record(first))["priorityValue"] == 100
+        assert orjson.loads(fragments.record(second))["priorityValue"] == 0
+
+
+def test_a_queue_of_more_than_five_thousand_is_cut_and_says_so():
+    views = tuple(a_view(number) for number in range(1, 5_002))
+    whole = orjson.loads(Fragments(URL).queue(a_queue_view(*views[:5_000]), NOW))
+    assert "enqueuedPullRequestsTruncated" not in whole
+    cut = orjson.loads(Fragments(URL).queue(a_queue_view(*views), NOW))
+    assert (len(cut["enqueuedPullRequests"]), cut["enqueuedPullRequestsTruncated"]) == (5_000, True)
+    assert list(cut)[-2:] == ["enqueuedPullRequests", "enqueuedPullRequestsTruncated"]
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (0, "urgent"),
+        (1, "high"),
+        (10, "high"),
+        (11, "medium"),
+        (100, "medium"),
+        (101, "low"),
+        (200, "low"),
+        (201, "lowest"),
+        (255, "lowest"),
+    ],
+)
+def test_a_priority_has_the_first_level_at_or_above_it(value, name):
+    assert responses.priority_name(value) == name
+
+
+def test_a_time_has_three_decimals_and_is_in_utc():
+    assert responses.time(NOW.replace(microsecond=19_000)) == "2026-03-02T14:00:00.019Z"
+    local = NOW.astimezone(timezone(timedelta(hours=2)))
+    assert responses.time(local) == "2026-03-02T14:00:00.000Z"
+
+
+def test_an_event_shows_the_step_its_reason_and_its_run():
+    moved = EntryMoved(
+        3,
+        "e3",
+        EntryState.TESTING,
+        EntryState.PENDING,
+        Reason.TARGET_MOVED,
+        "r1",
+        NOTHING,
+    )
+    shown = responses.event(TimelineEvent(7, Recorded(NOW, SYSTEM, moved)), "main")
+    assert {name: shown[name] for name in shown if name != "message"} == {
+        "sequence": 7,
+        "at": "2026-03-02T14:00:00.000Z",
+        "event": "EntryMoved",
+        "from": "TESTING",
+        "to": "PENDING",
+        "reason": "target_moved",
+        "actor": {"kind": "system", "login": None, "channel": "system"},
+        "testRunId": "r1",
+    }
+    assert shown["message"]
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (EntrySubmitted(3, "e3", Sha("a" * 40), Reason.USER_REQUESTED, 100), "user_requested"),
+        (TipMoved(Sha("a" * 40), landed=True, adopted=False), None),
+    ],
+)
+def test_an_event_without_step_or_run_has_null_for_them(event, reason):
+    shown = responses.event(TimelineEvent(1, Recorded(NOW, ANN, event)), "main")
+    assert (shown["from"], shown["to"], shown["testRunId"]) == (None, None, None)
+    assert shown["reason"] == reason
+    assert shown["actor"] == {"kind": "person", "login": "ann", "channel": "comment"}
+
+
+def a_testing_view(**given) -> TestingView:
+    """A run of one pull request whose branch stands."""
+    default: dict[str, Any] = {
+        "run": a_run("r1", sha=Sha("d" * 40), branch="headgate/merge/pr-3/r1"),
+        "tested": (TestedPullRequest(3, "https://github.com/octo/widgets/pull/3", "Change 3"),),
+        "suites": ("71",),
+        "vehicle_number": 501,
+        "commit_url": "https://github.com/octo/widgets/commit/d",
+        "impacted": None,
+        "impacted_tested": None,
+        "waiting_on": (),
+        "missing": (),
+        "failed": (),
+    }
+    return TestingView(**(default | given))
+
+
+def with_checks(*checks, **given) -> TestingView:
+    run = a_run("r1", sha=Sha("d" * 40), branch="b", checks=checks)
+    return a_testing_view(run=run, **given)
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "conclusion"),
+    [
+        ("queued", "QUEUED", None),
+        ("waiting", "QUEUED", None),
+        ("requested", "QUEUED", None),
+        ("pending", "QUEUED", None),
+        ("in_progress", "IN_PROGRESS", None),
+        ("success", "COMPLETED", "SUCCESS"),
+        ("timed_out", "COMPLETED", "TIMED_OUT"),
+        ("brand_new_word", "COMPLETED", "BRAND_NEW_WORD"),
+    ],
+)
+def test_a_check_run_shows_the_providers_word_in_our_shape(raw, status, conclusion):
+    (suite,) = testing.check_suites(with_checks(replace(a_check("unit"), raw=raw)))
+    assert suite["checkRuns"] == [
+        {
+            "name": "unit",
+            "url": "https://github.test/checks/unit",
+            "status": status,
+            "conclusion": conclusion,
+        }
+    ]
+
+
+def test_a_suite_without_runs_is_shown_empty():
+    view = with_checks(a_check("unit"), suites=("70", "71"))
+    suites: list[Any] = testing.check_suites(view)
+    assert [len(suite["checkRuns"]) for suite in suites] == [0, 1]
+
+
+def test_statuses_show_every_update_newest_first():
+    updates = [
+        replace(
+            a_check("lint"),
+            kind=CheckKind.STATUS,
+            id=str(number),
+            raw=raw,
+            started_at=NOW + timedelta(seconds=seconds),
+        )
+        for number, raw, seconds in ((9, "pending", 0), (10, "error", 5), (11, "success", 5))
+    ]
+    shown = testing.status_checks(with_checks(*updates, a_check("unit")))
+    assert [each["state"] for each in shown] == ["SUCCESS", "ERROR", "PENDING"]
+    assert list(shown[0]) == ["context", "url", "state", "createdAt"]
+    many = testing.status_checks(with_checks(*updates * 400))
+    assert len(many) == 1_000
+
+
+def test_a_direct_merge_made_no_branch_and_tested_the_head():
+    run = a_run("r1", kind=RunKind.DIRECT)
+    shown = testing.shown(a_testing_view(run=run))
+    assert (shown["testBranch"], shown["testBranchSha"]) == ("", run.entries[0].head)
+    assert (shown["kind"], shown["isBisection"]) == ("direct", False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_bisection"),
+    [(RunKind.MAIN, False), (RunKind.PROBE, True), (RunKind.CONFIRMATION, True)],
+)
+def test_a_look_for_the_culprit_is_marked(kind, is_bisection):
+    assert testing.shown(a_testing_view(run=a_run("r1", kind=kind)))["isBisection"] is is_bisection
+
+
+def test_what_is_unknown_of_a_run_is_absent_where_the_document_says_so():
+    shown = testing.shown(a_testing_view(run=a_run("r1", required_source=None)))
+    for name in ("requiredStatusesSource", "impactedTargets", "impactedTargetsForTestedPrs"):
+        assert name not in shown
+    known = testing.shown(a_testing_view(impacted=("//a", "//b"), impacted_tested=("//a",)))
+    assert (known["impactedTargets"], known["impactedTargetsForTestedPrs"]) == (
+        ("//a", "//b"),
+        ("//a",),
+    )
+
+
+def test_a_name_required_twice_is_shown_once():
+    twice = (RequiredName("unit", "1"), RequiredName("unit", "2"), RequiredName("lint"))
+    shown = testing.shown(a_testing_view(run=a_run("r1", required=twice)))
+    assert shown["requiredStatuses"] == ["unit", "lint"]
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [
+        (1, "1st"),
+        (2, "2nd"),
+        (3, "3rd"),
+        (4, "4th"),
+        (11, "11th"),
+        (12, "12th"),
+        (13, "13th"),
+        (21, "21st"),
+        (111, "111th"),
+        (122, "122nd"),
+    ],
+)
+def test_places_are_counted_as_people_count(number, word):
+    assert explanation.ordinal(number) == word

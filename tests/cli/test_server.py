@@ -1,0 +1,269 @@
+"""`serve`, `sandbox`, `migrate`, `token` as processes: how they start, refuse and end."""
+
+import json
+import signal
+import socket
+import sqlite3
+import urllib.error
+import urllib.request
+
+import pytest
+
+from bot.cli import app
+from tests.cli import processes
+
+KEY = "k" * 43
+
+
+@pytest.fixture(name="github", scope="module")
+def _github(tmp_path_factory):
+    """Settings that lead to a sandbox which runs for all tests of this file."""
+    with processes.sandbox(tmp_path_factory.mktemp("sandbox")) as settings:
+        yield settings
+
+
+@pytest.fixture(name="headgate")
+def _headgate(monkeypatch, capsys):
+    """A command run in this process, with these settings: exit code, stdout, stderr."""
+
+    def run(*arguments, **settings):
+        with monkeypatch.context() as patched:
+            for name, value in settings.items():
+                patched.setenv(name, value)
+            code = app.run(list(arguments))
+        return code, *capsys.readouterr()
+
+    with processes.log_kept():
+        yield run
+
+
+@pytest.fixture(name="refused")
+def _refused(headgate):
+    """What `serve` says when it does not start."""
+
+    def run(*arguments, **settings):
+        code, out, err = headgate("serve", *arguments, **settings)
+        assert (code, out) == (8, "")
+        said = [line for line in err.splitlines() if not line.startswith("{")]
+        assert len(said) == 1
+        assert said[0].startswith("headgate: ")
+        return said[0]
+
+    return run
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_starts_answers_keeps_its_state_to_itself_and_ends_with_0(tmp_path, github, number):
+    with processes.serving(tmp_path, "--data-dir", "state", **github) as service:
+        with urllib.request.urlopen(f"{service.url}/readyz") as answer:
+            assert answer.status == 200
+        assert service.stop(number) == 0
+        assert json.loads(service.log[-1])["event"] == "stopped"
+    found = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "state").iterdir()}
+    assert set(found) >= {"headgate.db", "secret.key"}
+    assert set(found.values()) == {0o600}
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_planned_crash_strikes_and_the_next_start_takes_over(tmp_path, github):
+    planned = github | {"HEADGATE_FAULT_BOUNDARY": "barrier.before_readback:1:kill"}
+    with processes.started("serve", "--port", "0", cwd=tmp_path, **planned) as child:
+        assert child.wait(processes.END_TIMEOUT_S) == -signal.SIGKILL
+    with processes.serving(tmp_path, **github) as service:
+        assert service.stop() == 0
+
+
+def test_a_second_serve_over_the_same_state_is_refused_with_the_first_ones_pid(
+    tmp_path, refused, github
+):
+    with processes.serving(tmp_path, **github) as service:
+        said = refused("--port", "0", **github)
+        assert str(service.child.pid) in said
+        assert "HEADGATE_DATABASE_URL" in said
+
+
+def test_a_port_in_use_is_refused(refused, github):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = refused("--port", str(taken.getsockname()[1]), **github)
+    assert "HEADGATE_PORT" in said
+    assert "in use" in said
+
+
+def test_an_address_that_is_not_ours_is_refused(refused, github):
+    assert "HEADGATE_HOST" in refused("--host", "192.0.2.1", "--port", "0", **github)
+
+
+@pytest.mark.parametrize("name", ["GITHUB_APP_ID", "GITHUB_PRIVATE_KEY", "GITHUB_WEBHOOK_SECRET"])
+def test_without_the_apps_credentials_nothing_starts(refused, github, name):
+    settings = {key: value for key, value in github.items() if key != f"HEADGATE_{name}"}
+    assert f"HEADGATE_{name}" in refused(**settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GITHUB_PRIVATE_KEY", "MIIEvQIBADANBgkq"),
+        ("GITHUB_WEBHOOK_SECRET", "short"),
+        ("GITHUB_URL", "http://github.example.org"),
+        ("DATABASE_URL", "mysql://db/x"),
+        ("DATABASE_URL", "sqlite:////proc/none/headgate.db"),
+        ("PORT", "80000"),
+        ("PROT", "8642"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_its_name(refused, github, name, value):
+    settings = github | {f"HEADGATE_{name}": value, "HEADGATE_SECRET_KEY": KEY}
+    assert f"HEADGATE_{name}" in refused(**settings)
+
+
+def test_postgresql_without_a_secret_key_is_refused(refused, github):
+    url = "postgresql://127.0.0.1:1/none"
+    assert "HEADGATE_SECRET_KEY" in refused("--database-url", url, **github)
+
+
+def test_a_database_that_is_behind_is_refused_when_asked_to(refused, github):
+    assert "headgate migrate" in refused("--no-migrate", "--port", "0", **github)
+
+
+def test_a_newer_schema_is_refused(tmp_path, headgate, refused, github):
+    headgate("migrate")
+    database = sqlite3.connect(tmp_path / "headgate-data/headgate.db")
+    with database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+    database.close()
+    assert "9999" in refused("--port", "0", **github)
+
+
+def test_migrate_brings_the_schema_up_to_date_and_check_only_looks(headgate):
+    before = headgate("migrate", "--check")
+    done = headgate("migrate")
+    after = headgate("migrate", "--check")
+    assert [each[0] for each in (before, done, after)] == [1, 0, 0]
+    assert before[1] == "the schema is behind\n"
+    assert done[1] == after[1] == "the schema is up to date\n"
+
+
+def test_a_backup_is_made_beside_serve_and_never_over_a_file(tmp_path, headgate, github):
+    with processes.serving(tmp_path, **github):
+        first = headgate("migrate", "--backup-to", "copy.db", "--json")
+        second = headgate("migrate", "--backup-to", "copy.db")
+    assert (first[0], second[0]) == (0, 8)
+    assert json.loads(first[1]) == {"behind": False, "backup": "copy.db"}
+    assert "copy.db" in second[2]
+    copy = sqlite3.connect(tmp_path / "copy.db")
+    assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    copy.close()
+
+
+def asked(url, token):
+    """The status with which the API answers somebody who holds this token."""
+    request = urllib.request.Request(f"{url}/v1/tokens/self", headers={"x-api-token": token})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code
+
+
+def test_tokens_are_made_rotated_and_revoked_beside_serve(tmp_path, headgate, github):
+    host = {"HEADGATE_GITHUB_HOST": github["HEADGATE_GITHUB_HOST"]}
+
+    def token(*arguments):
+        code, out, err = headgate("token", *arguments, **host)
+        assert code == 0, err
+        return out
+
+    with processes.serving(tmp_path, **github) as service:
+        made = token("create", "--org", "octo", "--role", "admin", "--name", "ci")
+        first = made.strip()
+        assert made == first + "\n"
+        assert asked(service.url, first) == 200
+        second = token("rotate", first[4:14], "--overlap-hours", "0").strip()
+        assert asked(service.url, second) == 200
+        assert asked(service.url, first) == 401
+        assert token("revoke", second[4:14]) == f"Revoked {second[4:14]} (ci)\n"
+        assert asked(service.url, second) == 401
+        listed = json.loads(token("list", "--org", "octo", "--json"))["tokens"]
+        assert [(each["id"], each["role"]) for each in listed] == [
+            (first[4:14], "admin"),
+            (second[4:14], "admin"),
+        ]
+        assert first not in json.dumps(listed)
+        service.stop()
+        assert first not in "".join(service.log)
+
+
+def test_a_database_that_a_token_command_makes_is_named(headgate, tmp_path):
+    arguments = ("create", "--org", "octo", "--role", "read", "--name", "n", "--data-dir", "typo")
+    said = f"headgate: a new database was made at {tmp_path / 'typo' / 'headgate.db'}.\n"
+    first, second = headgate("token", *arguments), headgate("token", *arguments)
+    assert first[2].startswith(said)
+    assert said not in second[2]
+
+
+def test_a_file_that_is_no_database_is_refused_in_one_plain_sentence(headgate, tmp_path):
+    file = tmp_path / "x.db"
+    file.write_text("nothing of a database in here")
+    ended, _, err = headgate(
+        "token", "list", "--org", "octo", "--database-url", f"sqlite:///{file}"
+    )
+    assert ended == 8
+    assert err == f"headgate: The database {file} cannot be opened: file is not a database.\n"
+
+
+def test_the_first_token_may_come_before_the_first_serve(headgate):
+    arguments = ("token", "create", "--org", "octo", "--role", "read", "--name", "n")
+    code, out, _ = headgate(*arguments)
+    assert code == 0
+    assert out.startswith("hgt_")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["list", "--org", "nobody"], 4),
+        (["revoke", "0000000000"], 4),
+        (["create", "--org", "octo", "--role", "owner", "--name", "n"], 2),
+        (["create", "--org", "octo", "--role", "read", "--name", ""], 2),
+        (["create", "--org", "octo", "--role", "read", "--name", "n", "--expires", "400"], 2),
+        (["create", "--org", "octo", "--role", "read", "--name", "n", "--repo", "octo/none"], 4),
+    ],
+)
+def test_a_token_command_that_cannot_be_done_says_why(headgate, arguments, code):
+    ended, out, err = headgate("token", *arguments)
+    assert (ended, out) == (code, "")
+    assert err.startswith("headgate: ")
+
+
+def test_the_sandbox_prints_the_settings_that_lead_to_it(tmp_path):
+    with processes.started("sandbox", "--port", "0", cwd=tmp_path) as child:
+        lines = [child.stdout.readline().strip() for _ in range(5)]
+        names = [line.partition("=")[0] for line in lines]
+        assert names == [
+            "HEADGATE_GITHUB_URL",
+            "HEADGATE_GITHUB_HOST",
+            "HEADGATE_GITHUB_APP_ID",
+            "HEADGATE_GITHUB_PRIVATE_KEY",
+            "HEADGATE_GITHUB_WEBHOOK_SECRET",
+        ]
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(processes.END_TIMEOUT_S) == 0
+
+
+def test_the_sandbox_is_not_shown_to_other_machines_by_mistake(headgate):
+    code, _, err = headgate("sandbox", "--host", "0.0.0.0", "--port", "0")
+    assert code == 8
+    assert "--expose" in err
+
+
+def test_a_sandbox_on_a_taken_port_is_refused(headgate):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        code, _, err = headgate("sandbox", "--port", port)
+    assert code == 8
+    assert "--port" in err
