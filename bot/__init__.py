@@ -19,7 +19,7 @@ answer was lost is never repeated blindly: the verbs read back first.
 What stands beside. `settings.py` parses the environment once into a frozen value, `keys.py`
 derives and seals, `telemetry.py` sets up the log. `wiring.py` opens the store, builds the
 provider, the web application and the workers; `cli/` is the only caller of it besides
-`demo.py`.
+`demo`.
 
 The stand-in. `sandbox/` is GitHub as far as the service can see it: real bare repositories,
 signed webhooks, App tokens, branch protection, scripted CI. It speaks only HTTP and git and

@@ -261,6 +261,27 @@ def read(**options: str | int | bool | Path | None) -> Settings:
     return settings
 
 
+class Alone(Settings):
+    """Settings of given values, whatever the environment says."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The given values alone."""
+        return (init_settings,)
+
+
+def alone(**values: str | int | bool | Path | None) -> Settings:
+    """Settings of these values and defaults; for what runs beside somebody's environment."""
+    return Alone.model_validate(values)
+
+
 def environment_of_headgate() -> dict[str, str]:
     """All `HEADGATE_*` variables by their name, those of `.env` under those of the process."""
     in_file = DotEnvSettingsSource(Settings, env_file=DOTENV).env_vars

@@ -11,20 +11,21 @@ import os
 import signal
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 
 import structlog
 from aiohttp import web
 from pydantic import SecretStr
 
 from bot.github import options as github_options
-from bot.github import provider as github_provider
 from bot.github import webhook
 from bot.github.options import GitHubOptions
+from bot.github.provider import GitHubProvider
 from bot.keys import KeyRing, secret_key_in
 from bot.settings import PREFIX, VERSION, FaultBoundary, Settings, Strike
 from service.api import app, connections
@@ -35,6 +36,7 @@ from service.errors import InvariantBroken, StartRefused
 from service.operations import deliveries, recovery
 from service.provider.port import Provider
 from service.runtime import Options, Periods, Runtime, Translator
+from service.store import database
 from service.store.database import Store, StoreOptions, open_store
 from service.store.wakeups import Wakeups
 from service.workers.supervisor import Workers
@@ -83,25 +85,23 @@ async def open_runtime(
     async with AsyncExitStack() as stack:
         how = StoreOptions(migrate=migrate, pool=settings.database_pool)
         store = await opened_store(stack, settings, world, how)
-        provider = github_provider.GitHubProvider(options, world.clock)
+        provider = GitHubProvider(options, world.clock)
         stack.push_async_callback(provider.close)
-        yield assembled(
-            settings,
-            world,
-            Parts(store, keys, {options.host: provider}, {options.host: provider.signals_of}),
-        )
+        translators = {options.host: provider.signals_of}
+        parts = Parts(store, keys, {options.host: provider}, translators)
+        yield assembled(settings, world, parts)
 
 
 @asynccontextmanager
 async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
     """Parts for one short transaction beside a running service: database and keys alone.
 
-    Takes no lock, migrates nothing, knows no provider. Raises StartRefused.
+    Knows no provider; migrates only when nobody serves. Raises StartRefused.
     """
     world = World()
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
-        how = StoreOptions(migrate=False, pool=1, alone=False)
+        how = StoreOptions(pool=1, alone=False)
         store = await opened_store(stack, settings, world, how)
         yield assembled(settings, world, Parts(store, keys, {}, {}))
 
@@ -116,8 +116,8 @@ async def running(
     once what happened meanwhile is known. At the end: no new connections, no new work, an open
     landing is closed, then workers, connections, provider and database go.
     """
-    readiness = Readiness()
     async with open_runtime(settings, world, migrate=migrate) as runtime:
+        readiness = Readiness(lambda: runtime.memory.troubled_hosts)
         readiness.mark("database", "ok")
         readiness.mark("schema", "ok")
         runner = connections.runner(build_app(runtime, settings, readiness))
@@ -146,19 +146,48 @@ async def running(
 
 async def serve(settings: Settings, *, migrate: bool = True) -> None:
     """Run until SIGTERM or SIGINT; a second signal ends the process at once."""
-    asked = asyncio.Event()
+    async with until_told_to_stop() as told, running(settings, world_of(settings), migrate=migrate):
+        await told.wait()
+
+
+@asynccontextmanager
+async def until_told_to_stop() -> AsyncIterator[asyncio.Event]:
+    """An event that SIGTERM or SIGINT sets, once; the next signal acts as if we were not here."""
+    told = asyncio.Event()
     loop = asyncio.get_running_loop()
+    signals = (signal.SIGTERM, signal.SIGINT)
 
-    def end(number: signal.Signals) -> None:
-        log.info("stopping", signal=number.name)
-        for each in (signal.SIGTERM, signal.SIGINT):
+    def forget() -> None:
+        for each in signals:
             loop.remove_signal_handler(each)
-        asked.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, partial(end, number))
-    async with running(settings, world_of(settings), migrate=migrate):
-        await asked.wait()
+    def stop_now(number: signal.Signals) -> None:
+        log.info("stopping", signal=number.name)
+        forget()
+        told.set()
+
+    for each in signals:
+        loop.add_signal_handler(each, partial(stop_now, each))
+    try:
+        yield told
+    finally:
+        forget()
+
+
+async def migrate(settings: Settings) -> None:
+    """Bring the database up to date. Raises StartRefused when it is newer, or in use."""
+    async with AsyncExitStack() as stack:
+        await opened_store(stack, settings, World(), StoreOptions(pool=1))
+
+
+async def is_behind(settings: Settings) -> bool:
+    """Whether the schema is older than this program's, or not there yet. Raises StartRefused."""
+    return await database.is_behind(settings.database_address)
+
+
+async def back_up(settings: Settings, copy: Path) -> None:
+    """Copy a SQLite database while it is in use. Raises StartRefused."""
+    await database.back_up(settings.database_address, copy)
 
 
 def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web.Application:
@@ -197,8 +226,8 @@ class Parts:
 
     store: Store
     keys: KeyRing
-    providers: dict[str, Provider]
-    translators: dict[str, Translator]
+    providers: Mapping[str, Provider]
+    translators: Mapping[str, Translator]
 
 
 def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
@@ -209,7 +238,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         translators=parts.translators,
         clock=world.clock,
         ids=world.ids,
-        wakeups=Wakeups(),
+        wakeups=Wakeups(world.clock),
         boundary=world.boundary,
         keys=parts.keys,
         options=Options(

@@ -3,15 +3,14 @@
 Built once, in `bot/wiring.py`. Only the mappings may grow while running.
 """
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from service.boundary import Boundary
 from service.clock import Clock, Ids
+from service.memory import Commands, Gates, Looks, Memory, Redeliveries
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.store.database import Store
@@ -32,56 +31,6 @@ class Keys(Protocol):
 
 Translator = Callable[[Delivery], tuple[Signal, ...]]
 """A provider's own table from a delivery to signals; pure."""
-
-
-class Gates:
-    """One gate per queue: inside this process its turns go one at a time."""
-
-    def __init__(self) -> None:
-        self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-
-    def of(self, queue_id: int) -> asyncio.Lock:
-        """The gate of one queue; the same object every time."""
-        return self._locks[queue_id]
-
-
-class Looks:
-    """When each commit's checks were last read, so that a burst of events causes one read.
-
-    The first event of a burst reads at once; what follows within `JOINED` is read once more
-    when that time is over (GITHUB.md 4.2). Kept in memory: the sweep reads what is lost.
-    """
-
-    JOINED = timedelta(seconds=2)
-
-    def __init__(self) -> None:
-        self._last: dict[tuple[int, str], datetime] = {}
-        self._later: dict[tuple[int, str], datetime] = {}
-
-    def now_or_later(self, queue_id: int, run: str, now: datetime) -> bool:
-        """Whether to read now; otherwise the read is noted for `due`."""
-        key = (queue_id, run)
-        last = self._last.get(key)
-        if last is not None and now - last < self.JOINED:
-            self._later.setdefault(key, last + self.JOINED)
-            return False
-        self._last[key] = now
-        self._later.pop(key, None)
-        return True
-
-    def due(self, now: datetime) -> tuple[tuple[int, str], ...]:
-        """Noted reads whose time has come, each given out once; forgets what is long past."""
-        ripe = tuple(key for key, at in self._later.items() if at <= now)
-        for key in ripe:
-            del self._later[key]
-        stale = [key for key, at in self._last.items() if now - at > 30 * self.JOINED]
-        for key in stale:
-            del self._last[key]
-        return ripe
-
-    def next_at(self) -> datetime | None:
-        """When the next noted read is due."""
-        return min(self._later.values(), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +71,6 @@ class Runtime:
     options: Options
     gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)
+    memory: Memory = field(default_factory=Memory)
+    commands: Commands = field(default_factory=Commands)
+    redeliveries: Redeliveries = field(default_factory=Redeliveries)

@@ -5,6 +5,7 @@ A thing outside the caller's organization or scope answers exactly as a missing 
 
 import hmac
 import zlib
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from service.errors import NotFound, Unauthenticated
@@ -50,17 +51,44 @@ def public_id_of(token: str) -> str:
     return token[len(PREFIX) : len(PREFIX) + PUBLIC_LENGTH]
 
 
+TOUCHED_EVERY = timedelta(minutes=1)
+
+
+@dataclass(slots=True)
+class Known:
+    """A token that was looked up: whom it stands for, until when, and when it was last used."""
+
+    caller: Caller
+    expires_at: datetime | None
+    touched_at: datetime | None
+
+
 async def authenticate(runtime: Runtime, token: str) -> Caller:
-    """Who holds this token. Raises Unauthenticated: missing, malformed, expired, revoked."""
+    """Who holds this token. Raises Unauthenticated: missing, malformed, expired, revoked.
+
+    A token that was looked up is remembered as long as no token has changed anywhere.
+    """
+    version = runtime.memory.access_version = await runtime.store.access_version()
+    now = runtime.clock.now()
+    known = runtime.memory.callers.get(version, token)
+    if not isinstance(known, Known):
+        known = await _looked_up(runtime, token, now)
+        runtime.memory.callers.put(version, token, known)
+    if known.expires_at is not None and known.expires_at <= now:
+        raise Unauthenticated("This token is expired.")
+    if known.touched_at is None or now - known.touched_at > TOUCHED_EVERY:
+        known.touched_at = now
+        await runtime.store.run(access.touch_token, known.caller.token_id, now)
+    return known.caller
+
+
+async def _looked_up(runtime: Runtime, token: str, now: datetime) -> Known:
     if not is_well_formed(token):
         raise Unauthenticated("This is not a token.")
-    now = runtime.clock.now()
     record = await runtime.store.read(access.token_by_id, public_id_of(token))
     if not _matches(runtime, token, record) or record is None or not is_valid(record, now):
         raise Unauthenticated("This token is unknown, expired or revoked.")
-    if record.last_used_at is None or now - record.last_used_at > timedelta(minutes=1):
-        await runtime.store.run(access.touch_token, record.id, now)
-    return caller_of(record)
+    return Known(caller_of(record), record.expires_at, record.last_used_at)
 
 
 def is_valid(record: TokenRecord, now: datetime) -> bool:
@@ -96,7 +124,15 @@ def actor_of(caller: Caller) -> Actor:
 
 
 async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> RepositoryRecord:
-    """The repository, if the caller may see it. Raises NotFound(repository_not_found)."""
+    """The repository, if the caller may see it. Raises NotFound(repository_not_found).
+
+    What was found under the version that let the caller in is remembered.
+    """
+    version = runtime.memory.access_version
+    question = (caller.org_id, caller.repositories, ref)
+    known = runtime.memory.places.get(version, question)
+    if isinstance(known, RepositoryRecord):
+        return known
     record = await runtime.store.read(access.repository_by_ref, caller.org_id, ref)
     hidden = record is not None and (
         caller.repositories is not None and record.id not in caller.repositories
@@ -106,11 +142,17 @@ async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> Rep
             f"There is no repository {ref.slug} on {ref.host} that this token can see.",
             code="repository_not_found",
         )
+    runtime.memory.places.put(version, question, record)
     return record
 
 
 async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str) -> QueueRef:
     """The queue of a branch. Raises NotFound: repository_not_found, queue_not_found."""
+    version = runtime.memory.access_version
+    question = (caller.org_id, caller.repositories, ref, branch)
+    known = runtime.memory.places.get(version, question)
+    if isinstance(known, QueueRef):
+        return known
     repository = await find_repository(runtime, caller, ref)
     found, branches = await runtime.store.read(_queue_of, repository, branch)
     if found is None:
@@ -120,6 +162,7 @@ async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str
             code="queue_not_found",
             members={"branches": list(branches)},
         )
+    runtime.memory.places.put(version, question, found)
     return found
 
 

@@ -6,8 +6,7 @@ from service.mergequeue.inputs import (
     BuildRefusal,
     EvidenceReported,
     Input,
-    LandingStopCode,
-    LandingStopped,
+    PlaceHold,
     RepositoryChanged,
     RerunRefused,
     RerunStarted,
@@ -25,14 +24,28 @@ from service.mergequeue.outputs import (
 )
 from service.mergequeue.reasons import HoldReason
 from service.operations import building, landing, notices, turn
-from service.provider.errors import Gone, NotPermitted, ProviderError, Suspended
-from service.provider.port import Reaction, Reply
+from service.provider.errors import (
+    Gone,
+    GoneKind,
+    NotPermitted,
+    OutcomeUnknown,
+    ProviderError,
+    Suspended,
+    Throttled,
+    Unavailable,
+)
+from service.provider.values import (
+    Reaction,
+    Reply,
+)
 from service.runtime import Runtime
 from service.store import queues, runs
 from service.store.outbox import OutboxRow
-from service.store.records import OutboxState
-from service.vocabulary import CheckOutcome, QueueRef
+from service.store.records import Lane, OutboxState
+from service.vocabulary import SYSTEM, CheckOutcome, QueueRef
 
+LONG_ATTEMPTS = 9
+"""Tries that take more than five minutes: then the queue says that the provider is away."""
 
 
 async def perform(runtime: Runtime, row: OutboxRow) -> None:
@@ -41,30 +54,33 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
     Raises the provider's errors, after which the row is tried again or settled as unknown.
     """
     effect = row.effect
+    first = row.state is OutboxState.READY and row.attempts == 0
     if isinstance(effect, Reply | Reaction):
-        await notices.say_plain(runtime, row.repository_id, effect)
+        await notices.say_plain(runtime, row.repository_id, effect, first=first)
         return
     queue = None
     if row.queue_id is not None:
         queue = await runtime.store.read(queues.ref_by_id, row.queue_id)
     if queue is not None:
-        await _perform(runtime, queue, effect, unknown=row.state is OutboxState.UNKNOWN)
+        if queue.repo.host not in runtime.providers:
+            raise ProviderError(f"No provider is set for {queue.repo.host}.")
+        await _perform(runtime, queue, effect, first=first)
 
 
-async def _perform(runtime: Runtime, queue: QueueRef, action: Action, *, unknown: bool) -> None:
+async def _perform(runtime: Runtime, queue: QueueRef, action: Action, *, first: bool) -> None:
     match action:
         case BuildTestBranch():
             await building.build(runtime, queue, action)
         case RetireRun():
             await building.retire(runtime, queue, action)
         case Land():
-            await landing.land(runtime, queue, action, unknown=unknown)
+            await landing.land(runtime, queue, action)
         case RerunChecks():
             await _rerun(runtime, queue, action)
         case AskEvidence():
             await _answer_evidence(runtime, queue, action)
         case Tell():
-            await notices.tell(runtime, queue, action)
+            await notices.tell(runtime, queue, action, first=first)
         case _:
             assert_never(action)
 
@@ -92,35 +108,50 @@ async def _answer_evidence(runtime: Runtime, queue: QueueRef, action: AskEvidenc
     await turn.take(runtime, queue.id, [EvidenceReported(action.run, evidence)])
 
 
-async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> None:
-    """Tell the queue that a control action could not be done after every try.
+async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:
+    """Tell the queue that a control action could not be done after every try; whether it was.
 
-    An infrastructure cause: nobody is blamed for it (RELIABILITY.md 4.2).
+    An infrastructure cause: nobody is blamed for it (RELIABILITY.md 4.2). A landing is never
+    given up: what may have landed has to be read back.
     """
-    told: Input | None = None
+    told: Input
     match row.effect:
         case BuildTestBranch(run=run):
             told = TestBranchRefused(run, None, BuildRefusal.OTHER, why)
         case RerunChecks(run=run):
             told = RerunRefused(run)
-        case Land(run=run, steps=steps):
-            told = LandingStopped(run, steps[0].position, LandingStopCode.RETRY, why)
+        case Land():
+            return False
         case _:
-            return
+            return True
     if row.queue_id is not None:
         await turn.take(runtime, row.queue_id, [told])
+    return True
 
 
 async def explain_trouble(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
-    """Hold the queue, by name, when the provider says that we or the repository are out."""
-    if row.queue_id is None:
+    """Hold the queue, by name, when the provider says that we or the repository are out.
+
+    A notice holds nothing: none of them may stop a landing (GITHUB.md 6.2).
+    """
+    if row.queue_id is None or row.lane is Lane.NOTICE:
         return
+    report = _hold_of(row, trouble)
+    if report is not None:
+        await turn.take(runtime, row.queue_id, [report])
+
+
+def _hold_of(row: OutboxRow, trouble: ProviderError) -> Input | None:
+    is_long = row.attempts >= LONG_ATTEMPTS
     match trouble:
         case NotPermitted() | Suspended():
             hold = HoldReason.PERMISSION_LOST
-        case Gone():
+        case Gone(kind=GoneKind.REPOSITORY | GoneKind.INSTALLATION):
             hold = HoldReason.REPOSITORY_UNAVAILABLE
+        case _ if isinstance(row.effect, Land) and is_long and not isinstance(trouble, Throttled):
+            return PlaceHold(HoldReason.LANDING_UNRESOLVED, None, trouble.message, SYSTEM)
+        case OutcomeUnknown() | Unavailable() if is_long and not isinstance(trouble, Throttled):
+            hold = HoldReason.PROVIDER_UNAVAILABLE
         case _:
-            return
-    report = RepositoryChanged(available=False, hold=hold, text=trouble.message)
-    await turn.take(runtime, row.queue_id, [report])
+            return None
+    return RepositoryChanged(available=False, hold=hold, text=trouble.message)

@@ -15,7 +15,8 @@ from service.mergequeue.outputs import BuildTestBranch, HeadToMerge, RetireRun
 from service.mergequeue.states import RunPhase, RunStatus
 from service.operations import naming, turn
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode
-from service.provider.port import (
+from service.provider.port import Provider
+from service.provider.values import (
     BuildRequest,
     BuildResult,
     BuildStep,
@@ -23,7 +24,6 @@ from service.provider.port import (
     Conflicted,
     Construction,
     NothingToMerge,
-    Provider,
     Vehicle,
 )
 from service.runtime import Runtime
@@ -33,7 +33,9 @@ from service.vocabulary import MergeMethod, QueueRef, Sha
 WAIT_FOR_BUILD_S = 60.0
 """How long a build waits for the build it continues."""
 
-_REFUSALS = {code: BuildRefusal(code.value) for code in RefusedCode if code.value in set(BuildRefusal)}
+_REFUSALS = {
+    code: BuildRefusal(code.value) for code in RefusedCode if code.value in set(BuildRefusal)
+}
 
 
 async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> None:
@@ -156,9 +158,7 @@ def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]
     return best
 
 
-async def _reported(
-    runtime: Runtime, queue: QueueRef, run: Run, result: BuildResult
-) -> Input:
+async def _reported(runtime: Runtime, queue: QueueRef, run: Run, result: BuildResult) -> Input:
     match result:
         case Built():
             if result.vehicle_number is not None:

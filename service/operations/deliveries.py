@@ -1,5 +1,6 @@
 """Deliveries: stored before they are answered, worked on one by one afterwards."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -13,6 +14,9 @@ from service.store.records import InboxRow
 
 ATTEMPTS_MAX = 5
 """Then a delivery is parked (RELIABILITY.md 5)."""
+WAITS_FOR = timedelta(hours=24)
+"""How long a delivery waits for a provider that is away before attempts count."""
+LATEST = timedelta(minutes=5)
 
 log = structlog.get_logger()
 
@@ -39,38 +43,51 @@ async def release(runtime: Runtime) -> int:
 async def take_up(runtime: Runtime, row: InboxRow) -> None:
     """Work on one delivery: translate it, act on its signals, settle it.
 
-    Trouble at the provider postpones it; after five attempts it is parked, and so is one
-    that our own code could not digest five times: it blocks no other.
+    Trouble at the provider postpones it; after five attempts it is parked. While the provider
+    is away a young delivery waits without being counted: nothing that was said is lost.
     """
-    if row.attempts > ATTEMPTS_MAX:
-        await runtime.store.run(inbox.poison, row.id, "stopped us five times")
-        return
     delivery = row.delivery
     translator = runtime.translators.get(delivery.host)
     if translator is None:
         await runtime.store.run(inbox.settle, row.id, "ignored: unknown host")
         return
-    found = translator(delivery)
-    log.info("delivery", delivery_id=delivery.id, signals=len(found))
     try:
+        found = translator(delivery)
+        log.info("delivery", delivery_id=delivery.id, signals=len(found))
         for signal in found:
             await signals.receive(runtime, signal, delivery.received_at)
     except Unavailable as away:
-        await _again(runtime, row, away.retry_at, away.message)
+        is_young = runtime.clock.now() - delivery.received_at < WAITS_FOR
+        attempts = 0 if is_young else row.attempts
+        await _again(runtime, row, Again(max(away.retry_at, _later(runtime, row)), attempts), away)
     except ProviderError as trouble:
-        await _again(runtime, row, _later(runtime, row), trouble.message)
+        await _again(runtime, row, Again(_later(runtime, row), row.attempts), trouble)
     else:
         note = ", ".join(type(signal).__name__ for signal in found) or "ignored"
         await runtime.store.run(inbox.settle, row.id, note)
 
 
+async def stumble(runtime: Runtime, row: InboxRow) -> None:
+    """After a mistake of our own: tried again, and parked after five attempts."""
+    mistake = ProviderError("A mistake of ours; the log has it.")
+    await _again(runtime, row, Again(_later(runtime, row), row.attempts), mistake)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """When to try a delivery again, and how many attempts count against it."""
+
+    at: datetime
+    attempts: int
+
+
 def _later(runtime: Runtime, row: InboxRow) -> datetime:
-    return runtime.clock.now() + timedelta(seconds=2.0**row.attempts)
+    return runtime.clock.now() + min(timedelta(seconds=2.0 ** min(row.attempts, 10)), LATEST)
 
 
-async def _again(runtime: Runtime, row: InboxRow, at: datetime, why: str) -> None:
-    if row.attempts >= ATTEMPTS_MAX:
-        log.error("delivery_parked", delivery_id=row.delivery.id, why=why)
-        await runtime.store.run(inbox.poison, row.id, why)
+async def _again(runtime: Runtime, row: InboxRow, again: Again, why: ProviderError) -> None:
+    if again.attempts >= ATTEMPTS_MAX:
+        log.error("delivery_parked", delivery_id=row.delivery.id, why=why.message)
+        await runtime.store.run(inbox.poison, row.id, why.message)
         return
-    await runtime.store.run(inbox.retry, row.id, at, why)
+    await runtime.store.run(inbox.retry, row.id, again.at, why.message)

@@ -18,6 +18,10 @@ from service.store.records import Lane, OutboxState
 
 ATTEMPTS_MAX = 12
 BACKOFF_MAX = timedelta(minutes=15)
+DOUBLINGS_MAX = 10
+"""More of them lie beyond the longest wait."""
+FIRST_READ_BACKS = 5
+"""An unknown outcome is read back so often at the sweep's own period, then more rarely."""
 
 log = structlog.get_logger()
 
@@ -40,31 +44,38 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
     log.debug("effect", kind=row.kind, key=row.key, attempt=row.attempts)
     try:
         await actions.perform(runtime, row)
-    except OutcomeUnknown as unknown:
-        await _wait(runtime, row, OutboxState.UNKNOWN, unknown)
     except ProviderError as trouble:
+        log.warning("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
         await actions.explain_trouble(runtime, row, trouble)
-        await _wait(runtime, row, OutboxState.READY, trouble)
+        await _wait(runtime, row, trouble)
     else:
         runtime.boundary.reach("effect.before_done")
         await runtime.store.run_kind("settle", outbox.settle, row.id, OutboxState.DONE, "")
     runtime.wakeups.wake("outbox")
 
 
-async def _wait(
-    runtime: Runtime, row: OutboxRow, state: OutboxState, trouble: ProviderError
-) -> None:
-    """Try again later, or give up: notices at once after their tries, control by a report."""
-    log.warning("effect_failed", kind=row.kind, key=row.key, why=trouble.message)
-    if row.attempts >= ATTEMPTS_MAX and row.lane is Lane.NOTICE:
+async def stumble(runtime: Runtime, row: OutboxRow) -> None:
+    """After a mistake of our own: as after any other trouble, the row waits and is tried again."""
+    mistake = ProviderError("A mistake of ours; the log has it.")
+    await _wait(runtime, row, mistake)
+    await actions.explain_trouble(runtime, row, mistake)
+
+
+async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
+    """Try again later. Whoever is away comes back; anything else is given up in the end.
+
+    What may have been done stays unknown until it is read back.
+    """
+    is_away = isinstance(trouble, Unavailable | OutcomeUnknown)
+    is_spent = row.attempts >= ATTEMPTS_MAX and (row.lane is Lane.NOTICE or not is_away)
+    if is_spent and await actions.give_up(runtime, row, trouble.message):
         await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
         return
-    if row.attempts >= ATTEMPTS_MAX and state is not OutboxState.UNKNOWN:
-        await actions.give_up(runtime, row, trouble.message)
-        await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
-        return
-    at = _next_try(runtime.clock.now(), row.attempts, trouble)
-    if state is OutboxState.UNKNOWN:
+    now = runtime.clock.now()
+    at = _next_try(now, row.attempts, trouble)
+    if row.state is OutboxState.UNKNOWN or isinstance(trouble, OutcomeUnknown):
+        if row.attempts <= FIRST_READ_BACKS:
+            at = min(at, now + runtime.options.periods.readback)
         await runtime.store.run(outbox.mark_unknown, row.id, at, trouble.message)
     else:
         await runtime.store.run(outbox.retry, row.id, at, trouble.message)
@@ -72,8 +83,8 @@ async def _wait(
 
 def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
     """1 s doubling up to 15 min; what the provider says itself goes before."""
-    growing = min(timedelta(seconds=2.0 ** max(attempts - 1, 0)), BACKOFF_MAX)
-    at = now + growing
+    doublings = min(max(attempts - 1, 0), DOUBLINGS_MAX)
+    at = now + min(timedelta(seconds=2.0**doublings), BACKOFF_MAX)
     return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
 
 

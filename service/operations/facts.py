@@ -1,5 +1,6 @@
 """What the provider says of pull requests and target branches, as a queue wants to hear it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -7,12 +8,18 @@ from service.mergequeue.config import QueueConfig, Toggle
 from service.mergequeue.inputs import Input, TargetGone, TargetMoved
 from service.mergequeue.model import Facts, MergeQueue, Tip
 from service.mergequeue.reasons import HoldReason
-from service.provider.port import Commit, PullRequest
+from service.provider.values import (
+    Commit,
+    PullRequest,
+)
 from service.runtime import Runtime
 from service.store import pull_requests as known_pulls
 from service.store.database import Tx
 from service.store.pull_requests import PullRequestHead
-from service.vocabulary import PullRequestState, QueueRef, RepoRef, Sha
+from service.vocabulary import Mergeability, PullRequestState, QueueRef, RepoRef, Sha
+
+REMEMBERED_AT_ONCE = 50
+"""Heads in one transaction: a sweep must not keep a webhook waiting for the database."""
 
 
 async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullRequest) -> Facts:
@@ -21,9 +28,39 @@ async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullR
     For direct merges also its own checks, but only while its head contains the target's tip.
     Remembers its head, by which a later comment is bound (GITHUB.md 4.5).
     """
-    head = PullRequestHead(queue.repository_id, pull.number, pull.head_sha)
-    authorized = await runtime.store.run(_remember, head, runtime.clock.now())
-    plain = Facts(
+    return (await of_many(runtime, queue, config, [pull]))[pull.number]
+
+
+async def of_many(
+    runtime: Runtime, queue: QueueRef, config: QueueConfig, pulls: Sequence[PullRequest]
+) -> dict[int, Facts]:
+    """The same of several, by number."""
+    heads = [PullRequestHead(queue.repository_id, pull.number, pull.head_sha) for pull in pulls]
+    authorized: list[Sha | None] = []
+    for start in range(0, len(heads), REMEMBERED_AT_ONCE):
+        part = heads[start : start + REMEMBERED_AT_ONCE]
+        authorized += await runtime.store.run(_remember, part, runtime.clock.now())
+    found: dict[int, Facts] = {}
+    for pull, head in zip(pulls, authorized, strict=True):
+        plain = _plain(pull, head)
+        if config.direct_merge_mode is Toggle.ALWAYS and pull.state is PullRequestState.OPEN:
+            plain = await _with_own_checks(runtime, queue.repo, config, pull, plain)
+        found[pull.number] = plain
+    return found
+
+
+def swept(known: Facts, fresh: Facts) -> Facts:
+    """Facts read by a sweep, which does not wait until the provider knows whether it merges.
+
+    Until then what was known of that head stands, else each sweep would tell it anew.
+    """
+    if fresh.mergeability is Mergeability.IN_PROGRESS and fresh.head == known.head:
+        return replace(fresh, mergeability=known.mergeability)
+    return fresh
+
+
+def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
+    return Facts(
         pr=pull.number,
         head=pull.head_sha,
         base=pull.base_branch,
@@ -37,9 +74,6 @@ async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullR
         authorized_head=authorized,
         merged_sha=pull.merge_commit,
     )
-    if config.direct_merge_mode is not Toggle.ALWAYS or pull.state is not PullRequestState.OPEN:
-        return plain
-    return await _with_own_checks(runtime, queue.repo, config, pull, plain)
 
 
 async def _with_own_checks(
@@ -50,17 +84,20 @@ async def _with_own_checks(
     if tip is None or not await provider.contains(repo, tip, pull.head_sha):
         return plain
     head = await provider.commit(repo, pull.head_sha)
-    checks = await provider.checks(
-        repo, pull.head_sha, skipped_pass=config.skipped_statuses_pass
-    )
+    checks = await provider.checks(repo, pull.head_sha, skipped_pass=config.skipped_statuses_pass)
     if head is None or not checks.complete:
         return plain
     return replace(plain, own_checks=checks.items, contains_tip=tip, head_tree=head.tree)
 
 
-def _remember(session: Tx, head: PullRequestHead, now: datetime) -> Sha | None:
-    known_pulls.remember_head(session, head, now)
-    return known_pulls.fork_authorization(session, head.repository_id, head.number)
+def _remember(
+    session: Tx, heads: Sequence[PullRequestHead], now: datetime
+) -> tuple[Sha | None, ...]:
+    for head in heads:
+        known_pulls.remember_head(session, head, now)
+    return tuple(
+        known_pulls.fork_authorization(session, head.repository_id, head.number) for head in heads
+    )
 
 
 async def target(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
@@ -78,9 +115,7 @@ def _is_missing(value: MergeQueue) -> bool:
     return any(hold.reason is HoldReason.TARGET_MISSING for hold in value.holds)
 
 
-async def _moved(
-    runtime: Runtime, queue: QueueRef, value: MergeQueue, tip: Commit
-) -> TargetMoved:
+async def _moved(runtime: Runtime, queue: QueueRef, value: MergeQueue, tip: Commit) -> TargetMoved:
     """The move to `tip`: whether history was rewritten, and who was merged by hand on the way."""
     provider = runtime.providers[queue.repo.host]
     now = Tip(tip.sha, tip.tree)
@@ -90,9 +125,10 @@ async def _moved(
         return TargetMoved(now, rewritten=True)
     unmerged = await provider.open_pull_requests(queue.repo, queue.branch)
     still_open = {number for number, _ in unmerged}
-    merged = []
-    for number in sorted(set(value.entries) - still_open):
-        pull = await provider.pull_request(queue.repo, number)
-        if pull.state is PullRequestState.MERGED:
-            merged.append(number)
-    return TargetMoved(now, prs=tuple(merged))
+    closed = await provider.pull_requests(queue.repo, sorted(set(value.entries) - still_open))
+    merged = (
+        number
+        for number, pull in closed.items()
+        if pull is not None and pull.state is PullRequestState.MERGED
+    )
+    return TargetMoved(now, prs=tuple(sorted(merged)))

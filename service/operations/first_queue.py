@@ -1,18 +1,19 @@
 """The first `/merge` on a branch makes its queue (UX.md 2.5)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.errors import Conflict
 from service.mergequeue.config import CLI_DEFAULTS, QueueConfig
 from service.operations import queues as queue_operations
 from service.operations import requirements
 from service.operations.queues import QueueWish
+from service.operations.requirements import Resolved
 from service.runtime import Runtime
 from service.store import queues
 from service.store.records import RepositoryRecord
 from service.vocabulary import Actor, MergeMethod, QueueRef
-from service.wording import replies
-from service.wording.replies import Answer
+from service.wording import queue_replies, replies
+from service.wording.answers import Answer
 
 METHODS = (MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT, MergeMethod.REBASE)
 """Which method a new queue takes: the first that the repository and its rules allow."""
@@ -26,34 +27,43 @@ class Made:
     answer: Answer
 
 
-async def make(
-    runtime: Runtime, repository: RepositoryRecord, branch: str, actor: Actor
-) -> Made:
-    """Make the queue of a branch whose required statuses are known."""
+async def make(runtime: Runtime, repository: RepositoryRecord, branch: str, actor: Actor) -> Made:
+    """Make the queue of a branch whose required statuses are known.
+
+    One that was made meanwhile is taken as it is.
+    """
     if not runtime.options.auto_create_queues:
-        return Made(None, replies.no_queue(branch, await branches(runtime, repository)))
-    config = QueueConfig()
-    resolved = await requirements.resolve(runtime, repository.ref, branch, config)
+        there = await branches(runtime, repository)
+        return Made(None, queue_replies.no_queue(branch, there))
+    resolved = await requirements.resolve(runtime, repository.ref, branch, QueueConfig())
+    against = _against(resolved, branch)
+    if against is not None:
+        return Made(None, against)
+    settings = {**CLI_DEFAULTS, "merge_method": _method(repository, resolved)}
+    wish = QueueWish(settings)
+    try:
+        view = await queue_operations.create(runtime, repository, branch, wish, actor)
+    except Conflict:
+        found = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
+        return Made(found, replies.accepted())
+    return Made(view.queue, queue_replies.queue_made(view.value, resolved.required))
+
+
+def _against(resolved: Resolved, branch: str) -> Answer | None:
     if resolved.owned:
-        return Made(None, replies.provider_queue(branch))
-    if resolved.error is not None or not resolved.required.names:
-        return Made(None, replies.no_required_checks(branch))
+        return queue_replies.provider_queue(branch)
+    if resolved.error is not None:
+        return queue_replies.rules_unreadable(branch)
+    if not resolved.required.names:
+        return queue_replies.no_required_checks(branch)
+    return None
+
+
+def _method(repository: RepositoryRecord, resolved: Resolved) -> MergeMethod:
     allowed = repository.merge_methods
     if resolved.merge_methods is not None:
         allowed &= resolved.merge_methods
-    method = next((one for one in METHODS if one in allowed), MergeMethod.SQUASH)
-    settings = {**CLI_DEFAULTS, "merge_method": method}
-    try:
-        view = await queue_operations.create(
-            runtime, repository, branch, QueueWish(settings), actor
-        )
-    except Conflict:
-        found = await runtime.store.read(
-            queues.queue_ref, repository.org_id, repository.id, branch
-        )
-        return Made(found, replies.accepted())
-    value = view.value
-    return Made(view.queue, replies.queue_made(branch, value.config, resolved.required))
+    return next((one for one in METHODS if one in allowed), MergeMethod.SQUASH)
 
 
 async def branches(runtime: Runtime, repository: RepositoryRecord) -> tuple[str, ...]:

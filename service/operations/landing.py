@@ -5,10 +5,12 @@ never resent blindly. Each `Land` action carries one call: a position, or a whol
 """
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
+from service.mergequeue import verdict
+from service.mergequeue.config import Toggle
 from service.mergequeue.inputs import (
     AdvanceRefused,
     FactsChanged,
@@ -18,16 +20,17 @@ from service.mergequeue.inputs import (
     LandingStopCode,
     LandingStopped,
     PullRequestGone,
+    ReleaseHold,
     TargetMoved,
 )
-from service.mergequeue.config import Toggle
 from service.mergequeue.model import LandMode, MergeQueue, Tip
 from service.mergequeue.outputs import Land
-from service.mergequeue.reasons import HoldScope
-from service.mergequeue.states import LANDS, EntryState, RunStatus
+from service.mergequeue.reasons import HoldReason, HoldScope
+from service.mergequeue.states import LANDS, EntryState, RunKind, RunStatus
 from service.operations import facts, proving, reconcile, requirements, turn
 from service.provider.errors import Gone, GoneKind, OutcomeUnknown
-from service.provider.port import (
+from service.provider.port import Provider
+from service.provider.values import (
     AdvanceRequest,
     CheckReport,
     CheckReportStatus,
@@ -35,14 +38,13 @@ from service.provider.port import (
     LandStopCode,
     Merged,
     MergeRequest,
-    Provider,
 )
 from service.runtime import Runtime
-from service.store import landings, queues, runs
+from service.store import landings, runs
 from service.store.database import Tx
 from service.store.landings import LandingOutcome
 from service.store.records import LandingRecord, LandingState
-from service.vocabulary import PullRequestState, QueueRef, Sha
+from service.vocabulary import SYSTEM, PullRequestState, QueueRef, Sha
 
 PERMIT_FOR = timedelta(seconds=30)
 PERMIT_LEFT_S = 15.0
@@ -69,10 +71,10 @@ class Attempt:
         return self.action.steps[0].position
 
 
-async def land(runtime: Runtime, queue: QueueRef, action: Land, *, unknown: bool) -> None:
+async def land(runtime: Runtime, queue: QueueRef, action: Land) -> None:
     """Carry one landing to its end and tell the queue.
 
-    `unknown`: an earlier send may have worked, so the outcome is read back first. A second
+    One that was permitted before may have been sent: its outcome is read back first. A second
     call for a recorded landing does nothing. Raises OutcomeUnknown (rows say so) and the
     provider's other errors, after which the action is to be repeated.
     """
@@ -80,8 +82,7 @@ async def land(runtime: Runtime, queue: QueueRef, action: Land, *, unknown: bool
     mine = attempt.records
     if not mine or all(row.state in _SETTLED for row in mine):
         return
-    sent = unknown or any(row.state in _MAYBE_SENT for row in mine)
-    if sent:
+    if any(row.state in _MAYBE_SENT for row in mine):
         merged = await _read_back(runtime, attempt)
         if merged is not None:
             await _record(runtime, attempt, merged)
@@ -120,13 +121,15 @@ async def _try(runtime: Runtime, attempt: Attempt) -> None:
 
 async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandStop:
     started = runtime.clock.monotonic_s()
-    own_required = await _refresh(runtime, attempt)
+    fresh = await _refresh(runtime, attempt)
+    if fresh.tip != attempt.action.expected_tip.sha:
+        return LandStop(LandStopCode.STALE, "The target branch has moved.")
     refusal = await runtime.store.run_kind("permit", _permit, runtime, attempt)
     if refusal is not None:
         return LandStop(LandStopCode.STALE, refusal)
     runtime.boundary.reach("landing.after_permit")
     provider = runtime.providers[attempt.queue.repo.host]
-    if own_required:
+    if fresh.own_required:
         await _complete_own_check(provider, attempt)
     left_s = PERMIT_FOR.total_seconds() - (runtime.clock.monotonic_s() - started)
     if left_s < PERMIT_LEFT_S:
@@ -146,68 +149,80 @@ def _short(answer: Merged | LandStop) -> str:
     return answer.commit if isinstance(answer, Merged) else answer.code.value
 
 
-async def _refresh(runtime: Runtime, attempt: Attempt) -> bool:
-    """Read everything the landing depends on afresh and tell the queue; nothing is cached.
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What a refresh found: the target's tip, and whether its rules require our own check."""
 
-    The answer: whether the branch's rules require our own check.
-    """
+    tip: Sha | None
+    own_required: bool
+
+
+async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
+    """Read everything the landing depends on afresh and tell the queue; nothing is cached."""
     queue = attempt.queue
     provider = runtime.providers[queue.repo.host]
     value = await turn.value(runtime, queue.id)
     told: list[Input] = []
+    tips: set[Sha | None] = set()
     for step in attempt.action.steps:
-        told.extend(await _facts_of(runtime, queue, value, step.pr))
+        known, beside = await _facts_of(runtime, queue, value, step.pr)
+        told.append(known)
+        tips.add(beside)
     await provider.forget_rules(queue.repo)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
     told.extend(requirements.reports(value, resolved))
     run = value.runs.get(attempt.action.run)
-    if run is not None and run.sha is not None:
+    if run is not None and reconcile.is_reported_on(run):
         told.append(await reconcile.checks_of(runtime, queue, run))
-    tip = await provider.tip(queue.repo, queue.branch)
-    if tip is not None and value.tip is not None and tip.sha != value.tip.sha:
+    expected = attempt.action.expected_tip.sha
+    tip: Sha | None = expected
+    if tips != {expected}:
         told.extend(await facts.target(runtime, queue, value))
-    if told:
-        await turn.take(runtime, queue.id, told)
-    return resolved.own_required
+        read = await provider.tip(queue.repo, queue.branch)
+        tip = read.sha if read is not None else None
+    await turn.take(runtime, queue.id, told)
+    return Fresh(tip, resolved.own_required)
 
 
 async def _facts_of(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
-) -> list[Input]:
+) -> tuple[Input, Sha | None]:
+    """Fresh facts of one pull request, and the target's tip as read with them.
+
+    A direct merge stands on its own head's checks, so those are read afresh too.
+    """
     provider = runtime.providers[queue.repo.host]
     try:
         pull = await provider.pull_request(queue.repo, number)
     except Gone as gone:
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise
-        return [PullRequestGone(number)]
-    plain = replace(value.config, direct_merge_mode=Toggle.OFF)
-    if pull.state is PullRequestState.MERGED:
-        return []
-    return [FactsChanged(await facts.of(runtime, queue, plain, pull))]
+        return PullRequestGone(number), None
+    entry = value.entries.get(number)
+    run = value.runs.get(entry.verified_by or "") if entry is not None else None
+    config = value.config
+    if run is None or run.kind is not RunKind.DIRECT:
+        config = replace(config, direct_merge_mode=Toggle.OFF)
+    return FactsChanged(await facts.of(runtime, queue, config, pull)), pull.base_tip
 
 
 def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
     """Open the permit, or say what stands against it; read and written in one transaction."""
     queue_id = attempt.queue.id
-    head = queues.head_of(session, queue_id, lock=True)
-    if head is None:
-        return "The queue is gone."
-    cached = runtime.store.cache.get(queue_id, head.version)
-    value = cached if cached is not None else queues.load(session, queue_id)
-    against = _against(value, attempt.action)
+    _, value = turn.newest(session, runtime, queue_id, lock=True)
+    against = _against(value, attempt.action, runtime.clock.now())
     if against is not None:
         return against
     mine = {record.id for record in attempt.records}
     if any(row.id not in mine for row in landings.open_permits(session, queue_id)):
         return "Another landing is still open."
     until = runtime.clock.now() + PERMIT_FOR
-    for record in attempt.records:
-        landings.permit(session, record.id, until)
+    if not all(landings.permit(session, record.id, until) for record in attempt.records):
+        return "Another landing is still open."
     return None
 
 
-def _against(value: MergeQueue, action: Land) -> str | None:
+def _against(value: MergeQueue, action: Land, now: datetime) -> str | None:
     """What speaks against landing now (RELIABILITY.md 2, step 3); None: nothing."""
     if value.landing is None or value.landing.number != action.number:
         return "The queue does not ask for this landing any more."
@@ -215,11 +230,24 @@ def _against(value: MergeQueue, action: Land) -> str | None:
         return f"The queue is {value.state.value.lower()}."
     if any(hold.scope is not HoldScope.START for hold in value.holds):
         return "The queue is on hold."
-    if value.tip != action.expected_tip:
+    if value.tip != action.expected_tip or value.kept_move is not None:
         return "The target branch has moved."
+    return _against_run(value, action, now) or _against_entries(value, action)
+
+
+def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
+    """The run must still be green, by all that is required now and by the newest reports."""
     run = value.runs.get(action.run)
     if run is None or run.status is not RunStatus.SUCCEEDED:
         return "The run is not green."
+    if value.required is None or value.required.source is None:
+        return "It is not known what must pass."
+    if run.kind is RunKind.DIRECT or verdict.verdict_of(run, now, value.sends_results).is_green:
+        return None
+    return "A required status has not passed."
+
+
+def _against_entries(value: MergeQueue, action: Land) -> str | None:
     for step in action.steps:
         entry = value.entries.get(step.pr)
         if entry is None or entry.id != step.entry or entry.head != step.head:
@@ -335,14 +363,18 @@ _ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITT
 """Then the merge call is tried instead (GITHUB.md 5.1)."""
 
 
-async def _tell(
-    runtime: Runtime, attempt: Attempt, told: list[Input], outcome: Outcome
-) -> None:
+async def _tell(runtime: Runtime, attempt: Attempt, told: list[Input], outcome: Outcome) -> None:
     def also(session: Tx) -> None:
         _settle_rows(session, attempt, outcome)
 
+    value = await turn.value(runtime, attempt.queue.id)
+    resolved = [
+        ReleaseHold(hold.id, "Read back at the provider.", SYSTEM)
+        for hold in value.holds
+        if hold.reason is HoldReason.LANDING_UNRESOLVED
+    ]
     runtime.boundary.reach("act.land.before_settle")
-    await turn.take(runtime, attempt.queue.id, told, turn.Along(also=also))
+    await turn.take(runtime, attempt.queue.id, [*told, *resolved], turn.Along(also=also))
 
 
 async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> None:

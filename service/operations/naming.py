@@ -8,9 +8,7 @@ from service.mergequeue.model import Run
 from service.vocabulary import Sha
 
 TITLE_MAX = 250
-_SKIP = re.compile(
-    r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE
-)
+_SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
@@ -34,9 +32,7 @@ class Trailers:
 
     def under(self, message: str) -> str:
         """The message with the trailers at its end."""
-        return (
-            f"{message}\n\nHeadgate-Run: {self.run}\nHeadgate-Deployment: {self.deployment}"
-        )
+        return f"{message}\n\nHeadgate-Run: {self.run}\nHeadgate-Deployment: {self.deployment}"
 
 
 def test_message(number: int, head: Sha, target: str) -> str:
@@ -60,9 +56,9 @@ def draft_title(run: Run, target: str) -> str:
 def draft_body(run: Run, target: str) -> str:
     """Body of the draft pull request: two sentences for people, a block for programs.
 
-    No bare `#n` and no `@name`, so that nothing appears on other pull requests.
+    No `#n` outside code and no `@name`, so that nothing appears on other pull requests.
     """
-    numbers = ", ".join(f"`{number}`" for number in run.prs)
+    numbers = ", ".join(f"`#{number}`" for number in run.prs)
     block = {
         "headgate": 1,
         "run": run.id,

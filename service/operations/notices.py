@@ -10,22 +10,30 @@ from urllib.parse import urlsplit
 from service.mergequeue.outputs import Tell
 from service.mergequeue.states import FINAL, EntryState
 from service.operations import shown
-from service.provider.port import Emoji, Notice, Reaction, Reply, StatusComment
+from service.provider.errors import ProviderError
+from service.provider.values import (
+    CheckReport,
+    Emoji,
+    Reaction,
+    Reply,
+    StatusComment,
+)
 from service.runtime import Runtime
 from service.store import access, journal, runs
 from service.store import notices as stored
 from service.store.database import Tx
 from service.store.records import Placed, Spot, Surface
-from service.vocabulary import QueueRef
+from service.vocabulary import MergeMethod, QueueRef
 from service.wording import check, comment
 from service.wording.markdown import Links
 from service.wording.view import PullRequestText
 
 
-async def tell(runtime: Runtime, queue: QueueRef, action: Tell) -> None:
+async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> None:
     """Bring comment and check run of one submission up to date; unchanged texts cost nothing.
 
-    Writes what stands now, not what stood when it was asked: a later change wins.
+    Writes what stands now, not what stood when it was asked: a later change wins. `first`: no
+    earlier try may have written anything, so nothing is looked for.
     """
     text = await text_of(runtime, queue, action.pr, action.entry)
     if text is None:
@@ -36,11 +44,11 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell) -> None:
     if config.comments_enabled and not superseded:
         body = comment.status_comment(text)
         marker = comment.status_marker(queue.branch)
-        await _place(runtime, queue, text, StatusComment(action.pr, marker, body))
+        await _place(runtime, queue, text, StatusComment(action.pr, marker, body, first=first))
     if config.status_check_enabled:
-        await _place(runtime, queue, text, check.check_report(text))
+        await _place(runtime, queue, text, replace(check.check_report(text), first=first))
     if text.entry.state in FINAL:
-        await _farewell(runtime, queue, text)
+        await _farewell(runtime, queue, text, first=first)
 
 
 async def text_of(
@@ -55,9 +63,7 @@ async def text_of(
         return None
     value = await shown.value(runtime, queue)
     repository = await runtime.store.read(access.repository, queue.repository_id)
-    history = await runtime.store.read(
-        journal.timeline, queue.id, number, view.entry.id
-    )
+    history = await runtime.store.read(journal.timeline, queue.id, number, view.entry.id)
     last_run = view.entry.run or view.entry.verified_by or view.entry.detail.run
     run = None if last_run is None else await runtime.store.read(runs.run, queue.id, last_run)
     now = runtime.clock.now()
@@ -82,7 +88,10 @@ def _origin(url: str) -> str:
 
 
 async def _place(
-    runtime: Runtime, queue: QueueRef, text: PullRequestText, notice: Notice
+    runtime: Runtime,
+    queue: QueueRef,
+    text: PullRequestText,
+    notice: StatusComment | CheckReport,
 ) -> None:
     """Write one notice unless exactly this text already stands there."""
     is_comment = isinstance(notice, StatusComment)
@@ -94,7 +103,7 @@ async def _place(
     if known is not None:
         if known.digest == digest:
             return
-        notice = _known_as(notice, known.provider_id)
+        notice = replace(notice, known_id=known.provider_id)
     runtime.boundary.reach("act.tell.before_send")
     provider_id = await runtime.providers[queue.repo.host].say(queue.repo, notice)
     runtime.boundary.reach("act.tell.after_send")
@@ -103,35 +112,37 @@ async def _place(
     runtime.boundary.reach("act.tell.before_settle")
 
 
-def _digest(notice: Notice) -> str:
-    return hashlib.sha256(repr(notice).encode()).hexdigest()
+def _digest(notice: StatusComment | CheckReport) -> str:
+    """The same for the same text, however it was to be written."""
+    return hashlib.sha256(repr(replace(notice, first=False)).encode()).hexdigest()
 
 
-def _known_as(notice: Notice, provider_id: str) -> Notice:
-    if isinstance(notice, Reply | Reaction):
-        return notice
-    return replace(notice, known_id=provider_id)
-
-
-async def _farewell(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
+async def _farewell(
+    runtime: Runtime, queue: QueueRef, text: PullRequestText, *, first: bool
+) -> None:
     """What a submission's end adds: a new comment when it was thrown out, else a reaction."""
     entry = text.entry
     provider = runtime.providers[queue.repo.host]
     if text.queue.config.comments_enabled and comment.is_announced(text):
         body = comment.failure_comment(text)
-        await _once(runtime, queue, text, Reply(entry.pr, f"left-{entry.id}", body))
+        await _once(runtime, queue, text, Reply(entry.pr, f"left-{entry.id}", body, first=first))
     if entry.state is EntryState.MERGED:
+        await _settle(runtime, queue, text)
         spot = Spot(queue.id, entry.pr, Surface.COMMAND, entry.id)
         asked = await runtime.store.read(stored.placed, spot)
         if asked is not None:
-            await provider.say(
-                queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED)
-            )
+            await provider.say(queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
 
 
-async def _once(
-    runtime: Runtime, queue: QueueRef, text: PullRequestText, reply: Reply
-) -> None:
+async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
+    """Make the provider show it as merged where it would not by itself (GITHUB.md 5.5)."""
+    entry, method = text.entry, text.queue.config.merge_method
+    if method is MergeMethod.MERGE_COMMIT and entry.landed_sha is not None:
+        provider = runtime.providers[queue.repo.host]
+        await provider.settle_merged(queue.repo, entry.pr, entry.head, entry.landed_sha)
+
+
+async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply: Reply) -> None:
     spot = Spot(queue.id, text.entry.pr, Surface.FAREWELL, text.entry.id)
     if await runtime.store.read(stored.placed, spot) is not None:
         return
@@ -139,15 +150,20 @@ async def _once(
     await runtime.store.run(stored.place, spot, Placed(provider_id or "dropped", ""))
 
 
-async def say_plain(runtime: Runtime, repository_id: int, notice: Reply | Reaction) -> None:
-    """Write a reply or a reaction that belongs to a command."""
-    repository = await runtime.store.read(access.repository, repository_id)
-    await runtime.providers[repository.ref.host].say(repository.ref, notice)
-
-
-def remember_command(
-    session: Tx, queue_id: int, number: int, entry: str, comment_id: str
+async def say_plain(
+    runtime: Runtime, repository_id: int, notice: Reply | Reaction, *, first: bool
 ) -> None:
+    """Write a reply or a reaction that belongs to a command; `first` as for `tell`."""
+    if isinstance(notice, Reply):
+        notice = replace(notice, first=first)
+    repository = await runtime.store.read(access.repository, repository_id)
+    provider = runtime.providers.get(repository.ref.host)
+    if provider is None:
+        raise ProviderError(f"No provider is set for {repository.ref.host}.")
+    await provider.say(repository.ref, notice)
+
+
+def remember_command(session: Tx, queue_id: int, number: int, entry: str, comment_id: str) -> None:
     """Keep which comment submitted an entry, for the reaction at its end."""
     spot = Spot(queue_id, number, Surface.COMMAND, entry)
     stored.place(session, spot, Placed(comment_id, ""))

@@ -4,15 +4,19 @@ from dataclasses import dataclass
 
 from service.mergequeue.model import LandMode
 from service.mergequeue.outputs import Land, LandStep
-from service.provider.port import Commit, Merged
+from service.provider.values import (
+    Commit,
+    Merged,
+)
 from service.vocabulary import MergeMethod, Sha
-
 
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """Each position with the commit and tree it landed as; `above` is the fresh tip when
-    others have pushed on top."""
+    """Each position with the commit and tree it landed as.
+
+    `above` is the fresh tip when others have pushed on top.
+    """
 
     landed: tuple[tuple[LandStep, Sha, Sha], ...]
     above: Commit | None
@@ -83,9 +87,7 @@ def _call_fault(action: Land, own: tuple[Commit, ...]) -> tuple[str, str] | None
     return None
 
 
-def _positions(
-    action: Land, own: tuple[Commit, ...]
-) -> tuple[tuple[LandStep, Sha, Sha], ...]:
+def _positions(action: Land, own: tuple[Commit, ...]) -> tuple[tuple[LandStep, Sha, Sha], ...]:
     if action.mode is LandMode.CALL:
         return ((action.steps[0], own[-1].sha, own[-1].tree),)
     return tuple((step, step.commit, step.tree) for step in action.steps)

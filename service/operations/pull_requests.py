@@ -15,7 +15,9 @@ from service.mergequeue.states import FINAL, EntryState
 from service.operations import facts, requirements, shown, turn
 from service.operations.views import PullRequestView, Restarted, Submitted, TargetsStored
 from service.provider.errors import Gone, GoneKind
-from service.provider.port import PullRequest
+from service.provider.values import (
+    PullRequest,
+)
 from service.runtime import Runtime
 from service.store import pull_requests as known_pulls
 from service.store.audit import AuditRow
@@ -67,7 +69,8 @@ async def enter(
     value = await turn.value(runtime, queue.id)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
     told = requirements.reports(value, resolved)
-    told += await facts.target(runtime, queue, value)
+    if value.tip is None or pull.base_tip != value.tip.sha:
+        told += await facts.target(runtime, queue, value)
     known = await facts.of(runtime, queue, value.config, pull)
     wish = Submit(known, actor, priority=options.priority, no_batch=options.no_batch)
     row = _audited(runtime, queue, actor, "pull_request.submit", pull.number)
@@ -123,7 +126,7 @@ async def _check_fork(runtime: Runtime, queue: QueueRef, pull: PullRequest) -> N
 
 def refusal_error(refused: Refused, branch: str) -> ServiceError:
     """A queue's refusal as the error that a face answers (API.md 3)."""
-    detail = refusals.refusal_message(refused, branch)
+    detail = refusals.message(refused, branch)
     members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
     code = refused.reason.value
     if refused.reason in MISSING:
@@ -180,9 +183,7 @@ async def settled_entry(runtime: Runtime, queue: QueueRef, number: int) -> Entry
         await runtime.wakeups.wait(topic, seen, left_s)
 
 
-async def restart(
-    runtime: Runtime, queue: QueueRef, number: int, actor: Actor
-) -> Restarted:
+async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Restarted:
     """Begin its tests anew; result restarted, or not_needed where none have begun.
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
@@ -194,9 +195,7 @@ async def restart(
     return Restarted(view, "restarted" if has_restarted(step, number) else "not_needed")
 
 
-async def ask_restart(
-    runtime: Runtime, queue: QueueRef, number: int, actor: Actor
-) -> Step:
+async def ask_restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Step:
     """The queue's answer to a restart; a refusal is a value."""
     row = _audited(runtime, queue, actor, "pull_request.restart", number)
     return await turn.ask(runtime, queue, Restart(number, actor), turn.Along(audit=row))
@@ -204,9 +203,7 @@ async def ask_restart(
 
 def has_restarted(step: Step, number: int) -> bool:
     """Whether a restart did anything."""
-    return any(
-        isinstance(one.event, EntryMoved) and one.event.pr == number for one in step.events
-    )
+    return any(isinstance(one.event, EntryMoved) and one.event.pr == number for one in step.events)
 
 
 async def status(
@@ -239,13 +236,12 @@ async def set_targets(
         head = (await read(runtime, repository.ref, number)).head_sha
     place = PullRequestHead(repository.id, number, head)
     await runtime.store.run(known_pulls.put_targets, place, targets, runtime.clock.now())
+    runtime.memory.forget()
     count = 0 if isinstance(targets, str) else len(targets)
     return TargetsStored(number, head, isinstance(targets, str), count)
 
 
-def _audited(
-    runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int
-) -> AuditRow:
+def _audited(runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int) -> AuditRow:
     return AuditRow(
         at=runtime.clock.now(),
         org_id=queue.org_id,

@@ -1,14 +1,14 @@
 """Creating, reading, changing and deleting queues."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-
 
 from service.errors import Invalid, Malformed, NotFound
 from service.mergequeue.config import (
     ConfigValue,
     QueueConfig,
+    changed,
     not_available_yet,
     out_of_range,
 )
@@ -28,14 +28,16 @@ from service.mergequeue.reasons import HoldReason, HoldScope
 from service.mergequeue.states import QueueState
 from service.operations import pull_requests, requirements, shown, turn
 from service.operations.views import QueueView
-from service.provider.port import Commit
+from service.provider.values import (
+    Commit,
+)
 from service.runtime import Runtime
 from service.store import access, audit
 from service.store import queues as stored
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
-from service.vocabulary import Actor, MergeMethod, QueueRef
+from service.vocabulary import SYSTEM, Actor, MergeMethod, QueueRef
 
 QUEUES_MAX = 100
 HOLDS_MAX = 20
@@ -43,11 +45,15 @@ HOLDS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class QueueWish:
-    """What an update asks for. `state` None: keep it; `reason` belongs to `state`."""
+    """What a creation or an update asks for.
+
+    `state` None: keep it. `has_reason`: a reason was sent, also without a state.
+    """
 
     settings: Mapping[str, ConfigValue]
     state: QueueState | None = None
     reason: str | None = None
+    has_reason: bool = False
     expected_version: int | None = None
 
 
@@ -63,10 +69,8 @@ async def create(
     provider = runtime.providers[repository.ref.host]
     tip = await provider.tip(repository.ref, branch)
     if tip is None:
-        raise NotFound(
-            f'{repository.ref.slug} has no branch "{branch}".', code="branch_not_found"
-        )
-    config = replace(QueueConfig(), **_with_defaults(wish.settings))
+        raise NotFound(f'{repository.ref.slug} has no branch "{branch}".', code="branch_not_found")
+    config = changed(QueueConfig(), _with_defaults(wish.settings))
     resolved = await requirements.resolve(runtime, repository.ref, branch, config)
     _check_method(repository, resolved, config.merge_method)
     draft = _draft(runtime, branch, config, wish, actor)
@@ -133,9 +137,7 @@ def _first_tip(tip: Commit) -> TargetMoved:
     return TargetMoved(Tip(tip.sha, tip.tree))
 
 
-def _insert(
-    session: Tx, repository: RepositoryRecord, draft: MergeQueue, actor: Actor
-) -> QueueRef:
+def _insert(session: Tx, repository: RepositoryRecord, draft: MergeQueue, actor: Actor) -> QueueRef:
     if len(stored.queues_of(session, repository.id)) >= QUEUES_MAX:
         raise Invalid(
             f"{repository.ref.slug} has {QUEUES_MAX} queues already.", code="limit_reached"
@@ -179,7 +181,7 @@ async def update(
     _check_settings(wish.settings)
     value = await turn.value(runtime, queue.id)
     await _check_new_method(runtime, queue, value, wish)
-    commands = _commands(wish, actor)
+    commands = _commands(wish, value, actor)
     if commands:
         row = _row(queue, actor, "queue.update", runtime.clock.now())
         along = turn.Along(audit=row, whole=True, expected_version=wish.expected_version)
@@ -204,12 +206,12 @@ async def _check_new_method(
         _check_method(repository, resolved, method)
 
 
-def _commands(wish: QueueWish, actor: Actor) -> list[Command]:
+def _commands(wish: QueueWish, value: MergeQueue, actor: Actor) -> list[Command]:
     commands: list[Command] = []
     if wish.settings:
         commands.append(Configure(dict(wish.settings), actor))
-    if wish.state is not None:
-        commands.append(SetState(wish.state, wish.reason, actor))
+    if wish.state is not None or wish.has_reason:
+        commands.append(SetState(wish.state or value.state, wish.reason, actor))
     return commands
 
 
@@ -222,28 +224,36 @@ async def _require_anew(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def _landing_over(runtime: Runtime, queue: QueueRef) -> None:
-    """Wait until no landing is open, or 20 s; one still unknown is named by a hold."""
+    """Wait until no landing is open, or 20 s; one still unknown is then named by a hold."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + pull_requests.LANDING_WAIT_S
     while True:
         seen = runtime.wakeups.version(topic)
         value = await turn.value(runtime, queue.id)
         left_s = deadline - runtime.clock.monotonic_s()
-        if value.landing is None or left_s <= 0:
+        if value.landing is None:
             return
+        if left_s <= 0:
+            break
         await runtime.wakeups.wait(topic, seen, left_s)
+    text = "A landing was under way when the queue was paused, and its outcome is not known yet."
+    held = PlaceHold(HoldReason.LANDING_UNRESOLVED, None, text, SYSTEM)
+    await turn.take(runtime, queue.id, [held])
 
 
 async def set_state(
     runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, actor: Actor
 ) -> None:
-    """Run, pause or drain by a person's comment. Raises Conflict(mode_switch_in_progress)."""
+    """Run, pause or drain by a person's comment; a pause answers as `update` does.
+
+    Raises Conflict(mode_switch_in_progress).
+    """
     row = _row(queue, actor, "queue.set_state", runtime.clock.now())
-    step = await turn.ask(
-        runtime, queue, SetState(state, reason, actor), turn.Along(audit=row)
-    )
+    step = await turn.ask(runtime, queue, SetState(state, reason, actor), turn.Along(audit=row))
     if step.refusal is not None:
         raise pull_requests.refusal_error(step.refusal, queue.branch)
+    if state is QueueState.PAUSED:
+        await _landing_over(runtime, queue)
 
 
 async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
@@ -263,9 +273,7 @@ class HoldWish:
     until: datetime | None = None
 
 
-async def add_hold(
-    runtime: Runtime, queue: QueueRef, wish: HoldWish, actor: Actor
-) -> Hold:
+async def add_hold(runtime: Runtime, queue: QueueRef, wish: HoldWish, actor: Actor) -> Hold:
     """Freeze the queue. Raises Invalid(limit_reached)."""
     value = await turn.value(runtime, queue.id)
     if len(value.holds) >= HOLDS_MAX:

@@ -4,7 +4,8 @@ Each function reads one thing afresh and tells the queue; the sweeps call them o
 signals call them at once. Everything lands with no signal at all, later.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection
+from datetime import datetime
 
 import structlog
 
@@ -22,7 +23,7 @@ from service.mergequeue.inputs import (
 from service.mergequeue.model import MergeQueue, Run
 from service.mergequeue.reasons import HoldReason
 from service.mergequeue.states import RunKind, RunPhase, RunStatus
-from service.operations import facts, requirements, turn
+from service.operations import facts, repositories, requirements, turn
 from service.provider.errors import Gone, GoneKind, NotPermitted, Refused, Suspended, Unavailable
 from service.runtime import Runtime
 from service.store import access, queues, runs
@@ -74,12 +75,18 @@ async def read_live_queues(runtime: Runtime) -> None:
         await _guarded(runtime, queue, read_queue(runtime, queue))
 
 
-async def read_all_queues(runtime: Runtime) -> None:
-    """Sweep: the same for every queue, and whether its repository is still ours."""
+async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None) -> None:
+    """Sweep: the same for every queue, and whether its repository is still ours.
+
+    `hosts` None: of every host that a provider is set for.
+    """
+    chosen = runtime.providers.keys() if hosts is None else hosts
     for repository in await runtime.store.read(access.repositories_of, None):
-        await read_repository(runtime, repository.id)
+        if repository.ref.host in chosen:
+            await read_repository(runtime, repository.id)
     for queue in await runtime.store.read(queues.all_queues):
-        await _guarded(runtime, queue, read_queue(runtime, queue))
+        if queue.repo.host in chosen:
+            await _guarded(runtime, queue, read_queue(runtime, queue))
 
 
 async def read_repository(runtime: Runtime, repository_id: int) -> None:
@@ -99,7 +106,7 @@ async def read_repository(runtime: Runtime, repository_id: int) -> None:
     except Unavailable:
         return
     else:
-        await runtime.store.run(access.upsert_repository, known.org_id, fresh)
+        await runtime.store.run(repositories.keep, fresh)
         if fresh.archived:
             hold, text = HoldReason.REPOSITORY_UNAVAILABLE, "The repository is archived."
     if known.available is not (hold is None):
@@ -124,8 +131,7 @@ async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
     value = await turn.value(runtime, queue.id)
     told = await facts.target(runtime, queue, value)
     told += await _requirements(runtime, queue, value)
-    for number in sorted(value.entries):
-        told += await pull_request_facts(runtime, queue, value, number)
+    told += await _all_facts(runtime, queue, value)
     told += _reachable_again(value)
     if told:
         await turn.take(runtime, queue.id, told)
@@ -155,9 +161,7 @@ async def rules_changed(runtime: Runtime, queue: QueueRef) -> None:
         await turn.take(runtime, queue.id, [RulesChanged()])
 
 
-async def _requirements(
-    runtime: Runtime, queue: QueueRef, value: MergeQueue
-) -> list[Input]:
+async def _requirements(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
     return requirements.reports(value, resolved)
 
@@ -167,12 +171,12 @@ async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> N
     value = await turn.value(runtime, queue.id)
     if number not in value.entries:
         return
-    told = await pull_request_facts(runtime, queue, value, number)
+    told = await _facts_of(runtime, queue, value, number)
     if told:
         await turn.take(runtime, queue.id, told)
 
 
-async def pull_request_facts(
+async def _facts_of(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
 ) -> list[Input]:
     """What the queue must be told of one of its pull requests; empty when it knows all."""
@@ -184,10 +188,21 @@ async def pull_request_facts(
             raise
         return [PullRequestGone(number)]
     fresh = await facts.of(runtime, queue, value.config, pull)
-    entry = value.entries.get(number)
-    if entry is None or entry.facts == fresh:
-        return []
-    return [FactsChanged(fresh)]
+    return [] if value.entries[number].facts == fresh else [FactsChanged(fresh)]
+
+
+async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
+    """The same of all its pull requests, read many at a time."""
+    provider = runtime.providers[queue.repo.host]
+    pulls = await provider.pull_requests(queue.repo, sorted(value.entries))
+    there = [pull for pull in pulls.values() if pull is not None]
+    fresh = await facts.of_many(runtime, queue, value.config, there)
+    told: list[Input] = [PullRequestGone(number) for number, pull in pulls.items() if pull is None]
+    for number, read in fresh.items():
+        known = value.entries[number].facts
+        if facts.swept(known, read) != known:
+            told.append(FactsChanged(facts.swept(known, read)))
+    return told
 
 
 async def restore_branches(runtime: Runtime) -> None:
@@ -241,6 +256,13 @@ async def pass_time(runtime: Runtime) -> bool:
     for queue_id in due:
         await turn.take(runtime, queue_id, [TimePassed()])
     return bool(due)
+
+
+async def next_wake(runtime: Runtime) -> datetime | None:
+    """When the next queue wants to be woken, or a read that was put off is due."""
+    wake = await runtime.store.read(queues.next_wake)
+    times = [at for at in (wake, runtime.looks.next_at()) if at is not None]
+    return min(times, default=None)
 
 
 async def _guarded(runtime: Runtime, queue: QueueRef, reading: Awaitable[None]) -> None:

@@ -6,8 +6,8 @@ stop the service takes up where it was; nothing is sent twice.
 
 import structlog
 
-from service.operations import reconcile, signals
-from service.provider.errors import ProviderError
+from service.operations import installations, reconcile, signals
+from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
 from service.store import outbox
 
@@ -24,19 +24,19 @@ async def recover(runtime: Runtime) -> None:
     log.info("recovering", effects_unknown=reopened)
     runtime.boundary.reach("barrier.before_sweep")
     for host in runtime.providers:
-        await _read_installations(runtime, host)
-    await reconcile.read_all_queues(runtime)
+        await _meet(runtime, host)
+    troubled = runtime.memory.troubled_hosts
+    away = {host for host, why in troubled.items() if isinstance(why, Unavailable)}
+    present = tuple(host for host in runtime.providers if host not in away)
+    await reconcile.read_all_queues(runtime, present)
     runtime.wakeups.wake("outbox")
     runtime.wakeups.wake("inbox")
 
 
-async def _read_installations(runtime: Runtime, host: str) -> None:
+async def _meet(runtime: Runtime, host: str) -> None:
     """Meet every repository that our App is installed on, and the heads open there."""
     try:
-        for fresh in await runtime.providers[host].repositories():
-            record = await runtime.store.run(signals.keep_repository, fresh)
-            await signals.remember_heads(
-                runtime, record.id, record.ref, record.default_branch
-            )
+        for record in await installations.read(runtime, host):
+            await signals.remember_heads(runtime, record.id, record.ref, record.default_branch)
     except ProviderError as trouble:
-        log.warning("installations_unread", host=host, why=trouble.message)
+        log.warning("heads_unread", host=host, why=trouble.message)

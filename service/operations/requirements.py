@@ -11,7 +11,10 @@ from service.mergequeue.inputs import Input, PlaceHold, ReleaseHold, RequiredCha
 from service.mergequeue.model import MergeQueue, RequiredSet
 from service.mergequeue.reasons import HoldReason
 from service.provider.errors import Refused, RefusedCode
-from service.provider.port import Known, Unreadable
+from service.provider.values import (
+    Known,
+    Unreadable,
+)
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, MergeMethod, RepoRef, RequiredName, RequiredSource
 
@@ -39,9 +42,7 @@ def own_check(branch: str) -> str:
     return f"Headgate ({branch})"
 
 
-async def resolve(
-    runtime: Runtime, repo: RepoRef, branch: str, config: QueueConfig
-) -> Resolved:
+async def resolve(runtime: Runtime, repo: RepoRef, branch: str, config: QueueConfig) -> Resolved:
     """What a run started now must pass. Raises the provider's errors but for refusals."""
     try:
         read = await runtime.providers[repo.host].required(repo, branch)
@@ -84,9 +85,7 @@ def reports(queue: MergeQueue, resolved: Resolved) -> list[Input]:
             told.append(PlaceHold(HoldReason.PROVIDER_QUEUE, None, PROVIDER_QUEUE, SYSTEM))
         return told
     told.extend(ReleaseHold(hold.id, "The rule is gone.", SYSTEM) for hold in held)
-    unreadable = any(
-        hold.reason is HoldReason.REQUIRED_STATUSES_UNREADABLE for hold in queue.holds
-    )
+    unreadable = any(hold.reason is HoldReason.REQUIRED_STATUSES_UNREADABLE for hold in queue.holds)
     known = queue.required == resolved.required and not unreadable
     if resolved.error is not None or not known:
         told.append(RequiredChanged(resolved.required, resolved.error))

@@ -2,6 +2,7 @@
 
 from service.runtime import Runtime
 from service.store import retention
+from service.store.retention import RetentionLimits
 
 ROUNDS_MAX = 1000
 """Batches in one go; what is left waits for the next hour."""
@@ -11,7 +12,7 @@ async def prune(runtime: Runtime) -> bool:
     """Remove what may go; whether there was anything."""
     found = False
     for _ in range(ROUNDS_MAX):
-        if not await runtime.store.run(retention.prune, runtime.clock.now()):
+        if not await runtime.store.run(retention.prune, runtime.clock.now(), RetentionLimits()):
             return found
         found = True
     return found

@@ -1,20 +1,38 @@
-"""Queue values and rows as the views that faces render. Reads, decides nothing."""
+"""Queue values and rows as the views that faces render. Reads, decides nothing.
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from urllib.parse import quote
+The views of a queue are kept while its version stands, so that hot reads come from memory
+(PERFORMANCE.md 3.1).
+"""
 
-from service.mergequeue import estimates, explain, line
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.memory import Stamp
+from service.mergequeue import explain
 from service.mergequeue.explain import Explained
-from service.mergequeue.model import Entry, MergeQueue, Run
+from service.mergequeue.model import Entry, MergeQueue, RequiredSet, Run
 from service.mergequeue.states import FINAL, EntryState
-from service.operations import turn
-from service.operations.views import Conclusion, PullRequestView, TimelineEvent
+from service.operations import time_left, turn
+from service.operations.views import Conclusion, PullRequestView, QueueView, TimelineEvent
 from service.runtime import Runtime
-from service.store import access, journal, runs
+from service.store import access, journal, pull_requests, runs
 from service.store.database import Tx
 from service.vocabulary import CheckOutcome, QueueRef
-from service.wording.times import TimeLeft
+
+ETA_STEP_S = 5
+"""Times left are told anew this often; in between the same view is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What every view of one queue needs beside its value."""
+
+    queue: QueueRef
+    value: MergeQueue
+    web_url: str
+    durations_s: tuple[float, ...]
+    now: datetime
+    with_targets: frozenset[int]
 
 
 async def value(runtime: Runtime, queue: QueueRef) -> MergeQueue:
@@ -26,5 +44,175 @@ def explained(queue: MergeQueue, entry: Entry, now: datetime) -> Explained:
     """Why the entry is where it is; a final one has its reason and no conditions."""
     live = queue.entries.get(entry.pr)
     if live is None or live.id != entry.id:
-        return explain.concluded(entry)
+        return explain.of_final(entry)
     return explain.explain(queue, entry.pr, now)
+
+
+def in_order(value: MergeQueue) -> tuple[Entry, ...]:
+    """Every entry: the line, then the waiting, then those not ready by submission."""
+    return tuple(sorted(value.entries.values(), key=_place))
+
+
+def _place(entry: Entry) -> tuple[int, int, int, datetime, int]:
+    if entry.state is EntryState.NOT_READY:
+        return (2, 0, 0, entry.submitted_at, entry.pr)
+    if entry.rank is None:
+        return (1, entry.priority, entry.seq or 0, entry.submitted_at, entry.pr)
+    return (0, entry.rank, 0, entry.submitted_at, entry.pr)
+
+
+def length(value: MergeQueue) -> int:
+    """Entries past NOT_READY."""
+    return sum(1 for one in value.entries.values() if one.state is not EntryState.NOT_READY)
+
+
+def position_of(value: MergeQueue, entry: Entry) -> int | None:
+    """1-based place among entries past NOT_READY; None for those not ready."""
+    if entry.state is EntryState.NOT_READY or entry.pr not in value.entries:
+        return None
+    place = _place(entry)
+    return 1 + sum(1 for one in value.entries.values() if _place(one) < place)
+
+
+async def queue(runtime: Runtime, ref: QueueRef) -> QueueView:
+    """The queue with every entry that is not final; the same object while nothing changed."""
+    now = runtime.clock.now()
+    current = await turn.value(runtime, ref.id)
+    stamp = _stamp(runtime, current, now)
+    known = runtime.memory.queue_view(ref.id, stamp)
+    if isinstance(known, QueueView):
+        return known
+    entries = tuple(current.entries.values())
+    context = await runtime.store.read(_context, ref, current, now, entries)
+    ordered = in_order(current)
+    size = length(current)
+    views = tuple(
+        _live_view(context, one, place if place <= size else None, size)
+        for place, one in enumerate(ordered, start=1)
+    )
+    view = QueueView(
+        queue=ref,
+        value=current,
+        required=current.required or RequiredSet(),
+        sources={},
+        entries=views,
+        by_number={view.entry.pr: view for view in views},
+        url=None,
+    )
+    runtime.memory.keep_queue_view(ref.id, stamp, view)
+    return view
+
+
+def _stamp(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
+    """Under which a view of the queue stands."""
+    return (current.version, int(now.timestamp()) // ETA_STEP_S, runtime.memory.generation)
+
+
+def _context(
+    session: Tx, ref: QueueRef, current: MergeQueue, now: datetime, shown: tuple[Entry, ...]
+) -> Context:
+    repository = access.repository(session, ref.repository_id)
+    pairs = [(one.pr, one.head) for one in shown]
+    uploaded = pull_requests.targets_known(session, ref.repository_id, pairs)
+    return Context(
+        queue=ref,
+        value=current,
+        web_url=repository.url,
+        durations_s=runs.succeeded_durations_s(session, ref.id),
+        now=now,
+        with_targets=frozenset(number for number, _ in uploaded),
+    )
+
+
+def _live_view(context: Context, entry: Entry, position: int | None, size: int) -> PullRequestView:
+    value = context.value
+    run = value.runs.get(entry.run or entry.verified_by or "")
+    built = run is not None and run.sha is not None
+    return PullRequestView(
+        queue=context.queue,
+        entry=entry,
+        config=value.config,
+        position=position,
+        length=size,
+        eta=time_left.of(value, entry, position, context.durations_s, context.now),
+        conclusion=None,
+        run=run.id if run is not None and built else None,
+        has_targets=entry.pr in context.with_targets,
+        url=None,
+        pull_request_url=f"{context.web_url}/pull/{entry.pr}",
+    )
+
+
+async def pull_request(
+    runtime: Runtime, ref: QueueRef, number: int, entry_id: str | None
+) -> PullRequestView | None:
+    """One submission, the newest unless `entry_id` names another; None when unknown.
+
+    From the kept view of the whole queue where there is one, else made by itself: a write
+    that changes one entry does not pay for showing all of them.
+    """
+    now = runtime.clock.now()
+    current = await turn.value(runtime, ref.id)
+    kept = runtime.memory.queue_view(ref.id, _stamp(runtime, current, now))
+    if isinstance(kept, QueueView):
+        view = kept.by_number.get(number)
+        if view is not None and entry_id in {None, view.entry.id}:
+            return view
+    entry = current.entries.get(number)
+    if entry is not None and entry_id in {None, entry.id}:
+        context = await runtime.store.read(_context, ref, current, now, (entry,))
+        return _live_view(context, entry, position_of(current, entry), length(current))
+    return await runtime.store.read(_ended_view, ref, current, number, entry_id)
+
+
+def _ended_view(
+    session: Tx, ref: QueueRef, current: MergeQueue, number: int, entry_id: str | None
+) -> PullRequestView | None:
+    if entry_id is None:
+        entry = runs.newest_entry(session, ref.id, number)
+    else:
+        entry = runs.entry(session, ref.id, entry_id)
+    if entry is None or entry.state not in FINAL:
+        return None
+    last = entry.verified_by or entry.detail.run or entry.run
+    run = None if last is None else runs.run(session, ref.id, last)
+    web_url = access.repository(session, ref.repository_id).url
+    uploaded = pull_requests.targets_known(session, ref.repository_id, [(entry.pr, entry.head)])
+    return PullRequestView(
+        queue=ref,
+        entry=entry,
+        config=current.config,
+        position=None,
+        length=length(current),
+        eta=None,
+        conclusion=_conclusion(entry, run),
+        run=run.id if run is not None and run.sha is not None else None,
+        has_targets=bool(uploaded),
+        url=None,
+        pull_request_url=f"{web_url}/pull/{entry.pr}",
+    )
+
+
+def _conclusion(entry: Entry, run: Run | None) -> Conclusion:
+    failed = tuple(named.name for named in entry.detail.checks)
+    if run is not None and not failed and entry.state is EntryState.FAILED:
+        failed = tuple(
+            sorted({one.name for one in run.checks if one.outcome is CheckOutcome.FAILED})
+        )
+    cause = run.cause.value if run is not None and run.cause is not None else None
+    return Conclusion(
+        at=entry.state_since,
+        cause=None if entry.state is EntryState.MERGED else cause,
+        merged_sha=entry.landed_sha,
+        run=run.id if run is not None else None,
+        failed=() if entry.state is EntryState.MERGED else failed,
+    )
+
+
+async def with_timeline(runtime: Runtime, view: PullRequestView) -> PullRequestView:
+    """The view with all that happened to the submission, oldest first, numbered from 1."""
+    recorded = await runtime.store.read(
+        journal.timeline, view.queue.id, view.entry.pr, view.entry.id
+    )
+    events = tuple(TimelineEvent(n, one) for n, one in enumerate(recorded, start=1))
+    return replace(view, timeline=events)

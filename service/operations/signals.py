@@ -7,10 +7,13 @@ a signal's own content decides nothing but where to look.
 from datetime import datetime
 from typing import assert_never
 
+import structlog
+
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.reasons import HoldReason
-from service.operations import asking, reconcile, turn
-from service.provider.port import Repository
+from service.mergequeue.states import RunStatus
+from service.operations import asking, reconcile, repositories, turn
+from service.provider.errors import ProviderError
 from service.provider.signals import (
     AccessChanged,
     Asked,
@@ -19,6 +22,7 @@ from service.provider.signals import (
     CheckReported,
     DefaultBranchRenamed,
     LabelChanged,
+    News,
     PullRequestChanged,
     RemovedWhy,
     RepositoryAdded,
@@ -33,9 +37,25 @@ from service.store import access, pull_requests, queues
 from service.store.database import Tx
 from service.store.pull_requests import PullRequestHead
 from service.store.records import RepositoryRecord
-from service.vocabulary import CheckOutcome, QueueRef, RepoRef
+from service.vocabulary import QueueRef, RepoRef, Sha
 
 VEHICLE_PREFIX = "headgate/"
+
+log = structlog.get_logger()
+
+OfRepository = (
+    Asked
+    | LabelChanged
+    | PullRequestChanged
+    | CheckReported
+    | BranchMoved
+    | BranchGone
+    | DefaultBranchRenamed
+    | RulesChanged
+    | RepositoryRemoved
+    | RepositoryChanged
+)
+"""Signals about a repository that we should know."""
 
 
 async def receive(runtime: Runtime, signal: Signal, received_at: datetime) -> None:
@@ -48,27 +68,14 @@ async def receive(runtime: Runtime, signal: Signal, received_at: datetime) -> No
             await _access_changed(runtime, signal)
         case RepositoryAdded(where=where):
             await _added(runtime, where)
-        case (
-            Asked()
-            | LabelChanged()
-            | PullRequestChanged()
-            | CheckReported()
-            | BranchMoved()
-            | BranchGone()
-            | DefaultBranchRenamed()
-            | RulesChanged()
-            | RepositoryRemoved()
-            | RepositoryChanged()
-        ):
+        case _:
             repository = await _known(runtime, signal.where)
             if repository is not None:
                 await _about(runtime, repository, signal, received_at)
-        case _:
-            assert_never(signal)
 
 
 async def _about(
-    runtime: Runtime, repository: RepositoryRecord, signal: Signal, received_at: datetime
+    runtime: Runtime, repository: RepositoryRecord, signal: OfRepository, received_at: datetime
 ) -> None:
     match signal:
         case Asked():
@@ -79,25 +86,37 @@ async def _about(
             await _pull_request_changed(runtime, repository, signal, received_at)
         case CheckReported():
             await _check_reported(runtime, repository, signal)
-        case BranchMoved(branch=branch):
-            await _branch_moved(runtime, repository, branch)
-        case BranchGone(branch=branch):
-            await _branch_gone(runtime, repository, branch)
-        case DefaultBranchRenamed(old=old, new=new):
-            await runtime.store.run(_rename_branch, repository, old, new)
+        case BranchMoved() | BranchGone() | DefaultBranchRenamed():
+            await _branch_changed(runtime, repository, signal)
         case RulesChanged():
             await _rules_changed(runtime, repository)
         case RepositoryRemoved(why=why):
             await _removed(runtime, repository, why)
         case RepositoryChanged():
             await reconcile.read_repository(runtime, repository.id)
+        case _:
+            assert_never(signal)
+
+
+async def _branch_changed(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    signal: BranchMoved | BranchGone | DefaultBranchRenamed,
+) -> None:
+    match signal:
+        case BranchMoved(branch=branch, new=new):
+            await _branch_moved(runtime, repository, branch, new)
+        case BranchGone(branch=branch):
+            await _branch_gone(runtime, repository, branch)
+        case DefaultBranchRenamed(old=old, new=new):
+            renamed = await runtime.store.run(_rename_branch, repository, old, new)
+            if renamed is not None:
+                runtime.store.cache.drop(renamed)
 
 
 async def _known(runtime: Runtime, where: Where) -> RepositoryRecord | None:
     """The repository by identity; one of ours that we have not met yet is read first."""
-    known = await runtime.store.read(
-        access.repository_by_provider_id, where.id.host, where.id.id
-    )
+    known = await runtime.store.read(access.repository_by_provider_id, where.id.host, where.id.id)
     if known is not None or where.ref.host not in runtime.providers:
         return known
     return await _added(runtime, where)
@@ -108,7 +127,7 @@ async def _added(runtime: Runtime, where: Where) -> RepositoryRecord | None:
     if provider is None:
         return None
     fresh = await provider.repository(where.ref)
-    record = await runtime.store.run(keep_repository, fresh)
+    record = await runtime.store.run(repositories.keep, fresh)
     for branch in {queue.branch for queue in await _queues(runtime, record)}:
         await _branch_moved(runtime, record, branch)
     await remember_heads(runtime, record.id, record.ref, record.default_branch)
@@ -116,26 +135,14 @@ async def _added(runtime: Runtime, where: Where) -> RepositoryRecord | None:
     return record
 
 
-def keep_repository(session: Tx, fresh: Repository) -> RepositoryRecord:
-    """Store a repository and the organization that owns it."""
-    org = access.ensure_organization(
-        session, fresh.ref.host, fresh.owner_id, fresh.ref.owner
-    )
-    return access.upsert_repository(session, org.id, fresh)
-
-
-async def remember_heads(
-    runtime: Runtime, repository_id: int, repo: RepoRef, branch: str
-) -> None:
+async def remember_heads(runtime: Runtime, repository_id: int, repo: RepoRef, branch: str) -> None:
     """Keep the heads of open pull requests, to which later comments are bound."""
     heads = await runtime.providers[repo.host].open_pull_requests(repo, branch)
     now = runtime.clock.now()
 
     def keep(session: Tx) -> None:
         for number, head in heads:
-            pull_requests.remember_head(
-                session, PullRequestHead(repository_id, number, head), now
-            )
+            pull_requests.remember_head(session, PullRequestHead(repository_id, number, head), now)
 
     await runtime.store.run(keep)
 
@@ -156,22 +163,36 @@ async def _pull_request_changed(
         if signal.number in (await turn.value(runtime, queue.id)).entries
     ]
     for queue in holders:
-        await reconcile.read_pull_request(runtime, queue, signal.number)
+        if not await _is_landing(runtime, queue, signal.number):
+            await reconcile.read_pull_request(runtime, queue, signal.number)
     if not holders and signal.head is not None:
         head = PullRequestHead(repository.id, signal.number, signal.head)
         await runtime.store.run(pull_requests.remember_head, head, received_at)
 
 
+async def _is_landing(runtime: Runtime, queue: QueueRef, number: int) -> bool:
+    """Whether its landing is under way: that reads everything itself and tells how it ended."""
+    value = await turn.value(runtime, queue.id)
+    run = value.runs.get(value.landing.run) if value.landing is not None else None
+    return run is not None and number in run.prs
+
+
 async def _check_reported(
     runtime: Runtime, repository: RepositoryRecord, signal: CheckReported
 ) -> None:
-    """Reports that can settle something are read; one that only began settles nothing."""
-    if signal.check is not None and signal.check.outcome is CheckOutcome.RUNNING:
+    """Reports that can settle something are read; one that only began settles nothing.
+
+    Nor does good news about a run that has passed: its landing reads everything once more.
+    """
+    if signal.news is News.BEGAN:
         return
+    is_bad = signal.news is News.OTHER
     live = await runtime.store.read(queues.run_of_sha, repository.id, signal.sha)
     for queue_id, run in live:
         if runtime.looks.now_or_later(queue_id, run, runtime.clock.now()):
-            await _look(runtime, queue_id, run)
+            await _look(runtime, queue_id, run, even_passed=is_bad)
+        else:
+            runtime.wakeups.wake("ticks")
     if live:
         return
     for queue in await _queues(runtime, repository):
@@ -182,32 +203,43 @@ async def _check_reported(
 
 def _waiting_on(value: MergeQueue, sha: str) -> tuple[int, ...]:
     """Pull requests not in the line yet whose own head this is: its checks may let them in."""
-    return tuple(
-        entry.pr for entry in value.entries.values() if entry.head == sha and entry.unmet
-    )
+    return tuple(entry.pr for entry in value.entries.values() if entry.head == sha and entry.unmet)
 
 
-async def _look(runtime: Runtime, queue_id: int, run: str) -> None:
+async def _look(runtime: Runtime, queue_id: int, run_id: str, *, even_passed: bool = False) -> None:
     queue = await runtime.store.read(queues.ref_by_id, queue_id)
-    if queue is not None:
-        await reconcile.read_checks(runtime, queue, run)
+    if queue is None:
+        return
+    run = (await turn.value(runtime, queue_id)).runs.get(run_id)
+    if run is not None and (even_passed or run.status is not RunStatus.SUCCEEDED):
+        await reconcile.read_checks(runtime, queue, run_id)
 
 
 async def look_again(runtime: Runtime) -> bool:
-    """Do the reads that were put off to join a burst of events; whether there were any."""
+    """Do the reads that were put off to join a burst of events; whether there were any.
+
+    One that fails is left to the sweep.
+    """
     now = runtime.clock.now()
     ripe = runtime.looks.due(now)
     for queue_id, run in ripe:
         runtime.looks.now_or_later(queue_id, run, now)
-        await _look(runtime, queue_id, run)
+        try:
+            await _look(runtime, queue_id, run)
+        except ProviderError as trouble:
+            log.warning("look_postponed", queue=queue_id, run=run, why=trouble.message)
     return bool(ripe)
 
 
-async def _branch_moved(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
-    queue = await runtime.store.read(
-        queues.queue_ref, repository.org_id, repository.id, branch
-    )
-    if queue is not None:
+async def _branch_moved(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, new: Sha | None = None
+) -> None:
+    """Read a target again, unless it moved to where the queue knows it, as our landings do."""
+    queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
+    if queue is None:
+        return
+    value = await turn.value(runtime, queue.id)
+    if new is None or value.tip is None or value.tip.sha != new:
         await reconcile.read_target(runtime, queue)
 
 
@@ -222,11 +254,14 @@ async def _branch_gone(runtime: Runtime, repository: RepositoryRecord, branch: s
                 await reconcile.restore_branch(runtime, queue, run.id)
 
 
-def _rename_branch(session: Tx, repository: RepositoryRecord, old: str, new: str) -> None:
+def _rename_branch(session: Tx, repository: RepositoryRecord, old: str, new: str) -> int | None:
+    """The queue follows its branch, unless the new name has one; the queue's id if it did."""
     queue = queues.queue_ref(session, repository.org_id, repository.id, old)
     taken = queues.queue_ref(session, repository.org_id, repository.id, new)
-    if queue is not None and taken is None:
-        queues.rename_branch(session, queue.id, new)
+    if queue is None or taken is not None:
+        return None
+    queues.rename_branch(session, queue.id, new)
+    return queue.id
 
 
 async def _rules_changed(runtime: Runtime, repository: RepositoryRecord) -> None:
@@ -236,9 +271,7 @@ async def _rules_changed(runtime: Runtime, repository: RepositoryRecord) -> None
         await reconcile.rules_changed(runtime, queue)
 
 
-async def _removed(
-    runtime: Runtime, repository: RepositoryRecord, why: RemovedWhy
-) -> None:
+async def _removed(runtime: Runtime, repository: RepositoryRecord, why: RemovedWhy) -> None:
     await runtime.store.run(access.set_repository_available, repository.id, False)
     await reconcile.tell_queues_of(
         runtime,

@@ -29,15 +29,13 @@ async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView
     return view
 
 
-def _details(
-    session: Tx, queue: QueueRef, value: MergeQueue, run_id: str
-) -> TestingView | None:
+def _details(session: Tx, queue: QueueRef, value: MergeQueue, run_id: str) -> TestingView | None:
     run = value.runs.get(run_id) or runs.run(session, queue.id, run_id)
     if run is None or run.sha is None:
         return None
     repository = access.repository(session, queue.repository_id)
     vehicle = runs.vehicle(session, run.id)
-    names = {one.name: one.outcome for one in verdict.standings(run)}
+    names = {one.required.name: one.outcome for one in verdict.standings_of(run)}
     return TestingView(
         run=run,
         tested=tuple(_tested(session, queue, repository.url, one) for one in run.entries),
@@ -48,23 +46,17 @@ def _details(
         impacted_tested=_targets(session, queue, run.entries),
         waiting_on=_waiting_on(value, run),
         missing=tuple(name for name, outcome in names.items() if outcome is None),
-        failed=tuple(
-            name for name, outcome in names.items() if outcome is CheckOutcome.FAILED
-        ),
+        failed=tuple(name for name, outcome in names.items() if outcome is CheckOutcome.FAILED),
     )
 
 
-def _tested(
-    session: Tx, queue: QueueRef, web_url: str, member: Member
-) -> TestedPullRequest:
+def _tested(session: Tx, queue: QueueRef, web_url: str, member: Member) -> TestedPullRequest:
     entry = runs.entry(session, queue.id, member.entry)
     title = entry.facts.title if entry is not None else ""
     return TestedPullRequest(member.pr, f"{web_url}/pull/{member.pr}", title)
 
 
-def _targets(
-    session: Tx, queue: QueueRef, members: tuple[Member, ...]
-) -> tuple[str, ...] | None:
+def _targets(session: Tx, queue: QueueRef, members: tuple[Member, ...]) -> tuple[str, ...] | None:
     """The union of what was uploaded for these heads, sorted; None: nothing was."""
     pairs: tuple[tuple[int, Sha], ...] = tuple((one.pr, one.head) for one in members)
     found = pull_requests.targets_of(session, queue.repository_id, pairs)

@@ -227,9 +227,7 @@ def _view(session: Tx, record: TokenRecord) -> TokenView:
     )
 
 
-def _audited(
-    session: Tx, record: TokenRecord, actor: Actor, action: str, at: datetime
-) -> None:
+def _audited(session: Tx, record: TokenRecord, actor: Actor, action: str, at: datetime) -> None:
     audit.append(
         session,
         AuditRow(

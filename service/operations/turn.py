@@ -4,6 +4,7 @@ Rows, journal, outbox, landing intents, audit and whatever else must be kept wit
 written together or not at all (ARCHITECTURE.md 5). The world is called after it, by workers.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,7 +13,7 @@ import structlog
 
 from service.errors import Conflict, InvariantBroken, NotFound, Stale, Unauthenticated
 from service.mergequeue import engine
-from service.mergequeue.inputs import Command, Input, PlaceHold
+from service.mergequeue.inputs import Command, Input, PlaceHold, TimePassed
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.outputs import (
     Action,
@@ -32,6 +33,7 @@ from service.store import audit, journal, landings, outbox, queues
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.outbox import OutboxItem
+from service.store.queues import Head
 from service.store.records import Lane
 from service.vocabulary import SYSTEM, ActorKind, QueueRef
 
@@ -80,43 +82,45 @@ async def take(
             raise
 
 
-async def ask(
-    runtime: Runtime, queue: QueueRef, command: Command, along: Along = ALONE
-) -> Step:
+async def ask(runtime: Runtime, queue: QueueRef, command: Command, along: Along = ALONE) -> Step:
     """Ask one queue something; a refusal is a value in the step."""
     return (await take(runtime, queue.id, [command], along))[-1]
 
 
 async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
-    """The queue's newest committed value. Raises NotFound(queue_not_found)."""
-    return await runtime.store.read(_newest, runtime, queue_id)
+    """The queue's newest committed value. Raises NotFound(queue_not_found).
 
-
-def _newest(session: Tx, runtime: Runtime, queue_id: int) -> MergeQueue:
-    head = queues.head_of(session, queue_id)
-    if head is None:
-        raise NotFound("This queue does not exist any more.", code="queue_not_found")
-    known = runtime.store.cache.get(queue_id, head.version)
-    return known if known is not None else queues.load(session, queue_id)
+    Where this process is the only one to write queues, memory is the newest.
+    """
+    if runtime.store.is_alone:
+        known = runtime.store.cache.newest(queue_id)
+        if known is not None:
+            return known
+    found = (await runtime.store.read(newest, runtime, queue_id))[1]
+    runtime.store.cache.put(found)
+    return found
 
 
 async def _take(
     runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along
 ) -> tuple[Step, ...]:
     for _ in range(STALE_TRIES_MAX):
-        now = runtime.clock.now()
+        wish = _Wish(queue_id, tuple(inputs), along, runtime.clock.now())
         try:
-            wish = _Wish(queue_id, tuple(inputs), along, now)
-            steps, saved = await runtime.store.run_kind("turn", _turn, runtime, wish)
+            # A turn that is asked for ends, and memory hears of it, whoever stops waiting.
+            return await asyncio.shield(_committed(runtime, wish))
         except Stale:
             runtime.store.cache.drop(queue_id)
-            continue
-        if saved is not None:
-            runtime.store.cache.put(saved)
-            runtime.wakeups.wake(f"queue/{queue_id}")
-            runtime.wakeups.wake("outbox")
-        return steps
     raise Conflict("The queue is changing too fast; try again.", code="version_conflict")
+
+
+async def _committed(runtime: Runtime, wish: "_Wish") -> tuple[Step, ...]:
+    steps, saved = await runtime.store.run_kind("turn", _turn, runtime, wish)
+    if saved is not None:
+        runtime.store.cache.put(saved)
+        for topic in (f"queue/{wish.queue_id}", "outbox", "ticks"):
+            runtime.wakeups.wake(topic)
+    return steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,45 +131,76 @@ class _Wish:
     now: datetime
 
 
-def _turn(
-    session: Tx, runtime: Runtime, wish: _Wish
-) -> tuple[tuple[Step, ...], MergeQueue | None]:
-    queue_id, along, now = wish.queue_id, wish.along, wish.now
-    head = queues.head_of(session, queue_id, lock=True)
-    if head is None:
-        raise NotFound("This queue does not exist any more.", code="queue_not_found")
-    before = runtime.store.cache.get(queue_id, head.version)
-    if before is None:
-        before = queues.load(session, queue_id)
-    _check(session, along, before, now)
+def _turn(session: Tx, runtime: Runtime, wish: _Wish) -> tuple[tuple[Step, ...], MergeQueue | None]:
+    """The steps, and the value to be cached after the commit; None when nothing changed."""
+    head, before = newest(session, runtime, wish.queue_id, lock=True)
+    _check(session, wish.along, before, wish.now)
     steps: list[Step] = []
     current = before
     for one in wish.inputs:
-        step = engine.step(current, one, now)
+        step = engine.step(current, one, wish.now)
         steps.append(step)
         current = step.queue
-    if along.whole and any(step.refusal is not None for step in steps):
+    if wish.along.whole and any(step.refusal is not None for step in steps):
+        if wish.along.audit is not None:
+            audit.append(session, _decided(wish.along.audit, steps))
         return tuple(steps), None
     whole = _joined(steps)
     saved = None
-    if current is not before or whole.events or whole.actions:
+    if current is not before or whole.events or whole.actions or _is_clock(wish):
         saved = queues.save(session, before, whole, head.epoch)
-        ref = queues.ref_by_id(session, queue_id)
-        if ref is None:
-            raise NotFound("This queue does not exist any more.", code="queue_not_found")
-        journal.append(session, queue_id, whole.events)
-        items = [_item(runtime, action, now) for action in whole.actions]
-        outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
-        for action in whole.actions:
-            if isinstance(action, Land):
-                landings.intend(session, ref.id, action)
-        if saved.deleted:
-            queues.mark_deleted(session, queue_id, now)
-    if along.audit is not None:
-        audit.append(session, along.audit)
-    if along.also is not None:
-        along.also(session)
+        _put_out(session, runtime, head, whole, wish)
+    if wish.along.audit is not None:
+        audit.append(session, _decided(wish.along.audit, steps))
+    if wish.along.also is not None:
+        wish.along.also(session)
     return tuple(steps), saved
+
+
+def _is_clock(wish: _Wish) -> bool:
+    """Whether time alone was told: the next wake-up is then written even if nothing changed."""
+    return any(isinstance(one, TimePassed) for one in wish.inputs)
+
+
+def _decided(row: AuditRow, steps: Sequence[Step]) -> AuditRow:
+    """The audit row with what the queue decided."""
+    refused = next((step.refusal for step in steps if step.refusal is not None), None)
+    if refused is None:
+        return row
+    return replace(row, decision="denied", reason=refused.reason.value)
+
+
+def _put_out(session: Tx, runtime: Runtime, head: Head, whole: Step, wish: _Wish) -> None:
+    """What follows from a turn, in its own transaction: journal, outbox, landing rows."""
+    ref = queues.ref_by_id(session, wish.queue_id)
+    if ref is None:
+        raise _gone()
+    journal.append(session, ref.id, whole.events)
+    items = [_item(runtime, action, wish.now) for action in whole.actions]
+    outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
+    for action in whole.actions:
+        if isinstance(action, Land):
+            landings.intend(session, ref.id, action)
+    if whole.queue.deleted:
+        queues.mark_deleted(session, ref.id, wish.now)
+
+
+def newest(
+    session: Tx, runtime: Runtime, queue_id: int, *, lock: bool = False
+) -> tuple[Head, MergeQueue]:
+    """The stored version and its value, from memory where it is there.
+
+    `lock` keeps other turns out until the commit. Raises NotFound(queue_not_found).
+    """
+    head = queues.head_of(session, queue_id, lock=lock)
+    if head is None:
+        raise _gone()
+    known = runtime.store.cache.get(queue_id, head.version)
+    return head, known if known is not None else queues.load(session, queue_id)
+
+
+def _gone() -> NotFound:
+    return NotFound("This queue does not exist any more.", code="queue_not_found")
 
 
 def _check(session: Tx, along: Along, before: MergeQueue, now: datetime) -> None:

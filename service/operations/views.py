@@ -52,7 +52,12 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class PullRequestView:
-    """The record of API.md 4.1. `position` is 1-based, None in NOT_READY and final states."""
+    """The record of API.md 4.1.
+
+    `position` is 1-based, None in NOT_READY and final states. `run` is the present or last
+    run once its test branch is built. `has_targets`: impacted targets of this head are known.
+    While nothing of it changes the same object is answered again.
+    """
 
     queue: QueueRef
     entry: Entry
@@ -61,7 +66,8 @@ class PullRequestView:
     length: int
     eta: TimeLeft | None
     conclusion: Conclusion | None
-    run_built: bool
+    run: str | None
+    has_targets: bool
     url: str | None
     pull_request_url: str
     timeline: tuple[TimelineEvent, ...] | None = None
@@ -76,6 +82,7 @@ class QueueView:
     required: RequiredSet
     sources: Mapping[str, str]
     entries: tuple[PullRequestView, ...]
+    by_number: Mapping[int, PullRequestView]
     url: str | None
 
     @property
@@ -171,8 +178,6 @@ class IssuedToken:
 
     secret: str
     view: TokenView
-
-
 
 
 def shown_actor(actor: Actor) -> dict[str, str | None]:

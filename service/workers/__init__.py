@@ -7,11 +7,12 @@ seconds and a lost process nothing.
 
 `inbox` takes deliveries in order within a repository. `outbox` performs effects: control
 actions in order per run, landings of a queue one at a time, notices when due. `ticks` lets
-time pass: queues whose clock has come, and the sweeps that read the provider again.
+time pass for queues whose clock has come. `sweeps` read the provider again, on a clock.
 `housekeeping` removes what nobody needs any more.
 
-`supervisor` runs them all in one task group. A loop that crashes is logged and started again
-after 1, 2, 4 … 60 seconds; nowhere else is everything caught.
+`flow` takes rows up side by side for the first two, so that a slow or broken one holds up no
+other. `supervisor` runs all loops in one task group; one that crashes is started again after
+1, 2, 4 … 60 seconds. Everything is caught in `guard`, and nowhere else.
 
 Worked example. A turn has committed a `BuildTestBranch`. It woke the topic `outbox`; the
 outbox worker marks the row sent, performs it, and settles it done. Had the process died in

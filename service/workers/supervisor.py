@@ -1,23 +1,22 @@
 """Starts the workers, keeps them running, stops them: one task group.
 
-The only place where everything is caught: a loop that crashes is logged and started again,
-so that one queue's trouble never stops another.
+A loop that crashes is logged and started again, so that one queue's trouble never stops
+another.
 """
 
 import asyncio
 from typing import Protocol
 
-import structlog
-
+from service.operations import deliveries, effects
 from service.runtime import Runtime
+from service.workers import inbox, outbox
+from service.workers.flow import Flow
+from service.workers.guard import guarded
 from service.workers.housekeeping import Housekeeping
-from service.workers.inbox import Inbox
-from service.workers.outbox import Outbox
+from service.workers.sweeps import Sweeps
 from service.workers.ticks import Ticks
 
 RESTART_MAX_S = 60.0
-
-log = structlog.get_logger()
 
 
 class Worker(Protocol):
@@ -37,33 +36,45 @@ class Workers:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._workers: tuple[Worker, ...] = (
-            Inbox(runtime),
-            Outbox(runtime),
+        self._flows = (Flow(runtime, inbox.WORK), Flow(runtime, outbox.WORK))
+        self._others: tuple[Worker, ...] = (
             Ticks(runtime),
+            Sweeps(runtime),
             Housekeeping(runtime),
         )
+        self._loops: list[asyncio.Task[None]] = []
+        self._is_stopping = False
 
     async def drain(self) -> bool:
         """One round of everything that is due; whether there was anything."""
-        found = [await worker.drain() for worker in self._workers]
+        found = [await worker.drain() for worker in (*self._others, *self._flows)]
         return any(found)
 
     async def run(self) -> None:
-        """Run every loop until cancelled."""
+        """Run every loop until `stop`, after what an earlier process left half done is free."""
+        await effects.reopen(self._runtime)
+        await deliveries.release(self._runtime)
         async with asyncio.TaskGroup() as group:
-            for worker in self._workers:
-                group.create_task(self._kept(worker))
+            self._loops = [group.create_task(self._kept(worker)) for worker in self._others]
+            for flow in self._flows:
+                group.create_task(self._kept(flow))
+
+    async def stop(self) -> None:
+        """Take up nothing new; `run` ends when what is under way has ended."""
+        self._is_stopping = True
+        for loop in self._loops:
+            loop.cancel()
+        for flow in self._flows:
+            flow.stop()
 
     async def _kept(self, worker: Worker) -> None:
         """Run one loop, started again after 1, 2, 4 … 60 s when it crashes."""
         pause_s = 1.0
-        while True:
+        while not self._is_stopping:
             began = self._runtime.clock.monotonic_s()
-            try:
-                await worker.run()
-            except Exception:
-                log.exception("worker_crashed", worker=type(worker).__name__, pause_s=pause_s)
+            await guarded(type(worker).__name__, worker.run())
+            if self._is_stopping:
+                return
             if self._runtime.clock.monotonic_s() - began > RESTART_MAX_S:
                 pause_s = 1.0
             await self._runtime.clock.sleep(pause_s)

@@ -1,59 +1,38 @@
-"""Time passes: queues whose clock has come, and the sweeps that read the provider again."""
+"""Time passes: queues whose clock has come, and reads that were put off to join a burst."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-
-from service.operations import reconcile, redelivery, signals
+from service.operations import reconcile, signals
 from service.runtime import Runtime
 
-STEP_S = 0.5
-"""How often the clock is looked at; a queue's own wake-up is never later than this."""
-
-Sweep = Callable[[Runtime], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class Turn:
-    """One sweep with its period and when it is next due."""
-
-    sweep: Sweep
-    period: timedelta
-    next_at: datetime
+PAUSE_MIN_S = 0.02
+"""Pause after each look, so that no clock can make the loop spin."""
 
 
 class Ticks:
-    """The worker of time. Sweeps run one after another, so they never crowd the provider."""
+    """The worker of time. Nothing slow may enter: timeouts and settle times wait behind it."""
 
     def __init__(self, runtime: Runtime) -> None:
-        periods = runtime.options.periods
-        now = runtime.clock.now()
         self._runtime = runtime
-        self._turns = [
-            Turn(sweep, period, now + period)
-            for sweep, period in (
-                (reconcile.read_running_checks, periods.run_checks),
-                (reconcile.read_live_queues, periods.queues),
-                (reconcile.read_all_queues, periods.idle),
-                (reconcile.restore_branches, periods.orphans),
-                (redelivery.ask_again, periods.redelivery),
-            )
-        ]
 
     async def drain(self) -> bool:
         """Let the present time count, everywhere; whether anything was due."""
         found = await reconcile.pass_time(self._runtime)
-        found = await signals.look_again(self._runtime) or found
-        for turn in self._turns:
-            now = self._runtime.clock.now()
-            if turn.next_at <= now:
-                turn.next_at = now + turn.period
-                await turn.sweep(self._runtime)
-                found = True
-        return found
+        return await signals.look_again(self._runtime) or found
 
     async def run(self) -> None:
-        """Look at the clock again and again."""
+        """Wait for the next clock: a queue's, or a put-off read's."""
         while True:
-            await self.drain()
-            await self._runtime.clock.sleep(STEP_S)
+            seen = self._runtime.wakeups.version("ticks")
+            pause_s = await self._pause_s()
+            if pause_s > 0:
+                await self._runtime.wakeups.wait("ticks", seen, pause_s)
+            else:
+                await self.drain()
+                await self._runtime.clock.sleep(PAUSE_MIN_S)
+
+    async def _pause_s(self) -> float:
+        """Until something is due, at most the period of timers; not above zero: it is due."""
+        longest = self._runtime.options.periods.timers.total_seconds()
+        wake = await reconcile.next_wake(self._runtime)
+        if wake is None:
+            return longest
+        return min((wake - self._runtime.clock.now()).total_seconds(), longest)

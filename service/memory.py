@@ -1,0 +1,184 @@
+"""What one process remembers between calls; losing all of it costs work, never a result."""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Hashable
+from datetime import datetime, timedelta
+from typing import Generic, TypeVar
+
+from cachetools import LRUCache
+
+
+class Gates:
+    """One gate per queue: inside this process its turns go one at a time."""
+
+    def __init__(self) -> None:
+        self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def of(self, queue_id: int) -> asyncio.Lock:
+        """The gate of one queue; the same object every time."""
+        return self._locks[queue_id]
+
+
+class Looks:
+    """When each commit's checks were last read, so that a burst of events causes one read.
+
+    The first event of a burst reads at once; what follows within `JOINED` is read once more
+    when that time is over (GITHUB.md 4.2). Kept in memory: the sweep reads what is lost.
+    """
+
+    JOINED = timedelta(seconds=2)
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, str], datetime] = {}
+        self._later: dict[tuple[int, str], datetime] = {}
+
+    def now_or_later(self, queue_id: int, run: str, now: datetime) -> bool:
+        """Whether to read now; otherwise the read is noted for `due`."""
+        key = (queue_id, run)
+        last = self._last.get(key)
+        if last is not None and now - last < self.JOINED:
+            self._later.setdefault(key, last + self.JOINED)
+            return False
+        self._last[key] = now
+        self._later.pop(key, None)
+        return True
+
+    def due(self, now: datetime) -> tuple[tuple[int, str], ...]:
+        """Noted reads whose time has come, each given out once; forgets what is long past."""
+        ripe = tuple(key for key, at in self._later.items() if at <= now)
+        for key in ripe:
+            del self._later[key]
+        stale = [key for key, at in self._last.items() if now - at > 30 * self.JOINED]
+        for key in stale:
+            del self._last[key]
+        return ripe
+
+    def next_at(self) -> datetime | None:
+        """When the next noted read is due."""
+        return min(self._later.values(), default=None)
+
+
+class Commands:
+    """How many commands people send (UX.md 2.3).
+
+    Ten a minute each, 30 an hour for one pull request. Kept in memory: a restart forgets,
+    which errs on the side of listening.
+    """
+
+    PER_PERSON = (10, timedelta(minutes=1))
+    PER_PULL_REQUEST = (30, timedelta(hours=1))
+    KEYS_MAX = 10_000
+
+    def __init__(self) -> None:
+        self._heard: LRUCache[str, deque[datetime]] = LRUCache(self.KEYS_MAX)
+        self._refused: LRUCache[str, datetime] = LRUCache(self.KEYS_MAX)
+
+    def until(self, person: str, pull: str, now: datetime) -> datetime | None:
+        """Count one command; when it is one too many, when the next one is heard."""
+        waits = [
+            self._count(person, self.PER_PERSON, now),
+            self._count(pull, self.PER_PULL_REQUEST, now),
+        ]
+        return max((at for at in waits if at is not None), default=None)
+
+    def _count(self, key: str, allowed: tuple[int, timedelta], now: datetime) -> datetime | None:
+        most, window = allowed
+        heard = self._heard.setdefault(key, deque())
+        while heard and heard[0] <= now - window:
+            heard.popleft()
+        if len(heard) >= most:
+            return heard[0] + window
+        heard.append(now)
+        return None
+
+    def is_first_refusal(self, pull: str, now: datetime) -> bool:
+        """Whether nobody was refused in words on this pull request within the hour."""
+        last = self._refused.get(pull)
+        if last is not None and now - last < self.PER_PULL_REQUEST[1]:
+            return False
+        self._refused[pull] = now
+        return True
+
+
+class Redeliveries:
+    """Since when each host's failed deliveries need to be looked at (GITHUB.md 7.2).
+
+    A restart forgets, and looks back as far as the provider's own log goes.
+    """
+
+    LOG_KEPT = timedelta(days=3)
+    UNDER_WAY = timedelta(minutes=1)
+    """A try begun this long before a sweep may have failed only after it."""
+
+    def __init__(self) -> None:
+        self._swept: dict[str, datetime] = {}
+
+    def since(self, host: str, now: datetime) -> datetime:
+        """The start of the last completed sweep and a minute; three days when there was none."""
+        oldest = now - self.LOG_KEPT
+        swept = self._swept.get(host)
+        return oldest if swept is None else max(oldest, swept - self.UNDER_WAY)
+
+    def note(self, host: str, started: datetime) -> None:
+        """A sweep begun then has asked for everything that was lost."""
+        self._swept[host] = started
+
+
+Stamp = tuple[int, int, int]
+Kept = TypeVar("Kept")
+
+
+class Shelf(Generic[Kept]):
+    """Answers to one kind of question, all of which stand as long as one version does."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._kept: LRUCache[Hashable, Kept] = LRUCache(SHELF_MAX)
+
+    def get(self, version: int, question: Hashable) -> Kept | None:
+        """What was answered under this version, if anything."""
+        if version != self._version:
+            self._kept.clear()
+            self._version = version
+        return self._kept.get(question)
+
+    def put(self, version: int, question: Hashable, answer: Kept) -> None:
+        """Keep an answer found under this version."""
+        if version == self._version:
+            self._kept[question] = answer
+
+
+SHELF_MAX = 10_000
+"""Answers kept of one kind; the least recently used goes first."""
+
+
+class Memory:
+    """Answers that stand as long as nothing they were made of has changed.
+
+    `generation` grows when something outside a queue's version changes (targets uploaded).
+    `troubled_hosts` are hosts whose installations could not be read, with what the host said.
+    `callers` and `places` stand under the store's access version: who holds a token, and which
+    queue a name means. `access_version` is the one that the newest request was let in under.
+    """
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.troubled_hosts: dict[str, Exception] = {}
+        self.access_version = -1
+        self.callers: Shelf[object] = Shelf()
+        self.places: Shelf[object] = Shelf()
+        self._views: dict[int, tuple[Stamp, object]] = {}
+
+    def queue_view(self, queue_id: int, stamp: Stamp) -> object | None:
+        """The view kept under exactly this stamp."""
+        kept = self._views.get(queue_id)
+        return kept[1] if kept is not None and kept[0] == stamp else None
+
+    def keep_queue_view(self, queue_id: int, stamp: Stamp, view: object) -> None:
+        """Keep a view; the one before it goes."""
+        self._views[queue_id] = (stamp, view)
+
+    def forget(self) -> None:
+        """Let every view be made anew."""
+        self.generation += 1

@@ -1,0 +1,15 @@
+"""Repositories as the provider has them now, and the organizations that own them."""
+
+from service.provider.values import Repository
+from service.store import access
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+
+
+def keep(session: Tx, fresh: Repository) -> RepositoryRecord:
+    """Store a repository under the organization that owns it now.
+
+    After a transfer its queues go along, so that tokens of the former owner see nothing more.
+    """
+    org = access.ensure_organization(session, fresh.ref.host, fresh.owner_id, fresh.ref.owner)
+    return access.upsert_repository(session, org.id, fresh)

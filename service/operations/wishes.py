@@ -1,0 +1,47 @@
+"""One wish from a comment, a review or a label, with everything read for it."""
+
+from dataclasses import dataclass, replace
+
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.model import MergeQueue
+from service.provider.signals import Asked, AskSource
+from service.provider.values import (
+    AccessLevel,
+    PullRequest,
+)
+from service.store.pull_requests import PullRequestHead
+from service.store.records import RepositoryRecord
+from service.vocabulary import Actor, Channel, QueueRef
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks what about which pull request; `queue` None: its base branch has none."""
+
+    repository: RepositoryRecord
+    asked: Asked
+    pull: PullRequest
+    queue: QueueRef | None
+    value: MergeQueue | None
+    level: AccessLevel
+
+    @property
+    def config(self) -> QueueConfig:
+        """Settings in force; the defaults where there is no queue yet."""
+        return self.value.config if self.value is not None else QueueConfig()
+
+    @property
+    def actor(self) -> Actor:
+        """Who asks, and by which way."""
+        by_label = self.asked.source is AskSource.LABEL
+        return replace(self.asked.actor, channel=Channel.LABEL if by_label else Channel.COMMENT)
+
+    @property
+    def head(self) -> PullRequestHead:
+        """The pull request at the head read for this wish."""
+        return PullRequestHead(self.repository.id, self.pull.number, self.pull.head_sha)
+
+    @property
+    def is_by_author(self) -> bool:
+        """Whether the pull request's own author asks."""
+        return self.asked.actor.login == self.pull.author

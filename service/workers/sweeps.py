@@ -1,0 +1,58 @@
+"""Sweeps: the provider read again, for whatever a lost webhook would have told."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from service.operations import installations, reconcile, redelivery
+from service.runtime import Runtime
+
+Sweep = Callable[[Runtime], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Turn:
+    """One sweep with its period and when it is next due."""
+
+    sweep: Sweep
+    period: timedelta
+    next_at: datetime
+
+
+class Sweeps:
+    """The worker of sweeps. They run one after another, so they never crowd the provider."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        periods = runtime.options.periods
+        now = runtime.clock.now()
+        self._runtime = runtime
+        self._turns = [
+            Turn(sweep, period, now + period)
+            for sweep, period in (
+                (reconcile.read_running_checks, periods.run_checks),
+                (reconcile.read_live_queues, periods.queues),
+                (installations.read_all, periods.idle),
+                (reconcile.read_all_queues, periods.idle),
+                (reconcile.restore_branches, periods.orphans),
+                (redelivery.ask_again, periods.redelivery),
+            )
+        ]
+
+    async def drain(self) -> bool:
+        """Do every sweep that is due; whether there was any."""
+        found = False
+        for turn in self._turns:
+            now = self._runtime.clock.now()
+            if turn.next_at <= now:
+                turn.next_at = now + turn.period
+                await turn.sweep(self._runtime)
+                found = True
+        return found
+
+    async def run(self) -> None:
+        """Wait for the next one."""
+        while True:
+            await self.drain()
+            next_at = min(turn.next_at for turn in self._turns)
+            wait_s = (next_at - self._runtime.clock.now()).total_seconds()
+            await self._runtime.clock.sleep(max(wait_s, 0.0))

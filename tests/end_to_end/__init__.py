@@ -1,0 +1,1 @@
+"""Whole stories, told through the real parts: comments, HTTP, git, both databases."""

@@ -1,0 +1,109 @@
+"""Faults around the merge call: it lands once, or the queue holds itself and says why."""
+
+import pytest
+
+from bot.sandbox.app import PERMISSIONS
+from service.mergequeue.reasons import HoldReason
+from tests.harness.world import REPO, World
+
+S_TXT = {"files": {"stranger.txt": "x\n"}}
+MERGE = {"method": "PUT", "path": "*/pulls/*/merge"}
+
+
+async def submitted(world: World) -> int:
+    """A pull request whose own checks have passed, asked to merge."""
+    number = await world.open()
+    await world.settle()
+    await world.comment("/merge", on=number)
+    return number
+
+
+async def holds(world: World) -> list[HoldReason]:
+    """Reasons for which the queue stands still."""
+    return [hold.reason for hold in (await world.value()).holds]
+
+
+@pytest.mark.parametrize("kind", ["fail_after", "fail_before", "reset_after", "reset_before"])
+async def test_a_merge_call_whose_answer_is_lost_lands_once(kind: str, world: World) -> None:
+    await world.fault({**MERGE, "nth": 1}, kind, status=502)
+    number = await submitted(world)
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+    assert len(await world.landed_trees()) == 1
+
+
+@pytest.mark.parametrize("kind", ["truncate", "html"])
+async def test_a_merge_call_with_an_unreadable_answer_is_read_back(kind: str, world: World) -> None:
+    await world.fault({**MERGE, "nth": 1}, kind)
+    number = await submitted(world)
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+
+
+@pytest.mark.breaks_promises
+async def test_another_tree_than_was_tested_holds_the_queue(world: World) -> None:
+    await world.fault({**MERGE, "nth": 1}, "other_tree")
+    first = await submitted(world)
+    second = await submitted(world)
+    await world.settle()
+    assert await holds(world) == [HoldReason.LANDING_MISMATCH]
+    assert await world.state(first) == "MERGED"
+    assert await world.state(second) in {"TESTS_PASSED", "TESTING", "PENDING"}
+    assert "other_tree" in ((await world.value()).holds[0].evidence or "")
+
+
+@pytest.mark.breaks_promises
+async def test_a_push_between_our_read_and_the_merge_call_holds_the_queue(world: World) -> None:
+    stranger = {"act": "push", "as": "alice", "repo": REPO, "branch": "main"}
+    await world.fault({**MERGE, "nth": 1}, "before", act={**stranger, **S_TXT, "bypass": True})
+    await submitted(world)
+    await world.settle()
+    assert await holds(world) == [HoldReason.LANDING_MISMATCH]
+    assert "foreign_push" in ((await world.value()).holds[0].evidence or "")
+
+
+async def test_a_push_to_the_pull_request_at_that_moment_lands_nothing(world: World) -> None:
+    number = await world.open()
+    await world.settle()
+    late = {"act": "push", "as": "bob", "repo": REPO, "number": number, **S_TXT}
+    await world.fault({**MERGE, "nth": 1}, "before", act=late)
+    await world.comment("/merge", on=number)
+    await world.settle()
+    entry = await world.entry(number)
+    assert (entry.state.value, entry.reason.value) == ("CANCELLED", "head_changed")
+    assert await world.merged() == []
+
+
+async def test_a_right_taken_away_holds_the_queue_and_given_back_lets_it_go_on(
+    world: World,
+) -> None:
+    number = await world.open()
+    await world.settle()
+    await world.make_queue()
+    await world.act("permissions", by="alice", permissions={**PERMISSIONS, "contents": "read"})
+    await world.comment("/merge", on=number)
+    await world.rest(120)
+    assert HoldReason.PERMISSION_LOST in await holds(world)
+    assert await world.merged() == []
+    await world.act("permissions", by="alice", permissions=dict(PERMISSIONS))
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+
+
+async def test_a_push_to_main_by_a_person_restarts_those_in_the_line_and_blames_nobody(
+    world: World,
+) -> None:
+    number = await submitted(world)
+    await world.act("push", by="alice", branch="main", files={"m.txt": "x\n"}, bypass=True)
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+
+
+@pytest.mark.parametrize("event", ["check_run", "check_suite", "workflow_run"])
+async def test_deliveries_doubled_and_out_of_order_change_nothing(event: str, world: World) -> None:
+    await world.fault({"event": event}, "duplicate", n=3)
+    await world.fault({"event": event}, "reorder", window=4)
+    number = await submitted(world)
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+    assert len(await world.landed_trees()) == 1

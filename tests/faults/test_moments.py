@@ -1,0 +1,167 @@
+"""What happens at the worst moment of a landing: between its judgement and its call."""
+
+import pytest
+
+from service.mergequeue.reasons import HoldReason, Reason
+from service.mergequeue.states import QueueState
+from service.operations import queues
+from service.operations.queues import QueueWish
+from service.store import queues as stored_queues
+from service.vocabulary import SYSTEM
+from tests.harness.world import World, WorldOptions
+
+PATIENT = {
+    "period_queues_s": 3600,
+    "period_run_checks_s": 3600,
+    "period_idle_s": 3600,
+    "period_orphans_s": 3600,
+    "period_redelivery_s": 3600,
+}
+"""No sweep comes to help: what is told here is told by the landing itself."""
+MERGE = {"method": "PUT", "path": "*/pulls/*/merge"}
+STRANGER = {"branch": "main", "files": {"stranger.txt": "x\n"}, "bypass": True}
+
+
+@pytest.fixture
+def world_options() -> WorldOptions:
+    """A world in which only what a landing reads itself can save it."""
+    return WorldOptions(settings=dict(PATIENT))
+
+
+async def ready(world: World) -> int:
+    """A pull request whose own checks have passed, and a queue that squashes."""
+    number = await world.open()
+    await world.settle()
+    await world.make_queue(merge_method="SQUASH")
+    return number
+
+
+async def reasons(world: World) -> list[HoldReason]:
+    """Why the queue stands still."""
+    return [hold.reason for hold in (await world.value()).holds]
+
+
+def merge_calls(world: World) -> int:
+    """How many merge calls the sandbox has seen."""
+    calls = world.sandbox.world.calls
+    return sum(call["method"] == "PUT" and str(call["path"]).endswith("/merge") for call in calls)
+
+
+async def is_under_test(world: World) -> bool:
+    """Whether a run has its test commit."""
+    return any(run.sha for run in (await world.value()).runs.values())
+
+
+async def test_a_push_to_main_of_which_no_webhook_told_restarts_the_line_and_holds_nothing(
+    world: World,
+) -> None:
+    number = await ready(world)
+    await world.fault({"event": "push"}, "drop")
+    await world.comment("/merge", on=number)
+    await world.until(lambda: is_under_test(world))
+    await world.act("push", by="alice", **STRANGER)
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+    assert await reasons(world) == []
+
+
+async def test_a_status_that_becomes_required_while_a_landing_waits_keeps_it_from_landing(
+    world: World,
+) -> None:
+    number = await ready(world)
+    await world.fault(MERGE, "fail_before", status=503)
+    await world.comment("/merge", on=number)
+
+    async def has_tried() -> bool:
+        return merge_calls(world) > 0
+
+    await world.until(has_tried)
+    wish = QueueWish({"required_statuses": ("unit", "security")})
+    await queues.update(world.runtime, await world.queue(), wish, SYSTEM)
+    world.sandbox.world.faults.clear()
+    await world.rest(120)
+    assert await world.merged() == []
+    assert await world.state(number) == "TESTING"
+    (run,) = (await world.value()).runs.values()
+    assert [one.name for one in run.required] == ["unit", "security"]
+
+
+async def test_a_merge_by_hand_while_a_landing_could_not_be_judged_is_no_landing_of_ours(
+    world: World,
+) -> None:
+    number = await ready(world)
+    await world.comment("/merge", on=number)
+    await world.until(lambda: is_under_test(world))
+    await world.fault({"path": "*/graphql"}, "fail_before", status=503)
+
+    async def has_tried() -> bool:
+        return (await world.value()).landing is not None
+
+    await world.until(has_tried)
+    await world.act("push", by="alice", **STRANGER)
+    await world.act("merge", by="alice", number=number, method="squash", bypass=True)
+    world.sandbox.world.faults.clear()
+    await world.settle()
+    assert (await world.entry(number)).reason is Reason.MERGED_BY_HAND
+    assert await reasons(world) == []
+
+
+async def test_a_landing_whose_answer_is_lost_in_a_long_outage_is_read_back_after_it(
+    world: World,
+) -> None:
+    number = await ready(world)
+    await world.fault({**MERGE, "nth": 1}, "fail_after", status=502)
+    await world.comment("/merge", on=number)
+
+    async def has_landed() -> bool:
+        return await world.merged() == [number]
+
+    await world.until(has_landed)
+    await world.fault({"path": "*"}, "fail_before", status=503)
+    await world.rest(90)
+    assert await world.state(number) != "MERGED"
+    world.sandbox.world.faults.clear()
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+    assert len(await world.landed_trees()) == 1
+    assert await reasons(world) == []
+
+
+async def test_no_landing_takes_effect_after_the_pause_was_answered(world: World) -> None:
+    first = await ready(world)
+    second = await world.open()
+    await world.fault({**MERGE, "nth": 1}, "hang", s=6)
+    await world.comment("/merge", on=first)
+
+    async def has_tried() -> bool:
+        return merge_calls(world) > 0
+
+    async def is_answered() -> bool:
+        return await world.reactions(second) != []
+
+    await world.until(has_tried)
+    await world.comment("/merge pause Release day", on=second, by="alice")
+    await world.until(is_answered)
+    landed = await world.merged()
+    await world.rest(60)
+    assert (await world.value()).state is QueueState.PAUSED
+    assert await world.merged() == landed
+
+
+async def test_a_queue_paused_while_its_landing_waits_asks_for_no_wake_that_lies_behind(
+    world: World,
+) -> None:
+    number = await ready(world)
+    await world.fault(MERGE, "fail_before", status=503)
+    await world.comment("/merge", on=number)
+
+    async def has_tried() -> bool:
+        return merge_calls(world) > 0
+
+    await world.until(has_tried)
+    await queues.set_state(world.runtime, await world.queue(), QueueState.PAUSED, "x", SYSTEM)
+    world.sandbox.world.faults.clear()
+    await world.rest(60)
+    wake = await world.runtime.store.read(stored_queues.next_wake)
+    assert wake is None or wake > world.clock.now()
+    assert await world.merged() == []

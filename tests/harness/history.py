@@ -1,0 +1,112 @@
+"""The checker of histories: what really happened, held against what was promised.
+
+Reads the sandbox's reflog, commits, checks and calls, and the service's rows; knows nothing of
+engine or adapter. Each broken promise is a line that names its invariant (RELIABILITY.md 3).
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import select
+
+from bot.sandbox.app import Sandbox
+from bot.sandbox.records import Repository
+from service.store.database import Store, Tx
+from service.store.tables.deliveries import OutboxRow
+from service.store.tables.queues import EntryRow, LandingRow, RunRow
+
+MAIN = "refs/heads/main"
+OURS = "headgate"
+FINAL = {"MERGED", "FAILED", "CANCELLED"}
+
+
+async def broken_promises(sandbox: Sandbox, store: Store, repo: str) -> list[str]:
+    """Every promise that this history breaks; a world that has come to rest breaks none."""
+    repository = sandbox.world.repository(repo)
+    assert repository is not None
+    rows = await store.read(_rows)
+    return [
+        *_target(sandbox, repository, rows),
+        *_checks(repository, rows),
+        *_entries(rows),
+        *_effects(rows),
+        *_leaks(repository, rows),
+    ]
+
+
+def _rows(session: Tx) -> dict[str, list[Any]]:
+    tables = {
+        "landing": LandingRow.__table__,
+        "run": RunRow.__table__,
+        "entry": EntryRow.__table__,
+        "outbox": OutboxRow.__table__,
+    }
+    return {name: list(session.execute(select(table))) for name, table in tables.items()}
+
+
+def _target(sandbox: Sandbox, repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]:
+    """I1, I3, I5, I13: every tip our App gave the target is one proved landing, once."""
+    landed = {row.landed_sha: row for row in rows["landing"] if row.state == "landed"}
+    moves = [one for one in sandbox.world.reflog if one.ref == MAIN and one.app == OURS]
+    ours = {one.after: one for one in moves if one.repository == repository.full_name}
+    for after, move in ours.items():
+        row = landed.get(after)
+        if row is None:
+            yield f"I1: {after} came onto main by us without a landing"
+            continue
+        commit = repository.git.objects.commit(after)
+        if commit is None or commit.tree != row.expected_tree:
+            yield f"I1: {after} has another tree than was tested"
+        if move.before != row.expected_parent and row.position == 1:
+            yield f"I3: {after} stands on {move.before}, not on {row.expected_parent}"
+    keys = [(row.pr, row.head) for row in landed.values()]
+    if len(keys) != len(set(keys)):
+        yield "I13: one head landed twice"
+
+
+def _checks(repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]:
+    """I2: what landed passed every required check on its tested commit, as CI itself says."""
+    runs = {row.id: row for row in rows["run"]}
+    for row in rows["landing"]:
+        run = runs[row.run]
+        if row.state != "landed" or run.reused_from is not None or not run.published:
+            continue
+        passed = {one.name for one in repository.check_runs(run.sha) if one.conclusion == "success"}
+        missing = {one["name"] for one in json.loads(run.required)} - passed
+        if missing:
+            yield f"I2: #{row.pr} landed without {sorted(missing)} on {run.sha}"
+
+
+def _entries(rows: dict[str, list[Any]]) -> Iterator[str]:
+    """I13, I15, I16: one live entry a pull request; merged means landed; endings have a why."""
+    live = [row.pr for row in rows["entry"] if row.state not in FINAL]
+    if len(live) != len(set(live)):
+        yield "I13: a pull request is queued twice"
+    landed = {row.entry for row in rows["landing"] if row.state == "landed"}
+    for row in rows["entry"]:
+        by_us = row.reason in {"landed", "landed_directly"}
+        if row.state == "MERGED" and by_us and row.id not in landed:
+            yield f"I15: #{row.pr} is MERGED without a landing"
+        if row.state in {"FAILED", "CANCELLED"} and not row.reason:
+            yield f"I16: #{row.pr} ended without a reason"
+
+
+def _effects(rows: dict[str, list[Any]]) -> Iterator[str]:
+    """I32: every effect has an end."""
+    for row in rows["outbox"]:
+        if row.state not in {"done", "superseded"}:
+            yield f"I32: effect {row.idem_key} is {row.state}: {row.note}"
+
+
+def _leaks(repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]:
+    """I35: no branch or draft of ours outlives its run."""
+    live = {row.branch for row in rows["run"] if row.live}
+    for ref in repository.git.refs:
+        branch = ref.removeprefix("refs/heads/")
+        if branch.startswith("headgate/") and branch not in live:
+            yield f"I35: {branch} was left behind"
+    for number, issue in repository.issues.items():
+        is_draft = issue.pull is not None and issue.pull.head_ref.startswith("headgate/")
+        if is_draft and issue.open and issue.pull is not None and issue.pull.head_ref not in live:
+            yield f"I35: draft #{number} was left open"

@@ -1,0 +1,40 @@
+"""Whether a world has come to rest: what still moves, in one word."""
+
+from datetime import timedelta
+
+from sqlalchemy import func, select
+
+from bot.sandbox.app import Sandbox
+from service.runtime import Runtime
+from service.store import queues
+from service.store.database import Tx
+from service.store.tables.deliveries import InboxRow, OutboxRow
+
+SOON = timedelta(minutes=3)
+"""What is due later than this is a clock of its own, not something left to do."""
+
+
+async def is_still(runtime: Runtime, sandbox: Sandbox) -> str:
+    """What still moves; empty when nothing does."""
+    timeline = sandbox.world.timeline
+    if timeline.waiting() or timeline.is_busy():
+        return f"the sandbox: {', '.join(timeline.waiting()[:5])}"
+    if runtime.looks.next_at() is not None:
+        return "a read of checks that was put off"
+    return await runtime.store.read(_rows, runtime)
+
+
+def _rows(session: Tx, runtime: Runtime) -> str:
+    inbox, outbox = InboxRow.__table__, OutboxRow.__table__
+    now = runtime.clock.now()
+    open_deliveries = select(func.count()).where(inbox.c.is_open.is_(True))
+    if session.execute(open_deliveries).scalar_one():
+        return "a delivery"
+    open_effects = select(outbox.c.idem_key).where(
+        outbox.c.is_open.is_(True), outbox.c.next_at <= now + SOON
+    )
+    effect = session.execute(open_effects.limit(1)).scalar_one_or_none()
+    if effect is not None:
+        return f"effect {effect}"
+    due = queues.due(session, now + SOON)
+    return f"queue {due[0]} has a clock running" if due else ""

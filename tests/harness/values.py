@@ -1,0 +1,195 @@
+"""A provider made of values: answers at once, keeps a little state, calls nobody.
+
+For benchmarks and tests of operations that are not about a provider's ways.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from service.provider.values import (
+    AccessLevel,
+    AdvanceRequest,
+    BuildRequest,
+    BuildResult,
+    Built,
+    ChangedFiles,
+    Checks,
+    Commit,
+    FailedDelivery,
+    Known,
+    LandStop,
+    Merged,
+    MergeRequest,
+    Notice,
+    NotPossible,
+    Prefix,
+    PullRequest,
+    Repository,
+    Required,
+    VehicleRef,
+)
+from service.vocabulary import (
+    Actor,
+    Check,
+    CheckKind,
+    CheckOutcome,
+    Mergeability,
+    MergeMethod,
+    PullRequestState,
+    RepoId,
+    RepoRef,
+    RequiredName,
+    Sha,
+)
+
+
+def sha_of(*words: object) -> Sha:
+    """A commit or tree id that the words alone determine."""
+    return Sha(hashlib.sha1("/".join(map(str, words)).encode(), usedforsecurity=False).hexdigest())
+
+
+class ValuesProvider:
+    """`octo/widgets` with as many open pull requests as anybody asks for.
+
+    Every commit in `green` has passed `unit`; a merge moves `main` to the tested tree.
+    """
+
+    def __init__(self, host: str = "values.test") -> None:
+        self.ref = RepoRef(host, "octo", "widgets")
+        self.main = Commit(sha_of("main"), sha_of("tree"), ())
+        self.green: set[str] = set()
+        self.merged_at: dict[int, Sha] = {}
+        self.trees: dict[int, Sha] = {}
+        self.said: list[Notice] = []
+        self.failed: list[FailedDelivery] = []
+        self.redelivered: list[str] = []
+
+    async def repositories(self) -> Sequence[Repository]:
+        return [await self.repository(self.ref)]
+
+    async def repository(self, ref: RepoRef) -> Repository:
+        return Repository(
+            ref=self.ref,
+            id=RepoId(ref.host, "1"),
+            owner_id="1",
+            default_branch="main",
+            merge_methods=frozenset(MergeMethod),
+            archived=False,
+            url=f"https://{ref.host}/octo/widgets",
+        )
+
+    async def pull_request(self, repo: RepoRef, number: int) -> PullRequest:
+        merged = self.merged_at.get(number)
+        return PullRequest(
+            number=number,
+            title=f"Change {number}",
+            body="",
+            author="alice",
+            state=PullRequestState.OPEN if merged is None else PullRequestState.MERGED,
+            draft=False,
+            base_branch="main",
+            base_tip=self.main.sha,
+            head_branch=f"topic-{number}",
+            head_sha=sha_of("head", number),
+            head_repo=repo.slug,
+            is_fork=False,
+            merge_commit=merged,
+            mergeability=Mergeability.MERGEABLE,
+            blockers=(),
+            labels=(),
+            url=f"https://{repo.host}/octo/widgets/pull/{number}",
+        )
+
+    async def pull_requests(
+        self, repo: RepoRef, numbers: Sequence[int]
+    ) -> Mapping[int, PullRequest | None]:
+        return {number: await self.pull_request(repo, number) for number in numbers}
+
+    async def open_pull_requests(self, repo: RepoRef, base: str) -> Sequence[tuple[int, Sha]]:
+        return []
+
+    async def changed_files(self, repo: RepoRef, number: int) -> ChangedFiles:
+        return ChangedFiles((f"file-{number}",), complete=True)
+
+    async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
+        return AccessLevel.ADMIN
+
+    async def required(self, repo: RepoRef, branch: str) -> Required:
+        return Known((RequiredName("unit"),), None, ())
+
+    async def forget_rules(self, repo: RepoRef) -> None:
+        return None
+
+    async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
+        outcome = CheckOutcome.PASSED if sha in self.green else CheckOutcome.RUNNING
+        word = "success" if sha in self.green else "in_progress"
+        unit = Check(CheckKind.SUITE_RUN, "unit", "7", "1", "1", outcome, word, "https://ci.test/1")
+        return Checks(sha, (unit,), complete=True)
+
+    async def tip(self, repo: RepoRef, branch: str) -> Commit | None:
+        return self.main
+
+    async def commit(self, repo: RepoRef, sha: Sha) -> Commit | None:
+        return self.main if sha == self.main.sha else None
+
+    async def contains(self, repo: RepoRef, ancestor: Sha, commit: Sha) -> bool:
+        return ancestor == commit
+
+    async def build(self, request: BuildRequest) -> BuildResult:
+        prefixes = []
+        words: list[object] = [request.base_sha]
+        for step in request.steps:
+            words.append(step.head_sha)
+            commit = step.commit or sha_of("commit", *words)
+            prefixes.append(Prefix(step.number, commit, sha_of("tree", *words), contained=False))
+        tip = prefixes[-1].commit
+        base = sha_of("tree")
+        return Built(tip, base, tuple(prefixes), request.branch, True, 1000, None)
+
+    async def discard(self, repo: RepoRef, branch: str) -> None:
+        return None
+
+    async def restore(self, repo: RepoRef, branch: str, sha: Sha) -> None:
+        return None
+
+    async def vehicles(self, repo: RepoRef) -> Sequence[VehicleRef]:
+        return []
+
+    async def merge(self, request: MergeRequest) -> Merged | LandStop:
+        landed = sha_of("landed", request.number)
+        tree = self.trees.get(request.number, sha_of("tree"))
+        self.main = Commit(landed, tree, (request.expect_parent,))
+        self.merged_at[request.number] = landed
+        return Merged(landed, (self.main,))
+
+    async def merged(self, request: MergeRequest) -> Merged | None:
+        return None
+
+    async def advance(self, request: AdvanceRequest) -> Merged | LandStop:
+        raise NotImplementedError
+
+    async def advanced(self, request: AdvanceRequest) -> Merged | None:
+        return None
+
+    async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:
+        return True
+
+    async def say(self, repo: RepoRef, notice: Notice) -> str | None:
+        self.said.append(notice)
+        return str(len(self.said))
+
+    async def rerun(self, repo: RepoRef, sha: Sha, names: Sequence[str]) -> NotPossible | None:
+        return NotPossible("no CI here")
+
+    async def stop_ci(self, repo: RepoRef, sha: Sha) -> NotPossible | None:
+        return None
+
+    async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
+        return [one for one in self.failed if one.at >= since]
+
+    async def redeliver(self, attempt: str) -> None:
+        self.redelivered.append(attempt)
+
+    async def close(self) -> None:
+        return None

@@ -1,0 +1,268 @@
+"""A whole world for a test: the service and the sandbox in one process, meeting over HTTP.
+
+Its verbs are what people do; its views what they see. `settle` waits until nothing is left to
+do; after each world test `clean` demands that nothing was left behind.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from bot import wiring
+from bot.sandbox import app as sandbox_app
+from bot.sandbox.acts import seeds
+from bot.sandbox.app import Sandbox, SandboxOptions
+from bot.sandbox.git import BareRepository
+from bot.sandbox.records import Repository
+from bot.settings import Settings
+from service.boundary import Boundary, NoBoundary
+from service.clock import RandomIds
+from service.mergequeue.config import ConfigValue
+from service.mergequeue.model import Entry, MergeQueue
+from service.mergequeue.states import QueueState
+from service.operations import pull_requests, turn
+from service.operations import queues as queue_operations
+from service.operations.queues import QueueWish
+from service.runtime import Runtime
+from service.store import access as stored_access
+from service.store import queues, runs
+from service.store.database import Tx
+from service.store.tables.queues import LandingRow
+from service.vocabulary import SYSTEM, QueueRef, RepoRef
+from tests.harness.clock import FastClock
+from tests.harness.stillness import is_still
+
+SPEED = 30.0
+SETTLE_WITHIN_S = 600.0
+LOOK_EVERY_S = 0.6
+REPO = "octo/widgets"
+CI = """\
+triggers: {push: ["headgate/merge/**"], pull_request: true}
+checks:
+  - name: unit
+    seconds: 3
+    rules:
+      - {exists: [broken.txt], conclusion: failure}
+      - {exists: [a.txt, b.txt], conclusion: failure}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldOptions:
+    """How a world begins; periods of sweeps are long unless a test is about them."""
+
+    required: tuple[str, ...] = ("unit",)
+    ci: str = CI
+    settings: dict[str, Any] = field(default_factory=dict)
+    boundary: Boundary = field(default_factory=NoBoundary)
+    speed: float = SPEED
+    database_url: str | None = None
+
+
+@dataclass(slots=True)
+class World:
+    """Both halves, and the words to tell a story with."""
+
+    sandbox: Sandbox
+    runtime: Runtime
+    clock: FastClock
+    url: str
+    older: str
+
+    async def open(
+        self, *, by: str = "bob", files: dict[str, str] | None = None, **more: Any
+    ) -> int:
+        """Open a pull request that adds files to an older commit of `main`; its number.
+
+        Its head does not contain the tip, so it needs a test branch; `fresh` true: it does.
+        """
+        if not more.pop("fresh", False):
+            more.setdefault("from", self.older)
+        content = files if files is not None else {f"file-{self.sandbox.world.new_id()}.txt": "x\n"}
+        made = await self.sandbox.act("open", by, REPO, files=content, **more)
+        number: int = made["number"]
+        return number
+
+    async def comment(self, body: str, on: int, *, by: str = "bob") -> None:
+        """Comment on a pull request."""
+        await self.sandbox.act("comment", by, REPO, number=on, body=body)
+
+    async def act(self, name: str, *, by: str = "bob", **fields: Any) -> dict[str, Any]:
+        """Any other act of a person (bot/sandbox/acts/people.py)."""
+        return await self.sandbox.act(name, by, REPO, **fields)
+
+    async def fault(self, match: dict[str, Any], kind: str, **more: Any) -> None:
+        """Let the sandbox go wrong where a call or delivery matches (GITHUB.md 8)."""
+        await self.sandbox.control.add_fault({"match": match, "fault": {"kind": kind, **more}})
+
+    async def rest(self, seconds: float) -> None:
+        """Let so much world time pass, whatever goes on meanwhile."""
+        await self.clock.sleep(seconds)
+
+    async def until(self, is_so: Callable[[], Awaitable[bool]], within_s: float = 900.0) -> None:
+        """Wait until something has come true. Raises AssertionError when it never does."""
+        deadline = self.clock.monotonic_s() + within_s
+        while not await is_so():
+            assert self.clock.monotonic_s() < deadline, "it never came true"
+            await self.clock.sleep(LOOK_EVERY_S / 4)
+
+    async def settle(self) -> None:
+        """Wait until nothing is left to do on either side.
+
+        Raises AssertionError when something never ends, naming it.
+        """
+        deadline = self.clock.monotonic_s() + SETTLE_WITHIN_S
+        calm = 0
+        why = ""
+        while calm < 2:
+            why = await is_still(self.runtime, self.sandbox)
+            calm = calm + 1 if not why else 0
+            if self.clock.monotonic_s() > deadline:
+                raise AssertionError(f"never came to rest: {why}")
+            await self.clock.sleep(LOOK_EVERY_S)
+
+    async def queue(self, branch: str = "main") -> QueueRef:
+        """The queue of a branch."""
+        owner, name = REPO.split("/")
+        ref = RepoRef("github.localhost", owner, name)
+        record = await self.runtime.store.read(stored_access.repository_by_ref, None, ref)
+        assert record is not None, "the service does not know the repository"
+        found = await self.runtime.store.read(queues.queue_ref, record.org_id, record.id, branch)
+        assert found is not None, f"{branch} has no queue"
+        return found
+
+    async def value(self, branch: str = "main") -> MergeQueue:
+        """The queue's value."""
+        return await turn.value(self.runtime, (await self.queue(branch)).id)
+
+    async def entry(self, number: int) -> Entry:
+        """The newest submission of a pull request."""
+        view = await pull_requests.status(self.runtime, await self.queue(), number)
+        return view.entry
+
+    async def state(self, number: int) -> str:
+        """Where a pull request stands."""
+        return (await self.entry(number)).state.value
+
+    async def merged(self) -> list[int]:
+        """Pull requests that the sandbox shows as merged, in the order they landed."""
+        repository = self.sandbox.world.repository(REPO)
+        assert repository is not None
+        pulls = [
+            (issue.pull.merged_at, number)
+            for number, issue in repository.issues.items()
+            if issue.pull is not None and issue.pull.merged_at is not None
+        ]
+        return [number for _, number in sorted(pulls)]
+
+    @property
+    def repository(self) -> Repository:
+        """The sandbox's own record of the repository."""
+        found = self.sandbox.world.repository(REPO)
+        assert found is not None
+        return found
+
+    def branches(self) -> list[str]:
+        """Names of the repository's branches."""
+        return sorted(ref.removeprefix("refs/heads/") for ref in self.repository.git.refs)
+
+    def open_pulls(self) -> list[int]:
+        """Numbers of open pull requests."""
+        return [number for number, one in self.repository.issues.items() if one.open and one.pull]
+
+    async def reactions(self, number: int) -> list[str]:
+        """Reactions of our App on the comments of a pull request, in order."""
+        comments = self.repository.issues[number].comments
+        return [one.content for comment in comments for one in comment.reactions]
+
+    async def make_queue(
+        self, *, state: QueueState = QueueState.RUNNING, **settings: ConfigValue
+    ) -> None:
+        """Make the queue of `main`, five at a time, with these settings."""
+        record = await self.runtime.store.read(
+            stored_access.repository_by_ref, None, RepoRef("github.localhost", *REPO.split("/"))
+        )
+        assert record is not None, "the service does not know the repository"
+        wish = QueueWish({"concurrency": 5, "bisection_concurrency": 5, **settings}, state)
+        await queue_operations.create(self.runtime, record, "main", wish, SYSTEM)
+
+    async def landed_trees(self) -> list[str]:
+        """Trees of the first-parent history of `main` that the queue made, oldest first."""
+        queue = await self.queue()
+        rows = await self.runtime.store.read(_landings, queue.id)
+        git = self.repository.git
+        return [_tree(git, row.landed_sha) for row in rows]
+
+    async def tested_trees(self, numbers: list[int]) -> list[str]:
+        """Trees of the commits on which the runs of these pull requests were tested."""
+        found = []
+        queue = await self.queue()
+        for number in numbers:
+            entry = await self.entry(number)
+            run = await self.runtime.store.read(runs.run, queue.id, entry.verified_by or "")
+            assert run is not None
+            assert run.sha is not None
+            found.append(_tree(self.repository.git, run.sha))
+        return found
+
+
+def _tree(git: BareRepository, sha: str) -> str:
+    commit = git.objects.commit(sha)
+    assert commit is not None, f"{sha} is not in the repository"
+    return commit.tree
+
+
+def _landings(session: Tx, queue_id: int) -> list[Any]:
+    table = LandingRow.__table__
+    done = select(table).where(table.c.queue_id == queue_id, table.c.state == "landed")
+    return list(session.execute(done.order_by(table.c.id)))
+
+
+@asynccontextmanager
+async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
+    """A world with one repository, `octo/widgets`, whose CI follows `options.ci`."""
+    clock = FastClock(options.speed)
+    async with sandbox_app.running(SandboxOptions(clock=clock.shared)) as sandbox:
+        await sandbox.seed(
+            repositories=[
+                {
+                    "full_name": REPO,
+                    "files": {"README.md": "# Widgets\n", ".sandbox/ci.yml": options.ci},
+                }
+            ]
+        )
+        repository = sandbox.world.repository(REPO)
+        assert repository is not None
+        older = repository.git.branch("main")
+        newer = {"branch": "main", "files": {"newer.txt": "x\n"}, "message": "Move on"}
+        await sandbox.act("push", "alice", REPO, **newer)
+        rules = {"required_checks": list(options.required)}
+        seeds.set_rules(sandbox.world, repository, rules)
+        settings = settings_for(folder, sandbox, options)
+        parts = wiring.World(clock, RandomIds(), options.boundary)
+        async with wiring.running(settings, parts) as service:
+            sandbox.world.webhook_url = f"{service.url}/webhooks/github"
+            yield World(sandbox, service.runtime, clock, service.url, str(older))
+
+
+def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Settings:
+    """The service's settings against this sandbox."""
+    address = options.database_url or f"sqlite:///{folder}/headgate.db"
+    given = {
+        "github_url": sandbox.url,
+        "github_host": "github.localhost",
+        "github_app_id": str(sandbox.app_id),
+        "github_private_key": str(sandbox.key_path),
+        "github_webhook_secret": sandbox.webhook_secret,
+        "github_write_spacing_ms": 0,
+        "database_url": address,
+        "data_dir": str(folder),
+        "port": 0,
+        "secret_key": "c2VjcmV0LWtleS1vZi1hLXRlc3Qtd29ybGQtMDEyMzQ1Njc4OTAx",
+        "log_format": "json",
+    }
+    return Settings(**{**given, **options.settings})

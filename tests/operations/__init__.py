@@ -1,0 +1,1 @@
+"""Operations over a real store and a provider made of values."""

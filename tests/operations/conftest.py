@@ -1,0 +1,75 @@
+"""A runtime over both databases, a provider made of values, time that only waiting moves."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bot.keys import KeyRing
+from service.boundary import NoBoundary
+from service.clock import RandomIds
+from service.mergequeue.states import QueueState
+from service.operations import queues, repositories
+from service.operations.queues import QueueWish
+from service.runtime import Options, Runtime
+from service.store import queues as stored_queues
+from service.store.database import Store
+from service.store.wakeups import Wakeups
+from service.vocabulary import SYSTEM, QueueRef
+from tests.harness.values import ValuesProvider
+
+
+class WaitingClock:
+    """Time that stands still until somebody waits; `waits` are the spans in seconds."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+        self._passed_s = 0.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 3, 2, 14, tzinfo=UTC) + timedelta(seconds=self._passed_s)
+
+    def monotonic_s(self) -> float:
+        return self._passed_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self._passed_s += seconds
+
+
+@pytest.fixture
+def clock() -> WaitingClock:
+    """Time."""
+    return WaitingClock()
+
+
+@pytest.fixture
+def provider() -> ValuesProvider:
+    """The provider of the runtime's only host."""
+    return ValuesProvider()
+
+
+@pytest.fixture
+def runtime(store: Store, clock: WaitingClock, provider: ValuesProvider) -> Runtime:
+    """The parts of a process."""
+    host = provider.ref.host
+    return Runtime(
+        store=store,
+        providers={host: provider},
+        translators={host: lambda _: ()},
+        clock=clock,
+        ids=RandomIds(),
+        wakeups=Wakeups(clock),
+        boundary=NoBoundary(),
+        keys=KeyRing("a secret key for tests, long enough to be one"),
+        options=Options(version="0.0.7"),
+    )
+
+
+@pytest.fixture
+async def queue(runtime: Runtime, provider: ValuesProvider) -> QueueRef:
+    """The paused queue of `main`."""
+    fresh = await provider.repository(provider.ref)
+    record = await runtime.store.run(repositories.keep, fresh)
+    await queues.create(runtime, record, "main", QueueWish({}, QueueState.PAUSED), SYSTEM)
+    (found,) = await runtime.store.read(stored_queues.all_queues)
+    return found

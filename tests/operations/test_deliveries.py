@@ -1,0 +1,68 @@
+"""What becomes of a delivery whose translation meets trouble at the provider."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from sqlalchemy import select
+
+from service.operations import deliveries
+from service.provider.errors import ProviderError, Unavailable
+from service.provider.signals import Delivery, Signal
+from service.runtime import Runtime, Translator
+from service.store.database import Tx
+from service.store.tables.deliveries import InboxRow
+from tests.operations.conftest import WaitingClock
+
+HOST = "values.test"
+
+
+def stored(session: Tx) -> tuple[str, str | None]:
+    """State and note of the only delivery."""
+    table = InboxRow.__table__
+    return tuple(session.execute(select(table.c.state, table.c.note)).one())
+
+
+def unreadable(_: Delivery) -> tuple[Signal, ...]:
+    raise ProviderError("push lacks something.")
+
+
+def translating(runtime: Runtime, translator: Translator) -> Runtime:
+    return replace(runtime, translators={HOST: translator})
+
+
+async def accepted(runtime: Runtime) -> None:
+    delivery = Delivery(HOST, "guid-1", "push", None, "1", b"{}", runtime.clock.now())
+    assert await deliveries.accept(runtime, delivery)
+
+
+async def test_one_that_cannot_be_translated_is_tried_five_times_and_then_parked(
+    runtime: Runtime, clock: WaitingClock
+):
+    faulty = translating(runtime, unreadable)
+    await accepted(faulty)
+    for _ in range(4):
+        (row,) = await deliveries.claim(faulty, 8)
+        await deliveries.take_up(faulty, row)
+        assert await runtime.store.read(stored) == ("open", "push lacks something.")
+        assert await deliveries.claim(faulty, 8) == ()
+        await clock.sleep(60)
+    (row,) = await deliveries.claim(faulty, 8)
+    await deliveries.take_up(faulty, row)
+    assert await runtime.store.read(stored) == ("poisoned", "push lacks something.")
+
+
+async def test_one_whose_translation_must_wait_is_taken_up_at_that_time(
+    runtime: Runtime, clock: WaitingClock
+):
+    def away(_: Delivery) -> tuple[Signal, ...]:
+        raise Unavailable("The provider is away.", clock.now() + timedelta(seconds=30))
+
+    await accepted(runtime)
+    (row,) = await deliveries.claim(runtime, 8)
+    await deliveries.take_up(translating(runtime, away), row)
+    await clock.sleep(29)
+    assert await deliveries.claim(runtime, 8) == ()
+    await clock.sleep(1)
+    (row,) = await deliveries.claim(runtime, 8)
+    await deliveries.take_up(runtime, row)
+    assert await runtime.store.read(stored) == ("done", "ignored")

@@ -1,0 +1,154 @@
+"""What a sweep tells a queue of its pull requests, read many at a time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState
+from service.operations import pull_requests, reconcile, turn
+from service.operations.pull_requests import SubmitOptions
+from service.provider.errors import Gone, GoneKind
+from service.provider.values import Commit, PullRequest
+from service.runtime import Runtime
+from service.vocabulary import (
+    Actor,
+    ActorKind,
+    Blocker,
+    BlockerCode,
+    Mergeability,
+    PullRequestState,
+    QueueRef,
+    RepoRef,
+    Sha,
+)
+from tests.harness.values import ValuesProvider, sha_of
+
+ALICE = Actor(ActorKind.PERSON, "alice", "1")
+
+
+class ChangingProvider(ValuesProvider):
+    """Pull requests of which a test says what is different; `asked` are the numbers of each ask."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: dict[int, dict[str, Any]] = {}
+        self.gone: set[int] = set()
+        self.asked: list[list[int]] = []
+
+    async def pull_request(self, repo: RepoRef, number: int) -> PullRequest:
+        self.asked.append([number])
+        found = await self._changed(repo, number)
+        if found is None:
+            raise Gone(f"Pull request {number} is gone.", GoneKind.PULL_REQUEST)
+        return found
+
+    async def pull_requests(
+        self, repo: RepoRef, numbers: Sequence[int]
+    ) -> Mapping[int, PullRequest | None]:
+        self.asked.append(list(numbers))
+        return {number: await self._changed(repo, number) for number in numbers}
+
+    async def _changed(self, repo: RepoRef, number: int) -> PullRequest | None:
+        if number in self.gone:
+            return None
+        plain = await super().pull_request(repo, number)
+        return replace(plain, **self.changes.get(number, {}))
+
+    async def contains(self, repo: RepoRef, ancestor: Sha, commit: Sha) -> bool:
+        return True
+
+
+@pytest.fixture
+def provider() -> ChangingProvider:
+    """Instead of the provider whose pull requests stay as they are."""
+    return ChangingProvider()
+
+
+async def submit(runtime: Runtime, queue: QueueRef, *numbers: int) -> None:
+    for number in numbers:
+        await pull_requests.submit(runtime, queue, number, SubmitOptions(), ALICE)
+
+
+async def swept(runtime: Runtime, queue: QueueRef) -> int:
+    """Sweep; how many versions further the queue is then."""
+    before = (await turn.value(runtime, queue.id)).version
+    await reconcile.read_queue(runtime, queue)
+    return (await turn.value(runtime, queue.id)).version - before
+
+
+async def state(runtime: Runtime, queue: QueueRef, number: int) -> tuple[EntryState, Reason | None]:
+    entry = (await pull_requests.status(runtime, queue, number)).entry
+    return entry.state, entry.reason
+
+
+async def test_all_pull_requests_of_a_queue_are_asked_for_at_once(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider
+):
+    await submit(runtime, queue, 3, 1, 2)
+    provider.asked.clear()
+    assert await swept(runtime, queue) == 0
+    assert provider.asked == [[1, 2, 3]]
+
+
+async def test_what_differs_is_told_and_nothing_else(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider
+):
+    await submit(runtime, queue, *range(1, 71))
+    provider.changes[2] = {"title": "Another title"}
+    provider.changes[70] = {"head_sha": sha_of("pushed")}
+    assert await swept(runtime, queue) == 1
+    value = await turn.value(runtime, queue.id)
+    assert value.entries[2].facts.title == "Another title"
+    assert set(value.entries) == set(range(1, 70))
+    assert await state(runtime, queue, 70) == (EntryState.CANCELLED, Reason.HEAD_CHANGED)
+
+
+async def test_a_pull_request_that_is_gone_leaves_and_the_others_stay(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider
+):
+    await submit(runtime, queue, 1, 2)
+    provider.gone.add(1)
+    await swept(runtime, queue)
+    value = await turn.value(runtime, queue.id)
+    assert set(value.entries) == {2}
+    assert value.holds == ()
+
+
+@pytest.mark.parametrize("known", [Mergeability.MERGEABLE, Mergeability.NOT_MERGEABLE])
+async def test_not_yet_knowing_whether_it_merges_changes_nothing(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider, known: Mergeability
+):
+    provider.changes[1] = {"mergeability": known}
+    await submit(runtime, queue, 1)
+    before = await state(runtime, queue, 1)
+    provider.changes[1] = {"mergeability": Mergeability.IN_PROGRESS}
+    assert await swept(runtime, queue) == 0
+    assert await state(runtime, queue, 1) == before
+
+
+async def test_what_is_known_beside_it_counts_at_once(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider
+):
+    await submit(runtime, queue, 1)
+    blocked = (Blocker(BlockerCode.CHANGES_REQUESTED),)
+    provider.changes[1] = {"mergeability": Mergeability.IN_PROGRESS, "blockers": blocked}
+    await swept(runtime, queue)
+    assert (await state(runtime, queue, 1))[0] is EntryState.NOT_READY
+
+
+async def test_those_merged_by_hand_are_looked_for_at_once_and_one_may_be_gone(
+    runtime: Runtime, queue: QueueRef, provider: ChangingProvider
+):
+    await submit(runtime, queue, 1, 2, 3)
+    merged = sha_of("merged by hand")
+    provider.changes[1] = {"state": PullRequestState.MERGED, "merge_commit": merged}
+    provider.gone.add(2)
+    provider.main = Commit(merged, sha_of("another tree"), (provider.main.sha,))
+    provider.asked.clear()
+    await reconcile.read_target(runtime, queue)
+    assert provider.asked == [[1, 2, 3]]
+    assert (await turn.value(runtime, queue.id)).holds == ()
+    assert (await state(runtime, queue, 1))[0] is EntryState.MERGED

@@ -1,0 +1,82 @@
+"""What stays true when callers go away, repositories move and hosts do not know us."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import select
+
+from service.errors import ServiceError
+from service.mergequeue.states import QueueState
+from service.operations import installations, pull_requests, queues, repositories, turn
+from service.provider.errors import Gone, GoneKind
+from service.provider.values import Repository
+from service.runtime import Runtime
+from service.store import access
+from service.store import queues as stored_queues
+from service.store.database import Tx
+from service.store.tables.access import AuditRow
+from service.vocabulary import SYSTEM, QueueRef, RepoRef
+from tests.harness.values import ValuesProvider
+
+
+class Stranger(ValuesProvider):
+    """A host that has never heard of our App."""
+
+    async def repositories(self) -> Sequence[Repository]:
+        raise Gone("Integration not found", GoneKind.INSTALLATION)
+
+
+async def test_a_caller_that_goes_away_leaves_memory_and_database_alike(
+    runtime: Runtime, queue: QueueRef
+):
+    running = queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM)
+    asked = asyncio.create_task(running)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    await queues.set_state(runtime, queue, QueueState.DRAINING, "then", SYSTEM)
+    _, stored = await runtime.store.run(turn.newest, runtime, queue.id)
+    assert await turn.value(runtime, queue.id) == stored
+    assert stored.state is QueueState.DRAINING
+
+
+async def test_a_repository_that_moves_to_another_owner_takes_its_queues_along(
+    runtime: Runtime, provider: ValuesProvider, queue: QueueRef
+):
+    before = await runtime.store.read(access.repository, queue.repository_id)
+    fresh = await provider.repository(provider.ref)
+    elsewhere = RepoRef(provider.ref.host, "other", provider.ref.name)
+    await runtime.store.run(repositories.keep, replace(fresh, ref=elsewhere, owner_id="77"))
+    after = await runtime.store.read(access.repository, queue.repository_id)
+    assert after.org_id != before.org_id
+    found = await runtime.store.read(stored_queues.queue_ref, after.org_id, after.id, "main")
+    assert found is not None
+    assert found.id == queue.id
+
+
+async def test_a_host_that_does_not_know_our_app_is_remembered_until_it_does(
+    runtime: Runtime, provider: ValuesProvider
+):
+    host = provider.ref.host
+    await installations.read_all(replace(runtime, providers={host: Stranger()}))
+    assert set(runtime.memory.troubled_hosts) == {host}
+    await installations.read_all(runtime)
+    assert runtime.memory.troubled_hosts == {}
+
+
+def decisions(session: Tx) -> list[tuple[str, str]]:
+    """What was asked and how it was decided."""
+    table = AuditRow.__table__
+    chosen = select(table.c.action, table.c.decision).order_by(table.c.id)
+    return [tuple(row) for row in session.execute(chosen)]
+
+
+async def test_what_was_refused_is_audited_as_denied(runtime: Runtime, queue: QueueRef):
+    before = await runtime.store.read(decisions)
+    with pytest.raises(ServiceError):
+        await pull_requests.cancel(runtime, queue, 99, SYSTEM)
+    after = await runtime.store.read(decisions)
+    assert [decision for _, decision in after[len(before) :]] == ["denied"]
