@@ -1,0 +1,1 @@
+"""Benchmarks: each file measures one subject, beside a reference in the same run."""

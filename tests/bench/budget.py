@@ -1,0 +1,57 @@
+"""What one landed pull request costs at the provider: PERFORMANCE.md V15, GITHUB.md 2.5.
+
+The standard story: a comment, one run that starts at once, a draft pull request, a squash.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.harness.world import CI, World, WorldOptions, living
+
+CALLS_MAX, WRITES_MAX = 25, 12
+ONCE = CI.replace("pull_request: true", "pull_request: false").replace(
+    "push: [", 'push: ["topic-*", '
+)
+OPTIONS = WorldOptions(ci=ONCE, speed=4)
+"""CI that runs once for a commit, and time slow enough for what is joined to be joined."""
+
+
+def is_write(call: Mapping[str, object]) -> bool:
+    """Whether a call changes something; a GraphQL query is a POST that does not."""
+    is_query = call["path"] == "/api/graphql" and "mutation" not in str(call["body"])
+    return call["method"] != "GET" and not is_query
+
+
+async def calls_of_one_landing(world: World) -> Sequence[Mapping[str, object]]:
+    """Every call for the second pull request of a queue, from its comment to the last notice."""
+    first = await world.open()
+    await world.comment("/merge", on=first)
+    await world.settle()
+    number = await world.open()
+    await world.settle()
+    before = len(world.sandbox.world.calls)
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert await world.merged() == [first, number]
+    return list(world.sandbox.world.calls)[before:]
+
+
+def run() -> dict[str, object]:
+    """One line of the table."""
+    calls = asyncio.run(_measured())
+    return {
+        "goal": "V15",
+        "subject": "provider calls per landed pull request",
+        "calls": len(calls),
+        "calls_goal": CALLS_MAX,
+        "writes": len([call for call in calls if is_write(call)]),
+        "writes_goal": WRITES_MAX,
+    }
+
+
+async def _measured() -> Sequence[Mapping[str, object]]:
+    with TemporaryDirectory() as folder:
+        async with living(Path(folder), OPTIONS) as world:
+            return await calls_of_one_landing(world)

@@ -1,0 +1,130 @@
+"""Load from one process on another: requests over kept connections, and what they cost there.
+
+The unit is server CPU: user and system time of the served process over a round, by the
+kernel's own account, divided by the requests of the round (PERFORMANCE.md 1).
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+CONNECTIONS = 8
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round cost and how it went."""
+
+    cpu_us: float
+    per_second: float
+    p50_ms: float
+    p99_ms: float
+
+
+async def round_of(port: int, pid: int, request: bytes, count: int) -> Round:
+    """Send the request `count` times over eight connections; every answer must be a 2xx."""
+    return await round_of_many(port, pid, [request] * count)
+
+
+async def round_of_many(port: int, pid: int, requests: Sequence[bytes]) -> Round:
+    """Send each request once over eight connections; every answer must be a 2xx."""
+    loop = asyncio.get_running_loop()
+    count = len(requests)
+    left = _Left(iter(requests), count, loop.create_future())
+    made = [
+        await loop.create_connection(lambda: _Asking(left), "127.0.0.1", port)
+        for _ in range(CONNECTIONS)
+    ]
+    cpu_before, began = cpu_us(pid), time.perf_counter()
+    for _, asking in made:
+        asking.ask()
+    await left.over
+    took, cpu = time.perf_counter() - began, cpu_us(pid) - cpu_before
+    for transport, _ in made:
+        transport.close()
+    times = sorted(left.times_s)
+    return Round(
+        cpu_us=cpu / count,
+        per_second=count / took,
+        p50_ms=times[len(times) // 2] * 1000,
+        p99_ms=times[math.ceil(len(times) * 0.99) - 1] * 1000,
+    )
+
+
+def cpu_us(pid: int) -> float:
+    """Microseconds that all threads of a process have run so far."""
+    return sum(_ran_ns(pid)) / 1000
+
+
+def _ran_ns(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        yield int((task / "schedstat").read_text().split()[0])
+
+
+class _Left:
+    """What is still to be asked in this round, by any connection."""
+
+    def __init__(self, requests: Iterator[bytes], count: int, over: "asyncio.Future[None]") -> None:
+        self.requests = requests
+        self.count = count
+        self.over = over
+        self.waiting = 0
+        self.times_s: list[float] = []
+
+
+class _Asking(asyncio.Protocol):
+    """One connection that asks as long as there is anything left."""
+
+    def __init__(self, left: _Left) -> None:
+        self._left = left
+        self._got = bytearray()
+        self._expected = 0
+        self._began = 0.0
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def ask(self) -> None:
+        """Send one request, if one is left."""
+        left = self._left
+        if left.count == 0:
+            return
+        left.count -= 1
+        left.waiting += 1
+        self._began = time.perf_counter()
+        self._transport.write(next(left.requests))
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        if not self._expected:
+            end = self._got.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            self._expected = end + 4 + _length(bytes(self._got[:end]))
+        if len(self._got) < self._expected:
+            return
+        self._expected = 0
+        self._got.clear()
+        self._answered()
+
+    def _answered(self) -> None:
+        left = self._left
+        left.times_s.append(time.perf_counter() - self._began)
+        left.waiting -= 1
+        self.ask()
+        if not left.waiting and not left.count and not left.over.done():
+            left.over.set_result(None)
+
+
+def _length(head: bytes) -> int:
+    if not head.startswith(b"HTTP/1.1 2"):
+        raise RuntimeError(f"not a success: {head[:100]!r}")
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return int(line.partition(b":")[2])
+    raise RuntimeError("an answer without length")

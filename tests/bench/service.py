@@ -1,0 +1,167 @@
+"""The service's writes, its start and its calls: PERFORMANCE.md V4, V5, V6, V13, V14, V15."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from service.clock import SystemClock
+from tests.bench import budget, load, start
+from tests.bench.load import Round
+from tests.bench.service_server import SECRET
+
+ROUNDS = 5
+DELIVERIES = 1_000
+SUBMISSIONS = 100
+EVENTS = 100
+EVENTS_PER_SECOND = 100
+BODY_BYTES = 18_500
+CLOCK = SystemClock()
+Row = dict[str, object]
+
+
+@dataclass
+class Server:
+    """The process under test, and what it said of itself."""
+
+    process: "subprocess.Popen[str]"
+    about: dict[str, Any]
+
+    def tell(self, line: str) -> Any:
+        """Say one line; its answer."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+@contextmanager
+def serving(concurrency: int, workers: str) -> Iterator[Server]:
+    """A server over values whose queue tests so many at once, ended at the end."""
+    module = "tests.bench.service_server"
+    command = [sys.executable, "-m", module, str(concurrency), workers]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            yield Server(process, json.loads(process.stdout.readline()))
+        finally:
+            process.stdin.close()
+
+
+def run(scale: float = 1.0) -> Sequence[Row]:
+    """Measure every subject; `scale` multiplies the work."""
+    with serving(5, "rests") as server:
+        rows = [
+            asyncio.run(deliveries(server, max(20, int(DELIVERIES * scale)))),
+            asyncio.run(submissions(server, max(10, int(SUBMISSIONS * scale)))),
+        ]
+    with serving(EVENTS, "works") as server:
+        rows.append(asyncio.run(decisions(server)))
+    with TemporaryDirectory() as folder:
+        return [*rows, *start.run(Path(folder), scale), budget.run()]
+
+
+async def deliveries(server: Server, count: int) -> Row:
+    """V4: a webhook verified, typed, deduplicated, stored, answered."""
+    ours, bare = [], []
+    for number in range(ROUNDS + 1):
+        requests = [delivery(f"v4-{number}-{n}", "0" * 40) for n in range(count)]
+        pid = server.process.pid
+        ours.append(await load.round_of_many(server.about["port"], pid, requests))
+        bare.append(await load.round_of_many(server.about["bare"], pid, requests))
+    return row("V4", f"webhook of {BODY_BYTES} bytes", ours[1:], bare[1:], 4.2)
+
+
+async def submissions(server: Server, count: int) -> Row:
+    """V6: a pull request submitted, its turn included, the provider answering at once."""
+    ours, bare = [], []
+    for number in range(ROUNDS + 1):
+        first = 10_000 + number * count
+        requests = [submission(server, first + n) for n in range(count)]
+        pid = server.process.pid
+        ours.append(await load.round_of_many(server.about["port"], pid, requests))
+        bare.append(await load.round_of_many(server.about["bare"], pid, requests))
+    return row("V6", "submitPullRequest", ours[1:], bare[1:], 5.0)
+
+
+async def decisions(server: Server) -> Row:
+    """V5: from a stored check event to the committed turn, at 100 events a second."""
+    port, pid = server.about["port"], server.process.pid
+    await load.round_of_many(port, pid, [submission(server, n) for n in range(1, EVENTS + 1)])
+    await CLOCK.sleep(3)
+    server.tell("pause")
+    shas = server.tell("green")
+    for number, sha in enumerate(shas):
+        began = time.perf_counter()
+        await load.round_of_many(port, pid, [delivery(f"v5-{number}", sha)])
+        await CLOCK.sleep(max(0.0, 1 / EVENTS_PER_SECOND - (time.perf_counter() - began)))
+    await CLOCK.sleep(2)
+    taken = sorted(server.tell("report"))
+    return {
+        "goal": "V5",
+        "subject": f"check event to decision, {len(taken)} events",
+        "p50_ms": round(statistics.median(taken), 1),
+        "p50_goal_ms": 15,
+        "p99_ms": round(taken[int(len(taken) * 0.99) - 1], 1),
+        "p99_goal_ms": 60,
+    }
+
+
+def delivery(guid: str, sha: str) -> bytes:
+    """A signed `check_run` delivery."""
+    payload = {
+        "action": "completed",
+        "check_run": {"head_sha": sha, "conclusion": "success", "app": {"id": 7}},
+        "repository": {"id": 1, "full_name": "octo/widgets"},
+        "sender": {"id": 2, "login": "ci", "type": "Bot"},
+        "padding": "",
+    }
+    payload["padding"] = "x" * (BODY_BYTES - len(json.dumps(payload)))
+    body = json.dumps(payload).encode()
+    signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    head = (
+        "POST /webhooks/github HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
+        f"X-GitHub-Event: check_run\r\nX-GitHub-Delivery: {guid}\r\n"
+        f"X-Hub-Signature-256: sha256={signature}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def submission(server: Server, number: int) -> bytes:
+    """A call of `/submitPullRequest`."""
+    repo = {"host": server.about["host"], "owner": "octo", "name": "widgets"}
+    body = json.dumps({"repo": repo, "targetBranch": "main", "pr": {"number": number}}).encode()
+    head = (
+        "POST /v1/submitPullRequest HTTP/1.1\r\nHost: bench\r\n"
+        f"x-api-token: {server.about['token']}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def row(goal: str, subject: str, ours: list[Round], bare: list[Round], wanted: float) -> Row:
+    """One line of the table."""
+    mine = statistics.median(each.cpu_us for each in ours)
+    reference = statistics.median(each.cpu_us for each in bare)
+    return {
+        "goal": goal,
+        "subject": subject,
+        "service_cpu_us": round(mine, 1),
+        "service_per_second": round(statistics.median(each.per_second for each in ours)),
+        "bare_cpu_us": round(reference, 1),
+        "ratio": round(mine / reference, 2),
+        "ratio_goal": wanted,
+    }

@@ -1,0 +1,165 @@
+"""The process under test of `service.py`: a whole service over a provider made of values.
+
+Its provider answers at once, so what is measured is the service. Prints one line of JSON;
+then obeys lines of its standard input: `green` lets every test branch pass, `report` prints
+the milliseconds from each stored event to its decision.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import uvloop
+from aiohttp import web
+
+from bot import telemetry
+from bot.github import webhook
+from bot.github.translate import OwnApp
+from bot.github.translate import signals_of as translated
+from bot.keys import KeyRing
+from service.api import app, connections
+from service.api.health import Readiness
+from service.boundary import NoBoundary
+from service.clock import RandomIds, SystemClock
+from service.mergequeue.states import EntryState, QueueState
+from service.operations import deliveries, queues, recovery, tokens, turn
+from service.operations.queues import QueueWish
+from service.operations.tokens import TokenWish
+from service.provider.signals import Delivery
+from service.runtime import Options, Runtime
+from service.store import access
+from service.store.database import open_store
+from service.store.wakeups import Wakeups
+from service.vocabulary import SYSTEM, QueueRef, Role
+from service.workers.supervisor import Workers
+from tests.bench.api_server import listen
+from tests.harness.values import ValuesProvider
+
+SECRET = "the webhook secret of a benchmark, 32"
+OWN = OwnApp("1", "headgate")
+
+
+class Latencies:
+    """When each delivery was stored, and when its pull request passed."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.stored: list[float] = []
+        self.decided: list[float] = []
+
+    async def accept(self, delivery: Delivery) -> bool:
+        """Store, and remember when."""
+        is_new = await deliveries.accept(self.runtime, delivery)
+        self.stored.append(self.runtime.clock.monotonic_s())
+        return is_new
+
+    async def watch(self, queue: QueueRef) -> None:
+        """Note every pull request that passes as soon as its turn is committed."""
+        topic, passed = f"queue/{queue.id}", 0
+        while True:
+            seen = self.runtime.wakeups.version(topic)
+            value = await turn.value(self.runtime, queue.id)
+            now = sum(one.state is EntryState.TESTS_PASSED for one in value.entries.values())
+            self.decided += [self.runtime.clock.monotonic_s()] * (now - passed)
+            passed = now
+            await self.runtime.wakeups.wait(topic, seen, 60.0)
+
+    def milliseconds(self) -> list[float]:
+        """From stored to decided, in the order they came."""
+        pairs = zip(sorted(self.stored), sorted(self.decided), strict=False)
+        return [(decided - stored) * 1000 for stored, decided in pairs]
+
+
+async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
+    """Serve a queue of so many at once until the standard input ends.
+
+    Without workers what follows from a request is left undone, so that its own cost shows.
+    """
+    clock, ids, provider = SystemClock(), RandomIds(), ValuesProvider()
+    telemetry.start("json", "warning", clock)
+    store = await open_store(
+        f"sqlite:///{folder}/bench.db", clock=clock, ids=ids, boundary=NoBoundary()
+    )
+    host = provider.ref.host
+    runtime = Runtime(
+        store=store,
+        providers={host: provider},
+        translators={host: lambda delivery: translated(delivery, OWN)},
+        clock=clock,
+        ids=ids,
+        wakeups=Wakeups(clock),
+        boundary=NoBoundary(),
+        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        options=Options(version="bench", public_url="https://queue.example.org"),
+    )
+    await recovery.recover(runtime)
+    record = await store.read(access.repository_by_ref, None, provider.ref)
+    if record is None:
+        raise RuntimeError("the repository was not met")
+    wish = QueueWish({"concurrency": concurrency})
+    made = await queues.create(runtime, record, "main", wish, SYSTEM)
+    latencies = Latencies(runtime)
+    readiness = Readiness()
+    readiness.mark("recovery", "ok")
+    receiver = webhook.receiver(webhook.Receiver(host, (SECRET,), clock, latencies.accept))
+    extra = (web.post(webhook.PATH, receiver),)
+    runner = connections.runner(app.build_app(runtime, readiness, extra), drain_s=1)
+    workers = Workers(runtime)
+    tasks = [asyncio.create_task(latencies.watch(made.queue))]
+    if works:
+        tasks.append(asyncio.create_task(workers.run()))
+    port = await listen(runner)
+    bare = web.Application()
+    bare.router.add_post("/{tail:.*}", read_and_answer)
+    bare_runner = web.AppRunner(bare, access_log=None, shutdown_timeout=1)
+    issued = await tokens.create_token(
+        runtime, TokenWish(host, "octo", "bench", Role.ADMIN), SYSTEM
+    )
+    about = {"port": port, "bare": await listen(bare_runner), "token": issued.secret, "host": host}
+    say(about)
+    await obey(runtime, provider, made.queue, latencies)
+    await workers.stop()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await runner.cleanup()
+    await bare_runner.cleanup()
+    await store.close()
+
+
+async def read_and_answer(request: web.Request) -> web.Response:
+    """The bare handler: reads the body, and nothing more."""
+    await request.read()
+    return web.Response(status=202)
+
+
+def say(value: object) -> None:
+    """One line of JSON on the standard output."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+async def obey(
+    runtime: Runtime, provider: ValuesProvider, queue: QueueRef, latencies: Latencies
+) -> None:
+    """Do what the standard input says, line by line, until it ends."""
+    while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
+        if line == "pause":
+            await queues.set_state(runtime, queue, QueueState.PAUSED, None, SYSTEM)
+            say({})
+        elif line == "green":
+            latencies.stored.clear()
+            latencies.decided.clear()
+            value = await turn.value(runtime, queue.id)
+            shas = [run.sha for run in value.runs.values() if run.sha is not None]
+            provider.green.update(shas)
+            say(shas)
+        elif line == "report":
+            say(latencies.milliseconds())
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        uvloop.run(serve(Path(folder), int(sys.argv[1]), works=sys.argv[2] == "works"))
