@@ -22,6 +22,9 @@ def project(pytester, monkeypatch):
         (pytester.path / folder).mkdir(parents=True)
     for file in ("__init__", "conftest", "harness/__init__", "harness/expect", "harness/needs"):
         shutil.copy(ROOT / f"tests/{file}.py", pytester.path / f"tests/{file}.py")
+    conftest = pytester.path / "tests/conftest.py"
+    lines = conftest.read_text().splitlines(keepends=True)
+    conftest.write_text("".join(line for line in lines if not line.startswith("pytest_plugins")))
     (pytester.path / "tests/area/__init__.py").touch()
     (pytester.path / "tests/area/test_it.py").write_text(TEST)
     pytester.makeini("[pytest]\n")

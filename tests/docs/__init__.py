@@ -1,0 +1,1 @@
+"""Documents held against the code they speak of."""
