@@ -27,7 +27,8 @@ FAST_BYTES_MAX = 65_536
 _SPACE = re.compile(r"[ \t\n\r]*+")
 _PLAIN = re.compile(r'"([^"\\\x00-\x1f]*+)"')
 _ITEM = re.compile(r'[ \t\n\r]*+"([^"\\\x00-\x1f]*+)"[ \t\n\r]*+,')
-_ESCAPED = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"')
+# Not possessive around the group: Python 3.11.2 then forgets where the group began.
+_ESCAPED = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][+-]?[0-9]++)?")
 _WORDS = (("true", True), ("false", False), ("null", None))
 
