@@ -168,16 +168,17 @@ class Memory:
         self.access_version = -1
         self.callers: Shelf[object] = Shelf()
         self.places: Shelf[object] = Shelf()
-        self._views: dict[int, tuple[Stamp, object]] = {}
+        self._views: dict[int, tuple[Stamp, dict[int | None, object]]] = {}
 
-    def queue_view(self, queue_id: int, stamp: Stamp) -> object | None:
-        """The view kept under exactly this stamp."""
+    def views(self, queue_id: int, stamp: Stamp) -> dict[int | None, object]:
+        """Views of a queue under exactly this stamp: by number of a pull request, None the whole.
+
+        Those under another stamp go.
+        """
         kept = self._views.get(queue_id)
-        return kept[1] if kept is not None and kept[0] == stamp else None
-
-    def keep_queue_view(self, queue_id: int, stamp: Stamp, view: object) -> None:
-        """Keep a view; the one before it goes."""
-        self._views[queue_id] = (stamp, view)
+        if kept is None or kept[0] != stamp:
+            kept = self._views[queue_id] = (stamp, {})
+        return kept[1]
 
     def forget(self) -> None:
         """Let every view be made anew."""

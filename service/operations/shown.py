@@ -78,8 +78,8 @@ async def queue(runtime: Runtime, ref: QueueRef) -> QueueView:
     """The queue with every entry that is not final; the same object while nothing changed."""
     now = runtime.clock.now()
     current = await turn.value(runtime, ref.id)
-    stamp = _stamp(runtime, current, now)
-    known = runtime.memory.queue_view(ref.id, stamp)
+    kept = runtime.memory.views(ref.id, _stamp(runtime, current, now))
+    known = kept.get(None)
     if isinstance(known, QueueView):
         return known
     entries = tuple(current.entries.values())
@@ -96,10 +96,10 @@ async def queue(runtime: Runtime, ref: QueueRef) -> QueueView:
         required=current.required or RequiredSet(),
         sources={},
         entries=views,
-        by_number={view.entry.pr: view for view in views},
         url=None,
     )
-    runtime.memory.keep_queue_view(ref.id, stamp, view)
+    kept.update({each.entry.pr: each for each in views})
+    kept[None] = view
     return view
 
 
@@ -148,20 +148,21 @@ async def pull_request(
 ) -> PullRequestView | None:
     """One submission, the newest unless `entry_id` names another; None when unknown.
 
-    From the kept view of the whole queue where there is one, else made by itself: a write
-    that changes one entry does not pay for showing all of them.
+    Made by itself and kept: a write that changes one entry does not pay for showing all of
+    them, and who asks for one again and again is answered from memory.
     """
     now = runtime.clock.now()
     current = await turn.value(runtime, ref.id)
-    kept = runtime.memory.queue_view(ref.id, _stamp(runtime, current, now))
-    if isinstance(kept, QueueView):
-        view = kept.by_number.get(number)
-        if view is not None and entry_id in {None, view.entry.id}:
-            return view
+    kept = runtime.memory.views(ref.id, _stamp(runtime, current, now))
+    known = kept.get(number)
+    if isinstance(known, PullRequestView) and entry_id in {None, known.entry.id}:
+        return known
     entry = current.entries.get(number)
     if entry is not None and entry_id in {None, entry.id}:
         context = await runtime.store.read(_context, ref, current, now, (entry,))
-        return _live_view(context, entry, position_of(current, entry), length(current))
+        view = _live_view(context, entry, position_of(current, entry), length(current))
+        kept[number] = view
+        return view
     return await runtime.store.read(_ended_view, ref, current, number, entry_id)
 
 

@@ -82,7 +82,6 @@ class QueueView:
     required: RequiredSet
     sources: Mapping[str, str]
     entries: tuple[PullRequestView, ...]
-    by_number: Mapping[int, PullRequestView]
     url: str | None
 
     @property

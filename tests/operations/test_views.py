@@ -1,0 +1,27 @@
+"""Views of a queue and its pull requests are made once while nothing changes."""
+
+from service.mergequeue.states import QueueState
+from service.operations import pull_requests, queues, shown
+from service.operations.pull_requests import SubmitOptions
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, QueueRef
+
+
+async def test_who_asks_again_is_answered_with_the_same_view_until_something_changes(
+    runtime: Runtime, queue: QueueRef
+):
+    await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
+    first = await shown.pull_request(runtime, queue, 7, None)
+    assert await shown.pull_request(runtime, queue, 7, None) is first
+    await queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM)
+    assert await shown.pull_request(runtime, queue, 7, None) is not first
+
+
+async def test_the_view_of_the_whole_queue_answers_for_each_of_its_pull_requests(
+    runtime: Runtime, queue: QueueRef
+):
+    await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
+    whole = await shown.queue(runtime, queue)
+    (view,) = whole.entries
+    assert await shown.pull_request(runtime, queue, 7, None) is view
+    assert await shown.queue(runtime, queue) is whole
