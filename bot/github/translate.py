@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bot import commands
-from bot.github import payloads
+from bot.github import payloads, refs
 from bot.github.fields import Fields
 from bot.github.payloads import Person, Report, Words
 from service.provider.signals import (
@@ -36,7 +36,6 @@ from service.provider.signals import (
 from service.vocabulary import Actor, ActorKind, Channel
 
 BRANCHES = "refs/heads/"
-OURS = "headgate/"
 GHOST = Person(id="", login="ghost", is_bot=False)
 
 
@@ -124,7 +123,7 @@ def _asked(read: Read, number: int, words: Words, source: AskSource) -> Signals:
 def _pull(read: Read) -> Signals:
     event = payloads.pull_event_of(read.payload)
     where = read.where
-    if event.head_branch.startswith(OURS) and event.head_repo == where.id.id:
+    if event.head_branch.startswith(refs.PREFIX) and event.head_repo == where.id.id:
         return ()
     return (PullRequestChanged(where, event.number, event.head_sha),)
 
@@ -142,7 +141,7 @@ def _label(read: Read) -> Signals:
 def _push(read: Read) -> Signals:
     push, actor = payloads.push_of(read.payload), read.sender
     branch = push.ref.removeprefix(BRANCHES)
-    is_own_act = actor.kind is ActorKind.SELF and branch.startswith(OURS)
+    is_own_act = actor.kind is ActorKind.SELF and branch.startswith(refs.PREFIX)
     if not push.ref.startswith(BRANCHES) or is_own_act:
         return ()
     if push.deleted:

@@ -16,6 +16,10 @@ class Check(StrEnum):
     PROVIDER = "provider"
 
 
+OURS = (Check.DATABASE, Check.SCHEMA, Check.RECOVERY, Check.WORKERS)
+"""Checks that somebody marks; how the provider is follows from what it answers."""
+
+
 class Word(StrEnum):
     """How one check stands."""
 
@@ -35,10 +39,10 @@ class Readiness:
     def __init__(self, troubled: Callable[[], Collection[object]] = tuple) -> None:
         """`troubled` gives the hosts that cannot be read now."""
         self._troubled = troubled
-        self._words = dict.fromkeys(Check, Word.OK) | {Check.RECOVERY: Word.RUNNING}
+        self._words = dict.fromkeys(OURS, Word.OK) | {Check.RECOVERY: Word.RUNNING}
 
     def mark(self, check: Check | str, word: Word | str) -> None:
-        """Say how a check stands now."""
+        """Say how one of `OURS` stands now."""
         self._words[Check(check)] = Word(word)
 
     @property
@@ -49,13 +53,11 @@ class Readiness:
     @property
     def is_ready(self) -> bool:
         """Whether requests may be sent here."""
-        return all(
-            word is Word.OK for check, word in self._words.items() if check is not Check.PROVIDER
-        )
+        return all(word is Word.OK for word in self._words.values())
 
     def checks(self) -> Mapping[Check, Word]:
         """Every check and its word, in the order of API.md 10."""
-        provider = Word.DEGRADED if self._troubled() else self._words[Check.PROVIDER]
+        provider = Word.DEGRADED if self._troubled() else Word.OK
         return {**self._words, Check.PROVIDER: provider}
 
 
@@ -81,7 +83,7 @@ def status(readiness: Readiness, version: str) -> tuple[int, object]:
     provider = words[Check.PROVIDER]
     services = {"api": True, "engine": engine, "provider": provider is Word.OK}
     severity = None
-    if not engine or provider is Word.FAILED:
+    if not engine:
         severity = "red"
     elif provider is not Word.OK:
         severity = "yellow"

@@ -7,8 +7,6 @@ that are read often. Sentences come from `service/wording`.
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from pydantic.alias_generators import to_camel
-
 from service.mergequeue.config import Mode
 from service.mergequeue.model import PRIORITY_NAMES, Hold
 from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Event
@@ -255,7 +253,7 @@ def _present(view: QueueView, now: datetime) -> Json:
         "holds": [hold(each, value.branch, now) for each in view.holds],
         "effectiveRequiredStatuses": list(dict.fromkeys(each.name for each in required.names)),
         "requiredStatusesSource": source(required.source),
-        "settingSources": {to_camel(name): origin for name, origin in view.sources.items()},
+        "settingSources": {},
         "links": {"page": view.url},
     }
 

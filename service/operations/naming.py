@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from service.mergequeue.model import Run
 from service.vocabulary import Sha
 
+PREFIX = "headgate/"
+"""Of every branch that is ours."""
 TITLE_MAX = 250
 _SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
@@ -15,12 +17,12 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 def test_branch(run: Run) -> str:
     """The run's test branch, without `refs/heads/`."""
-    return f"headgate/merge/pr-{run.prs[0]}/{run.id}"
+    return f"{PREFIX}merge/pr-{run.prs[0]}/{run.id}"
 
 
 def scratch_branch(run: Run) -> str:
     """The temporary branch on which its merges are made."""
-    return f"headgate/temp/pr-{run.prs[0]}/{run.id}"
+    return f"{PREFIX}temp/pr-{run.prs[0]}/{run.id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,6 @@ async def queue(runtime: Runtime, ref: QueueRef) -> QueueView:
         queue=ref,
         value=current,
         required=current.required or RequiredSet(),
-        sources={},
         entries=views,
         url=None,
     )

@@ -12,7 +12,7 @@ import structlog
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.reasons import HoldReason
 from service.mergequeue.states import RunStatus
-from service.operations import asking, reconcile, repositories, turn
+from service.operations import asking, naming, reconcile, repositories, turn
 from service.provider.errors import ProviderError
 from service.provider.signals import (
     AccessChanged,
@@ -38,8 +38,6 @@ from service.store.database import Tx
 from service.store.pull_requests import PullRequestHead
 from service.store.records import RepositoryRecord
 from service.vocabulary import QueueRef, RepoRef, Sha
-
-VEHICLE_PREFIX = "headgate/"
 
 log = structlog.get_logger()
 
@@ -244,7 +242,7 @@ async def _branch_moved(
 
 
 async def _branch_gone(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
-    if not branch.startswith(VEHICLE_PREFIX):
+    if not branch.startswith(naming.PREFIX):
         await _branch_moved(runtime, repository, branch)
         return
     for queue in await _queues(runtime, repository):
@@ -283,6 +281,6 @@ async def _removed(runtime: Runtime, repository: RepositoryRecord, why: RemovedW
 
 async def _access_changed(runtime: Runtime, signal: AccessChanged) -> None:
     """Suspended or restored: every repository of that owner is read again."""
-    for repository in await runtime.store.read(access.repositories_of, None):
-        if repository.ref.host == signal.host:
-            await reconcile.read_repository(runtime, repository.id)
+    theirs = await runtime.store.read(access.repositories_of_owner, signal.host, signal.owner_id)
+    for repository in theirs:
+        await reconcile.read_repository(runtime, repository.id)

@@ -4,7 +4,6 @@
 the command line into tables.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -80,7 +79,6 @@ class QueueView:
     queue: QueueRef
     value: MergeQueue
     required: RequiredSet
-    sources: Mapping[str, str]
     entries: tuple[PullRequestView, ...]
     url: str | None
 

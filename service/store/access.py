@@ -208,6 +208,16 @@ def repository(session: Connection, repository_id: int) -> RepositoryRecord:
     return found
 
 
+def repositories_of_owner(
+    session: Connection, host: str, owner_id: str
+) -> tuple[RepositoryRecord, ...]:
+    """The repositories of one account at a provider, by its id there."""
+    owner = _organization(
+        session, organizations.c.host == host, organizations.c.provider_id == owner_id
+    )
+    return () if owner is None else repositories_of(session, owner.id)
+
+
 def repositories_of(session: Connection, org_id: int | None) -> tuple[RepositoryRecord, ...]:
     """An organization's repositories, or all, by id."""
     statement = select(repositories).order_by(repositories.c.id)

@@ -19,7 +19,7 @@ from service.mergequeue.outputs import Land
 from service.store.codec import RowCodec
 from service.store.records import LandingRecord, LandingState
 from service.store.rows import queues
-from service.store.tables.queues import IS_LANDED, IS_OPEN_PERMIT, LandingRow
+from service.store.tables.queues import IS_OPEN_PERMIT, LandingRow
 from service.vocabulary import Sha
 
 landings = LandingRow.__table__
@@ -121,18 +121,6 @@ def open_permits(session: Connection, queue_id: int) -> tuple[LandingRecord, ...
     All of one landing (RELIABILITY.md 2, step 3).
     """
     return _records(session, SELECT_OPEN_PERMITS, {"of_queue": queue_id})
-
-
-def landed_of(session: Connection, repository_id: int, pr: int, head: Sha) -> LandingRecord | None:
-    """The landing by which this head came onto its target, if it did."""
-    statement = _SELECT.where(
-        landings.c.repository_id == repository_id,
-        landings.c.pr == pr,
-        landings.c.head == head,
-        IS_LANDED,
-    )
-    found = _records(session, statement)
-    return found[0] if found else None
 
 
 def permit(session: Connection, landing_id: int, until: datetime) -> bool:

@@ -170,13 +170,6 @@ def flood(until: datetime, now: datetime) -> Answer:
     )
 
 
-def provider_fails(until: datetime, now: datetime) -> Answer:
-    """The provider has failed for a minute; the command is kept."""
-    at = times.clock_time(until, now)
-    words = f"GitHub does not answer properly. I keep trying until {at}; nothing for you to do."
-    return Answer(Emoji.EYES, answers.written(Phrase((words,))))
-
-
 def broken(error_id: str) -> Answer:
     """A mistake of ours; the id finds it in the log."""
     return answers.unclear(

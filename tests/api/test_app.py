@@ -151,8 +151,8 @@ async def test_an_old_client_that_wants_to_stay_is_told_that_it_may(client):
 
 
 async def test_the_status_says_what_limps_and_what_stands(readiness):
-    def said(**words: str) -> tuple[str, str | None, dict[str, str]]:
-        ready = Readiness()
+    def said(*troubled: str, **words: str) -> tuple[str, str | None, dict[str, str]]:
+        ready = Readiness(lambda: troubled)
         for check, word in {"recovery": "ok", **words}.items():
             ready.mark(check, word)
         body: Any = health.status(ready, "1")[1]
@@ -161,22 +161,16 @@ async def test_the_status_says_what_limps_and_what_stands(readiness):
 
     up = {"api": "up", "engine": "up", "provider": "up"}
     assert said() == ("up", None, up)
-    assert said(provider="degraded") == ("impacted", "yellow", {**up, "provider": "impacted"})
-    assert said(provider="failed") == ("impacted", "red", {**up, "provider": "impacted"})
+    assert said("github.com") == ("impacted", "yellow", {**up, "provider": "impacted"})
     for check in ("database", "workers", "recovery"):
         assert said(**{check: "failed"}) == ("impacted", "red", {**up, "engine": "impacted"})
 
 
-@pytest.mark.parametrize(
-    ("check", "is_ready"),
-    [
-        *(("database", False), ("schema", False), ("recovery", False), ("workers", False)),
-        ("provider", True),
-    ],
-)
-def test_trouble_with_the_provider_alone_leaves_us_ready(readiness, check, is_ready):
+@pytest.mark.parametrize("check", health.OURS)
+def test_trouble_of_our_own_ends_readiness(readiness, check):
+    assert readiness.is_ready
     readiness.mark(check, "degraded")
-    assert readiness.is_ready is is_ready
+    assert not readiness.is_ready
 
 
 def test_a_host_that_cannot_be_read_is_told_without_ending_the_service():

@@ -52,7 +52,7 @@ def a_view(pr: int = 3, **given) -> PullRequestView:
 def a_queue_view(*views: PullRequestView, **given) -> QueueView:
     """A queue with these pull requests."""
     value = MergeQueue(id=7, uid="u", branch="main", config=CONFIG, version=3)
-    return QueueView(QUEUE, replace(value, **given), RequiredSet(), {}, views, None)
+    return QueueView(QUEUE, replace(value, **given), RequiredSet(), views, None)
 
 
 ETA = TimeLeft(NOW, NOW + timedelta(minutes=13), overdue=False)

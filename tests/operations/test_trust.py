@@ -9,8 +9,16 @@ from sqlalchemy import select
 
 from service.errors import ServiceError
 from service.mergequeue.states import QueueState
-from service.operations import installations, pull_requests, queues, repositories, turn
+from service.operations import (
+    installations,
+    pull_requests,
+    queues,
+    repositories,
+    signals,
+    turn,
+)
 from service.provider.errors import Gone, GoneKind
+from service.provider.signals import AccessChanged
 from service.provider.values import Repository
 from service.runtime import Runtime
 from service.store import access
@@ -80,3 +88,27 @@ async def test_what_was_refused_is_audited_as_denied(runtime: Runtime, queue: Qu
         await pull_requests.cancel(runtime, queue, 99, SYSTEM)
     after = await runtime.store.read(decisions)
     assert [decision for _, decision in after[len(before) :]] == ["denied"]
+
+
+class Asked(ValuesProvider):
+    """Remembers which repositories were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[RepoRef] = []
+
+    async def repository(self, ref: RepoRef) -> Repository:
+        self.read.append(ref)
+        return await super().repository(ref)
+
+
+async def test_news_of_one_owner_reads_no_repository_of_another(
+    runtime: Runtime, provider: ValuesProvider, queue: QueueRef
+):
+    asked = Asked()
+    host = provider.ref.host
+    watched = replace(runtime, providers={host: asked})
+    for owner, read in (("2", []), ("1", [provider.ref])):
+        signal = AccessChanged(host, owner, suspended=False)
+        await signals.receive(watched, signal, runtime.clock.now())
+        assert asked.read == read

@@ -207,7 +207,6 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "landings.settle": lambda s: landings.settle(
         s, 7, landings.LandingOutcome(LandingState.REFUSED)
     ),
-    "landings.landed_of": lambda s: landings.landed_of(s, 7, 9, Sha("text-8")),
     "inbox.accept": lambda s: inbox.accept(s, a_delivery(1)),
     "inbox.claim": lambda s: inbox.claim(s, NOW, 8),
     "inbox.settle": lambda s: inbox.settle(s, 7, ""),

@@ -84,7 +84,6 @@ ANSWERS = {
     "cancel: being merged": replies.being_merged(AskCancel()),
     "retry: being merged": replies.being_merged(AskRetry()),
     "flood": replies.flood(NOW + minutes(10), NOW),
-    "GitHub fails": replies.provider_fails(NOW + minutes(45), NOW),
     "broken": replies.broken("01JABCDEF"),
     "status: never submitted": replies.never_submitted("main"),
     "queue made": queue_replies.queue_made(RUNNING, builders.REQUIRED),
