@@ -6,6 +6,7 @@ Every answer is a reaction, a reply, or both, kept in the outbox before it is se
 from dataclasses import replace
 
 from service.errors import Conflict, Invalid, NotFound
+from service.mergequeue.config import QueueConfig
 from service.operations import commands, flood, permissions, turn
 from service.operations.wishes import Asking
 from service.provider.errors import Gone
@@ -38,10 +39,15 @@ async def answer(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -
     switched off count for nothing (UX.md 2.1).
     """
     asking = await _read(runtime, repository, asked)
-    if asking is None or not _is_heard(asking):
+    if asking is not None:
+        await _answer(runtime, asking)
+
+
+async def _answer(runtime: Runtime, asking: Asking) -> None:
+    if not _is_heard(asking):
         return
-    repo = repository.ref
-    level = await runtime.providers[repo.host].access(repo, asked.actor)
+    repo = asking.repository.ref
+    level = await runtime.providers[repo.host].access(repo, asking.asked.actor)
     asking = replace(asking, level=level)
     reply = flood.answer(runtime, asking)
     if reply is None:
@@ -77,7 +83,12 @@ def _denied(runtime: Runtime, asking: Asking) -> AuditRow:
 async def answer_label(
     runtime: Runtime, repository: RepositoryRecord, changed: LabelChanged
 ) -> None:
-    """Adding the queue's label submits, removing it cancels; any other label is ignored."""
+    """Adding the queue's label submits, removing it cancels.
+
+    Any other label is ignored before anything is read of the provider.
+    """
+    if not await _is_known(runtime, repository, changed.label):
+        return
     asked = Asked(
         where=changed.where,
         number=changed.number,
@@ -90,10 +101,20 @@ async def answer_label(
     asking = await _read(runtime, repository, asked)
     if asking is None or asking.value is None:
         return
-    config = asking.config
-    is_ours = config.label_commands_enabled and changed.label == config.enqueueing_label
-    if is_ours and (changed.added or changed.number in asking.value.entries):
-        await answer(runtime, repository, asked)
+    is_meant = changed.added or changed.number in asking.value.entries
+    if is_meant and _is_ours(asking.config, changed.label):
+        await _answer(runtime, asking)
+
+
+async def _is_known(runtime: Runtime, repository: RepositoryRecord, label: str) -> bool:
+    """Whether any queue of the repository goes by this label."""
+    there = await runtime.store.read(queues.queues_of, repository.id)
+    values = [await turn.value(runtime, queue.id) for queue in there]
+    return any(_is_ours(value.config, label) for value in values)
+
+
+def _is_ours(config: QueueConfig, label: str) -> bool:
+    return config.label_commands_enabled and label == config.enqueueing_label
 
 
 async def _read(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> Asking | None:

@@ -131,3 +131,24 @@ async def test_draft_mode_opens_one_draft_and_closes_it(world: World) -> None:
     assert draft != number
     assert not world.repository.issues[draft].open
     assert world.repository.full_name == REPO
+
+
+async def test_the_queues_label_submits_and_taken_off_it_cancels(world: World) -> None:
+    number = await world.open()
+    await world.make_queue(state=QueueState.PAUSED)
+    await world.act("label", number=number, label="headgate-submit")
+    await world.settle()
+    assert await world.state(number) == "PENDING"
+    await world.act("unlabel", number=number, label="headgate-submit")
+    await world.settle()
+    assert await world.state(number) == "CANCELLED"
+
+
+async def test_any_other_label_costs_no_call(world: World) -> None:
+    number = await world.open()
+    await world.make_queue(state=QueueState.PAUSED)
+    await world.settle()
+    before = len(world.sandbox.world.calls)
+    await world.act("label", number=number, label="bug")
+    await world.settle()
+    assert len(world.sandbox.world.calls) == before
