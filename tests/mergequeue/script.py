@@ -322,17 +322,19 @@ def _mismatch(script: Script, words: list[str]) -> Told:
     reachable = "unreachable" not in words
     if reachable:
         stage.target.move(stage.target.tree | {("foreign", "mixed in")})
-    stage.lands.pop(run.id)
+    position = stage.lands.pop(run.id).steps[0].position
     return stage.tell(
-        inputs.LandingMismatch(run.id, 1, reachable, stage.target.tip, "another tree")
+        inputs.LandingMismatch(run.id, position, reachable, stage.target.tip, "another tree")
     )
 
 
 def _stop(script: Script, words: list[str]) -> Told:
     run_id = script.run_id(words[0])
-    script.stage.lands.pop(run_id, None)
+    land = script.stage.lands.pop(run_id, None)
+    position = land.steps[0].position if land is not None else 1
     code = inputs.LandingStopCode(words[1])
-    return script.stage.tell(inputs.LandingStopped(run_id, 1, code, " ".join(words[2:])))
+    text = " ".join(words[2:])
+    return script.stage.tell(inputs.LandingStopped(run_id, position, code, text))
 
 
 def _contained(script: Script, words: list[str]) -> Told:
