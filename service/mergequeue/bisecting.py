@@ -177,11 +177,12 @@ def _open(draft: Draft, run: Run) -> None:
 
 
 def _advance(draft: Draft, bisection: Bisection) -> None:
+    if bisection.lo == len(bisection.entries):
+        leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
+        return
     undone = bases.is_undone(draft, bisection, draft.runs[bisection.run])
     if undone is not None:
         leaving.abandon(draft, bisection, undone.reason, Detail(prs=undone.prs))
-    elif bisection.lo == len(bisection.entries):
-        leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
     elif bisection.hi - bisection.lo == 1 and _is_proven(draft, bisection):
         _convict(draft, bisection)
 
@@ -250,9 +251,13 @@ def _disturbed(draft: Draft, run: Run, entries: Sequence[Entry]) -> tuple[int, .
             behind += [one.pr for one in members]
     if behind or made is None or not bases.is_predicted(draft, run, made):
         return tuple(behind)
-    if all(one.pr in made.landed or bases.has_passed(draft, one) for one in beneath):
-        return None
-    return ()
+    left = tuple(one for one in beneath if one.pr not in made.landed)
+    counted_on = tuple(
+        one
+        for one in bases.ahead(draft, entries)
+        if draft.entries[one.pr].state is not EntryState.PENDING
+    )
+    return None if left == counted_on else ()
 
 
 def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:
@@ -276,9 +281,9 @@ def _is_proven(draft: Draft, bisection: Bisection) -> bool:
         return False
     confirm = draft.runs[bisection.run].config.confirm_failures
     suspect = bisection.entries[bisection.hi - 1]
-    if confirm is ConfirmFailures.OFF or any(_fails_alone(suspect, run) for run in runs):
+    if confirm == ConfirmFailures.OFF or any(_fails_alone(suspect, run) for run in runs):
         return True
-    if len(bisection.entries) == 1 and confirm is not ConfirmFailures.ALWAYS:
+    if len(bisection.entries) == 1 and confirm != ConfirmFailures.ALWAYS:
         return True
     marks = [_marks(run) for run in runs]
     shared = any(mark & other for index, mark in enumerate(marks) for other in marks[:index])

@@ -179,7 +179,7 @@ def _hold_out(draft: Draft, run: Run, entry: Entry, detail: Detail) -> None:
 
 def _try_again(draft: Draft, run: Run, detail: Detail) -> None:
     """Build once more, later each time; after the last try the entries leave."""
-    own = draft.own(run)
+    own = _examined(draft, run)
     tries = max((entry.build_tries for entry in own), default=0) + 1
     if own and tries >= TRIES_MAX:
         text = f"{detail.text} ({tries} tries)"
@@ -190,6 +190,15 @@ def _try_again(draft: Draft, run: Run, detail: Detail) -> None:
     for entry in own:
         draft.put(replace(entry, build_tries=tries, build_after=draft.now + wait))
     _back(draft, run, Reason.BUILD_RETRY, detail)
+
+
+def _examined(draft: Draft, run: Run) -> tuple[Entry, ...]:
+    """Whose run this is; of a probe: whom its search has not decided yet."""
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is None:
+        return draft.own(run)
+    found = map(draft.entry_of, searched.entries)
+    return tuple(one for one in found if one is not None and one.bisection == searched.id)
 
 
 def _back(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:

@@ -13,7 +13,7 @@ from service.mergequeue.model import NOTHING, Bisection, Detail, Entry, Run
 from service.mergequeue.outputs import BisectionClosed
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState
+from service.mergequeue.states import EntryState, RunStatus
 
 RESTARTS = frozenset(
     {Reason.RESTARTED_BY_USER, Reason.RESTARTED_BY_API, Reason.REQUIRED_STATUS_ADDED}
@@ -54,10 +54,13 @@ def send_back(draft: Draft, backs: Sequence[Back]) -> None:
     expected = [back for back in backs if is_expected(draft.entries[back.pr])]
     if out:
         come_back(draft, out)
-    leaving = [draft.entries[back.pr] for back in expected]
-    _let_go(draft, leaving, [back.reason for back in expected])
+    by_run: dict[str | None, list[Back]] = {}
     for back in expected:
-        _pending(draft, back)
+        by_run.setdefault(draft.entries[back.pr].run, []).append(back)
+    for group in by_run.values():
+        _let_go(draft, [draft.entries[back.pr] for back in group], [one.reason for one in group])
+        for back in group:
+            _pending(draft, back)
 
 
 def begin_anew(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
@@ -101,7 +104,8 @@ def close(
             undecided.append(entry)
             draft.put(replace(entry, bisection=None))
     for run in list(draft.runs.values()):
-        if run.bisection == bisection.id and not draft.own(run):
+        is_probe = run.bisection == bisection.id and not draft.own(run)
+        if is_probe or run.id == bisection.run and run.status is RunStatus.FAILED:
             draft.retire(run, why)
     return tuple(draft.entries[entry.pr] for entry in undecided)
 

@@ -7,6 +7,7 @@ from service.mergequeue.draft import Draft
 from service.mergequeue.inputs import LandingMismatch, TargetGone, TargetMoved
 from service.mergequeue.model import Detail, Entry, KeptMove, LandedStep, Tip
 from service.mergequeue.outputs import LandingMismatched, TipMoved
+from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import HoldReason, Reason
 from service.mergequeue.states import EntryState
 
@@ -74,10 +75,14 @@ def looked_at(draft: Draft) -> None:
     draft.put_queue(replace(draft.queue, kept_move=None))
     _set_foreign(draft, kept)
     moved_on = Detail(sha=kept.tip.sha)
+    line = [draft.entries[pr] for _, pr in draft.places.line]
+    running = [one for one in line if one.run is not None and one.bisection is None]
+    for counted_on in (True, False):
+        numbers = [one.pr for one in running if is_expected(one) is counted_on]
+        backs = [leaving.Back(pr, Reason.TARGET_MOVED, moved_on) for pr in numbers]
+        leaving.send_back(draft, backs)
     for bisection in list(draft.queue.bisections.values()):
         leaving.abandon(draft, bisection, Reason.TARGET_MOVED, moved_on)
-    running = [pr for _, pr in draft.places.line if draft.entries[pr].run is not None]
-    leaving.send_back(draft, [leaving.Back(pr, Reason.TARGET_MOVED, moved_on) for pr in running])
 
 
 def _keep(draft: Draft, move: KeptMove) -> None:

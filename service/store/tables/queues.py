@@ -119,6 +119,8 @@ class EntryRow(Row, table=True):
     failed_batches: int
     kept: bool
     screened: bool
+    suspected: int | None
+    failures: str = Field(sa_type=Json)
 
 
 partial_unique(

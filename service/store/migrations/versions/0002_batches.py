@@ -19,6 +19,8 @@ ADDED: tuple[tuple[str, sa.Column[object]], ...] = (
     ("entry", sa.Column("failed_batches", sa.Integer(), nullable=False, server_default="0")),
     ("entry", sa.Column("kept", sa.Boolean(), nullable=False, server_default=sa.false())),
     ("entry", sa.Column("screened", sa.Boolean(), nullable=False, server_default=sa.false())),
+    ("entry", sa.Column("suspected", sa.Integer(), nullable=True)),
+    ("entry", sa.Column("failures", sa.Text(), nullable=False, server_default="[]")),
     ("run", sa.Column("bisection", sa.String(), nullable=True)),
     ("run", sa.Column("without", sa.Text(), nullable=False, server_default="[]")),
 )
