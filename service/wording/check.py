@@ -7,7 +7,7 @@ from service.provider.values import (
     CheckReportStatus,
 )
 from service.vocabulary import ActorKind
-from service.wording import bodies, conditions, headings, markdown, phrases
+from service.wording import bodies, headings, markdown, phrases, upcoming
 from service.wording.phrases import Phrase
 from service.wording.view import PullRequestText
 
@@ -73,7 +73,7 @@ def _summary(view: PullRequestText) -> str:
     pieces = [bodies.body(view)]
     if view.entry.state not in FINAL:
         pieces.append(_written(_required(view), view))
-        following = _written(conditions.what_next(view.explained.next, view.situation.wanted), view)
+        following = _written(upcoming.what_next(view.explained.next, view.situation.wanted), view)
         pieces.append(f"**What happens next:** {following}" if following else "")
     return "\n\n".join(each for each in pieces if each)[:SUMMARY_CHARACTERS_MAX]
 

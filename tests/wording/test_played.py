@@ -19,7 +19,16 @@ from service.mergequeue.outputs import (
     RunStarted,
 )
 from service.mergequeue.states import FINAL
-from service.wording import check, comment, conditions, headings, history, reasons, replies
+from service.wording import (
+    check,
+    comment,
+    conditions,
+    headings,
+    history,
+    reasons,
+    replies,
+    upcoming,
+)
 from service.wording.markdown import Links
 from service.wording.view import PullRequestText
 from tests.harness.expect import expect
@@ -127,7 +136,7 @@ def sentences(view: PullRequestText) -> Iterator[str]:
     yield headings.summary(view)
     yield from (conditions.message(one, view.queue) for one in view.explained.conditions)
     if view.explained.next is not None:
-        yield conditions.next_message(view.explained.next)
+        yield upcoming.next_message(view.explained.next)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.txt")))
