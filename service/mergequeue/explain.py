@@ -101,15 +101,13 @@ def _meeting(draft: Draft, entry: Entry, others: Sequence[Entry]) -> list[Entry]
     """
     if draft.queue.config.mode is Mode.SINGLE:
         return list(others)
-    met = {entry.pr}
-    fresh, left = [entry], list(others)
-    while fresh:
-        one = fresh.pop()
-        found = [other for other in left if targets.meet(one.touches, other.touches)]
-        met |= {other.pr for other in found}
-        left = [other for other in left if other.pr not in met]
-        fresh += found
-    return [other for other in others if other.pr in met]
+    met, reach = {entry.pr}, entry.touches
+    while True:
+        found = [one for one in others if one.pr not in met and targets.meet(reach, one.touches)]
+        if not found:
+            return [one for one in others if one.pr in met]
+        met |= {one.pr for one in found}
+        reach = targets.union([reach, *(one.touches for one in found)])
 
 
 def _group(draft: Draft, entry: Entry) -> tuple[Entry, ...]:

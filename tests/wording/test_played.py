@@ -9,6 +9,9 @@ import pytest
 from service.mergequeue import explain
 from service.mergequeue.model import Entry, Run
 from service.mergequeue.outputs import (
+    BisectionClosed,
+    BisectionNarrowed,
+    BisectionOpened,
     EntryMoved,
     EntryPlaced,
     EntrySubmitted,
@@ -114,11 +117,21 @@ class Play:
         event = recorded.event
         if isinstance(event, EntrySubmitted | EntryMoved | EntryUpdated | EntryPlaced):
             return event.entry == entry.id
-        if isinstance(event, RunStarted):
+        if isinstance(event, RunStarted | BisectionOpened):
             return entry.pr in event.prs
+        if isinstance(event, BisectionNarrowed | BisectionClosed):
+            return event.bisection in self._searches_of(entry)
         if isinstance(event, RunRetried | LandingHalted):
             return event.run == entry.run
         return False
+
+    def _searches_of(self, entry: Entry) -> set[str]:
+        opened = [each.event for each in self.listener.heard]
+        return {
+            event.bisection
+            for event in opened
+            if isinstance(event, BisectionOpened) and entry.pr in event.prs
+        }
 
 
 def texts(view: PullRequestText) -> Iterator[str]:
