@@ -82,10 +82,13 @@ def _searched(
 def _narrowed(event: BisectionNarrowed, prs: tuple[int, ...]) -> Phrase:
     if event.lo >= event.hi:
         return phrase("all of the batch are proven")
+    if not prs and event.hi == event.lo + 1:
+        return phrase("the search has come down to number {} of the batch", event.hi)
     if not prs and not event.lo:
         return phrase("the cause is among the first {} of the batch", event.hi)
     if not prs:
-        words = "the first {} of the batch are proven, and the cause is among the next {}"
+        are = "is" if event.lo == 1 else "are"
+        words = f"the first {{}} of the batch {are} proven, and the cause is among the next {{}}"
         return phrase(words, event.lo, event.hi - event.lo)
     proven, suspects = prs[: event.lo], prs[event.lo : event.hi]
     words = "the search has come down to {}" if len(suspects) == 1 else "the cause is among {}"

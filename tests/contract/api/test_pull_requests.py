@@ -362,3 +362,15 @@ async def test_what_is_not_queued_has_no_preview(client, queue):
     number = await queue.world.open_pull_request(queue.branch)
     answer = await client.post("previewCancelPullRequest", queue.about(number))
     assert answer.is_problem(404, "not_in_queue")
+
+
+async def test_an_explanation_says_how_far_the_batch_is(client, queue):
+    settings = {"batch": True, "batchingMinSize": 4, "batchingMaxWaitTimeMinutes": 60}
+    await client.done("updateQueue", queue.named(state="PAUSED", **settings))
+    first, second = await queue.submitted(), await queue.submitted()
+    answer = await client.done("explainPullRequest", queue.about(second))
+    conditions = {each["code"]: each for each in answer["conditions"]}
+    batch = conditions["batch_complete"]
+    assert (batch["met"], batch["pullRequests"]) == (False, [first])
+    assert batch["text"] == f"Its batch is complete (2 of 4 so far, with #{first})."
+    assert conditions["its_turn"]["met"] is True
