@@ -116,7 +116,7 @@ MISSING = "missing"
 OWN = "own"
 """The word for a landing of the very entry that is explained."""
 
-NEXT: Mapping[ConditionCode, Next] = {
+_NEXT: Mapping[ConditionCode, Next] = {
     ConditionCode.QUEUE_RUNNING: Next.QUEUE_RESUMES,
     ConditionCode.QUEUE_LANDS: Next.QUEUE_RESUMES,
     ConditionCode.NO_HOLD: Next.HOLD_LIFTED,
@@ -219,6 +219,14 @@ def evidence(run: Run, now: datetime) -> Iterator[Condition]:
         )
 
 
+def next_after(open_one: Condition) -> Next:
+    """Which kind of news can change an open condition."""
+    if open_one.code is ConditionCode.NO_HOLD and not open_one.name:
+        # No hold: the branch is still to be read, which Headgate does by itself.
+        return Next.RETRY
+    return _NEXT.get(open_one.code, Next.FACTS_CHANGE)
+
+
 def may_start(queue: MergeQueue) -> Iterator[Condition]:
     """That the queue as a whole lets test runs begin."""
     running = queue.state is QueueState.RUNNING
@@ -256,8 +264,9 @@ def _queue_is(queue: MergeQueue, code: ConditionCode, *, met: bool) -> Condition
 
 
 def _no_hold(queue: MergeQueue, stops: tuple[Hold, ...]) -> Iterator[Condition]:
-    if not stops and (queue.required is None or queue.tip is None):
-        # Nothing is wrong; the branch and its rules have not been read yet.
+    known = queue.required is not None and queue.tip is not None and queue.kept_move is None
+    if not stops and not known:
+        # Nothing is wrong; the branch and its rules, or its newest move, are yet to be taken in.
         yield Condition(ConditionCode.NO_HOLD, met=False)
     elif not stops:
         yield Condition(ConditionCode.NO_HOLD, met=True)

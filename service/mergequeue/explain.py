@@ -51,7 +51,7 @@ def of_final(entry: Entry) -> Explained:
 def _next(draft: Draft, entry: Entry, found: tuple[Condition, ...]) -> NextEvent | None:
     for one in found:
         if not one.met:
-            what = conditions.NEXT.get(one.code, Next.FACTS_CHANGE)
+            what = conditions.next_after(one)
             return NextEvent(what, one.at, () if one.word == conditions.OWN else one.prs)
     waits = (entry.build_after, draft.queue.land_after)
     later = [at for at in waits if at is not None and at > draft.now]

@@ -13,6 +13,7 @@ from service.mergequeue.config import BatchingRule, BatchSizing, Mode, QueueConf
 from service.mergequeue.model import (
     Bisection,
     Entry,
+    KeptMove,
     Landing,
     LandMode,
     Member,
@@ -356,3 +357,14 @@ def test_ones_own_landing_is_not_that_of_another() -> None:
     assert the(ConditionCode.LANDING_FREE, queue, 3).word == "own"
     other = the(ConditionCode.LANDING_FREE, queue, 2)
     assert (other.met, other.prs, other.word) == (False, (3,), "")
+
+
+def test_a_branch_that_is_yet_to_be_read_is_no_hold() -> None:
+    queue = a_queue(QueueConfig(), an_entry(1))
+    moved = KeptMove(TIP, prs=(), rewritten=False)
+    for unread in (replace(queue, kept_move=moved), replace(queue, required=None)):
+        hold = the(ConditionCode.NO_HOLD, unread, 1)
+        assert (hold.met, hold.name) == (False, "")
+        following = explain.explain(unread, 1, START).next
+        assert following is not None
+        assert following.what is Next.RETRY
