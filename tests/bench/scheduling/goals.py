@@ -17,12 +17,13 @@ SEEDS_MAX = 5
 SHARE_AT_SCALE_1 = 0.2
 """Of the published number of pull requests: all goals then fit in about three minutes."""
 
-MAX_WALL_S = 20.0
+MAX_WALL_S = 10.0
 """Of one simulation at scale 1."""
 
 URGENT_MAX, GROWTH_MAX = 1.3, 1.1
 """P13: 95th percentile of urgent ones in undisturbed runs; growth of the others' median."""
 
+CUT_OFF = "cut off"
 OURS, FIXED, PLAIN, PROTO = "headgate", "headgate-fixed", "headgate-plain", "proto"
 
 Row = dict[str, object]
@@ -169,15 +170,15 @@ def _row(goal: Goal, cell: Cell) -> Row:
         "settings": goal.name,
         "wanted": _joined(wanted),
         "figure": _figures(rows[goal.name], goal.bounds),
-        "met": _yes(bound.is_met(rows, goal.name) for bound in goal.bounds),
+        "met": _met(rows[goal.name], (bound.is_met(rows, goal.name) for bound in goal.bounds)),
         **_compared(rows, goal.bounds),
     }
 
 
 def _compared(rows: Rows, bounds: Sequence[Bound]) -> Row:
-    """The same figures of the baseline that is best at the first of them, and of the prototype."""
+    """The same figures of the fastest baseline, and of the prototype."""
     shown: Row = {}
-    best = _best_baseline(rows, bounds[0])
+    best = _best_baseline(rows, "n50")
     if best is not None:
         shown["best baseline"] = f"{_figures(rows[best], bounds)} ({best})"
     if PROTO in rows:
@@ -192,12 +193,14 @@ def _safety(cells: Cells) -> Row:
     whole = [one for one in ours if not one.truncated]
     found = {name: sum(getattr(one, name) for one in whole) for name in names}
     cut = len(ours) - len(whole)
+    is_met = all(value == 0 for value in found.values())
     return {
         "goal": "P1",
-        "cell": f"{len(cells)} cells, all settings" + (f"; {cut} cut off" if cut else ""),
+        "cell": f"{len(cells)} cells, all settings"
+        + (f"; {cut} of {len(ours)} cut off" * (cut > 0)),
         "wanted": "red main, unproven, withdrawn merged, stuck 0",
         "figure": _joined(f"{value:g}" for value in found.values()),
-        "met": _yes(value == 0 for value in found.values()),
+        "met": "no" if not is_met else "yes" if whole else CUT_OFF,
     }
 
 
@@ -229,9 +232,9 @@ def _urgency(urgent: Cell, calm: Cell) -> Row:
         "settings": OURS,
         "wanted": f"urgent P95 ≤ {URGENT_MAX} runs · others' P50 ≤ {GROWTH_MAX} of without",
         "figure": figures(OURS),
-        "met": _yes(is_met),
+        "met": _met(urgent.rows[OURS], is_met),
     }
-    best = _best_baseline(urgent.rows, Bound("urgent P95", "urgent95", URGENT_MAX))
+    best = _best_baseline(urgent.rows, "urgent95")
     if best is not None:
         row["best baseline"] = f"{figures(best)} ({best})"
     if PROTO in urgent.rows:
@@ -239,11 +242,10 @@ def _urgency(urgent: Cell, calm: Cell) -> Row:
     return row
 
 
-def _best_baseline(rows: Rows, bound: Bound) -> str | None:
-    """The one that is best at this bound."""
+def _best_baseline(rows: Rows, metric: str) -> str | None:
+    """The one with the least of this figure."""
     others = [name for name in rows if name not in (*ORACLES, *engines(), PROTO)]
-    sign = -1 if bound.is_floor else 1
-    return min(others, key=lambda name: sign * getattr(rows[name], bound.metric), default=None)
+    return min(others, key=lambda name: float(getattr(rows[name], metric)), default=None)
 
 
 def _figures(one: Summary, bounds: Sequence[Bound]) -> str:
@@ -254,5 +256,8 @@ def _joined(words: Iterable[str]) -> str:
     return " · ".join(words)
 
 
-def _yes(each: Iterable[bool]) -> str:
+def _met(one: Summary, each: Iterable[bool]) -> str:
+    """A simulation that was cut off says nothing."""
+    if one.truncated:
+        return CUT_OFF
     return "yes" if all(each) else "no"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench.scheduling.audit import PrState
+from tests.bench.scheduling.audit import ProtocolError, PrState
 from tests.bench.scheduling.ideal import fifo_outcome, ideal
 from tests.bench.scheduling.interface import (
     NO_PROOF,
@@ -14,12 +14,7 @@ from tests.bench.scheduling.interface import (
 )
 from tests.bench.scheduling.metrics import summary
 from tests.bench.scheduling.scenarios import monorepo, team
-from tests.bench.scheduling.simulator import (
-    ORACLE,
-    Options,
-    ProtocolError,
-    simulate,
-)
+from tests.bench.scheduling.simulator import ORACLE, Options, simulate
 from tests.bench.scheduling.strategies.oracle import make_oracle
 from tests.bench.scheduling.strategies.registry import BASELINES, ORACLES, WITH_RETRY, oracle_of
 from tests.bench.scheduling.workload import generate
