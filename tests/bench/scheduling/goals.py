@@ -66,8 +66,9 @@ class Goal:
     name: str = OURS
 
     def is_measured(self, rows: Rows) -> bool:
-        """Whether all strategies it speaks of were."""
-        return {self.name, *(bound.of for bound in self.bounds if bound.of)} <= rows.keys()
+        """Whether all strategies it speaks of were, and those it compares with to the end."""
+        others = {bound.of for bound in self.bounds if bound.of is not None}
+        return self.name in rows and all(_is_whole(rows, other) for other in others)
 
 
 def _p50(limit: float) -> Bound:
@@ -232,7 +233,7 @@ def _urgency(urgent: Cell, calm: Cell) -> Row:
         "settings": OURS,
         "wanted": f"urgent P95 ≤ {URGENT_MAX} runs · others' P50 ≤ {GROWTH_MAX} of without",
         "figure": figures(OURS),
-        "met": _met(urgent.rows[OURS], is_met),
+        "met": CUT_OFF if calm.rows[OURS].truncated else _met(urgent.rows[OURS], is_met),
     }
     best = _best_baseline(urgent.rows, "urgent95")
     if best is not None:
@@ -244,8 +245,13 @@ def _urgency(urgent: Cell, calm: Cell) -> Row:
 
 def _best_baseline(rows: Rows, metric: str) -> str | None:
     """The one with the least of this figure."""
-    others = [name for name in rows if name not in (*ORACLES, *engines(), PROTO)]
+    theirs = rows.keys() - {*ORACLES, *engines(), PROTO}
+    others = [name for name in rows if name in theirs and _is_whole(rows, name)]
     return min(others, key=lambda name: float(getattr(rows[name], metric)), default=None)
+
+
+def _is_whole(rows: Rows, name: str) -> bool:
+    return name in rows and not rows[name].truncated
 
 
 def _figures(one: Summary, bounds: Sequence[Bound]) -> str:

@@ -28,7 +28,8 @@ class Summary:
     `hours_per_merge` CI hours, `abort_share` cancelled of started runs, `utilization` busy
     worker time of all. `wrong_eject_pct` is in % of the good. `urgent95`: 95th percentile of the
     turnaround of urgent ones that merged, divided by that of one undisturbed run of each; 0
-    without any. `others50_min`: median of those that are not urgent.
+    without any. `others50_min`: median of those that are not urgent. Percentiles of nobody, in a
+    simulation that was cut off, are no numbers.
     """
 
     p50_min: float
@@ -133,7 +134,7 @@ def _urgent95(result: Result) -> float:
 def _others50(result: Result) -> float:
     is_decided = np.isin(np.asarray(result.state), (PrState.MERGED, PrState.EJECTED))
     taken = _taken(result)[is_decided & ~_is_urgent(result)]
-    return float(np.percentile(taken, 50)) if len(taken) else 0.0
+    return float(np.percentile(taken, 50)) if len(taken) else math.nan
 
 
 def _percentiles(seconds: Floats) -> list[float]:

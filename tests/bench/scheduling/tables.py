@@ -19,7 +19,11 @@ COLUMNS = (
     "unproven",
 )
 
-NEVER = ("stuck", "cancelled_merged", "truncated")
+NEVER = {
+    "truncated": "Cut off before the end, so their figures say nothing",
+    "stuck": "Pull requests were never decided",
+    "cancelled_merged": "Withdrawn pull requests were merged",
+}
 """What is only mentioned where it is not 0."""
 
 URGENT_COLUMNS = ("urgent P95 / one run", "others' P50, min")
@@ -60,11 +64,11 @@ def _row(name: str, one: Summary, has_urgent: bool) -> list[str]:
 
 
 def _warnings(cell: Cell) -> Iterable[str]:
-    for name, one in cell.rows.items():
-        found = {key: getattr(one, key) for key in NEVER if getattr(one, key)}
-        if found:
-            words = ", ".join(f"{key} {value:g}" for key, value in found.items())
-            yield f"\n{name}: {words}"
+    for metric, words in NEVER.items():
+        found = {name: getattr(one, metric) for name, one in cell.rows.items()}
+        names = [name for name, value in found.items() if value]
+        if names:
+            yield f"\n{words}: {', '.join(names)}."
 
 
 def _line(values: Iterable[str]) -> str:

@@ -47,13 +47,15 @@ def test_goals_of_strategies_that_were_not_measured_are_left_out():
 
 def test_a_simulation_that_was_cut_off_meets_no_goal():
     hasty = replace(SMALL, count=150, max_wall_s=1e-9)
-    cells = {cell.scenario: cell for cell in measured([Scenario("F", 30, 24)], hasty)}
+    scenarios = [Scenario("F", 30, 24), Scenario("F", 30, 24, "urgent 1%")]
+    cells = {cell.scenario: cell for cell in measured(scenarios, hasty)}
     rows = goals.rows_of(cells)
+    assert "Cut off before the end" in document.page([*cells.values()], "command", "machine")
     assert [(row["goal"], row["met"]) for row in rows] == [
         ("P1", "cut off"),
         ("P2", "cut off"),
         ("P4", "cut off"),
-        ("P12", "cut off"),
+        ("P13", "cut off"),
     ]
 
 
