@@ -53,7 +53,9 @@ def arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--n", type=int, default=0, help="pull requests, in place of --share")
     parser.add_argument("--strategies", default=",".join(PUBLISHED))
     parser.add_argument("--procs", type=int, default=2)
-    parser.add_argument("--max-wall", type=float, default=300.0, help="seconds of one simulation")
+    parser.add_argument(
+        "--max-cpu", type=float, default=300.0, help="CPU seconds of one simulation"
+    )
     parser.add_argument("--json", type=Path, help="write the figures there as well")
     asked = parser.parse_args(argv)
     unknown = set(asked.strategies.split(",")) - set(STRATEGIES)
@@ -73,7 +75,7 @@ def main(argv: Sequence[str]) -> None:
         count=asked.n,
         strategies=tuple(asked.strategies.split(",")),
         procs=asked.procs,
-        max_wall_s=asked.max_wall,
+        max_cpu_s=asked.max_cpu,
     )
     if asked.what == "speed":
         _say(document.SPEED_HEAD)

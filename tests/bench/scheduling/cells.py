@@ -54,7 +54,7 @@ class Effort:
     """How much to measure.
 
     `share` of the published number of pull requests, or `count` of them if it is not 0. A
-    simulation is cut off after `max_wall_s` seconds; `procs` run at the same time.
+    simulation is cut off after `max_cpu_s` seconds of CPU time; `procs` run at the same time.
     """
 
     seeds: tuple[int, ...] = (1, 2, 3)
@@ -62,7 +62,7 @@ class Effort:
     count: int = 0
     strategies: tuple[str, ...] = PUBLISHED
     procs: int = 2
-    max_wall_s: float = 300.0
+    max_cpu_s: float = 300.0
 
 
 @dataclass(frozen=True)
@@ -141,4 +141,4 @@ def _names(job: _Job, workload: Workload) -> list[str]:
 def _strategy(name: str, workload: Workload, effort: Effort) -> tuple[MakeStrategy, Options]:
     if name in ORACLES:
         return oracle_of(name, workload), ORACLE
-    return STRATEGIES[name], Options(max_wall_s=effort.max_wall_s)
+    return STRATEGIES[name], Options(max_cpu_s=effort.max_cpu_s)

@@ -17,7 +17,7 @@ SEEDS_MAX = 5
 SHARE_AT_SCALE_1 = 0.2
 """Of the published number of pull requests: all goals then fit in about three minutes."""
 
-MAX_WALL_S = 10.0
+MAX_CPU_S = 10.0
 """Of one simulation at scale 1."""
 
 URGENT_MAX, GROWTH_MAX = 1.3, 1.1
@@ -134,7 +134,7 @@ def run(scale: float = 1.0) -> list[Row]:
     effort = Effort(
         seeds=tuple(range(1, 1 + max(1, min(SEEDS_MAX, int(scale))))),
         share=min(1.0, SHARE_AT_SCALE_1 * scale),
-        max_wall_s=MAX_WALL_S * max(1.0, scale),
+        max_cpu_s=MAX_CPU_S * max(1.0, scale),
     )
     scenarios = published() if scale >= SEEDS_MAX else needed()
     return rows_of({cell.scenario: cell for cell in measured(scenarios, effort)})

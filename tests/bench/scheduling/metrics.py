@@ -58,7 +58,7 @@ class Summary:
     cancelled_merged: float
     truncated: float
     events: float
-    wall_s: float
+    cpu_s: float
 
 
 def summary(result: Result, yardstick: Result) -> Summary:
@@ -98,7 +98,7 @@ def summary(result: Result, yardstick: Result) -> Summary:
         cancelled_merged=findings.cancelled_merged,
         truncated=result.is_truncated,
         events=result.events,
-        wall_s=result.wall_s,
+        cpu_s=result.cpu_s,
     )
 
 

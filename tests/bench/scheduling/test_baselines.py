@@ -37,7 +37,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_every_baseline_keeps_main_green_and_decides_everybody(case, name):
     config, workers = CASES[case]
-    result = simulate(generate(config), EVERY[name], workers, Options(max_wall_s=60))
+    result = simulate(generate(config), EVERY[name], workers, Options(max_cpu_s=60))
     found = result.findings
     assert (found.red_main, found.unproven, found.cancelled_merged, result.stuck) == (0, 0, 0, 0)
     assert not result.is_truncated

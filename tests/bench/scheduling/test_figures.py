@@ -46,7 +46,7 @@ def test_goals_of_strategies_that_were_not_measured_are_left_out():
 
 
 def test_a_simulation_that_was_cut_off_meets_no_goal():
-    hasty = replace(SMALL, count=150, max_wall_s=1e-9)
+    hasty = replace(SMALL, count=150, max_cpu_s=1e-9)
     scenarios = [Scenario("F", 30, 24), Scenario("F", 30, 24, "urgent 1%")]
     cells = {cell.scenario: cell for cell in measured(scenarios, hasty)}
     rows = goals.rows_of(cells)
