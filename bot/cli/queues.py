@@ -243,7 +243,8 @@ def parse_settings(texts: Sequence[str] | None) -> Json:
 def parse_value(kind: object, text: str) -> JsonValue:
     """A setting's value: JSON where it reads as such, a comma list for lists, else the text.
 
-    A comma list of patterns stands for batching rules. `none` is null where a setting may be. What the value must be is the service's to say.
+    A comma list of patterns stands for batching rules, `none` is null where a setting may be.
+    What the value must be is the service's to say.
     """
     if text == "none" and "None" in str(kind):
         return None

@@ -49,9 +49,7 @@ async def set_targets(
     for ref in await runtime.store.read(stored.queues_of, queue.repository_id):
         if _is_meant(await turn.value(runtime, ref.id), told):
             await turn.ask(runtime, ref, told)
-    return TargetsStored(
-        upload.number, head, upload.targets.everything, len(upload.targets.names)
-    )
+    return TargetsStored(upload.number, head, upload.targets.everything, len(upload.targets.names))
 
 
 def _is_meant(value: MergeQueue, told: SetImpactedTargets) -> bool:
