@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
 
-from service.mergequeue import engine
+from service.mergequeue import engine, targets
 from service.mergequeue.inputs import (
     Cancel,
     ChecksReported,
@@ -228,7 +228,10 @@ class EngineStrategy:
 
 def _submission(view: PrView) -> Submit:
     """What the product would know of it: never the truth."""
-    return Submit(_facts_of(view), AUTHOR, priority=view.priority, p_fail=1.0 - view.p_ok)
+    touched = targets.ALL if view.targets is None else targets.of(map(str, view.targets))
+    return Submit(
+        _facts_of(view), AUTHOR, priority=view.priority, p_fail=1.0 - view.p_ok, targets=touched
+    )
 
 
 def _facts_of(view: PrView) -> Facts:
