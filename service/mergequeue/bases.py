@@ -92,7 +92,12 @@ def broken(draft: Draft, run: Run) -> Broken | None:
     tested = [entry for entry in own if any(entry.pr == member.pr for member in run.entries)]
     made = progress(draft, run)
     now_ahead = ahead(draft, tested or own)
-    stands = made is not None and _unlanded(below(draft, run), made) == now_ahead
+    beneath = _unlanded(below(draft, run), made) if made is not None else ()
+    idle = {step.pr for step in run.steps if step.contained}
+    if idle:
+        # One that brings nothing may leave: the tree is the same without it.
+        beneath = tuple(one for one in beneath if one.pr not in idle or draft.entry_of(one))
+    stands = beneath == now_ahead
     if made is not None and stands and is_predicted(draft, run, made):
         return None
     return _why(draft, run, made, now_ahead)

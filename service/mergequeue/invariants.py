@@ -117,7 +117,7 @@ def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
         return
     mine = {entry.pr for entry in own}
     made = bases.progress(draft, run)
-    if made is None:
+    if made is None or holds.is_view_stale(draft.queue):
         return
     idle = {step.pr for step in run.steps if step.contained}
     has_begun = any(member.pr in made.landed for member in run.entries)
@@ -220,8 +220,9 @@ def _landing(draft: Draft) -> None:
     run = draft.runs.get(now.run)
     if run is None or run.status is not RunStatus.SUCCEEDED:
         raise InvariantBroken("I2", "a landing began without a passed run")
+    first = (*run.base, *run.entries)[: now.positions[0] - 1]
     mine = {entry.id for entry in draft.own(run)}
-    if any(member.entry not in mine and draft.entry_of(member) for member in run.base):
+    if any(member.entry not in mine and draft.entry_of(member) for member in first):
         raise InvariantBroken("I7", "a landing began before everything in its base had landed")
     _base(draft, run)
 

@@ -17,6 +17,7 @@ from service.mergequeue.model import (
     LandedStep,
     Landing,
     LandMode,
+    Member,
     Proof,
     Run,
     Tip,
@@ -148,7 +149,8 @@ def _may_land(draft: Draft, run: Run) -> bool:
     if not all(readiness.may_land(entry) for entry in own):
         return False
     mine = {entry.id for entry in own}
-    if any(member.entry not in mine and draft.entry_of(member) for member in run.base):
+    last = max(place for place, member in enumerate(_members(run)) if member.entry in mine)
+    if any(member.entry not in mine and draft.entry_of(member) for member in _members(run)[:last]):
         return False
     return verdict.verdict_of(run, draft.now, draft.queue.sends_results).is_green
 
@@ -199,6 +201,10 @@ def _places(draft: Draft, run: Run) -> tuple[int, ...]:
                 break
             found.append(place)
     return tuple(found)
+
+
+def _members(run: Run) -> tuple[Member, ...]:
+    return (*run.base, *run.entries)
 
 
 def _is_contained(run: Run, entry: Entry) -> bool:

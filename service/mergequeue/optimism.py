@@ -19,16 +19,15 @@ def clear(draft: Draft, run: Run) -> None:
     """
     if not draft.queue.config.can_optimistically_merge or bases.broken(draft, run) is not None:
         return
-    cleared = [
-        entry
-        for member in run.base
-        if (entry := draft.entry_of(member)) is not None and entry.state in _NOT_PASSED
-    ]
+    cleared = _cleared(draft, run)
     before = {entry.run: None for entry in cleared if entry.run is not None}
     for entry in cleared:
         mine = replace(entry, run=run.id, verified_by=run.id, kept=False, fresh=False)
-        detail = Detail(run=run.id)
-        draft.move(mine, EntryState.TESTS_PASSED, Reason.SUCCESSOR_PASSED, detail)
+        if entry.state is EntryState.TESTS_PASSED:
+            draft.put(mine)
+        else:
+            detail = Detail(run=run.id, prs=run.prs)
+            draft.move(mine, EntryState.TESTS_PASSED, Reason.SUCCESSOR_PASSED, detail)
     for run_id in before:
         old = draft.runs.get(run_id)
         if old is not None and not draft.own(old):
@@ -53,6 +52,22 @@ def is_window_closed(draft: Draft, run: Run) -> bool:
     if any(level == depth and follower.status is RunStatus.FAILED for follower, level in followers):
         return True
     return not _can_start(draft, own)
+
+
+def _cleared(draft: Draft, run: Run) -> list[Entry]:
+    """What has not passed below the run, and what passed on top of that: it lands with it."""
+    found: list[Entry] = []
+    ids: set[str] = set()
+    for member in run.base:
+        entry = draft.entry_of(member)
+        if entry is None:
+            continue
+        proof = draft.runs.get(entry.verified_by or "")
+        stands_on = proof is not None and any(one.entry in ids for one in proof.base)
+        if entry.state in _NOT_PASSED or stands_on:
+            found.append(entry)
+            ids.add(entry.id)
+    return found
 
 
 def levels_of(draft: Draft, entry: Entry) -> list[tuple[Run, int]]:
