@@ -12,7 +12,7 @@ from service.mergequeue.model import Entry
 from service.mergequeue.outputs import EntryMoved, EntrySubmitted, EntryUpdated, Refused, Step
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import FINAL, EntryState
-from service.operations import facts, requirements, shown, turn
+from service.operations import estimates, facts, requirements, shown, turn
 from service.operations.views import PullRequestView, Restarted, Submitted, TargetsStored
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import (
@@ -72,7 +72,13 @@ async def enter(
     if value.tip is None or pull.base_tip != value.tip.sha:
         told += await facts.target(runtime, queue, value)
     known = await facts.of(runtime, queue, value.config, pull)
-    wish = Submit(known, actor, priority=options.priority, no_batch=options.no_batch)
+    wish = Submit(
+        known,
+        actor,
+        priority=options.priority,
+        no_batch=options.no_batch,
+        p_fail=estimates.of_submission(runtime, queue, value.config, known),
+    )
     row = _audited(runtime, queue, actor, "pull_request.submit", pull.number)
     steps = await turn.take(runtime, queue.id, [*told, wish], turn.Along(audit=row))
     return steps[-1]

@@ -3,7 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, assert_never
 
 from service.mergequeue import engine, estimates, inputs
@@ -47,23 +47,22 @@ CHECK = "ci"
 AFTER_LAST = timedelta(days=30)
 """Virtual time after the last submission at which a replay ends, whatever is left."""
 
+BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
+"""When nothing happens in a history without submissions."""
+
 ROUNDS_PER_ARRIVAL = 1000
 """Inputs for one submission beyond which a replay ends: far above what any setting needs."""
 
 UID = "00000000-0000-4000-8000-000000000000"
 AUTHOR = Actor(ActorKind.PERSON, "author")
 REQUIRED = RequiredSet((RequiredName(CHECK),), RequiredSource.MERGE_INSTANCE)
-FROM_TESTING = frozenset(
-    {EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE}
-)
+FROM_TESTING = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE})
 
-Told = Callable[[int, int], None]
-"""Hears how many submissions have ended, of how many."""
+Told = Callable[[int], None]
+"""Hears how many submissions have ended."""
 
 
-def replay(
-    history: History, config: QueueConfig, seed: int, told: Told = lambda ended, of: None
-) -> Measured:
+def replay(history: History, config: QueueConfig, seed: int, told: Told | None = None) -> Measured:
     """What a queue of these settings would have done with the history's submissions.
 
     The same arguments always give the same answer. A head is submitted once; a pull request
@@ -77,14 +76,14 @@ def replay(
 class _Replay:
     """One queue, its world, and what has been counted so far."""
 
-    def __init__(self, history: History, config: QueueConfig, seed: int, told: Told) -> None:
+    def __init__(self, history: History, config: QueueConfig, seed: int, told: Told | None) -> None:
         self._history = history
         self._told = told
         self._target = Target(history.arrivals)
         self._ci = Ci(history, seed)
         self._queue = MergeQueue(id=0, uid=UID, branch=BRANCH, config=config)
         self._track = Track() if estimates.are_used(config) else None
-        self._now = history.arrivals[0].at if history.arrivals else datetime.min
+        self._now = history.arrivals[0].at if history.arrivals else BEGIN
         self._wake_at: datetime | None = None
         self._acts = deque(_acts(history))
         self._built: dict[str, _Built] = {}
@@ -283,7 +282,8 @@ class _Replay:
         if self._track is not None and entry.state is not EntryState.CANCELLED:
             self._track.count(self._signs[entry.head], failed=is_failed)
         self._ended += 1
-        self._told(self._ended, len(self._history.arrivals))
+        if self._told is not None:
+            self._told(self._ended)
 
 
 @dataclass(frozen=True, slots=True)
