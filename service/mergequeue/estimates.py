@@ -1,4 +1,4 @@
-"""What will probably happen, from what happened before: time left, and the chance of failing."""
+"""The chance that a pull request fails, from how others ended before (ENGINE.md 14)."""
 
 import math
 from collections import defaultdict
@@ -7,15 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from service.mergequeue.config import BatchSizing, Hedging, QueueConfig
-
-SAMPLES_MIN = 5
-"""Below this nothing is said of the time left (UX.md 1.8)."""
-
-SAMPLES_MAX = 50
-"""Newest successful runs that count."""
-
-LOW, HIGH = 0.25, 0.90
-"""Percentiles between which a run probably lies."""
 
 PRIOR = 0.05
 """How many submissions fail in a queue of which nothing is known yet."""
@@ -33,32 +24,6 @@ SIZES = (10, 100, 1000)
 
 FAILURES_TOLD_APART = 3
 """Earlier failed submissions from which on their number makes no difference."""
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLeftRange:
-    """Seconds from now; both below zero: overdue by `-latest_s`."""
-
-    earliest_s: float
-    latest_s: float
-
-
-def time_left(
-    durations_s: Sequence[float], elapsed_s: float, rounds_ahead: int = 0
-) -> TimeLeftRange | None:
-    """When a run ends that began `elapsed_s` ago, or waits for `rounds_ahead` full rounds.
-
-    `durations_s` are those of successful runs, newest first; None below five of them. Waiting
-    adds the same range for each round of slots ahead.
-    """
-    sample = sorted(durations_s[:SAMPLES_MAX])
-    if len(sample) < SAMPLES_MIN:
-        return None
-    rounds = 1 + rounds_ahead
-    return TimeLeftRange(
-        earliest_s=percentile(sample, LOW) * rounds - elapsed_s,
-        latest_s=percentile(sample, HIGH) * rounds - elapsed_s,
-    )
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
