@@ -3,6 +3,7 @@
 Opens the database for one read; the replay itself runs here, where nobody is served.
 """
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -237,8 +238,11 @@ def record_of(
 
 
 def camel(figures: Figures) -> dict[str, float | None]:
-    """The figures by name as the API spells names."""
-    return {to_camel(name): value for name, value in asdict(figures).items()}
+    """The figures by name as the API spells names, units written out."""
+    return {
+        to_camel(re.sub("_s$", "_seconds", name)): None if value is None else round(value, 3)
+        for name, value in asdict(figures).items()
+    }
 
 
 def ratio(baseline: float | None, after: float | None) -> float | None:

@@ -2,9 +2,10 @@
 
 import math
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from service.simulation.history import Arrival, Fate, History, history_of
+from service.simulation.history import Arrival, Fate, History, Targets, history_of
 from service.simulation.world import sha_of
 
 SUBMISSIONS = 400
@@ -21,6 +22,10 @@ CI_MEDIAN_S = 20 * 60.0
 CI_SPREAD = 0.15
 """Standard deviation of the logarithm of a test's duration."""
 
+AREAS = 24
+EVERYTHING = 0.01
+"""Areas of the repository, two of which a change touches; some touch everything."""
+
 AUTHORS = 12
 BEGIN = datetime(2026, 1, 5, 8, tzinfo=UTC)
 
@@ -29,24 +34,40 @@ def made_up(seed: int) -> History:
     """400 submissions of a team over two days: 4 % break, 3 % with another, 2 % of tests flake."""
     chance = random.Random(seed)
     at = BEGIN
-    arrivals = []
+    arrivals: list[Arrival] = []
     for pr in range(1, SUBMISSIONS + 1):
         at += timedelta(seconds=chance.expovariate(PER_HOUR / 3600))
+        targets = _targets(chance)
         arrivals.append(
             Arrival(
                 at=at,
                 pr=pr,
                 head=sha_of("head", str(pr)),
                 author=f"author-{chance.randrange(AUTHORS)}",
-                fate=_fate(chance, pr),
+                targets=targets,
+                fate=_fate(chance, targets, arrivals[-NEIGHBORS:]),
                 ci_s=CI_MEDIAN_S * math.exp(chance.gauss(0, CI_SPREAD)),
             )
         )
     return history_of(arrivals, (), FLAKES)
 
 
-def _fate(chance: random.Random, pr: int) -> Fate:
+def _targets(chance: random.Random) -> Targets:
+    if chance.random() < EVERYTHING:
+        return "ALL"
+    return frozenset(f"//area-{number}" for number in chance.sample(range(AREAS), 2))
+
+
+def _fate(chance: random.Random, targets: Targets, neighbors: Sequence[Arrival]) -> Fate:
     breaks = chance.random() < BREAKS
-    with_another = pr > 1 and chance.random() < BREAKS_WITH_ANOTHER
-    partner = chance.randrange(max(1, pr - NEIGHBORS), pr) if with_another else None
-    return Fate(breaks, frozenset() if partner is None else frozenset({partner}))
+    with_another = chance.random() < BREAKS_WITH_ANOTHER
+    meets = [one.pr for one in neighbors if _meet(targets, one.targets)]
+    partners = [chance.choice(meets)] if with_another and meets else []
+    return Fate(breaks, frozenset(partners))
+
+
+def _meet(one: Targets, other: Targets | None) -> bool:
+    """Only changes that share a target break each other."""
+    if isinstance(one, str) or not isinstance(other, frozenset):
+        return True
+    return not one.isdisjoint(other)
