@@ -205,7 +205,8 @@ class Watch:
 
     def __exit__(self, *_: object) -> None:
         """Leave the terminal as it was."""
-        self.progress.stop()
+        if self.console.is_terminal:
+            self.progress.stop()
 
     def show(self, side: str, of: int, ended: int) -> None:
         """So many submissions have ended under one side's settings."""

@@ -89,12 +89,14 @@ class Track:
 
     def p_fail(self, signs: Signs) -> float:
         """The chance that a submission with these signs fails: 0.005 to 0.95."""
-        base = _smoothed(self._failed, self._ended, PRIOR)
-        usual = _log_odds(base)
-        odds = usual
+        odds = _log_odds(_smoothed(self._failed, self._ended, PRIOR, PRIOR_SAMPLES))
+        # Signs are compared with what was seen, not with what is assumed: else each of them
+        # would tell once more how far the two are apart.
+        seen = _smoothed(self._failed, self._ended, PRIOR, 1)
+        usual = _log_odds(seen)
         for mark in _marks_of(signs):
             ended, failed = self._by_mark.get(mark, (0, 0))
-            odds += _log_odds(_smoothed(failed, ended, base)) - usual
+            odds += _log_odds(_smoothed(failed, ended, seen, PRIOR_SAMPLES)) - usual
         return min(max(1 / (1 + math.exp(-odds)), P_FAIL_MIN), P_FAIL_MAX)
 
 
@@ -110,8 +112,9 @@ def _marks_of(signs: Signs) -> Iterator[str]:
         yield f"size={sum(signs.size > limit for limit in SIZES)}"
 
 
-def _smoothed(failed: int, ended: int, assumed: float) -> float:
-    return (failed + PRIOR_SAMPLES * assumed) / (ended + PRIOR_SAMPLES)
+def _smoothed(failed: int, ended: int, assumed: float, weight: int) -> float:
+    """The share that failed, when `weight` more had failed at the assumed rate."""
+    return (failed + weight * assumed) / (ended + weight)
 
 
 def _log_odds(chance: float) -> float:
