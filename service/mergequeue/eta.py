@@ -80,6 +80,8 @@ class _Course:
         self._now = now
         self._run_s = run_s
         self._is_slow = is_slow
+        self._is_single = queue.config.mode is Mode.SINGLE
+        self._batch_size = queue.config.batching_min_size if queue.config.batch else 1
         self._merged_s: dict[int, float] = {}
         self._last_s: float | None = None
         running = [
@@ -98,10 +100,11 @@ class _Course:
         tested_s = self._tested_s(entry)
         if tested_s is None:
             return None
-        ahead_s = self._ahead_s(entry)
-        found = tested_s if ahead_s is None else max(tested_s, ahead_s)
+        ahead_s = self._last_s if self._is_single else self._base_s(entry)
+        found = tested_s if ahead_s is None or ahead_s < tested_s else ahead_s
         self._merged_s[entry.pr] = found
-        self._last_s = found if self._last_s is None else max(self._last_s, found)
+        if self._last_s is None or self._last_s < found:
+            self._last_s = found
         return found
 
     def _tested_s(self, entry: Entry) -> float | None:
@@ -120,29 +123,26 @@ class _Course:
 
     def _started_s(self, entry: Entry) -> float:
         """Seconds to the end of the run that it starts, or joins as one of a batch."""
-        config = self._queue.config
-        travels_alone = not config.batch or entry.no_batch
-        if not travels_alone and self._group_left:
+        if self._batch_size == 1 or entry.no_batch:
+            return heapq.heapreplace(self._slots, self._slots[0] + self._run_s) + self._run_s
+        if self._group_left:
             self._group_left -= 1
             return self._group_s
-        begins_s = heapq.heappop(self._slots)
-        if not travels_alone:
-            self._group_left = config.batching_min_size - 1
-            if self._is_slow and entry.rank is None:
-                begins_s = max(begins_s, self._waits_s(entry))
-        ends_s = self._group_s = begins_s + self._run_s
-        heapq.heappush(self._slots, ends_s)
-        return ends_s
+        begins_s = self._slots[0]
+        if self._is_slow and entry.rank is None:
+            begins_s = max(begins_s, self._waits_s(entry))
+        self._group_left = self._batch_size - 1
+        self._group_s = begins_s + self._run_s
+        heapq.heapreplace(self._slots, self._group_s)
+        return self._group_s
 
     def _waits_s(self, entry: Entry) -> float:
         """Seconds that a batch waits for others at most, from its oldest member on."""
         waited_s = (self._now - entry.state_since).total_seconds()
         return self._queue.config.batching_max_wait_time_minutes * MINUTE_S - waited_s
 
-    def _ahead_s(self, entry: Entry) -> float | None:
-        """Seconds until all that it stands on has merged; None: it stands on nothing."""
-        if self._queue.config.mode is Mode.SINGLE:
-            return self._last_s
+    def _base_s(self, entry: Entry) -> float | None:
+        """Seconds until all of its base has merged; None: it stands on nothing."""
         run = self._queue.runs.get(entry.run or entry.verified_by or "")
         if run is None:
             # Whom it will meet is not known before it starts.

@@ -16,7 +16,6 @@ from sqlalchemy import (
     bindparam,
     desc,
     exists,
-    false,
     func,
     select,
 )
@@ -76,9 +75,9 @@ _NEWEST_RUNS = (
     .limit(RUNS_MAX)
 )
 _THESE_RUNS = runs.c.id.in_(_NEWEST_RUNS)
-# What a run's checks said is in its status: they are not read.
+# What a run's checks said is in its status: those of no run are read.
 SELECT_RUNS = RunQuestion(
-    RUNS.where(_THESE_RUNS), MEMBERS.where(_THESE_RUNS), CHECKS.where(_THESE_RUNS, false())
+    RUNS.where(_THESE_RUNS), MEMBERS.where(_THESE_RUNS), CHECKS.where(runs.c.id == "")
 )
 SELECT_READY = (
     select(journal.c.entry, func.min(journal.c.at).label("at"))

@@ -34,6 +34,7 @@ def told(stage: Stage, durations=DURATIONS, last=None) -> dict[int, tuple[int, i
 
 def passes(stage: Stage, number: int) -> None:
     run = stage.run(number)
+    assert run.sha is not None
     checks = (a_check("unit", CheckOutcome.PASSED),)
     stage.tell(inputs.ChecksReported(run.id, run.sha, checks, True))
 

@@ -1,5 +1,6 @@
 """A queue's own rows as a history, and what becomes of it under the queue's own settings."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -41,8 +42,8 @@ def lived(store: Store, clock: SetClock):
 
 
 def arrives(pr: int, minute: float, **differences) -> Arrival:
-    given = {"head": sha_of("head", str(pr)), "ci_s": 600.0} | differences
-    return Arrival(at=BEGIN + timedelta(minutes=minute), pr=pr, **given)
+    at = BEGIN + timedelta(minutes=minute)
+    return replace(Arrival(at, pr, sha_of("head", str(pr)), ci_s=600.0), **differences)
 
 
 async def test_replaying_a_queues_past_under_its_own_settings_merges_the_same_set(lived):

@@ -138,7 +138,7 @@ def test_a_test_longer_than_the_timeout_fails():
 def test_one_seed_is_one_answer_and_everybody_ends(seed):
     history = stream.made_up(seed)
     config = QueueConfig(concurrency=5, bisection_concurrency=5)
-    heard = []
+    heard: list[int] = []
     found = replay(history, config, seed, heard.append)
     assert found == replay(history, config, seed)
     assert found.unfinished == 0
