@@ -103,6 +103,7 @@ class QueueConfig:
     confirm_failures: ConfirmFailures = ConfirmFailures.BISECTION
     hedging: Hedging = Hedging.OFF
     hedge_threshold: float = 0.3
+    full_suite: bool = False
     required_statuses: tuple[str, ...] | None = None
     merge_method: MergeMethod = MergeMethod.SQUASH
     create_prs_for_testing_branches: bool = True
@@ -138,19 +139,8 @@ RANGES: dict[str, tuple[float, float]] = {
 
 NOT_AVAILABLE_YET = frozenset(
     {
-        "mode",
-        "can_optimistically_merge",
-        "pending_failure_depth",
-        "batch",
-        "batching_min_size",
-        "batching_max_wait_time_minutes",
-        "batch_sizing",
-        "batching_rules",
-        "optimization_mode",
         "flaky_knowledge_enabled",
         "max_excused_failures",
-        "hedging",
-        "hedge_threshold",
         "state_labels_enabled",
     }
 )

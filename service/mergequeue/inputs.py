@@ -12,18 +12,23 @@ from service.mergequeue.config import ConfigValue
 from service.mergequeue.model import Evidence, Facts, RequiredSet, RunStep, Tip
 from service.mergequeue.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.states import QueueState
+from service.mergequeue.targets import Targets
 from service.vocabulary import Actor, Check, Sha
 
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Enter a pull request, or change the options of a queued one; None leaves an option."""
+    """Enter a pull request, or change the options of a queued one; None leaves an option.
+
+    `targets` are those known for this head, `p_fail` the chance that it fails its tests.
+    """
 
     facts: Facts
     actor: Actor
     priority: int | None = None
     no_batch: bool | None = None
-    p_fail: float = 0.0
+    p_fail: float | None = None
+    targets: Targets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,16 @@ class Restart:
     """Begin its tests anew."""
 
     pr: int
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class SetImpactedTargets:
+    """What one head of a pull request touches; the newest counts, another head's is ignored."""
+
+    pr: int
+    head: Sha
+    targets: Targets
     actor: Actor
 
 
@@ -218,12 +233,14 @@ class TargetMoved:
 
     `prs` are pull requests merged by hand on the way; `rewritten` is true when the tip we knew
     is not an ancestor of it. Read what the queue knows before reading the tip: a tip read before
-    a landing and compared after it would look like a rewritten one.
+    a landing and compared after it would look like a rewritten one. `targets` is what the move
+    touches; None: unknown, so everything.
     """
 
     tip: Tip
     prs: tuple[int, ...] = ()
     rewritten: bool = False
+    targets: Targets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +331,17 @@ class TimePassed:
     """Nothing happened but time."""
 
 
-Command = Submit | Cancel | Restart | Configure | SetState | PlaceHold | ReleaseHold | Delete
+Command = (
+    Submit
+    | Cancel
+    | Restart
+    | SetImpactedTargets
+    | Configure
+    | SetState
+    | PlaceHold
+    | ReleaseHold
+    | Delete
+)
 
 Report = (
     FactsChanged

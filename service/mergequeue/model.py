@@ -12,6 +12,7 @@ from enum import StrEnum
 from service.mergequeue.config import Mode, QueueConfig
 from service.mergequeue.reasons import Cause, HoldReason, HoldScope, Reason
 from service.mergequeue.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+from service.mergequeue.targets import Targets
 from service.vocabulary import (
     Actor,
     Blocker,
@@ -94,6 +95,13 @@ class Entry:
     line (None: waiting). `run` is its live run, `verified_by` the succeeded run it lands by,
     `held_by` the pull requests whose conflict keeps it out. `restarts` counts returns from
     testing by reason, `losses` test branches lost to others. `fresh` demands a real run.
+
+    `targets` is the newest upload for this head, `wide` what it touches while it is in a run:
+    everything it ever said since that began. `batch` is the number of the run in which it was
+    put together with others; `failed_batches` counts those that failed. A failed entry that is
+    `kept` is still counted on by those behind it (optimistic merging). `screened` says that it
+    passed alone; those with the same `suspected` are tried once more together, apart from the
+    line; `failures` are the statuses that failed each time it was alone.
     """
 
     id: str
@@ -129,6 +137,19 @@ class Entry:
     restarts: Mapping[str, int] = field(default_factory=dict)
     losses: int = 0
     landed_sha: Sha | None = None
+    targets: Targets | None = None
+    wide: Targets | None = None
+    batch: int | None = None
+    failed_batches: int = 0
+    kept: bool = False
+    screened: bool = False
+    suspected: int | None = None
+    failures: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def touches(self) -> Targets | None:
+        """What it counts as touching now; None: unknown, so everything."""
+        return self.wide if self.run is not None and self.wide is not None else self.targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +187,15 @@ class Evidence:
     """What the flaky half knows of a failed attempt.
 
     `explanations` maps failed check to its explanation; `own_head` are pull requests whose
-    own head fails the same tests; `fingerprint` groups equal failures.
+    own head fails the same tests; `fingerprint` groups equal failures; `weights` says how
+    suspicious each pull request is, by number; one that is not named weighs 1.
     """
 
     attempt: int
     explanations: Mapping[str, Explanation]
     fingerprint: str | None = None
     own_head: tuple[int, ...] = ()
+    weights: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +207,8 @@ class Run:
     only grows. `fresh` runs take no earlier result; `reused_from` names the run whose result
     an equal tree took over. `asked_evidence` is when the flaky half was asked about a failure,
     `deadline` the next instant at which time alone changes the verdict. A `contained` run has
-    no branch: its heads were in its base already.
+    no branch: its heads were in its base already. Probes and confirmations name their
+    `bisection`; a hedge names in `without` the entries it was built without on purpose.
     """
 
     id: str
@@ -221,6 +245,8 @@ class Run:
     contained: bool = False
     deadline: datetime | None = None
     reused_from: str | None = None
+    bisection: str | None = None
+    without: tuple[str, ...] = ()
 
     @property
     def prs(self) -> tuple[int, ...]:
@@ -233,6 +259,28 @@ class Run:
         return tuple(member.pr for member in self.base)
 
 
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """The search for the culprit in a failed run (ENGINE.md 10).
+
+    `entries` and `base` are those of the failed `run`. The first `lo` entries are proven on top
+    of the base, the first `hi` are known to fail. `reds` maps a number of leading entries to
+    the runs of that tree that failed, `probes` to the run of it that is under way; `weights`
+    are the suspicion weights of the entries, in order.
+    """
+
+    id: str
+    run: str
+    entries: tuple[Member, ...]
+    base: tuple[Member, ...]
+    base_tip: Tip
+    lo: int
+    hi: int
+    reds: Mapping[int, tuple[str, ...]]
+    probes: Mapping[int, str] = field(default_factory=dict)
+    weights: tuple[float, ...] = ()
+
+
 class LandMode(StrEnum):
     """How the target moves (RELIABILITY.md 2)."""
 
@@ -240,9 +288,16 @@ class LandMode(StrEnum):
     CALL = "CALL"
 
 
+class Proof(StrEnum):
+    """What must be shown of a landing; SAME_CHANGE: others landed that meet nothing of it."""
+
+    EXACT_TREE = "exact_tree"
+    SAME_CHANGE = "same_change"
+
+
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """The one landing in flight: positions (1-based, in the run's tested order)."""
+    """The one landing in flight: positions are places among the run's steps, from 1."""
 
     number: int
     run: str
@@ -250,6 +305,7 @@ class Landing:
     mode: LandMode
     expected_tip: Tip
     since: datetime
+    proof: Proof = Proof.EXACT_TREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +314,14 @@ class LandedStep:
 
     `pr` None: adopted from others with an unchanged tree; 0: of others, no earlier base holds.
     A step that moves nothing (`before` = `sha`) says that a pull request is in already.
+    `targets` is what it touched; None: unknown, so everything.
     """
 
     pr: int | None
     before: Sha
     sha: Sha
     tree: Sha
+    targets: Targets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +334,7 @@ class KeptMove:
     tip: Tip
     prs: tuple[int, ...]
     rewritten: bool
+    targets: Targets | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +400,8 @@ class Breaker:
 class MergeQueue:
     """One queue. `entries` by pull request number and `runs` by id hold only what is live.
 
-    `uid` seeds the ids of entries and runs, so that the same inputs always give the same
+    `bisections` are by id. `uid` seeds the ids of entries and runs, so that the same inputs always
+    give the same
     ids. `version` belongs to the store.
     """
 
@@ -358,6 +418,7 @@ class MergeQueue:
     sends_results: bool = False
     entries: Mapping[int, Entry] = field(default_factory=dict)
     runs: Mapping[str, Run] = field(default_factory=dict)
+    bisections: Mapping[str, Bisection] = field(default_factory=dict)
     landing: Landing | None = None
     holds: tuple[Hold, ...] = ()
     landed: tuple[LandedStep, ...] = ()
@@ -369,6 +430,7 @@ class MergeQueue:
     land_after: datetime | None = None
     next_seq: int = 1
     next_run: int = 1
+    next_bisection: int = 1
     next_entry: int = 1
     next_landing: int = 1
     next_hold: int = 1

@@ -9,9 +9,10 @@ from datetime import datetime
 from enum import StrEnum
 
 from service.mergequeue.config import Mode
-from service.mergequeue.model import Detail, Entry, LandMode, MergeQueue, Run, Tip
+from service.mergequeue.model import Detail, Entry, LandMode, MergeQueue, Proof, Run, Tip
 from service.mergequeue.reasons import Cause, HoldReason, Reason
 from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.targets import Targets
 from service.vocabulary import Actor, MergeMethod, Sha
 
 
@@ -48,13 +49,6 @@ class RerunChecks:
     run: str
     names: tuple[str, ...]
     attempt: int
-
-
-class Proof(StrEnum):
-    """What must be shown of a landing."""
-
-    EXACT_TREE = "exact_tree"
-    SAME_CHANGE = "same_change"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +141,7 @@ class EntryUpdated:
     entry: str
     priority: int
     no_batch: bool
+    targets: Targets | None = None
 
 
 class PlacedWhy(StrEnum):
@@ -155,6 +150,9 @@ class PlacedWhy(StrEnum):
     URGENT = "urgent"
     REJOIN = "rejoin"
     PROBE = "probe"
+    BATCH = "batch"
+    PROVEN = "proven"
+    SCREENED = "screened"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +161,7 @@ class EntryPlaced:
 
     pr: int
     entry: str
-    rank: int
+    rank: int | None
     why: PlacedWhy
 
 
@@ -211,6 +209,33 @@ class RunRetired:
     """Nobody refers to the run any more; `why` is the reason its entries left it."""
 
     run: str
+    why: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class BisectionOpened:
+    """The search for the culprit among these pull requests began, in this failed run."""
+
+    bisection: str
+    run: str
+    prs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BisectionNarrowed:
+    """The first `lo` are proven, the first `hi` fail."""
+
+    bisection: str
+    lo: int
+    hi: int
+
+
+@dataclass(frozen=True, slots=True)
+class BisectionClosed:
+    """The search is over: with a culprit, or why without one."""
+
+    bisection: str
+    culprit: int | None
     why: Reason
 
 
@@ -320,6 +345,9 @@ Event = (
     | RunRetried
     | RunFinished
     | RunRetired
+    | BisectionOpened
+    | BisectionNarrowed
+    | BisectionClosed
     | LandingStarted
     | LandingHalted
     | LandingMismatched

@@ -67,6 +67,8 @@ class Reason(StrEnum):
     INTERRUPTED_BY_URGENT = "interrupted_by_urgent"
     BISECTION_REQUIRED = "bisection_required"
     BISECTION_PASSED = "bisection_passed"
+    SCREEN_PASSED = "screen_passed"
+    SCREEN_FAILED = "screen_failed"
     BATCH_MEMBER_LEFT = "batch_member_left"
     BATCH_TAKEN_APART = "batch_taken_apart"
     BASE_RED = "base_red"

@@ -1,0 +1,42 @@
+"""Impacted targets: what a change touches, and whether two changes meet (ENGINE.md 1, 7).
+
+Names are opaque. Two sets meet when they share a name or one of them is everything; an empty
+set meets only everything. Unknown targets count as everything, wherever that matters.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a change touches: names, or with `everything` all there is and ever will be."""
+
+    names: frozenset[str] = frozenset()
+    everything: bool = False
+
+
+ALL = Targets(everything=True)
+"""Impacts every target."""
+
+
+def of(names: Iterable[str]) -> Targets:
+    """The targets with these names."""
+    return Targets(frozenset(names))
+
+
+def meet(one: Targets | None, other: Targets | None) -> bool:
+    """Whether two changes may influence each other; one of unknown targets meets everything."""
+    if one is None or other is None or one.everything or other.everything:
+        return True
+    return not one.names.isdisjoint(other.names)
+
+
+def union(sets: Iterable[Targets | None]) -> Targets:
+    """What several changes touch together."""
+    names: set[str] = set()
+    for each in sets:
+        if each is None or each.everything:
+            return ALL
+        names |= each.names
+    return Targets(frozenset(names))
