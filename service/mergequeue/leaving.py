@@ -105,7 +105,7 @@ def close(
             draft.put(replace(entry, bisection=None))
     for run in list(draft.runs.values()):
         is_probe = run.bisection == bisection.id and not draft.own(run)
-        if is_probe or run.id == bisection.run and run.status is RunStatus.FAILED:
+        if is_probe or (run.id == bisection.run and run.status is RunStatus.FAILED):
             draft.retire(run, why)
     return tuple(draft.entries[entry.pr] for entry in undecided)
 

@@ -3,13 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from service.mergequeue.model import DEFAULT_PRIORITY
+from service.mergequeue.targets import Targets
 from service.vocabulary import Sha
-
-Targets = frozenset[str] | Literal["ALL"]
-"""Impacted targets: names, or everything."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from datetime import datetime
 from service.mergequeue.model import Entry, Run
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, RunKind, RunStatus
-from service.simulation.history import GOOD, Arrival, Fate, History, Targets, history_of
+from service.mergequeue.targets import Targets
+from service.simulation.history import GOOD, Arrival, Fate, History, history_of
 from service.vocabulary import Sha
 
 Head = tuple[int, Sha]
@@ -32,7 +33,8 @@ BY_CI = frozenset(
 class Past:
     """Ended submissions and runs of one queue, oldest first.
 
-    `ready_at` is when each entry, by id, was ready first; who never was is left out.
+    `ready_at` is when each entry, by id, was ready first; who never was is left out. `targets`
+    are those uploaded for a head.
     """
 
     entries: tuple[Entry, ...]
@@ -81,7 +83,7 @@ def _arrival(past: Past, entry: Entry, merged: set[Head], seconds: Sequence[floa
         author=entry.facts.author,
         priority=entry.priority,
         no_batch=entry.no_batch,
-        targets=past.targets.get(head),
+        targets=entry.targets or past.targets.get(head),
         fate=GOOD if head in merged else _fate_of(entry),
         ci_s=sum(seconds) / len(seconds) if seconds else None,
         contains_tip=entry.reason is Reason.LANDED_DIRECTLY,

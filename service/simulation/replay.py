@@ -24,6 +24,7 @@ from service.mergequeue.outputs import (
 )
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState
+from service.mergequeue.targets import ALL
 from service.simulation.figures import Measured
 from service.simulation.history import Arrival, History
 from service.simulation.world import Attempt, Ci, Target
@@ -151,6 +152,8 @@ class _Replay:
             priority=arrival.priority,
             no_batch=arrival.no_batch,
             p_fail=self._p_fail(arrival),
+            # Lanes wait for whom nobody has told them of: here for all, and not for ever.
+            targets=arrival.targets or ALL,
         )
 
     def _facts(self, arrival: Arrival) -> Facts:

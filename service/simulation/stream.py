@@ -5,7 +5,9 @@ import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from service.simulation.history import Arrival, Fate, History, Targets, history_of
+from service.mergequeue import targets
+from service.mergequeue.targets import ALL, Targets
+from service.simulation.history import Arrival, Fate, History, history_of
 from service.simulation.world import sha_of
 
 SUBMISSIONS = 400
@@ -37,15 +39,15 @@ def made_up(seed: int) -> History:
     arrivals: list[Arrival] = []
     for pr in range(1, SUBMISSIONS + 1):
         at += timedelta(seconds=chance.expovariate(PER_HOUR / 3600))
-        targets = _targets(chance)
+        touched = _targets(chance)
         arrivals.append(
             Arrival(
                 at=at,
                 pr=pr,
                 head=sha_of("head", str(pr)),
                 author=f"author-{chance.randrange(AUTHORS)}",
-                targets=targets,
-                fate=_fate(chance, targets, arrivals[-NEIGHBORS:]),
+                targets=touched,
+                fate=_fate(chance, touched, arrivals[-NEIGHBORS:]),
                 ci_s=CI_MEDIAN_S * math.exp(chance.gauss(0, CI_SPREAD)),
             )
         )
@@ -54,20 +56,14 @@ def made_up(seed: int) -> History:
 
 def _targets(chance: random.Random) -> Targets:
     if chance.random() < EVERYTHING:
-        return "ALL"
-    return frozenset(f"//area-{number}" for number in chance.sample(range(AREAS), 2))
+        return ALL
+    return targets.of(f"//area-{number}" for number in chance.sample(range(AREAS), 2))
 
 
-def _fate(chance: random.Random, targets: Targets, neighbors: Sequence[Arrival]) -> Fate:
+def _fate(chance: random.Random, touched: Targets, neighbors: Sequence[Arrival]) -> Fate:
+    """Only changes that share a target break each other."""
     breaks = chance.random() < BREAKS
     with_another = chance.random() < BREAKS_WITH_ANOTHER
-    meets = [one.pr for one in neighbors if _meet(targets, one.targets)]
+    meets = [one.pr for one in neighbors if targets.meet(touched, one.targets)]
     partners = [chance.choice(meets)] if with_another and meets else []
     return Fate(breaks, frozenset(partners))
-
-
-def _meet(one: Targets, other: Targets | None) -> bool:
-    """Only changes that share a target break each other."""
-    if isinstance(one, str) or not isinstance(other, frozenset):
-        return True
-    return not one.isdisjoint(other)

@@ -25,7 +25,7 @@ from service.mergequeue.model import Entry, Facts
 from service.mergequeue.outputs import EntryMoved
 from service.mergequeue.reasons import MEANINGS, Reason
 from service.mergequeue.states import EntryState
-from service.simulation.history import Targets
+from service.mergequeue.targets import Targets
 from service.simulation.past import Head, Past
 from service.store import pull_requests
 from service.store.codec import JsonCodec
@@ -143,8 +143,7 @@ def _targets_of(
 ) -> Iterator[tuple[Head, Targets]]:
     for start in range(0, len(found), PAIRS_MAX):
         pairs = [(one.pr, one.head) for one in found[start : start + PAIRS_MAX]]
-        for head, names in pull_requests.targets_of(session, repository_id, pairs).items():
-            yield head, "ALL" if isinstance(names, str) else frozenset(names)
+        yield from pull_requests.targets_of(session, repository_id, pairs).items()
 
 
 @dataclass(frozen=True, slots=True)

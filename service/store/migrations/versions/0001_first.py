@@ -385,7 +385,6 @@ def add_indexes(tables: Mapping[str, sa.Table]) -> None:
         where="deleted IS {false}",
     )
     index(tables["repository_alias"], "ix_repository_alias_repository_id", "repository_id")
-    index(tables["entry"], "ix_entry_queue_id_no", "queue_id no")
     index(tables["entry"], "ix_entry_queue_id_pr_no", "queue_id pr no")
     index(tables["entry"], "ux_entry_live", "queue_id pr", unique=True, where="live IS {true}")
     index(tables["green_tree"], "ix_green_tree_queue_id_at", "queue_id at")
