@@ -13,7 +13,14 @@ from service.mergequeue.config import Mode
 from service.mergequeue.estimates import percentile
 from service.mergequeue.model import Entry, MergeQueue, Run
 from service.mergequeue.places import IndexedEntries, Places
-from service.mergequeue.states import LANDS, EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.states import (
+    LANDS,
+    MAIN_SLOTS,
+    EntryState,
+    QueueState,
+    RunKind,
+    RunStatus,
+)
 
 SAMPLES_MIN = 5
 """Below this nothing is said."""
@@ -25,8 +32,6 @@ LOW, HIGH = 0.25, 0.90
 """Percentiles between which a run probably lies."""
 
 MINUTE_S = 60.0
-
-_IN_MAIN_SLOTS = frozenset({RunKind.MAIN, RunKind.HEDGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ class _Course:
         running = [
             max(self._left_s(run), 0.0)
             for run in queue.runs.values()
-            if run.kind in _IN_MAIN_SLOTS and run.status is RunStatus.IN_PROGRESS
+            if run.kind in MAIN_SLOTS and run.status is RunStatus.IN_PROGRESS
         ]
         # One slot each, and those that nothing uses.
         self._slots = running + [0.0] * (queue.config.concurrency - len(running))
@@ -113,7 +118,10 @@ class _Course:
             return 0.0
         if entry.state is EntryState.TESTING:
             run = self._queue.runs.get(entry.run or "")
-            return None if run is None else self._left_s(run)
+            if run is None:
+                return None
+            # After a screen comes the run by which it lands.
+            return self._left_s(run) + (self._run_s if run.kind is RunKind.SCREEN else 0.0)
         if entry.state is EntryState.PENDING and self._queue.state is QueueState.RUNNING:
             return self._started_s(entry)
         return None
