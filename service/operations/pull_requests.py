@@ -71,12 +71,13 @@ async def enter(
     if value.tip is None or pull.base_tip != value.tip.sha:
         told += await facts.target(runtime, queue, value)
     known = await facts.of(runtime, queue, value.config, pull)
+    targets = await _targets_of(runtime, queue, known)
     wish = Submit(
         known,
         actor,
         priority=options.priority,
         no_batch=options.no_batch,
-        targets=await _targets_of(runtime, queue, known),
+        targets=targets,
         p_fail=estimates.of_submission(runtime, queue, value.config, known),
     )
     row = _audited(runtime, queue, actor, "pull_request.submit", pull.number)
