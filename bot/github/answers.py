@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bot.github import payloads
+from bot.github import outcomes, payloads
 from bot.github.fields import Fields
 from bot.github.payloads import Person
 from service.provider.values import (
+    CiRun,
     Commit,
     FailedDelivery,
     Repository,
@@ -19,6 +20,8 @@ from service.vocabulary import MergeMethod, RequiredName, Sha
 
 # The permissions whose absence changes what we do.
 PERMISSIONS_READ = ("workflows", "actions")
+
+PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
 
 # What the provider calls a merge method in rules, in the merge call, and on a repository.
 METHOD_WORDS: Mapping[MergeMethod, str] = {
@@ -207,6 +210,18 @@ def failed_delivery_of(answer: Fields) -> FailedDelivery:
 def workflow_run_of(answer: Fields) -> WorkflowRun:
     """A workflow run."""
     return WorkflowRun(answer.id("id"), answer.words("status"), answer.text_or("conclusion", None))
+
+
+def ci_run_of(answer: Fields) -> CiRun:
+    """A workflow run, as far as it says who began it; a deleted fork has no repository."""
+    own = answer.inner("repository").id("id")
+    head = answer.inner_or_none("head_repository")
+    return CiRun(
+        head_sha=Sha(answer.text("head_sha")),
+        of_fork=answer.words("event") in PULL_REQUEST_EVENTS
+        and (head is None or head.id("id") != own),
+        is_running=answer.words("status") != outcomes.COMPLETED,
+    )
 
 
 def job_name_of(answer: Fields) -> str:

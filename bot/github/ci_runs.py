@@ -1,4 +1,7 @@
-"""Running CI again or stopping it, where the owner granted `actions: write` (GITHUB.md 2.4)."""
+"""Runs of GitHub's own CI: looked at, and run again or stopped where that is granted.
+
+Writing needs `actions: write` (GITHUB.md 2.4).
+"""
 
 from collections.abc import Sequence
 
@@ -7,6 +10,7 @@ from bot.github.answers import WorkflowRun
 from bot.github.line import Line
 from bot.github.wire import Answer
 from service.provider.values import (
+    CiRun,
     NotPossible,
 )
 from service.vocabulary import CheckOutcome, Sha
@@ -42,6 +46,15 @@ async def stop_ci(line: Line, sha: Sha) -> NotPossible | None:
         if run.status != outcomes.COMPLETED:
             await _ask(line, f"/actions/runs/{run.id}/cancel")
     return None
+
+
+async def ci_run(line: Line, run_id: str) -> CiRun | None:
+    """One run by its id, None when this repository has none."""
+    answer = await line.get(f"/actions/runs/{run_id}", expects=(404,))
+    if answer.status == 404:
+        await line.get("")
+        return None
+    return answers.ci_run_of(answer.fields)
 
 
 async def _runs(line: Line, sha: Sha) -> tuple[WorkflowRun, ...] | NotPossible:

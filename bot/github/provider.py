@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from bot.github import ci_runs, commits, installations, limits, people, translate
+from bot.github import ci_runs, commits, installations, limits, people, translate, trees
 from bot.github.checks import Reports
 from bot.github.client import Client
 from bot.github.fields import Unreadable
@@ -29,20 +29,27 @@ from service.provider.values import (
     AdvanceRequest,
     BuildRequest,
     BuildResult,
+    Change,
     ChangedFiles,
     Checks,
+    CiRun,
     Commit,
+    Different,
+    Disjoint,
     FailedDelivery,
     LandStop,
     Merged,
     MergeRequest,
     Notice,
     NotPossible,
+    Overlapping,
     PullRequest,
     Reaction,
     Reply,
     Repository,
     Required,
+    Same,
+    Unproven,
     VehicleRef,
 )
 from service.vocabulary import Actor, RepoRef, Sha
@@ -186,6 +193,20 @@ class GitHubProvider:
         with self._reading():
             return await self._landing.advanced(line, request)
 
+    async def same_change(
+        self, repo: RepoRef, tested: Change, landed: Change
+    ) -> Same | Different | Unproven:
+        """See `Provider.same_change`."""
+        with self._reading():
+            return await trees.same_change(self._line(repo, Priority.LANDING), tested, landed)
+
+    async def overlap(
+        self, repo: RepoRef, one: Change, other: Change
+    ) -> Disjoint | Overlapping | Unproven:
+        """See `Provider.overlap`."""
+        with self._reading():
+            return await trees.overlap(self._line(repo, Priority.LANDING), one, other)
+
     async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:
         """See `Provider.settle_merged`."""
         line = self._line(repo, Priority.NOTICE)
@@ -208,6 +229,11 @@ class GitHubProvider:
         """See `Provider.stop_ci`."""
         with self._reading():
             return await ci_runs.stop_ci(self._line(repo, Priority.BUILD), sha)
+
+    async def ci_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
+        """See `Provider.ci_run`."""
+        with self._reading():
+            return await ci_runs.ci_run(self._line(repo, Priority.ANSWER), run_id)
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         """See `Provider.failed_deliveries`."""

@@ -14,6 +14,7 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.Submit: commands.submit,
     inputs.Cancel: commands.cancel,
     inputs.Restart: commands.restart,
+    inputs.SetImpactedTargets: commands.set_impacted_targets,
     inputs.Configure: commands.configure,
     inputs.SetState: commands.set_state,
     inputs.PlaceHold: commands.place_hold,

@@ -1,22 +1,26 @@
 """What a run stands on, and whether that is still true (ENGINE.md 7).
 
-A base is the target's tip and the expected entries ahead. In SINGLE mode any two entries
-meet, so the base of an entry is everything expected ahead of it.
+A base is the target's tip and the expected nodes ahead that the run depends on: all of them in
+SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from service.mergequeue.draft import Draft
-from service.mergequeue.model import Entry, LandedStep, Member, Run
+from service.mergequeue import targets
+from service.mergequeue.draft import Draft, Progress
+from service.mergequeue.graph import Graph, Node
+from service.mergequeue.model import Bisection, Entry, LandedStep, Member, Run
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, RunKind, RunStatus
+from service.mergequeue.targets import Targets
 from service.vocabulary import Sha
 
 FOREIGN = 0
 """In the place of a landed pull request: others moved the target, no earlier base holds."""
+
+_EVIDENCE_KINDS = frozenset({RunKind.PROBE, RunKind.CONFIRMATION, RunKind.SCREEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +31,35 @@ class Broken:
     prs: tuple[int, ...] = ()
 
 
-def ahead(draft: Draft, entry: Entry) -> tuple[Member, ...]:
-    """The base that `entry` has by its place now: expected entries ahead, in order.
+def graph(draft: Draft) -> Graph:
+    """The expected entries of the line and who of them stands on whom."""
+    if draft.graph is None:
+        draft.graph = _drawn(draft)
+    return draft.graph
 
-    An entry without a place stands behind the whole line.
+
+def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
+    """The base that these have by their place now, in line order.
+
+    Nodes of the graph stand where they are; an entry that is out stands by its rank, one
+    without a rank behind the whole line.
     """
-    ranks, members = _chain(draft)
-    if entry.rank is None:
-        return members
-    return members[: bisect_left(ranks, entry.rank)]
+    drawn = graph(draft)
+    mask = own = 0
+    for entry in entries:
+        place = drawn.of.get(entry.pr)
+        if place is not None:
+            mask |= drawn.nodes[place].ahead
+            own |= 1 << place
+        else:
+            end = None if entry.rank is None else drawn.before(entry.rank)
+            mask |= drawn.closure(entry.touches, end)
+    return drawn.members(mask & ~own)
 
 
-def expected(draft: Draft) -> Iterator[Entry]:
-    """The entries that others count on, in line order."""
-    for member in _chain(draft)[1]:
-        yield draft.entries[member.pr]
+def meets(draft: Draft, one: Entry, other: Entry) -> bool:
+    """Whether two entries may influence each other, in this queue's mode."""
+    return not draft.is_parallel or targets.meet(one.touches, other.touches)
 
 
 def member_of(draft: Draft, entry: Entry) -> Member:
@@ -52,63 +70,141 @@ def member_of(draft: Draft, entry: Entry) -> Member:
     return known
 
 
-def broken(draft: Draft, run: Run) -> Broken | None:
-    """Why the run's base does not hold; None while it does.
+def below(draft: Draft, run: Run) -> tuple[Member, ...]:
+    """What stands below the first entry whose run this is, in tested order."""
+    for index, member in enumerate(run.entries):
+        entry = draft.entry_of(member)
+        if entry is not None and entry.run == run.id:
+            return (*run.base, *run.entries[:index]) if index else run.base
+    return run.base
 
-    ENGINE.md 7: since its tip was taken the target received only landings of its own base, the
-    rest of it equals what is ahead now, and the tip's tree is the predicted one.
+
+def broken(draft: Draft, run: Run) -> Broken | None:
+    """Why the run's base does not hold; None while it does (ENGINE.md 7).
+
+    Since its tip was taken the target received only landings of its own base, or such that meet
+    nothing of it; the rest of the base equals what is ahead now; the tip's tree is the predicted
+    one if nobody else landed.
     """
-    count = landed_count(draft, run)
-    now_ahead = ahead(draft, draft.tested_by(run))
-    if count is not None and run.base[count:] == now_ahead and _is_predicted(draft, run, count):
+    own = draft.own(run) or draft.tested(run)
+    if not own:
         return None
-    return _why(draft, run, count, now_ahead)
+    tested = [entry for entry in own if any(entry.pr == member.pr for member in run.entries)]
+    made = progress(draft, run)
+    now_ahead = ahead(draft, tested or own)
+    stands = made is not None and _unlanded(below(draft, run), made) == now_ahead
+    if made is not None and stands and is_predicted(draft, run, made):
+        return None
+    return _why(draft, run, made, now_ahead)
 
 
 def is_sure(draft: Draft, run: Run) -> bool:
     """Whether everything unlanded of a base that holds has passed its own tests."""
-    count = landed_count(draft, run) or 0
-    return all(
-        (entry := draft.entry_of(member)) is not None and entry.state is EntryState.TESTS_PASSED
-        for member in run.base[count:]
-    )
+    made = progress(draft, run)
+    landed = made.landed if made is not None else frozenset()
+    return all(has_passed(draft, member) for member in run.base if member.pr not in landed)
 
 
-def landed_count(draft: Draft, run: Run) -> int | None:
-    """How many of its base and its entries have landed since its tip; None: others moved it.
+def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
+    """Why what a bisection stands on is no more as it was, None while it is.
 
-    A failed run and its confirmation are evidence: those who land behind an entry that is out
-    do not spoil it (ENGINE.md 10.6).
+    Landings of others do not matter: its runs are evidence (ENGINE.md 10.6).
     """
-    steps = _since(draft, run.base_tip.sha)
-    if steps is None:
+    made = progress(draft, failed)
+    if made is None:
+        return Broken(Reason.TARGET_MOVED)
+    gone = [
+        member
+        for member in bisection.base
+        if member.pr not in made.landed and not has_passed(draft, member)
+    ]
+    if not gone:
         return None
-    members = (*run.base, *run.entries)
-    count = 0
+    return _why(draft, failed, made, tuple(m for m in bisection.base if m not in gone))
+
+
+def progress(draft: Draft, run: Run) -> Progress | None:
+    """What landed since the run's tip was taken; None: something that voids its base.
+
+    A failed run and those that examine it are evidence: landings of others do not spoil it.
+    """
+    known = draft.progress.get(run.id)
+    steps = draft.queue.landed
+    last = steps[-1] if steps else None
+    if known is not None and known.until is last:
+        return known
+    found = _since(draft, run.base_tip.sha)
+    made = None if found is None else _progress(draft, run, found, last)
+    draft.progress[run.id] = made
+    return made
+
+
+def _progress(
+    draft: Draft, run: Run, steps: tuple[LandedStep, ...], last: LandedStep | None
+) -> Progress | None:
+    landed: set[int] = set()
+    others = False
+    numbers = {member.pr for member in (*run.base, *run.entries)} if steps else set()
     for step in steps:
-        if count < len(members) and step.pr == members[count].pr:
-            count += 1
-        elif (
-            step.pr is not None
-            and step.before != step.sha
-            and not (_is_evidence(run) and step.pr != FOREIGN)
-        ):
+        if step.pr in numbers:
+            landed.add(step.pr)
+        elif step.pr is None or step.before == step.sha:
+            continue
+        elif _is_beside(draft, run, step):
+            others = True
+        else:
             return None
-    return count
+    return Progress(frozenset(landed), others, last)
 
 
-def _chain(draft: Draft) -> tuple[list[int], tuple[Member, ...]]:
-    """Ranks and members of all expected entries in line order."""
-    if draft.chain is None:
-        ranks: list[int] = []
-        members: list[Member] = []
-        for rank, pr in draft.places.line:
-            entry = draft.entries[pr]
-            if is_expected(entry):
-                ranks.append(rank)
-                members.append(member_of(draft, entry))
-        draft.chain = (ranks, tuple(members))
-    return draft.chain
+def _is_beside(draft: Draft, run: Run, step: LandedStep) -> bool:
+    """Whether a landing of others leaves what the run says true."""
+    if _is_evidence(run) and step.pr != FOREIGN:
+        return True
+    if not draft.is_parallel or step.targets is None:
+        return False
+    touched = targets.union(
+        entry.touches
+        for entry in map(draft.entry_of, (*run.base, *run.entries))
+        if entry is not None
+    )
+    return not targets.meet(step.targets, touched)
+
+
+def _unlanded(members: tuple[Member, ...], made: Progress) -> tuple[Member, ...]:
+    if not made.landed:
+        return members
+    return tuple(member for member in members if member.pr not in made.landed)
+
+
+def has_passed(draft: Draft, member: Member) -> bool:
+    """Whether this entry is there still and has passed."""
+    entry = draft.entry_of(member)
+    return entry is not None and entry.state is EntryState.TESTS_PASSED
+
+
+def _drawn(draft: Draft) -> Graph:
+    drawn = Graph(single=not draft.is_parallel)
+    group: list[Entry] = []
+    for _, pr in draft.places.line:
+        entry = draft.entries[pr]
+        if not is_expected(entry):
+            continue
+        if group and (entry.batch is None or entry.batch != group[0].batch):
+            drawn.append(_node(draft, group))
+            group = []
+        group.append(entry)
+    if group:
+        drawn.append(_node(draft, group))
+    return drawn
+
+
+def _node(draft: Draft, group: list[Entry]) -> Node:
+    members = tuple(member_of(draft, entry) for entry in group)
+    touches: Targets | None = group[0].touches
+    if len(group) > 1 and draft.is_parallel:
+        touches = targets.union(entry.touches for entry in group)
+    return Node(members, group[-1].rank or 0, touches)
 
 
 def _member(draft: Draft, entry: Entry) -> Member:
@@ -136,22 +232,34 @@ def _since(draft: Draft, sha: Sha) -> tuple[LandedStep, ...] | None:
 
 
 def _is_evidence(run: Run) -> bool:
-    is_confirming = run.kind is RunKind.CONFIRMATION and run.status is RunStatus.IN_PROGRESS
-    return run.status is RunStatus.FAILED or is_confirming
+    examines = run.kind in _EVIDENCE_KINDS and run.status is RunStatus.IN_PROGRESS
+    return run.status is RunStatus.FAILED or examines
 
 
-def _is_predicted(draft: Draft, run: Run, count: int) -> bool:
-    if _is_evidence(run) or not run.steps:
+def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
+    """Whether the tip has the tree that the run foresaw.
+
+    Nothing is foreseen where others landed too, or lanes of the base in another order.
+    """
+    if _is_evidence(run) or not run.steps or made.others:
         return True
+    count = len(made.landed)
+    if any(step.pr not in made.landed for step in run.steps[:count]):
+        return draft.is_parallel
     tree = run.steps[count - 1].tree if count else run.base_tip.tree
     tip = draft.queue.tip
     return tip is not None and tip.tree == tree
 
 
-def _why(draft: Draft, run: Run, count: int | None, now_ahead: tuple[Member, ...]) -> Broken:
+def _why(draft: Draft, run: Run, made: Progress | None, now_ahead: tuple[Member, ...]) -> Broken:
     """The restart code of a broken base: the first that applies (ENGINE.md 7)."""
+    landed = made.landed if made is not None else frozenset()
     present = {member.entry for member in now_ahead}
-    missing = [member for member in run.base[count or 0 :] if member.entry not in present]
+    missing = [
+        member
+        for member in below(draft, run)
+        if member.entry not in present and member.pr not in landed
+    ]
     gone = {member: draft.finished_entries.get(member.entry) for member in missing}
 
     def ended(state: EntryState) -> tuple[int, ...]:
@@ -164,7 +272,9 @@ def _why(draft: Draft, run: Run, count: int | None, now_ahead: tuple[Member, ...
     )
     if by_hand:
         return Broken(Reason.AHEAD_MERGED_BY_HAND, by_hand)
-    if count is None or not _is_predicted(draft, run, count):
+    if made is None:
+        return _moved(draft, run)
+    if not is_predicted(draft, run, made):
         return Broken(Reason.TARGET_MOVED)
     for state, reason in (
         (EntryState.FAILED, Reason.AHEAD_FAILED),
@@ -172,22 +282,37 @@ def _why(draft: Draft, run: Run, count: int | None, now_ahead: tuple[Member, ...
     ):
         if prs := ended(state):
             return Broken(reason, prs)
-    out = tuple(
-        member.pr
-        for member in missing
-        if (entry := draft.entry_of(member)) is not None and not is_expected(entry)
-    )
+    out = _out(draft, missing)
     if out:
         return Broken(Reason.AHEAD_OUT, out)
     return _newcomers(draft, run, now_ahead)
 
 
+def _moved(draft: Draft, run: Run) -> Broken:
+    """Others pushed; or one of ours landed beside it that it turned out to meet."""
+    steps = _since(draft, run.base_tip.sha) or ()
+    numbers = {member.pr for member in (*run.base, *run.entries)}
+    ours = tuple(step.pr for step in steps if step.pr and step.pr not in numbers)
+    foreign = any(step.pr == FOREIGN for step in steps)
+    if ours and not foreign:
+        return Broken(Reason.AHEAD_CHANGED, ours)
+    return Broken(Reason.TARGET_MOVED)
+
+
+def _out(draft: Draft, missing: Iterable[Member]) -> tuple[int, ...]:
+    return tuple(
+        member.pr
+        for member in missing
+        if (entry := draft.entry_of(member)) is not None and not is_expected(entry)
+    )
+
+
 def _newcomers(draft: Draft, run: Run, now_ahead: tuple[Member, ...]) -> Broken:
-    built_on = {member.entry for member in run.base}
+    built_on = {member.entry for member in (*run.base, *run.entries)}
     extra = tuple(member.pr for member in now_ahead if member.entry not in built_on)
     urgent = tuple(pr for pr in extra if draft.entries[pr].priority == 0)
     if urgent:
         return Broken(Reason.INTERRUPTED_BY_URGENT, urgent)
-    if extra:
+    if extra and any(draft.entries[pr].run is None for pr in extra):
         return Broken(Reason.AHEAD_RETURNED, extra)
-    return Broken(Reason.AHEAD_CHANGED)
+    return Broken(Reason.AHEAD_CHANGED, extra)

@@ -78,8 +78,7 @@ def takes(draft: Draft, ending: Ending) -> bool:
     # Failed if a required check failed, else cancelled (SPECIFICATION.md 3.4).
     never = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED)
     draft.finish(run, RunStatus.CANCELLED if never else RunStatus.FAILED, finding)
-    for pr in run.prs:
-        _take_back(draft, draft.entries[pr], _RETURN_REASONS[hold.reason], finding)
+    _take_back(draft, draft.runs[run.id], _RETURN_REASONS[hold.reason], finding)
     if is_probe:
         _count_probe(draft, run)
     return True
@@ -105,12 +104,13 @@ def note_probe(draft: Draft, run: Run) -> None:
     draft.put_queue(replace(draft.queue, breaker=memory))
 
 
-def _take_back(draft: Draft, entry: Entry, reason: Reason, finding: Finding) -> None:
-    detail = Detail(run=entry.run, checks=finding.failed)
-    if entry.state is EntryState.PENDING_FAILURE:
-        leaving.come_back(draft, [leaving.Back(entry.pr, reason, detail)])
+def _take_back(draft: Draft, run: Run, reason: Reason, finding: Finding) -> None:
+    detail = Detail(run=run.id, checks=finding.failed)
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is not None:
+        leaving.abandon(draft, searched, reason, detail)
     else:
-        leaving.restart(draft, entry, reason, detail)
+        leaving.restart(draft, run, reason, detail)
 
 
 def _count_probe(draft: Draft, run: Run) -> None:
@@ -119,14 +119,15 @@ def _count_probe(draft: Draft, run: Run) -> None:
     count = memory.probes.get(first, 0) + 1
     memory = replace(memory, probe_run=None, probes={**memory.probes, first: count})
     draft.put_queue(replace(draft.queue, breaker=memory))
+    tested = draft.tested(run)
     if count < PROBES_MAX:
-        line.let_others_first(draft, [draft.entries[pr] for pr in run.prs])
+        line.let_others_first(draft, [entry for entry in tested if entry.rank is not None])
         return
     text = f"{PROBES_MAX} tries failed while the queue was held: {_held_because(draft.queue)}"
     detail = Detail(text=text, run=run.id)
-    for pr in run.prs:
-        entry = draft.entries[pr]
-        leaving.leave(draft, entry, EntryState.CANCELLED, Reason.INFRASTRUCTURE, detail)
+    for entry in tested:
+        mine = draft.entries[entry.pr]
+        leaving.leave(draft, mine, EntryState.CANCELLED, Reason.INFRASTRUCTURE, detail)
 
 
 def _held_because(queue: MergeQueue) -> str:

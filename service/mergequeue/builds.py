@@ -20,7 +20,7 @@ from service.mergequeue.inputs import (
 from service.mergequeue.model import Detail, Entry, Run
 from service.mergequeue.outputs import RunBuilt
 from service.mergequeue.reasons import HoldReason, Reason
-from service.mergequeue.states import EntryState, RunPhase, RunStatus
+from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
 
 LOSSES_MAX = 2
 """Test branches that others may take from one entry."""
@@ -62,8 +62,8 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     # What it predicts for its base may differ from what has landed of it meanwhile.
     draft.doubt_bases()
     draft.say(RunBuilt(run.id, one.sha))
-    entry = replace(draft.tested_by(run), build_tries=0, build_after=None)
-    draft.put(entry)
+    for entry in draft.own(ready):
+        draft.put(replace(entry, build_tries=0, build_after=None))
     green = reuse.green_of(draft, ready)
     if all(step.contained for step in one.steps[len(run.base) :]):
         settling.passed(draft, replace(ready, contained=True), Reason.RESULT_REUSED)
@@ -71,7 +71,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
         settling.passed(draft, replace(ready, reused_from=green.run), Reason.RESULT_REUSED)
     elif not one.published:
         # The result it relied on may not be used any more, and there is nothing to test.
-        settling.retry_on_new_branch(draft, entry, Detail(run=run.id))
+        settling.retry_on_new_branch(draft, ready, Detail(run=run.id))
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
@@ -87,28 +87,30 @@ def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
 
 
 def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
-    """A head does not merge: with the target it fails, with somebody ahead it waits for them."""
+    """A head does not merge: with the target it fails, with somebody ahead it waits for them.
+
+    The rest of its batch goes on without it.
+    """
     run = _building(draft, one.run)
     if run is None:
         return
-    entry = draft.tested_by(run)
-    if one.pr != entry.pr or entry.state is EntryState.PENDING_FAILURE:
+    entry = next((other for other in draft.own(run) if other.pr == one.pr), None)
+    if entry is None or (run.kind is RunKind.SCREEN and not one.with_base):
         text = f"pull request {one.pr} did not merge while the test branch was built"
-        _try_again(draft, entry, Detail(text=text, paths=one.paths, prs=(one.pr,)))
+        _try_again(draft, run, Detail(text=text, paths=one.paths, prs=(one.pr,)))
         return
     if one.with_base:
         detail = Detail(text="it conflicts with the target branch", paths=one.paths)
         leaving.leave(draft, entry, EntryState.FAILED, Reason.CONFLICT_TARGET, detail)
         return
-    unlanded = tuple(member.pr for member in run.base if draft.entry_of(member) is not None)
+    earlier = (*run.base, *run.entries[: _place(run, one.pr)])
+    unlanded = tuple(member.pr for member in earlier if draft.entry_of(member) is not None)
     culprits = (one.culprit,) if one.culprit in unlanded else unlanded
     if not culprits:
         text = "it conflicted with a pull request that has landed or left since"
-        _try_again(draft, entry, Detail(text=text, paths=one.paths))
+        _try_again(draft, run, Detail(text=text, paths=one.paths))
         return
-    held = replace(entry, held_by=tuple(pr for pr in culprits if pr is not None))
-    detail = Detail(paths=one.paths, prs=held.held_by)
-    leaving.restart(draft, held, Reason.CONFLICT_AHEAD, detail)
+    _hold_out(draft, run, entry, Detail(paths=one.paths, prs=tuple(pr for pr in culprits if pr)))
 
 
 def refused(draft: Draft, one: TestBranchRefused) -> None:
@@ -116,21 +118,23 @@ def refused(draft: Draft, one: TestBranchRefused) -> None:
     run = _building(draft, one.run)
     if run is None:
         return
-    entry = draft.tested_by(run)
     detail = Detail(text=one.text or one.code.value, run=run.id)
-    if one.code is BuildRefusal.WORKFLOWS and one.pr in (None, entry.pr):
-        barred = replace(entry, barred=(Reason.WORKFLOWS_PERMISSION_MISSING,))
-        leaving.set_aside(draft, barred, Reason.WORKFLOWS_PERMISSION_MISSING, detail)
-        return
+    own = draft.own(run)
+    if one.code is BuildRefusal.WORKFLOWS and own:
+        named = [entry for entry in own if one.pr in (None, entry.pr)]
+        if named:
+            barred = replace(named[0], barred=(Reason.WORKFLOWS_PERMISSION_MISSING,))
+            leaving.set_aside(draft, barred, Reason.WORKFLOWS_PERMISSION_MISSING, detail)
+            return
     reason = _HOLDS.get(one.code)
     if reason is None:
-        _try_again(draft, entry, detail)
+        _try_again(draft, run, detail)
         return
     until = None
     if reason is HoldReason.TEST_BRANCH_DENIED:
         until = draft.now + holds.TRY_AGAIN
     holds.place_once(draft, holds.Wish(reason, detail.text, until=until))
-    _back(draft, entry, Reason.BUILD_RETRY, detail)
+    _back(draft, run, Reason.BUILD_RETRY, detail)
 
 
 def lost(draft: Draft, one: TestBranchLost) -> None:
@@ -138,19 +142,20 @@ def lost(draft: Draft, one: TestBranchLost) -> None:
     run = draft.runs.get(one.run)
     if run is None or run.phase is RunPhase.BUILDING or run.status is RunStatus.FAILED:
         return
-    entry = draft.tested_by(run)
-    if leaving.is_landing(draft, entry):
+    own = draft.own(run)
+    if any(leaving.is_landing(draft, entry) for entry in own):
         return
-    losses = entry.losses + 1
-    entry = replace(entry, losses=losses)
     text = f"its test branch was taken away by {one.by or 'somebody'}"
-    if losses > LOSSES_MAX:
-        text = f"{text}, {losses} times in all"
-        detail = Detail(text=text, run=run.id)
-        leaving.leave(draft, entry, EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED, detail)
-        return
-    draft.put(entry)
-    _back(draft, entry, Reason.TEST_BRANCH_LOST, Detail(text=text, run=run.id))
+    for entry in own:
+        draft.put(replace(entry, losses=entry.losses + 1))
+    spent = [entry for entry in own if entry.losses >= LOSSES_MAX]
+    for entry in spent:
+        losses = entry.losses + 1
+        detail = Detail(text=f"{text}, {losses} times in all", run=run.id)
+        mine = draft.entries[entry.pr]
+        leaving.leave(draft, mine, EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED, detail)
+    if run.id in draft.runs:
+        _back(draft, run, Reason.TEST_BRANCH_LOST, Detail(text=text, run=run.id))
 
 
 def _building(draft: Draft, run_id: str) -> Run | None:
@@ -158,21 +163,49 @@ def _building(draft: Draft, run_id: str) -> Run | None:
     return run if run is not None and run.phase is RunPhase.BUILDING else None
 
 
-def _try_again(draft: Draft, entry: Entry, detail: Detail) -> None:
-    """Build once more, later each time; after the last try the entry leaves."""
-    tries = entry.build_tries + 1
-    if tries >= TRIES_MAX:
-        detail = replace(detail, text=f"{detail.text} ({tries} tries)")
-        leaving.leave(draft, entry, EntryState.FAILED, Reason.BUILD_REFUSED, detail)
+def _place(run: Run, pr: int) -> int:
+    return next(place for place, member in enumerate(run.entries) if member.pr == pr)
+
+
+def _hold_out(draft: Draft, run: Run, entry: Entry, detail: Detail) -> None:
+    """The entry is out until those it conflicts with are gone; the rest regroups."""
+    others = [one for one in draft.own(run) if one.pr != entry.pr]
+    back = Detail(run=run.id, prs=(entry.pr,))
+    leaving.hold_out(draft, entry, detail)
+    leaving.send_back(
+        draft, [leaving.Back(one.pr, Reason.BATCH_MEMBER_LEFT, back) for one in others]
+    )
+
+
+def _try_again(draft: Draft, run: Run, detail: Detail) -> None:
+    """Build once more, later each time; after the last try the entries leave."""
+    own = _examined(draft, run)
+    tries = max((entry.build_tries for entry in own), default=0) + 1
+    if own and tries >= TRIES_MAX:
+        text = f"{detail.text} ({tries} tries)"
+        last = replace(detail, text=text)
+        leaving.leave(draft, own[0], EntryState.FAILED, Reason.BUILD_REFUSED, last)
         return
     wait = FIRST_WAIT * 2 ** (tries - 1)
-    entry = replace(entry, build_tries=tries, build_after=draft.now + wait)
-    draft.put(entry)
-    _back(draft, entry, Reason.BUILD_RETRY, detail)
+    for entry in own:
+        draft.put(replace(entry, build_tries=tries, build_after=draft.now + wait))
+    _back(draft, run, Reason.BUILD_RETRY, detail)
 
 
-def _back(draft: Draft, entry: Entry, reason: Reason, detail: Detail) -> None:
-    if entry.state is EntryState.PENDING_FAILURE:
-        leaving.come_back(draft, [leaving.Back(entry.pr, reason, detail)])
+def _examined(draft: Draft, run: Run) -> tuple[Entry, ...]:
+    """Whose run this is; of a probe: whom its search has not decided yet."""
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is None:
+        return draft.own(run)
+    found = map(draft.entry_of, searched.entries)
+    return tuple(one for one in found if one is not None and one.bisection == searched.id)
+
+
+def _back(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is not None:
+        leaving.abandon(draft, searched, reason, detail)
+    elif draft.own(run):
+        leaving.restart(draft, run, reason, detail)
     else:
-        leaving.restart(draft, entry, reason, detail)
+        draft.retire(run, reason)

@@ -5,7 +5,8 @@ Each changes only what its command names, or refuses and changes nothing; planni
 
 from dataclasses import replace
 
-from service.mergequeue import config, holds, leaving, line, target
+from service.mergequeue import config, holds, leaving, line, modes, target, targets
+from service.mergequeue.config import Mode
 from service.mergequeue.draft import Draft
 from service.mergequeue.inputs import (
     Cancel,
@@ -14,6 +15,7 @@ from service.mergequeue.inputs import (
     PlaceHold,
     ReleaseHold,
     Restart,
+    SetImpactedTargets,
     SetState,
     Submit,
 )
@@ -97,14 +99,31 @@ def restart(draft: Draft, one: Restart) -> Refused | None:
         return _not_queued(draft, one.pr)
     by_api = one.actor.channel is Channel.API
     reason = Reason.RESTARTED_BY_API if by_api else Reason.RESTARTED_BY_USER
-    if entry.run is None:
+    run = draft.runs.get(entry.run or "")
+    if run is None:
         return None
-    entry = replace(entry, fresh=True)
-    draft.put(entry)
-    if entry.state is EntryState.PENDING_FAILURE:
-        leaving.come_back(draft, [leaving.Back(entry.pr, reason)])
+    for own in draft.own(run):
+        draft.put(replace(own, fresh=True))
+    searched = draft.queue.bisections.get(entry.bisection or "")
+    if searched is not None:
+        leaving.abandon(draft, searched, reason)
     else:
-        leaving.begin_anew(draft, entry, reason)
+        leaving.begin_anew(draft, run, reason)
+    return None
+
+
+def set_impacted_targets(draft: Draft, one: SetImpactedTargets) -> Refused | None:
+    """The newest upload for the queued head counts; while it is tested it can only grow."""
+    entry = draft.entries.get(one.pr)
+    if entry is None or entry.head != one.head or entry.targets == one.targets:
+        return None
+    wide = None
+    if entry.run is not None:
+        wide = targets.union((entry.touches, one.targets))
+    draft.put(replace(entry, targets=one.targets, wide=wide))
+    draft.progress.clear()
+    updated = draft.entries[one.pr]
+    draft.say(EntryUpdated(updated.pr, updated.id, updated.priority, updated.no_batch, one.targets))
     return None
 
 
@@ -115,11 +134,14 @@ def configure(draft: Draft, one: Configure) -> Refused | None:
         text = f"{wrong} cannot be {one.changes[wrong]!r}"
         return Refused(Reason.INVALID_VALUE, text, field=wrong)
     old = draft.queue.config
-    changed = tuple(name for name, value in one.changes.items() if getattr(old, name) != value)
+    changes = {name: value for name, value in one.changes.items() if name != "mode"}
+    changed = tuple(name for name, value in changes.items() if getattr(old, name) != value)
     if changed:
-        new = config.changed(old, one.changes)
+        new = config.changed(old, changes)
         draft.put_queue(replace(draft.queue, config=new))
         draft.say(QueueConfigured(changed))
+    if "mode" in one.changes:
+        modes.ask(draft, Mode(str(one.changes["mode"])))
     invalid = frozenset({HoldReason.CONFIG_INVALID})
     holds.release_all(draft, invalid, "the settings were written anew")
     return None
@@ -133,6 +155,9 @@ def set_state(draft: Draft, one: SetState) -> Refused | None:
     queue = draft.queue
     stands_still = queue.state is not QueueState.RUNNING
     is_reworded = one.reason is not None and one.reason != queue.state_reason
+    if queue.state is QueueState.SWITCHING_MODES:
+        text = "the queue changes its mode when the runs in progress are over"
+        return Refused(Reason.MODE_SWITCH_IN_PROGRESS, text)
     if one.state is not queue.state:
         draft.set_state(one.state, one.reason)
     elif stands_still and is_reworded:
@@ -209,7 +234,8 @@ def _enter(draft: Draft, one: Submit) -> None:
         state=EntryState.NOT_READY,
         state_since=draft.now,
         reason=_submitted_by(one.actor),
-        p_fail=one.p_fail,
+        p_fail=one.p_fail or 0.0,
+        targets=one.targets,
     )
     draft.put_queue(replace(queue, next_entry=queue.next_entry + 1))
     draft.say(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
@@ -220,6 +246,8 @@ def _update(draft: Draft, entry: Entry, one: Submit) -> None:
     priority = entry.priority if one.priority is None else one.priority
     no_batch = entry.no_batch if one.no_batch is None else one.no_batch
     updated = replace(entry, priority=priority, no_batch=no_batch, facts=one.facts)
+    if one.targets is not None and entry.targets is None:
+        updated = replace(updated, targets=one.targets)
     if entry.cancel in CANCELLING and entry.canceller is not None:
         updated = replace(updated, cancel=None, canceller=None)
     if updated == entry:

@@ -9,10 +9,13 @@ from datetime import datetime
 from uuid import UUID, uuid5
 
 from service.errors import InvariantBroken
+from service.mergequeue.config import Mode
 from service.mergequeue.model import (
     NOTHING,
+    Bisection,
     Detail,
     Entry,
+    LandedStep,
     Member,
     MergeQueue,
     Named,
@@ -30,7 +33,7 @@ from service.mergequeue.outputs import (
     RunRetired,
     Tell,
 )
-from service.mergequeue.places import IndexedEntries, is_expected, places_of
+from service.mergequeue.places import IndexedEntries, index_of, is_expected
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import (
     ENTRY_TRANSITIONS,
@@ -54,6 +57,18 @@ class Finding:
     failed: tuple[Named, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What has landed since a run's tip: pull requests of its own, and whether others did too.
+
+    `until` is the last move looked at, so that a later look begins behind it.
+    """
+
+    landed: frozenset[int]
+    others: bool
+    until: LandedStep | None
+
+
 class Draft:
     """A queue's value with changes on top, and what the changes say to the outside.
 
@@ -69,7 +84,8 @@ class Draft:
         self.actor = actor
         self.entries = dict(queue.entries)
         self.runs = dict(queue.runs)
-        self.places = places_of(queue.entries)
+        self.places, self.graph = index_of(queue.entries)
+        self.progress: dict[str, Progress | None] = {}
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -80,7 +96,6 @@ class Draft:
         self.changed: set[int] = set()
         self.changed_runs: set[str] = set()
         self.line_changed = False
-        self.chain: tuple[list[int], tuple[Member, ...]] | None = None
         self.members: dict[str, Member] = {}
         self.heads: dict[str, HeadToMerge] = {}
 
@@ -100,9 +115,26 @@ class Draft:
             self.queue.kept_move,
         )
         if moved:
+            self.doubt_bases()
+        if queue.config.mode is not self.queue.config.mode:
             self._change_line()
         self.queue = queue
         self.revision += 1
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether lanes run beside each other by what they touch."""
+        return self.queue.config.mode is Mode.PARALLEL
+
+    def put_bisection(self, bisection: Bisection) -> None:
+        """Take in a bisection, or what is known newly of it."""
+        known = {**self.queue.bisections, bisection.id: bisection}
+        self.put_queue(replace(self.queue, bisections=known))
+
+    def drop_bisection(self, bisection: Bisection) -> None:
+        """Forget a bisection; its runs are let go by who closes it."""
+        left = {key: one for key, one in self.queue.bisections.items() if key != bisection.id}
+        self.put_queue(replace(self.queue, bisections=left))
 
     def set_state(self, state: QueueState, reason: str | None) -> None:
         """Change the queue's own state."""
@@ -212,27 +244,15 @@ class Draft:
         entry = self.entries.get(member.pr)
         return entry if entry is not None and entry.id == member.entry else None
 
-    def tested_by(self, run: Run) -> Entry:
-        """The first entry that the run tests and that has not landed yet.
+    def own(self, run: Run) -> tuple[Entry, ...]:
+        """The live entries whose run this is, in tested order: with those it cleared below it."""
+        found = (self.entry_of(member) for member in (*run.base, *run.entries))
+        return tuple(entry for entry in found if entry is not None and entry.run == run.id)
 
-        Raises InvariantBroken when nobody is left of a live run.
-        """
-        for member in run.entries:
-            entry = self.entry_of(member)
-            if entry is not None:
-                return entry
-        raise InvariantBroken("E1", f"run {run.number} tests nobody any more")
-
-    def runs_of(self, entry: Entry) -> tuple[Run, ...]:
-        """Every live run that tests this entry."""
-        if entry.bisection is None:
-            run = self.runs.get(entry.run or "")
-            return () if run is None else (run,)
-        return tuple(
-            run
-            for run in self.runs.values()
-            if any(member.entry == entry.id for member in run.entries)
-        )
+    def tested(self, run: Run) -> tuple[Entry, ...]:
+        """The live entries that the run tests, whosever run they are in."""
+        found = (self.entry_of(member) for member in run.entries)
+        return tuple(entry for entry in found if entry is not None)
 
     def name(self, what: str) -> str:
         """An id that the same inputs always give again, such as of `run 7`."""
@@ -242,11 +262,11 @@ class Draft:
         """The queue as it stands; the very value we began with if nothing changed."""
         if self.revision == 0:
             return self.before
-        entries = IndexedEntries(self.entries, self.places)
+        entries = IndexedEntries(self.entries, self.places, self.graph)
         return replace(self.queue, entries=entries, runs=self.runs)
 
     def _swap(self, old: Entry, new: Entry) -> None:
-        if (old.rank, is_expected(old)) != (new.rank, is_expected(new)):
+        if _standing(old) != _standing(new):
             self._change_line()
         self.places.remove(old)
         self.entries[new.pr] = new
@@ -265,10 +285,16 @@ class Draft:
 
     def _change_line(self) -> None:
         self.doubt_bases()
-        self.chain = None
+        self.graph = None
 
     def _set_run(self, run: Run) -> None:
         self.runs[run.id] = run
+        self.progress.pop(run.id, None)
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
+
+
+def _standing(entry: Entry) -> tuple[object, ...]:
+    """What of an entry those behind it depend on."""
+    return entry.rank, entry.batch, is_expected(entry), entry.touches

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from service.mergequeue import bases, conviction, leaving
+from service.mergequeue import bases, holds, leaving
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import Detail
+from service.mergequeue.model import Detail, Run
 from service.mergequeue.reasons import Cause, Reason
-from service.mergequeue.states import EntryState
+from service.mergequeue.states import RunKind, RunStatus
 
 _NOT_ITS_OWN = frozenset({Reason.AHEAD_FAILED, Reason.AHEAD_CANCELLED, Reason.AHEAD_OUT})
 """A failure on a base that lost one of these was the base's, not the entry's."""
@@ -17,26 +17,27 @@ def drop(draft: Draft) -> None:
 
     Waits while the target is known to have moved without us knowing how.
     """
-    if not draft.line_changed or conviction.is_view_stale(draft):
+    if not draft.line_changed or holds.is_view_stale(draft.queue):
         return
     draft.line_changed = False
-    broken: list[leaving.Back] = []
-    for _, pr in draft.places.line:
-        run = draft.runs.get(draft.entries[pr].run or "")
-        why = bases.broken(draft, run) if run is not None else None
-        if why is not None:
-            broken.append(leaving.Back(pr, why.reason, Detail(prs=why.prs)))
-    returning = [back for back in broken if _is_failed(draft, back)]
-    for back in returning:
-        run = draft.runs[draft.entries[back.pr].run or ""]
-        if back.reason in _NOT_ITS_OWN:
+    backs: list[leaving.Back] = []
+    for run in _standing(draft):
+        why = bases.broken(draft, run)
+        if why is None:
+            continue
+        if run.status is RunStatus.FAILED and why.reason in _NOT_ITS_OWN:
             draft.put_run(replace(run, cause=Cause.AHEAD_FAULT))
-    if returning:
-        leaving.come_back(draft, returning)
-    for back in broken:
-        if back not in returning:
-            leaving.restart(draft, draft.entries[back.pr], back.reason, back.detail)
+        detail = Detail(prs=why.prs)
+        backs += [leaving.Back(entry.pr, why.reason, detail) for entry in draft.own(run)]
+    if backs:
+        leaving.send_back(draft, backs)
 
 
-def _is_failed(draft: Draft, back: leaving.Back) -> bool:
-    return draft.entries[back.pr].state is EntryState.PENDING_FAILURE
+def _standing(draft: Draft) -> list[Run]:
+    """The runs of entries in the line that no search examines, in its order."""
+    found: dict[str, None] = {}
+    for _, pr in draft.places.line:
+        entry = draft.entries[pr]
+        if entry.run is not None and entry.bisection is None:
+            found[entry.run] = None
+    return [run for run in map(draft.runs.__getitem__, found) if run.kind is not RunKind.SCREEN]

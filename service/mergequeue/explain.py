@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from service.mergequeue import bases, breaker, conviction, holds, readiness, verdict
+from service.mergequeue import bases, bisecting, breaker, holds, readiness, verdict
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Entry, Hold, MergeQueue, Run
 from service.mergequeue.reasons import BREAKER_HOLDS, MEANINGS, NOT_READY_ORDER, Reason, WhoMustAct
@@ -208,7 +208,7 @@ def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
     yield Condition(ConditionCode.ITS_TURN, not before, prs=before, count=len(before))
     stopped = tuple(
         member.pr
-        for member in bases.ahead(draft, entry)
+        for member in bases.ahead(draft, (entry,))
         if draft.entries[member.pr].state is EntryState.PENDING
     )
     yield Condition(ConditionCode.BASE_STARTABLE, not stopped, prs=stopped)
@@ -297,10 +297,11 @@ def _pending_failure(draft: Draft, entry: Entry) -> Iterator[Condition]:
     yield Condition(
         ConditionCode.AHEAD_DECIDED, not open_ones, since=run.finished_at, prs=open_ones
     )
-    again = draft.runs.get(entry.bisection or "")
-    if again is not None and again.status is RunStatus.IN_PROGRESS:
-        yield Condition(ConditionCode.CONFIRMED, met=False, since=again.created_at)
-    elif entry in conviction.wanting(draft):
+    searched = draft.queue.bisections.get(entry.bisection or "")
+    again = [draft.runs[one] for one in searched.probes.values()] if searched else []
+    if again:
+        yield Condition(ConditionCode.CONFIRMED, met=False, since=again[0].created_at)
+    elif searched is not None and bisecting.wanted(draft, 1):
         queue = draft.queue
         running = queue.state is QueueState.RUNNING
         yield _queue_is(queue, ConditionCode.QUEUE_RUNNING, met=running)
@@ -312,7 +313,7 @@ def _tests_passed(draft: Draft, entry: Entry) -> Iterator[Condition]:
     queue = draft.queue
     yield _queue_is(queue, ConditionCode.QUEUE_LANDS, met=queue.state in LANDS)
     yield from _no_hold(queue, holds.stops_landings(queue))
-    ahead = tuple(member.pr for member in bases.ahead(draft, entry))
+    ahead = tuple(member.pr for member in bases.ahead(draft, (entry,)))
     yield Condition(ConditionCode.AHEAD_LANDED, not ahead, prs=ahead)
     yield from _still_ready(entry)
     run = draft.runs[entry.verified_by or ""]

@@ -106,5 +106,10 @@ def is_waiting_for_a_look(queue: MergeQueue) -> bool:
     return _any(queue, LOOKED_AT_BY_A_PERSON)
 
 
+def is_view_stale(queue: MergeQueue) -> bool:
+    """Whether the target is known to have moved, or to be wrong, without us knowing how yet."""
+    return queue.kept_move is not None or is_waiting_for_a_look(queue)
+
+
 def _any(queue: MergeQueue, reasons: frozenset[HoldReason]) -> bool:
     return any(hold.reason in reasons for hold in queue.holds)

@@ -9,11 +9,18 @@ from bisect import bisect_left
 from datetime import datetime
 
 from service.errors import InvariantBroken
-from service.mergequeue import bases, conviction, landing
+from service.mergequeue import bases, grouping, holds, landing
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import NOTHING, Entry, MergeQueue, Run
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.states import (
+    MAIN_SLOTS,
+    PROBE_SLOTS,
+    EntryState,
+    QueueState,
+    RunKind,
+    RunStatus,
+)
 from service.vocabulary import SYSTEM
 
 _NEEDS_RUN = {
@@ -65,38 +72,69 @@ def _entry(draft: Draft, entry: Entry) -> None:
     is_passed = entry.state is EntryState.TESTS_PASSED
     if is_passed != (entry.verified_by is not None) or entry.verified_by not in (None, entry.run):
         raise InvariantBroken("E2", f"{_name(entry)} is proved by {entry.verified_by}")
-    if (needed is not None or entry.held_by) and entry.rank is None:
-        raise InvariantBroken("E1", f"{_name(entry)} has no place")
+    is_apart = run is not None and run.kind is RunKind.SCREEN
+    if (needed is not None or entry.held_by) and (entry.rank is None) != is_apart:
+        raise InvariantBroken("E1", f"{_name(entry)} has no place, or one without being in line")
     if entry.held_by and entry.state is not EntryState.PENDING:
         raise InvariantBroken("E2", f"{_name(entry)} is held by {entry.held_by}")
+    is_failing = entry.state is EntryState.PENDING_FAILURE
+    if entry.kept and not is_failing:
+        raise InvariantBroken("E2", f"{_name(entry)} is counted on although it has not failed")
+    if entry.bisection is not None and (
+        not is_failing or entry.bisection not in draft.queue.bisections
+    ):
+        raise InvariantBroken("E2", f"{_name(entry)} is examined by a search that is over")
     if entry.rank is not None:
-        line = draft.places.line
-        index = bisect_left(line, (entry.rank, 0))
-        if line[index][1] != entry.pr or (
-            index + 1 < len(line) and line[index + 1][0] == entry.rank
-        ):
-            raise InvariantBroken("E1", f"{_name(entry)} shares its rank")
+        _alone_at_its_rank(draft, entry)
+
+
+def _alone_at_its_rank(draft: Draft, entry: Entry) -> None:
+    line = draft.places.line
+    index = bisect_left(line, (entry.rank or 0, 0))
+    if line[index][1] != entry.pr or (index + 1 < len(line) and line[index + 1][0] == entry.rank):
+        raise InvariantBroken("E1", f"{_name(entry)} shares its rank")
 
 
 def _run(draft: Draft, run: Run) -> None:
-    landed_count = max(0, (bases.landed_count(draft, run) or 0) - len(run.base))
-    for member in run.entries[landed_count:]:
-        entry = draft.entry_of(member)
-        if entry is None:
-            raise InvariantBroken("E1", f"run {run.number} tests {member.pr}, which has left")
+    own = draft.own(run)
+    if run.bisection is None and not own and run.kind is not RunKind.HEDGE:
+        raise InvariantBroken("E1", f"run {run.number} is of nobody any more")
+    if run.bisection is not None and not own and run.bisection not in draft.queue.bisections:
+        raise InvariantBroken("E1", f"run {run.number} is of a search that is over")
+    for entry in own:
+        member = next(one for one in (*run.base, *run.entries) if one.pr == entry.pr)
         if entry.head != member.head:
             raise InvariantBroken("E5", f"run {run.number} tests another head of {member.pr}")
-        if run.kind is not RunKind.CONFIRMATION and entry.run != run.id:
-            raise InvariantBroken("E1", f"{_name(entry)} is in run {run.number} and another")
+    _complete(draft, run, own)
     tested = [(step.pr, step.head) for step in run.steps]
     if tested and tested != [(one.pr, one.head) for one in (*run.base, *run.entries)]:
         raise InvariantBroken("E5", f"run {run.number} was built of other heads")
 
 
-def _base(draft: Draft, run: Run) -> None:
-    if conviction.is_view_stale(draft):
+def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
+    """A batch is whole: who is missing has landed, or brought nothing; they stand together."""
+    if run.kind not in (RunKind.MAIN, RunKind.SCREEN) or not own or own[0].bisection is not None:
         return
-    if run.kind is RunKind.CONFIRMATION and run.status is not RunStatus.SUCCEEDED:
+    mine = {entry.pr for entry in own}
+    made = bases.progress(draft, run)
+    if made is None:
+        return
+    idle = {step.pr for step in run.steps if step.contained}
+    for member in run.entries:
+        if member.pr not in mine and member.pr not in made.landed and member.pr not in idle:
+            raise InvariantBroken("E1", f"run {run.number} tests {member.pr}, which has left")
+    if run.kind is RunKind.MAIN and own[-1].pr in bases.graph(draft).of:
+        drawn = bases.graph(draft)
+        nodes = {drawn.of.get(entry.pr) for entry in own if entry.batch == run.number}
+        if len(nodes) > 1:
+            raise InvariantBroken("E1", f"the batch of run {run.number} does not stand together")
+
+
+def _base(draft: Draft, run: Run) -> None:
+    if holds.is_view_stale(draft.queue) or run.kind is RunKind.SCREEN:
+        return
+    own = draft.own(run)
+    if not own or own[0].bisection is not None:
         return
     why = bases.broken(draft, run)
     if why is not None:
@@ -126,20 +164,47 @@ def _starts(draft: Draft) -> None:
     ]
     if not fresh:
         return
-    if draft.queue.state is not QueueState.RUNNING:
+    if draft.queue.state is not QueueState.RUNNING and draft.queue.target_mode is None:
         raise InvariantBroken("E4", f"a run started while {draft.queue.state.value}")
-    if any(run.kind is RunKind.MAIN for run in fresh):
-        used = sum(
-            run.kind is RunKind.MAIN and run.status is RunStatus.IN_PROGRESS
-            for run in draft.runs.values()
-        )
-        if used > draft.queue.config.concurrency:
-            raise InvariantBroken("E4", f"{used} runs in {draft.queue.config.concurrency} slots")
     for run in fresh:
+        _room(draft, run)
+        if run.kind is RunKind.MAIN:
+            _size(draft, run)
+        if run.bisection is not None:
+            continue
         for member in run.base:
             ahead = draft.entry_of(member)
             if ahead is not None and ahead.state is EntryState.PENDING:
                 raise InvariantBroken("E4", f"run {run.number} began before {member.pr}")
+
+
+def _room(draft: Draft, run: Run) -> None:
+    config = draft.queue.config
+    kinds = MAIN_SLOTS if run.bisection is None else PROBE_SLOTS
+    limit = config.concurrency if run.bisection is None else config.bisection_concurrency
+    if config.bisection_concurrency == 0:
+        kinds, limit = MAIN_SLOTS | PROBE_SLOTS, config.concurrency
+    used = sum(
+        one.kind in kinds and one.status is RunStatus.IN_PROGRESS for one in draft.runs.values()
+    )
+    before = sum(
+        one.kind in kinds and one.status is RunStatus.IN_PROGRESS
+        for one in draft.before.runs.values()
+    )
+    if used > max(limit, before):
+        raise InvariantBroken("E4", f"{used} runs in {limit} slots")
+
+
+def _size(draft: Draft, run: Run) -> None:
+    config = draft.queue.config
+    limit = config.batching_min_size if config.batch else 1
+    if len(run.entries) > limit:
+        raise InvariantBroken("E4", f"run {run.number} tests {len(run.entries)} of {limit}")
+    if len(run.entries) == 1:
+        return
+    for entry in draft.own(run):
+        if grouping.is_isolated(config, entry):
+            raise InvariantBroken("E4", f"{_name(entry)} has to be tested alone")
 
 
 def _landing(draft: Draft) -> None:
@@ -153,7 +218,8 @@ def _landing(draft: Draft) -> None:
     run = draft.runs.get(now.run)
     if run is None or run.status is not RunStatus.SUCCEEDED:
         raise InvariantBroken("I2", "a landing began without a passed run")
-    if (bases.landed_count(draft, run) or 0) < len(run.base):
+    mine = {entry.id for entry in draft.own(run)}
+    if any(member.entry not in mine and draft.entry_of(member) for member in run.base):
         raise InvariantBroken("I7", "a landing began before everything in its base had landed")
     _base(draft, run)
 

@@ -17,6 +17,7 @@ from service.mergequeue.model import (
     LandedStep,
     Landing,
     LandMode,
+    Proof,
     Run,
     Tip,
 )
@@ -25,7 +26,6 @@ from service.mergequeue.outputs import (
     LandingHalted,
     LandingStarted,
     LandStep,
-    Proof,
     TipMoved,
 )
 from service.mergequeue.reasons import HoldReason, Reason
@@ -47,11 +47,11 @@ def land(draft: Draft) -> None:
     tip = draft.queue.tip
     if tip is None or not _is_free(draft):
         return
-    candidate = _candidate(draft)
-    if candidate is None:
+    run = _candidate(draft)
+    if run is None:
         return
-    entry, run = candidate
-    if run.contained:
+    entry = draft.own(run)[0]
+    if _is_contained(run, entry):
         _end_contained(draft, entry, tip)
     else:
         _begin(draft, run, tip)
@@ -75,12 +75,13 @@ def landed(draft: Draft, one: Landed) -> None:
         return
     if one.position not in landing.positions:
         return
-    step = run.steps[len(run.base) + one.position - 1]
-    if step.tree != one.tree:
+    step = run.steps[one.position - 1]
+    if landing.proof is Proof.EXACT_TREE and step.tree != one.tree:
         raise InvariantBroken("I1", f"pull request {step.pr} landed as a tree nobody tested")
+    entry = draft.entries[step.pr]
     rest = tuple(position for position in landing.positions if position > one.position)
     tip = Tip(one.sha, one.tree)
-    move = LandedStep(step.pr, landing.expected_tip.sha, one.sha, one.tree)
+    move = LandedStep(step.pr, landing.expected_tip.sha, one.sha, one.tree, entry.touches)
     draft.put_queue(
         replace(
             draft.queue,
@@ -90,7 +91,7 @@ def landed(draft: Draft, one: Landed) -> None:
         )
     )
     draft.say(TipMoved(one.sha, landed=True, adopted=False))
-    _end_landed(draft, run, one)
+    _end_landed(draft, run, entry, one)
     if not rest:
         target.take_kept(draft)
 
@@ -101,14 +102,16 @@ def stopped(draft: Draft, one: LandingStopped) -> None:
     if run is None:
         return
     target.take_kept(draft)
-    entry = draft.entry_of(run.entries[one.position - 1])
+    entry = draft.entry_of((*run.base, *run.entries)[one.position - 1])
     if entry is not None and (entry.cancel is None or entry.cancel in leaving.RESTARTS):
         _REACTIONS[one.code](draft, entry, one)
 
 
 def advance_refused(draft: Draft, one: AdvanceRefused) -> None:
     """The branch takes no atomic update now: land by the merge call for a while."""
-    run = _close(draft, one.run, 1, "advance_refused", one.text)
+    landing = draft.queue.landing
+    position = landing.positions[0] if landing is not None else 1
+    run = _close(draft, one.run, position, "advance_refused", one.text)
     if run is not None:
         draft.put_queue(replace(draft.queue, advance_refused_at=draft.now))
         target.take_kept(draft)
@@ -121,37 +124,50 @@ def _is_free(draft: Draft) -> bool:
     return is_open(draft) and (queue.land_after is None or queue.land_after <= draft.now)
 
 
-def _candidate(draft: Draft) -> tuple[Entry, Run] | None:
-    """The first of the line if it may land now. In SINGLE mode nobody else may."""
-    entry = next(bases.expected(draft), None)
-    if entry is None or not readiness.may_land(entry):
-        return None
-    if entry.state is not EntryState.TESTS_PASSED:
-        return None
-    # Its base holds, else it would be PENDING, and nothing of it is left: it is the first.
-    run = draft.runs[entry.verified_by or ""]
-    if not verdict.verdict_of(run, draft.now, draft.queue.sends_results).is_green:
-        return None
-    return entry, run
+def _candidate(draft: Draft) -> Run | None:
+    """The run of the first unit of the line that may land now; only the first of each lane may."""
+    seen: set[str] = set()
+    for node in bases.graph(draft).nodes:
+        run_id = draft.entries[node.members[0].pr].verified_by
+        if run_id is not None and run_id not in seen:
+            seen.add(run_id)
+            run = draft.runs[run_id]
+            if _may_land(draft, run):
+                return run
+        if not draft.is_parallel:
+            return None
+    return None
 
 
-def _position(draft: Draft, run: Run) -> int:
-    """Which of the run's entries is the next to land, from 1."""
-    return (bases.landed_count(draft, run) or 0) - len(run.base) + 1
+def _may_land(draft: Draft, run: Run) -> bool:
+    """Whether all of the unit is ready, and nothing it stands on is left outside of it.
+
+    Its base holds, else it would be PENDING.
+    """
+    own = draft.own(run)
+    if not all(readiness.may_land(entry) for entry in own):
+        return False
+    mine = {entry.id for entry in own}
+    if any(member.entry not in mine and draft.entry_of(member) for member in run.base):
+        return False
+    return verdict.verdict_of(run, draft.now, draft.queue.sends_results).is_green
 
 
 def _begin(draft: Draft, run: Run, tip: Tip) -> None:
     queue = draft.queue
     mode = _mode(draft, run, tip)
-    position = _position(draft, run)
-    last = position if mode is LandMode.CALL else len(run.entries)
+    places = _places(draft, run)
+    if mode is LandMode.CALL:
+        places = places[:1]
+    steps = tuple(_land_step(run, place) for place in places)
     landing = Landing(
         number=queue.next_landing,
         run=run.id,
-        positions=tuple(range(position, last + 1)),
+        positions=places,
         mode=mode,
         expected_tip=tip,
         since=draft.now,
+        proof=Proof.EXACT_TREE if steps[0].parent_tree == tip.tree else Proof.SAME_CHANGE,
     )
     draft.put_queue(
         replace(queue, landing=landing, next_landing=landing.number + 1, land_after=None)
@@ -163,11 +179,30 @@ def _begin(draft: Draft, run: Run, tip: Tip) -> None:
             mode=mode,
             method=queue.config.merge_method,
             expected_tip=tip,
-            steps=tuple(_land_step(run, position) for position in landing.positions),
-            proof=Proof.EXACT_TREE,
+            steps=steps,
+            proof=landing.proof,
         )
     )
     draft.say(LandingStarted(run.id, landing.positions, mode, tip.sha))
+
+
+def _places(draft: Draft, run: Run) -> tuple[int, ...]:
+    """Places among the run's steps, from 1, of the entries that land by it.
+
+    Up to the next one that brings nothing: that one ends without a landing.
+    """
+    mine = {entry.pr for entry in draft.own(run)}
+    found = []
+    for place, step in enumerate(run.steps, start=1):
+        if step.pr in mine:
+            if step.contained:
+                break
+            found.append(place)
+    return tuple(found)
+
+
+def _is_contained(run: Run, entry: Entry) -> bool:
+    return run.contained or any(step.pr == entry.pr and step.contained for step in run.steps)
 
 
 def _mode(draft: Draft, run: Run, tip: Tip) -> LandMode:
@@ -178,31 +213,32 @@ def _mode(draft: Draft, run: Run, tip: Tip) -> LandMode:
     refused = queue.advance_refused_at
     if refused is not None and draft.now < refused + ADVANCE_PAUSE:
         return LandMode.CALL
-    before = run.steps[len(run.base) - 1].commit if run.base else run.base_tip.sha
-    return LandMode.CAS if tip.sha == before else LandMode.CALL
+    places = _places(draft, run)
+    first = places[0]
+    before = run.steps[first - 2].commit if first > 1 else run.base_tip.sha
+    is_whole = places == tuple(range(first, len(run.steps) + 1))
+    return LandMode.CAS if tip.sha == before and is_whole else LandMode.CALL
 
 
-def _land_step(run: Run, position: int) -> LandStep:
-    member = run.entries[position - 1]
-    index = len(run.base) + position - 1
-    step = run.steps[index]
+def _land_step(run: Run, place: int) -> LandStep:
+    member = (*run.base, *run.entries)[place - 1]
+    step = run.steps[place - 1]
     return LandStep(
-        position=position,
+        position=place,
         pr=member.pr,
         entry=member.entry,
         head=member.head,
-        parent_tree=run.steps[index - 1].tree if index else run.base_tip.tree,
+        parent_tree=run.steps[place - 2].tree if place > 1 else run.base_tip.tree,
         tree=step.tree,
         commit=step.commit,
     )
 
 
-def _end_landed(draft: Draft, run: Run, one: Landed) -> None:
-    entry = draft.tested_by(run)
+def _end_landed(draft: Draft, run: Run, entry: Entry, one: Landed) -> None:
     reason = Reason.LANDED_DIRECTLY if run.kind is RunKind.DIRECT else Reason.LANDED
     final = replace(entry, cancel=None, landed_sha=one.sha)
     detail = Detail(run=run.id, sha=one.sha)
-    if one.position == len(run.entries):
+    if len(draft.own(run)) == 1:
         draft.retire(run, reason)
     draft.move(final, EntryState.MERGED, reason, detail)
 
@@ -210,7 +246,7 @@ def _end_landed(draft: Draft, run: Run, one: Landed) -> None:
 def _end_contained(draft: Draft, entry: Entry, tip: Tip) -> None:
     """Everything below has landed, so the target has the entry's commits already."""
     # A step that moves nothing: bases which count the entry in hold on.
-    move = LandedStep(entry.pr, tip.sha, tip.sha, tip.tree)
+    move = LandedStep(entry.pr, tip.sha, tip.sha, tip.tree, entry.touches)
     draft.put_queue(replace(draft.queue, landed=(*draft.queue.landed, move)))
     detail = Detail(text="the target branch contains its head already", sha=tip.sha)
     leaving.leave(draft, entry, EntryState.MERGED, Reason.ALREADY_CONTAINED, detail)
@@ -241,7 +277,9 @@ def _checks_missing(draft: Draft, entry: Entry, one: LandingStopped) -> None:
         _later(LAND_AGAIN)(draft, entry, one)
         return
     detail = Detail(text=one.text, run=run.id)
-    leaving.restart(draft, replace(entry, fresh=True), Reason.RETRY_ON_NEW_BRANCH, detail)
+    for own in draft.own(run):
+        draft.put(replace(own, fresh=True))
+    leaving.restart(draft, run, Reason.RETRY_ON_NEW_BRANCH, detail)
 
 
 def _ends(state: EntryState, reason: Reason) -> Callable[[Draft, Entry, LandingStopped], None]:
@@ -256,7 +294,7 @@ def _rebuild(reason: Reason) -> Callable[[Draft, Entry, LandingStopped], None]:
     def begin_anew(draft: Draft, entry: Entry, one: LandingStopped) -> None:
         # The same tree may pass at once by an earlier result: not the same refusal at once.
         _later(LAND_AGAIN)(draft, entry, one)
-        leaving.restart(draft, entry, reason, Detail(text=one.text, run=one.run))
+        leaving.restart(draft, draft.runs[one.run], reason, Detail(text=one.text, run=one.run))
 
     return begin_anew
 

@@ -1,21 +1,31 @@
 """Ways out of a run: back to the start in place, back from being out, aside, or for good.
 
-Each lets the entry's runs go. Who must leave and why is decided elsewhere.
+A run is of its whole batch, so whoever leaves takes the others along: they are PENDING again.
+Who must leave and why is decided elsewhere.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from service.mergequeue import line
+from service.mergequeue import bases, line
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import NOTHING, Detail, Entry
+from service.mergequeue.model import NOTHING, Bisection, Detail, Entry, Run
+from service.mergequeue.outputs import BisectionClosed
+from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState
+from service.mergequeue.states import EntryState, RunStatus
 
 RESTARTS = frozenset(
     {Reason.RESTARTED_BY_USER, Reason.RESTARTED_BY_API, Reason.REQUIRED_STATUS_ADDED}
 )
 """Reasons for new tests; kept during a landing like a leaving, and weaker than one."""
+
+_TO_THOSE_BEHIND = {
+    EntryState.FAILED: Reason.AHEAD_FAILED,
+    EntryState.CANCELLED: Reason.AHEAD_CANCELLED,
+    EntryState.MERGED: Reason.AHEAD_MERGED_BY_HAND,
+    EntryState.NOT_READY: Reason.AHEAD_OUT,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,55 +37,96 @@ class Back:
     detail: Detail = NOTHING
 
 
-def restart(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> Entry:
-    """Take the entry back to PENDING in its place; its runs go. Followers are not touched."""
-    for run in draft.runs_of(entry):
+def restart(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
+    """Take all entries of a run back to PENDING; the run goes. Followers are not touched.
+
+    Those that others count on keep their place, the rest comes back from being out.
+    """
+    backs = [Back(entry.pr, reason, detail) for entry in draft.own(run)]
+    if not backs:
         draft.retire(run, reason)
-    count = entry.restarts.get(reason.value, 0) + 1
-    clean = replace(
-        entry,
-        run=None,
-        verified_by=None,
-        bisection=None,
-        restarts={**entry.restarts, reason.value: count},
-    )
-    return draft.move(clean, EntryState.PENDING, reason, detail)
+    send_back(draft, backs)
 
 
-def begin_anew(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> None:
-    """Restart the entry; while its landing is in flight the wish is kept until the result."""
-    if not is_landing(draft, entry):
-        restart(draft, entry, reason, detail)
-    elif entry.cancel is None:
-        draft.put(replace(entry, cancel=reason, cancel_detail=detail))
+def send_back(draft: Draft, backs: Sequence[Back]) -> None:
+    """Take these entries back to PENDING, each in the way that fits where it stands."""
+    out = [back for back in backs if not is_expected(draft.entries[back.pr])]
+    expected = [back for back in backs if is_expected(draft.entries[back.pr])]
+    if out:
+        come_back(draft, out)
+    by_run: dict[str | None, list[Back]] = {}
+    for back in expected:
+        by_run.setdefault(draft.entries[back.pr].run, []).append(back)
+    for group in by_run.values():
+        _let_go(draft, [draft.entries[back.pr] for back in group], [one.reason for one in group])
+        for back in group:
+            _pending(draft, back)
+
+
+def begin_anew(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
+    """Restart the run; while a landing of it is in flight the wish is kept until the result."""
+    own = draft.own(run)
+    if not any(is_landing(draft, entry) for entry in own):
+        restart(draft, run, reason, detail)
+        return
+    for entry in own:
+        if entry.cancel is None:
+            draft.put(replace(entry, cancel=reason, cancel_detail=detail))
 
 
 def come_back(draft: Draft, returns: Sequence[Back]) -> None:
     """Let entries that were out count again, in their order: where that restarts nobody."""
-    anchor = line.last_undisturbed(draft)
+    entries = [draft.entries[back.pr] for back in returns]
+    anchor = line.last_undisturbed(draft, entries)
+    _let_go(draft, entries, [back.reason for back in returns])
     for back in returns:
-        entry = draft.entries[back.pr]
-        if entry.state is EntryState.PENDING:
-            draft.move(replace(entry, held_by=()), EntryState.PENDING, back.reason, back.detail)
-        else:
-            restart(draft, entry, back.reason, back.detail)
+        _pending(draft, back)
     line.rejoin(draft, anchor, [back.pr for back in returns])
+
+
+def abandon(draft: Draft, bisection: Bisection, reason: Reason, detail: Detail = NOTHING) -> None:
+    """Give a search up: nobody is judged, and whoever is undecided comes back."""
+    undecided = close(draft, bisection, None, reason)
+    come_back(draft, [Back(entry.pr, reason, detail) for entry in undecided])
+
+
+def close(
+    draft: Draft, bisection: Bisection, culprit: int | None, why: Reason
+) -> tuple[Entry, ...]:
+    """End a search and let its runs go; the entries it has not decided, still out, in order."""
+    draft.drop_bisection(bisection)
+    if len(bisection.entries) > 1:
+        draft.say(BisectionClosed(bisection.id, culprit, why))
+    undecided = []
+    for member in bisection.entries:
+        entry = draft.entry_of(member)
+        if entry is not None and entry.bisection == bisection.id:
+            undecided.append(entry)
+            draft.put(replace(entry, bisection=None))
+    for run in list(draft.runs.values()):
+        is_probe = run.bisection == bisection.id and not draft.own(run)
+        if is_probe or run.id == bisection.run and run.status is RunStatus.FAILED:
+            draft.retire(run, why)
+    return tuple(draft.entries[entry.pr] for entry in undecided)
+
+
+def hold_out(draft: Draft, entry: Entry, detail: Detail) -> None:
+    """Take an entry out for as long as those in `detail.prs` are there: it conflicts with them."""
+    _let_go(draft, [entry], [Reason.CONFLICT_AHEAD])
+    count = entry.restarts.get(Reason.CONFLICT_AHEAD.value, 0) + 1
+    held = replace(
+        _bare(entry),
+        held_by=detail.prs,
+        restarts={**entry.restarts, Reason.CONFLICT_AHEAD.value: count},
+    )
+    draft.move(held, EntryState.PENDING, Reason.CONFLICT_AHEAD, detail)
 
 
 def set_aside(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> None:
     """Take the entry out of the line until it is ready again; `seq` is kept, the rank is not."""
-    for run in draft.runs_of(entry):
-        draft.retire(run, reason)
-    bare = replace(
-        entry,
-        run=None,
-        verified_by=None,
-        bisection=None,
-        rank=None,
-        held_by=(),
-        unready_since=None,
-        build_after=None,
-    )
+    entry = _part(draft, entry, EntryState.NOT_READY, reason)
+    _let_go(draft, [entry], [reason])
+    bare = replace(_bare(entry), rank=None, held_by=(), unready_since=None, build_after=None)
     draft.move(bare, EntryState.NOT_READY, reason, detail)
 
 
@@ -87,9 +138,15 @@ def leave(
         if entry.cancel is None or entry.cancel in RESTARTS:
             draft.put(replace(entry, cancel=reason, cancel_detail=detail))
         return
-    for run in draft.runs_of(entry):
-        draft.retire(run, reason)
+    entry = _part(draft, entry, state, reason)
+    _let_go(draft, [entry], [reason])
     draft.move(entry, state, reason, detail)
+
+
+def leave_alone(draft: Draft, entry: Entry, reason: Reason, detail: Detail) -> None:
+    """End the submission as FAILED; what becomes of its batch is decided by who judges it."""
+    _let_go(draft, [entry], [reason])
+    draft.move(entry, EntryState.FAILED, reason, detail)
 
 
 def state_after(reason: Reason) -> EntryState:
@@ -98,6 +155,72 @@ def state_after(reason: Reason) -> EntryState:
 
 
 def is_landing(draft: Draft, entry: Entry) -> bool:
-    """Whether a landing of this entry is in flight."""
+    """Whether a landing of this entry, or of its unit, is in flight."""
     landing = draft.queue.landing
     return landing is not None and landing.run == entry.verified_by
+
+
+def numbers(entries: Iterable[Entry]) -> tuple[int, ...]:
+    """Their pull requests."""
+    return tuple(entry.pr for entry in entries)
+
+
+def _part(draft: Draft, entry: Entry, state: EntryState, reason: Reason) -> Entry:
+    """Send those back that share a search or a run with an entry that leaves; it, with changes."""
+    changes = entry
+    searched = draft.queue.bisections.get(entry.bisection or "")
+    if searched is not None:
+        others = [one for one in close(draft, searched, None, reason) if one.pr != entry.pr]
+        detail = Detail(prs=(entry.pr,))
+        come_back(draft, [Back(one.pr, Reason.BATCH_MEMBER_LEFT, detail) for one in others])
+        return replace(changes, bisection=None, rank=draft.entries[entry.pr].rank)
+    run = draft.runs.get(entry.run or "")
+    if run is not None and not _is_in_already(draft, run, entry):
+        _send_others(draft, run, entry, _TO_THOSE_BEHIND[state])
+    return replace(changes, rank=draft.entries[entry.pr].rank)
+
+
+def _send_others(draft: Draft, run: Run, entry: Entry, behind: Reason) -> None:
+    """The others of a batch lost a member; those that a later run cleared lost their proof."""
+    detail = Detail(prs=(entry.pr,))
+    backs = []
+    is_behind = False
+    for one in draft.own(run):
+        if one.pr == entry.pr:
+            is_behind = True
+        else:
+            mates = one.batch == entry.batch or not is_behind
+            backs.append(Back(one.pr, Reason.BATCH_MEMBER_LEFT if mates else behind, detail))
+    send_back(draft, backs)
+
+
+def _is_in_already(draft: Draft, run: Run, entry: Entry) -> bool:
+    """Whether the others of its run are as they were: it has landed, or brought nothing."""
+    made = bases.progress(draft, run)
+    if made is not None and entry.pr in made.landed:
+        return True
+    return any(step.pr == entry.pr and step.contained for step in run.steps)
+
+
+def _pending(draft: Draft, back: Back) -> None:
+    entry = draft.entries[back.pr]
+    bare = _bare(entry)
+    if entry.state is not EntryState.PENDING:
+        count = entry.restarts.get(back.reason.value, 0) + 1
+        bare = replace(bare, restarts={**entry.restarts, back.reason.value: count})
+    draft.move(replace(bare, held_by=()), EntryState.PENDING, back.reason, back.detail)
+
+
+def _bare(entry: Entry) -> Entry:
+    return replace(
+        entry, run=None, verified_by=None, bisection=None, batch=None, kept=False, wide=None
+    )
+
+
+def _let_go(draft: Draft, leaving: Sequence[Entry], reasons: Iterable[Reason]) -> None:
+    """Let the runs go that lose their last entries with these."""
+    numbers = {entry.pr for entry in leaving}
+    for entry, reason in zip(leaving, reasons, strict=True):
+        run = draft.runs.get(entry.run or "")
+        if run is not None and numbers.issuperset(one.pr for one in draft.own(run)):
+            draft.retire(run, reason)

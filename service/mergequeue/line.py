@@ -3,16 +3,16 @@
 Ranks are integers far apart, so that a place in between needs no other entry to move.
 """
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from service.mergequeue import bases
+from service.mergequeue import bases, targets
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Entry
 from service.mergequeue.outputs import EntryPlaced, PlacedWhy
-from service.mergequeue.places import is_expected
 from service.mergequeue.states import EntryState, RunStatus
+from service.mergequeue.targets import Targets
 
 GAP = 2**20
 """Distance of neighbors in a fresh line; 20 insertions fit between two of them."""
@@ -32,30 +32,33 @@ def append(draft: Draft, entry: Entry) -> Entry:
 
 
 def interrupt(draft: Draft, entry: Entry) -> None:
-    """Give an urgent entry the place behind the last one that it may not pass.
+    """Give an urgent entry the place behind the last one that it meets and may not pass.
 
     Those are urgent ones and passed ones whose base is sure, so also the one that lands now.
     Nothing changes when it stands there already.
     """
     anchor = None
     for _, pr in reversed(draft.places.line):
-        if pr != entry.pr and _is_before_urgent(draft, draft.entries[pr]):
-            anchor = draft.entries[pr]
+        other = draft.entries[pr]
+        if pr != entry.pr and bases.meets(draft, entry, other) and _is_before_urgent(draft, other):
+            anchor = _last_of_batch(draft, other)
             break
     if entry.rank is not None and not _is_passed_over(draft, anchor, entry):
         return
     _place_behind(draft, anchor, [entry], PlacedWhy.URGENT)
 
 
-def last_undisturbed(draft: Draft) -> Entry | None:
-    """The last entry with a run in progress or passed whose base holds as things stand."""
-    for _, pr in reversed(draft.places.line):
-        entry = draft.entries[pr]
+def last_undisturbed(draft: Draft, returning: Iterable[Entry]) -> Entry | None:
+    """The last entry that meets any of these and whose run, in progress or passed, holds."""
+    touches = [entry.touches for entry in returning]
+    nodes = bases.graph(draft).nodes
+    for node in reversed(nodes):
+        entry = draft.entries[node.members[-1].pr]
         run = draft.runs.get(entry.run or "")
         if (
             run is not None
-            and is_expected(entry)
             and run.status in _HAS_RESULT_OR_RUNS
+            and _is_met(draft, node.touches, touches)
             and bases.broken(draft, run) is None
         ):
             return entry
@@ -76,6 +79,26 @@ def rejoin(draft: Draft, anchor: Entry | None, prs: Sequence[int]) -> None:
     ]
     if movers:
         _place_behind(draft, anchor, movers, PlacedWhy.REJOIN)
+
+
+def gather(draft: Draft, group: Sequence[Entry]) -> None:
+    """Put the placed members of a group side by side, right behind the first."""
+    first, *rest = group
+    line = draft.places.line
+    start = bisect_left(line, (first.rank or 0, first.pr))
+    if [pr for _, pr in line[start + 1 : start + 1 + len(rest)]] != [one.pr for one in rest]:
+        _place_behind(draft, first, rest, PlacedWhy.BATCH)
+
+
+def put_before(draft: Draft, other: Entry, movers: Sequence[Entry]) -> None:
+    """Put proven entries right before another one of the line; their order is kept."""
+    line = draft.places.line
+    index = bisect_left(line, (other.rank or 0, other.pr))
+    moving = {entry.pr for entry in movers}
+    while index and line[index - 1][1] in moving:
+        index -= 1
+    anchor = draft.entries[line[index - 1][1]] if index else None
+    _place_behind(draft, anchor, movers, PlacedWhy.PROVEN)
 
 
 def rotate_to(draft: Draft, entry: Entry) -> None:
@@ -104,6 +127,16 @@ def _is_before_urgent(draft: Draft, entry: Entry) -> bool:
     if entry.state is not EntryState.TESTS_PASSED:
         return False
     return bases.is_sure(draft, draft.runs[entry.run or ""])
+
+
+def _last_of_batch(draft: Draft, entry: Entry) -> Entry:
+    drawn = bases.graph(draft)
+    place = drawn.of.get(entry.pr)
+    return entry if place is None else draft.entries[drawn.nodes[place].members[-1].pr]
+
+
+def _is_met(draft: Draft, node: Targets | None, touches: Sequence[Targets | None]) -> bool:
+    return not draft.is_parallel or any(targets.meet(node, one) for one in touches)
 
 
 def _is_passed_over(draft: Draft, anchor: Entry | None, entry: Entry) -> bool:

@@ -100,7 +100,8 @@ class Entry:
     everything it ever said since that began. `batch` is the number of the run in which it was
     put together with others; `failed_batches` counts those that failed. A failed entry that is
     `kept` is still counted on by those behind it (optimistic merging). `screened` says that it
-    passed alone.
+    passed alone; those with the same `suspected` are tried once more together, apart from the
+    line; `failures` are the statuses that failed each time it was alone.
     """
 
     id: str
@@ -142,6 +143,8 @@ class Entry:
     failed_batches: int = 0
     kept: bool = False
     screened: bool = False
+    suspected: int | None = None
+    failures: tuple[tuple[str, ...], ...] = ()
 
     @property
     def touches(self) -> Targets | None:
@@ -397,7 +400,8 @@ class Breaker:
 class MergeQueue:
     """One queue. `entries` by pull request number and `runs` by id hold only what is live.
 
-    `bisections` are by id. `uid` seeds the ids of entries and runs, so that the same inputs always give the same
+    `bisections` are by id. `uid` seeds the ids of entries and runs, so that the same inputs always
+    give the same
     ids. `version` belongs to the store.
     """
 

@@ -161,7 +161,7 @@ class EntryPlaced:
 
     pr: int
     entry: str
-    rank: int
+    rank: int | None
     why: PlacedWhy
 
 

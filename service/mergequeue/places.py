@@ -7,6 +7,7 @@ It holds numbers only; nothing here changes an entry or decides about one.
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 
+from service.mergequeue.graph import Graph
 from service.mergequeue.model import Entry
 from service.mergequeue.states import EntryState
 
@@ -15,7 +16,9 @@ _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TEST
 
 def is_expected(entry: Entry) -> bool:
     """Whether those behind count on its landing: placed and not out (ENGINE.md 1)."""
-    return entry.rank is not None and entry.state in _COUNTED_ON and not entry.held_by
+    if entry.rank is None or entry.held_by:
+        return False
+    return entry.state in _COUNTED_ON or entry.kept
 
 
 class Places:
@@ -89,18 +92,19 @@ class IndexedEntries(dict[int, Entry]):
     """Entries by number together with their index, as the engine hands them out.
 
     Equal to a plain mapping of the same entries; a value that was loaded or made by hand has
-    such a one, and its first step builds the index.
+    such a one, and its first step builds the index. `graph` is None when it has to be drawn anew.
     """
 
-    __slots__ = ("places",)
+    __slots__ = ("graph", "places")
 
-    def __init__(self, entries: Mapping[int, Entry], places: Places) -> None:
+    def __init__(self, entries: Mapping[int, Entry], places: Places, graph: Graph | None) -> None:
         super().__init__(entries)
         self.places = places
+        self.graph = graph
 
 
-def places_of(entries: Mapping[int, Entry]) -> Places:
-    """An index of these entries that may be changed."""
+def index_of(entries: Mapping[int, Entry]) -> tuple[Places, Graph | None]:
+    """An index of these entries that may be changed, and their graph if it is drawn."""
     if isinstance(entries, IndexedEntries):
-        return entries.places.copy()
-    return Places(entries.values())
+        return entries.places.copy(), entries.graph
+    return Places(entries.values()), None

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from service.errors import InvariantBroken
 from service.mergequeue import (
-    conviction,
+    bisecting,
     draining,
     dropping,
     holds,
     landing,
+    modes,
     readiness,
     settling,
     starting,
@@ -19,10 +20,11 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     holds.expire,
     readiness.ready,
     settling.settle,
-    conviction.decide,
+    bisecting.bisect,
     starting.interrupt,
     dropping.drop,
     landing.land,
+    modes.switch,
     starting.start,
     draining.note,
 )

@@ -95,6 +95,8 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
         if run is not None and run.phase is RunPhase.TESTING:
             ignored.add(Reason.CONFLICT_TARGET)
     open_ones = {*unmet_of(entry.facts, draft.queue.branch), *entry.barred} - ignored
+    if draft.is_parallel and entry.targets is None:
+        open_ones.add(Reason.IMPACTED_TARGETS_MISSING)
     return tuple(reason for reason in NOT_READY_ORDER if reason in open_ones)
 
 
@@ -136,8 +138,9 @@ def _leave_if_due(draft: Draft, entry: Entry) -> None:
     if reason in leaving.RESTARTS:
         again = replace(entry, cancel=None, cancel_detail=NOTHING)
         draft.put(again)
-        if again.run is not None:
-            leaving.restart(draft, again, reason, entry.cancel_detail)
+        run = draft.runs.get(again.run or "")
+        if run is not None:
+            leaving.restart(draft, run, reason, entry.cancel_detail)
         return
     if reason is Reason.MERGED_BY_HAND and not _is_merge_seen(draft, entry):
         return

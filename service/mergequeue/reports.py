@@ -97,7 +97,7 @@ def rerun_refused(draft: Draft, one: RerunRefused) -> None:
     if run is None or run.status is not RunStatus.IN_PROGRESS or run.rerun_at is None:
         return
     detail = Detail(text="the provider could not run its checks again", run=run.id)
-    settling.retry_on_new_branch(draft, draft.tested_by(run), detail)
+    settling.retry_on_new_branch(draft, run, detail)
 
 
 def evidence_reported(draft: Draft, one: EvidenceReported) -> None:

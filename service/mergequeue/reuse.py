@@ -89,7 +89,9 @@ def may_land_directly(draft: Draft, entry: Entry, required: tuple[RequiredName, 
 def _is_exemplary(draft: Draft, run: Run) -> bool:
     if not run.steps or run.excused or run.reused_from is not None or run.contained:
         return False
-    return run.kind is not RunKind.DIRECT or not draft.tested_by(run).facts.is_fork
+    if run.kind is not RunKind.DIRECT:
+        return True
+    return not any(entry.facts.is_fork for entry in draft.tested(run))
 
 
 def _is_young(green: Green, now: datetime) -> bool:

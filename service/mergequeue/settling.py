@@ -2,9 +2,18 @@
 
 from dataclasses import replace
 
-from service.mergequeue import bases, breaker, leaving, reuse, verdict
+from service.mergequeue import (
+    bases,
+    bisecting,
+    breaker,
+    leaving,
+    optimism,
+    reuse,
+    screening,
+    verdict,
+)
 from service.mergequeue.draft import Draft, Finding
-from service.mergequeue.model import Detail, Entry, Named, Run
+from service.mergequeue.model import Detail, Named, Run
 from service.mergequeue.outputs import AskEvidence, RerunChecks, RunRetried
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
@@ -38,24 +47,27 @@ def passed(draft: Draft, run: Run, reason: Reason) -> None:
     finished = draft.finish(run, RunStatus.SUCCEEDED, Finding(run.cause))
     reuse.remember(draft, finished)
     breaker.note_pass(draft, finished)
-    for pr in run.prs:
-        entry = draft.entries[pr]
-        if entry.state is EntryState.TESTING:
-            mine = replace(entry, verified_by=run.id, fresh=False, build_tries=0)
-            draft.move(mine, EntryState.TESTS_PASSED, reason, Detail(run=run.id))
-        else:
-            _return_passed(draft, entry, finished, reason)
+    if run.bisection is not None or _is_searched(draft, run):
+        late = run.bisection is None
+        bisecting.green(draft, finished, Reason.LATE_SUCCESS if late else Reason.BISECTION_PASSED)
+    elif run.kind is RunKind.SCREEN:
+        screening.passed(draft, finished)
+    elif run.kind is not RunKind.HEDGE:
+        _own_passed(draft, finished, reason)
+        optimism.clear(draft, finished)
 
 
-def retry_on_new_branch(draft: Draft, entry: Entry, detail: Detail) -> None:
-    """Begin anew on another test branch; a confirmation takes its entry's whole test with it."""
-    if entry.state is EntryState.PENDING_FAILURE:
-        leaving.come_back(draft, [leaving.Back(entry.pr, Reason.RETRY_ON_NEW_BRANCH, detail)])
+def retry_on_new_branch(draft: Draft, run: Run, detail: Detail) -> None:
+    """Begin anew on another test branch."""
+    if run.bisection is not None:
+        bisecting.lost(draft, run, Reason.RETRY_ON_NEW_BRANCH)
+    elif run.kind is RunKind.HEDGE:
+        draft.retire(run, Reason.RETRY_ON_NEW_BRANCH)
     else:
-        leaving.restart(draft, entry, Reason.RETRY_ON_NEW_BRANCH, detail)
+        leaving.restart(draft, run, Reason.RETRY_ON_NEW_BRANCH, detail)
 
 
-def test_again(draft: Draft, run: Run, entry: Entry, reason: Reason) -> None:
+def test_again(draft: Draft, run: Run, reason: Reason) -> None:
     """A passed run whose required statuses have not all passed (any more), and none failed."""
     again = draft.finish(replace(run, rerun_at=draft.now), RunStatus.IN_PROGRESS, Finding())
     waiting = tuple(
@@ -64,7 +76,8 @@ def test_again(draft: Draft, run: Run, entry: Entry, reason: Reason) -> None:
         if standing.outcome is not CheckOutcome.PASSED
     )
     detail = Detail(run=run.id, checks=waiting)
-    draft.move(replace(entry, verified_by=None), EntryState.TESTING, reason, detail)
+    for entry in draft.own(again):
+        draft.move(replace(entry, verified_by=None), EntryState.TESTING, reason, detail)
 
 
 def _is_judged(run: Run) -> bool:
@@ -76,7 +89,24 @@ def _verdict(draft: Draft, run: Run) -> Verdict:
 
 
 def _rank(draft: Draft, run: Run) -> int:
-    return draft.tested_by(run).rank or 0
+    tested = draft.tested(run)
+    return (tested[0].rank or 0) if tested else 0
+
+
+def _is_searched(draft: Draft, run: Run) -> bool:
+    """Whether a search looks for the culprit in this very run."""
+    own = draft.own(run)
+    return bool(own) and own[0].bisection is not None
+
+
+def _own_passed(draft: Draft, run: Run, reason: Reason) -> None:
+    own = draft.own(run)
+    if own and own[0].state is EntryState.PENDING_FAILURE and not own[0].kept:
+        bisecting.prove(draft, run, tuple(bases.member_of(draft, one) for one in own), reason)
+        return
+    for entry in own:
+        mine = replace(entry, verified_by=run.id, kept=False, fresh=False, build_tries=0)
+        draft.move(mine, EntryState.TESTS_PASSED, reason, Detail(run=run.id))
 
 
 def _act(draft: Draft, run: Run, one: Verdict) -> None:
@@ -117,27 +147,42 @@ def _of_passed(draft: Draft, run: Run, one: Verdict) -> None:
     landing = draft.queue.landing
     if landing is not None and landing.run == run.id:
         return
-    entry = draft.tested_by(run)
-    if run.kind is RunKind.DIRECT:
-        again = replace(entry, fresh=True)
-        leaving.restart(draft, again, Reason.RETRY_ON_NEW_BRANCH, Detail(run=run.id))
+    if run.kind is RunKind.DIRECT or _is_borrowed_proof(draft, run):
+        _begin_afresh(draft, run)
     elif one.word is Word.FAILED and one.cause is None:
         _failed(draft, run, one)
     elif run.failed_at is not None and one.word is Word.WAITING:
         _wait(draft, run, one)
     else:
-        test_again(draft, run, entry, Reason.TEST_STARTED)
+        test_again(draft, run, Reason.TEST_STARTED)
+
+
+def _is_borrowed_proof(draft: Draft, run: Run) -> bool:
+    """Whether the run proves entries that it did not test as its own batch."""
+    own = draft.own(run)
+    return run.kind is not RunKind.MAIN or any(entry.batch != run.number for entry in own)
+
+
+def _begin_afresh(draft: Draft, run: Run) -> None:
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is not None:
+        leaving.abandon(draft, searched, Reason.AHEAD_CHANGED, Detail(run=run.id))
+    for entry in draft.own(run):
+        draft.put(replace(entry, fresh=True))
+    leaving.restart(draft, run, Reason.RETRY_ON_NEW_BRANCH, Detail(run=run.id))
 
 
 def _of_failed(draft: Draft, run: Run, one: Verdict) -> None:
     """A failed run that nobody has judged yet: a late success counts."""
-    if one.is_green and bases.broken(draft, run) is None:
+    if not one.is_green:
+        return
+    if run.bisection is not None or _is_searched(draft, run) or bases.broken(draft, run) is None:
         passed(draft, _green(run, one), Reason.LATE_SUCCESS)
 
 
 def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     finding = Finding(one.cause, one.failed)
-    if breaker.takes(draft, breaker.Ending(run, finding)):
+    if run.kind is not RunKind.HEDGE and breaker.takes(draft, breaker.Ending(run, finding)):
         return
     if one.cause is None or one.cause is Cause.TIMEOUT:
         _failed(draft, run, one)
@@ -146,34 +191,77 @@ def _ended(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _failed(draft: Draft, run: Run, one: Verdict) -> None:
-    """A blaming failure: the entries are out until it is decided (ENGINE.md 9)."""
+    """A blaming failure: the entries are out, or still counted on, until it is decided."""
     failed = draft.finish(run, RunStatus.FAILED, Finding(one.cause, one.failed))
+    if run.bisection is not None:
+        bisecting.red(draft, failed)
+    elif run.kind is RunKind.SCREEN:
+        screening.failed(draft, failed, one.failed)
+    elif run.kind is not RunKind.HEDGE:
+        _own_failed(draft, failed, one)
+
+
+def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
+    if bases.broken(draft, run) is None and screening.is_to_blame(draft, run):
+        _doubt(draft, run, one)
+        return
     reason = Reason.RUN_TIMED_OUT if one.cause is Cause.TIMEOUT else Reason.CHECK_FAILED
-    for pr in run.prs:
-        entry = draft.entries[pr]
+    kept = draft.queue.config.can_optimistically_merge
+    for entry in draft.own(run):
         if entry.state is not EntryState.PENDING_FAILURE:
-            out = replace(entry, verified_by=None)
-            detail = Detail(run=failed.id, checks=one.failed)
+            out = replace(entry, verified_by=None, kept=kept)
+            detail = Detail(run=run.id, checks=one.failed)
             draft.move(out, EntryState.PENDING_FAILURE, reason, detail)
+
+
+def _doubt(draft: Draft, run: Run, one: Verdict) -> None:
+    """Doubt before blame: the entries are examined alone, and nobody waits for what comes out."""
+    own = draft.own(run)
+    if len(own) == 1 and bases.is_sure(draft, run):
+        screening.failed(draft, run, one.failed)
+    else:
+        screening.suspect(draft, run, one.failed)
 
 
 def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> None:
     """Nobody's fault: the checks run again while retries are left (ENGINE.md 6)."""
-    entry = draft.tested_by(run)
+    entries = draft.own(run) or draft.tested(run)
     detail = Detail(run=run.id, checks=failed)
-    if entry.retries >= run.config.auto_retry_limit:
-        failing = cause in (Cause.KNOWN_FLAKY, Cause.INFRA)
-        status = RunStatus.FAILED if failing else RunStatus.CANCELLED
-        draft.finish(run, status, Finding(cause, failed))
-        leaving.leave(draft, entry, EntryState.CANCELLED, _SPENT[cause], detail)
+    if run.kind is RunKind.HEDGE:
+        draft.retire(run, Reason.RETRY_ON_NEW_BRANCH)
         return
-    entry = replace(entry, retries=entry.retries + 1)
-    draft.put(entry)
+    if max((entry.retries for entry in entries), default=0) >= run.config.auto_retry_limit:
+        _spent(draft, run, cause, detail)
+        return
+    for entry in entries:
+        draft.put(replace(entry, retries=entry.retries + 1))
     if cause is Cause.NEVER_STARTED:
         draft.say(RunRetried(run.id, run.attempt, cause))
-        retry_on_new_branch(draft, entry, detail)
+        retry_on_new_branch(draft, run, detail)
         return
     _rerun(draft, run, cause, {check.name for check in failed})
+
+
+def _spent(draft: Draft, run: Run, cause: Cause, detail: Detail) -> None:
+    """No retry is left: a batch is taken apart, one that is alone leaves."""
+    failing = cause in (Cause.KNOWN_FLAKY, Cause.INFRA)
+    status = RunStatus.FAILED if failing else RunStatus.CANCELLED
+    draft.finish(run, status, Finding(cause, detail.checks))
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is None:
+        entries = draft.own(run)
+    else:
+        members = (draft.entry_of(member) for member in searched.entries)
+        entries = tuple(one for one in members if one and one.bisection == searched.id)
+    if len(entries) == 1:
+        leaving.leave(draft, entries[0], EntryState.CANCELLED, _SPENT[cause], detail)
+        return
+    for entry in entries:
+        draft.put(replace(entry, taken_apart=True, retries=0))
+    if searched is not None:
+        leaving.abandon(draft, searched, Reason.BATCH_TAKEN_APART, detail)
+    else:
+        leaving.restart(draft, draft.runs[run.id], Reason.BATCH_TAKEN_APART, detail)
 
 
 def _rerun(draft: Draft, run: Run, cause: Cause, names: set[str]) -> None:
@@ -196,34 +284,3 @@ def _rerun(draft: Draft, run: Run, cause: Cause, names: set[str]) -> None:
     draft.put_run(again)
     draft.do(RerunChecks(run.id, tuple(sorted(names)), again.attempt))
     draft.say(RunRetried(run.id, again.attempt, cause))
-
-
-def _return_passed(draft: Draft, entry: Entry, run: Run, reason: Reason) -> None:
-    """An entry that was out is green after all: it lands as it is, unless that disturbs others.
-
-    ENGINE.md 10.5: not if somebody behind it runs, passed or landed without it.
-    """
-    late = reason is Reason.LATE_SUCCESS
-    behind = _running_behind(draft, entry)
-    if behind or bases.broken(draft, run) is not None:
-        word = Reason.AHEAD_CHANGED if late else Reason.BISECTION_PASSED
-        text = "its checks passed; others went ahead meanwhile, so it is tested behind them"
-        detail = Detail(text=text, run=run.id, prs=behind)
-        leaving.come_back(draft, [leaving.Back(entry.pr, word, detail)])
-        return
-    word = reason if late else Reason.BISECTION_PASSED
-    for other in draft.runs_of(entry):
-        if other.id != run.id:
-            draft.retire(other, word)
-    mine = replace(entry, run=run.id, verified_by=run.id, bisection=None, fresh=False)
-    draft.move(mine, EntryState.TESTS_PASSED, word, Detail(run=run.id))
-
-
-def _running_behind(draft: Draft, entry: Entry) -> tuple[int, ...]:
-    """Entries behind this one whose runs, in progress or passed, were built without it."""
-    behind = []
-    for rank, pr in draft.places.line:
-        state = draft.entries[pr].state
-        if rank > (entry.rank or 0) and state in (EntryState.TESTING, EntryState.TESTS_PASSED):
-            behind.append(pr)
-    return tuple(behind)

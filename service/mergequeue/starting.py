@@ -1,15 +1,44 @@
 """Which runs start now: slots, order, and what a run is made of (ENGINE.md 8)."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from service.mergequeue import bases, breaker, conviction, holds, landing, line, reuse, settling
+from service.mergequeue import (
+    bases,
+    bisecting,
+    breaker,
+    grouping,
+    holds,
+    landing,
+    leaving,
+    line,
+    reuse,
+    screening,
+    settling,
+    sizing,
+)
+from service.mergequeue.config import OptimizationMode
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Detail, Entry, Member, RequiredSet, Run, RunStep, Tip
-from service.mergequeue.outputs import BuildTestBranch, HeadToMerge, RunStarted
+from service.mergequeue.outputs import (
+    BuildTestBranch,
+    EntryPlaced,
+    HeadToMerge,
+    PlacedWhy,
+    RunStarted,
+)
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import BREAKER_HOLDS, Reason
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+from service.mergequeue.states import (
+    MAIN_SLOTS,
+    PROBE_SLOTS,
+    EntryState,
+    QueueState,
+    RunKind,
+    RunPhase,
+    RunStatus,
+)
 from service.vocabulary import RequiredName
 
 STEPS_MAX = 200
@@ -30,14 +59,16 @@ class Plan:
     """A run about to start."""
 
     kind: RunKind
-    entry: Entry
+    members: tuple[Member, ...]
     base: tuple[Member, ...]
     base_tip: Tip
     required: tuple[RequiredName, ...]
+    bisection: str | None = None
+    without: tuple[str, ...] = ()
 
 
 def start(draft: Draft) -> None:
-    """Start what may start: placed entries, confirmations, then waiting ones."""
+    """Start what may start: placed entries, probes, then waiting ones."""
     ground = _ground(draft)
     if ground is None:
         return
@@ -46,12 +77,14 @@ def start(draft: Draft) -> None:
         return
     shares = draft.queue.config.bisection_concurrency == 0
     if not shares:
-        _confirm(draft, ground)
-    done = _start_each(draft, ground, _placed(draft))
+        _bisect(draft, ground)
+    blocked = grouping.Reach(not draft.is_parallel)
+    _start_each(draft, ground, _placed(draft), blocked)
     if shares:
-        _confirm(draft, ground)
-    if done:
-        _start_each(draft, ground, _waiting(draft))
+        _bisect(draft, ground)
+    _screen(draft, ground, share=0.5)
+    _start_each(draft, ground, _waiting(draft), blocked)
+    _screen(draft, ground, share=1.0)
 
 
 def interrupt(draft: Draft) -> None:
@@ -65,7 +98,40 @@ def interrupt(draft: Draft) -> None:
     if _ground(draft) is None or breaker.is_open(draft.queue):
         return
     while waiting and waiting[0][0] == line.URGENT:
-        line.interrupt(draft, draft.entries[waiting[0][2]])
+        pr = waiting[0][2]
+        line.interrupt(draft, draft.entries[pr])
+        _make_room(draft, draft.entries[pr])
+
+
+def _make_room(draft: Draft, urgent: Entry) -> None:
+    """Without a free slot the last of the line in progress gives way, unless a met one does."""
+    if main_slots(draft) > 0:
+        return
+    nodes = bases.graph(draft).nodes
+    for node in reversed(nodes):
+        last = draft.entries[node.members[-1].pr]
+        run = draft.runs.get(last.run or "")
+        if (
+            run is not None
+            and run.kind is RunKind.MAIN
+            and run.status is RunStatus.IN_PROGRESS
+            and last.priority != line.URGENT
+        ):
+            behind = (last.rank or 0) > (urgent.rank or 0)
+            if behind and bases.meets(draft, last, urgent):
+                return
+            detail = Detail(prs=(urgent.pr,))
+            leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
+            return
+
+
+def main_slots(draft: Draft) -> int:
+    """Main slots that are free."""
+    config = draft.queue.config
+    kinds = MAIN_SLOTS
+    if config.bisection_concurrency == 0:
+        kinds |= PROBE_SLOTS
+    return config.concurrency - _in_progress(draft, kinds)
 
 
 def _ground(draft: Draft) -> Ground | None:
@@ -90,50 +156,95 @@ def _start_probe(draft: Draft, ground: Ground) -> None:
     if entry.rank is None:
         entry = line.append(draft, entry)
     line.rotate_to(draft, entry)
-    run = _begin(draft, ground, _main(draft, ground, draft.entries[entry.pr]))
+    run = _begin(draft, ground, [draft.entries[entry.pr]])
     breaker.note_probe(draft, run)
 
 
-def _start_each(draft: Draft, ground: Ground, entries: Iterator[Entry]) -> bool:
-    """Start entries in order; False when one of them cannot, for none is ever skipped."""
-    slots = _main_slots(draft)
-    for entry in entries:
-        if not _is_startable(draft, entry):
-            return False
-        plan = _main(draft, ground, entry)
-        if _is_direct(draft, ground, plan):
-            _begin_directly(draft, replace(plan, kind=RunKind.DIRECT))
+def _start_each(
+    draft: Draft, ground: Ground, order: Sequence[int], blocked: grouping.Reach
+) -> None:
+    """Start groups in order. Nobody starts over one that he meets and that could not start."""
+    slots = main_slots(draft)
+    direct = draft.queue.config.direct_merge_mode
+    for index, pr in enumerate(order):
+        if slots < 1 and direct == "OFF":
+            return
+        first = draft.entries.get(pr)
+        if first is None or first.state is not EntryState.PENDING:
             continue
-        if len(plan.base) >= STEPS_MAX or slots < 1:
-            return False
-        slots -= 1
-        if entry.rank is None:
-            plan = replace(plan, entry=line.append(draft, entry))
-        _begin(draft, ground, plan)
-    return True
+        if screening.is_due(draft, first):
+            continue
+        if blocked.meets(first.touches) or not _is_startable(draft, first):
+            blocked.add(first.touches)
+        elif _is_direct(draft, ground, first):
+            _begin_directly(draft, ground, first)
+        elif slots < 1 or not (group := _group(draft, order[index:], slots, blocked)):
+            blocked.add(first.touches)
+        else:
+            _begin(draft, ground, _placed_together(draft, group))
+            slots -= 1
+        if blocked.any and not draft.is_parallel:
+            return
 
 
-def _is_direct(draft: Draft, ground: Ground, plan: Plan) -> bool:
-    if plan.base or not landing.is_open(draft):
-        return False
-    return reuse.may_land_directly(draft, plan.entry, ground.required.names)
+def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Reach) -> list[Entry]:
+    """The group to start with the first of these; empty while it has to wait."""
+    first = draft.entries[order[0]]
+    size = sizing.size_of(draft, len(draft.places.waiting), slots)
+    room = grouping.Room(size, is_last_slot=slots == 1, blocked=blocked)
+    group = grouping.form(draft, first, _behind(draft, order), room)
+    follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
+    waits = first.rank is None and not grouping.is_complete(draft, group, follower, size)
+    while len(group) > 1 and len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
+        group.pop()
+    if waits or len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
+        return []
+    return group
 
 
-def _placed(draft: Draft) -> Iterator[Entry]:
-    for _, pr in list(draft.places.line):
+def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
+    """Everybody behind the first of these: if it is placed, also those of the line with runs."""
+    first = draft.entries[order[0]]
+    if first.rank is None:
+        numbers = order[1:]
+    else:
+        numbers = [pr for rank, pr in draft.places.line if rank > first.rank]
+    for pr in numbers:
         entry = draft.entries[pr]
-        if entry.state is EntryState.PENDING and is_expected(entry):
+        is_there = entry.state is EntryState.PENDING if first.rank is None else is_expected(entry)
+        if is_there and not screening.is_due(draft, entry):
             yield entry
 
 
-def _waiting(draft: Draft) -> Iterator[Entry]:
-    while draft.places.waiting:
-        yield draft.entries[draft.places.waiting[0][2]]
+def _placed_together(draft: Draft, group: Sequence[Entry]) -> list[Entry]:
+    if group[0].rank is None:
+        return [line.append(draft, entry) for entry in group]
+    line.gather(draft, group)
+    return [draft.entries[entry.pr] for entry in group]
+
+
+def _is_direct(draft: Draft, ground: Ground, entry: Entry) -> bool:
+    if not landing.is_open(draft) or not reuse.may_land_directly(
+        draft, entry, ground.required.names
+    ):
+        return False
+    return not bases.ahead(draft, (entry,))
+
+
+def _placed(draft: Draft) -> list[int]:
+    return [
+        pr
+        for _, pr in draft.places.line
+        if (entry := draft.entries[pr]).state is EntryState.PENDING and is_expected(entry)
+    ]
+
+
+def _waiting(draft: Draft) -> list[int]:
+    return [pr for _, _, pr in draft.places.waiting]
 
 
 def _order(draft: Draft) -> Iterator[Entry]:
-    yield from _placed(draft)
-    for _, _, pr in draft.places.waiting:
+    for pr in (*_placed(draft), *_waiting(draft)):
         yield draft.entries[pr]
 
 
@@ -142,71 +253,80 @@ def _is_startable(draft: Draft, entry: Entry) -> bool:
     return not (entry.unmet or entry.cancel is not None or is_early)
 
 
-def _main_slots(draft: Draft) -> int:
-    config = draft.queue.config
-    shares = config.bisection_concurrency == 0
-    used = _in_progress(draft, RunKind.MAIN)
-    if shares:
-        used += _in_progress(draft, RunKind.CONFIRMATION)
-    return config.concurrency - used
-
-
-def _confirmation_slots(draft: Draft) -> int:
+def _probe_slots(draft: Draft) -> int:
     own = draft.queue.config.bisection_concurrency
     if own == 0:
-        return _main_slots(draft)
-    return own - _in_progress(draft, RunKind.CONFIRMATION)
+        return main_slots(draft)
+    return own - _in_progress(draft, PROBE_SLOTS)
 
 
-def _in_progress(draft: Draft, kind: RunKind) -> int:
+def _in_progress(draft: Draft, kinds: frozenset[RunKind]) -> int:
     return sum(
-        run.kind is kind and run.status is RunStatus.IN_PROGRESS for run in draft.runs.values()
+        run.kind in kinds and run.status is RunStatus.IN_PROGRESS for run in draft.runs.values()
     )
 
 
-def _confirm(draft: Draft, ground: Ground) -> None:
-    """Run the trees of undecided failures once more."""
-    for entry in conviction.wanting(draft):
-        if _confirmation_slots(draft) < 1:
-            return
-        failed = draft.runs[entry.run or ""]
+def _bisect(draft: Draft, ground: Ground) -> None:
+    """Start the runs that the searches want."""
+    for probe in bisecting.wanted(draft, _probe_slots(draft)):
+        failed = probe.failed
         added = tuple(one for one in ground.required.names if one not in failed.required)
         plan = Plan(
-            kind=RunKind.CONFIRMATION,
-            entry=entry,
-            base=failed.base,
-            base_tip=failed.base_tip,
+            kind=probe.kind,
+            members=probe.bisection.entries[: probe.cut],
+            base=probe.bisection.base,
+            base_tip=probe.bisection.base_tip,
             required=(*failed.required, *added),
+            bisection=probe.bisection.id,
         )
+        run = _new_run(draft, plan, fresh=probe.kind is RunKind.CONFIRMATION)
+        bisecting.begun(draft, probe.bisection.id, probe.cut, run)
+        mode = draft.queue.config.optimization_mode
+        skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS and not run.fresh
+        _build(draft, run, ground.known_trees if skips else ())
+
+
+def _screen(draft: Draft, ground: Ground, share: float) -> None:
+    """Try suspects and risky entries apart from the line, in at most this share of the slots."""
+    limit = int(draft.queue.config.concurrency * share)
+    slots = min(main_slots(draft), limit - _in_progress(draft, frozenset({RunKind.SCREEN})))
+    for group in screening.wanted(draft, slots):
+        if not all(_is_startable(draft, entry) for entry in group):
+            continue
+        members = tuple(bases.member_of(draft, entry) for entry in group)
+        plan = Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
         run = _new_run(draft, plan, fresh=True)
-        draft.put(replace(entry, bisection=run.id))
+        for entry in group:
+            _put_into(draft, entry, run)
+            draft.say(EntryPlaced(entry.pr, entry.id, None, PlacedWhy.SCREENED))
         _build(draft, run, ())
 
 
-def _main(draft: Draft, ground: Ground, entry: Entry) -> Plan:
-    base = bases.ahead(draft, entry)
-    return Plan(RunKind.MAIN, entry, base, ground.tip, ground.required.names)
-
-
-def _begin(draft: Draft, ground: Ground, plan: Plan) -> Run:
-    run = _new_run(draft, plan, fresh=plan.entry.fresh)
-    _put_into(draft, plan.entry, run)
+def _begin(draft: Draft, ground: Ground, group: Sequence[Entry]) -> Run:
+    fresh = any(entry.fresh for entry in group)
+    base = bases.ahead(draft, group)
+    members = tuple(bases.member_of(draft, entry) for entry in group)
+    plan = Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
+    run = _new_run(draft, plan, fresh=fresh)
+    for entry in group:
+        _put_into(draft, entry, run)
     _build(draft, run, () if run.fresh else ground.known_trees)
     return run
 
 
 def _put_into(draft: Draft, entry: Entry, run: Run) -> None:
-    testing = replace(draft.entries[entry.pr], run=run.id, build_after=None)
+    known = draft.entries[entry.pr]
+    testing = replace(known, run=run.id, batch=run.number, wide=known.targets, build_after=None)
     draft.move(testing, EntryState.TESTING, Reason.TEST_STARTED, Detail(run=run.id))
 
 
 def _new_run(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
-    queue, entry = draft.queue, plan.entry
+    queue = draft.queue
     run = Run(
         id=draft.name(f"run {queue.next_run}"),
         number=queue.next_run,
         kind=plan.kind,
-        entries=(bases.member_of(draft, entry),),
+        entries=plan.members,
         base=plan.base,
         base_tip=plan.base_tip,
         status=RunStatus.IN_PROGRESS,
@@ -216,6 +336,8 @@ def _new_run(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
         config=queue.config,
         created_at=draft.now,
         fresh=fresh,
+        bisection=plan.bisection,
+        without=plan.without,
     )
     draft.put_queue(replace(queue, next_run=queue.next_run + 1))
     draft.start(run)
@@ -234,7 +356,7 @@ def _build(draft: Draft, run: Run, known_trees: reuse.Trees) -> None:
             base_tip=run.base_tip,
             steps=tuple(steps),
             known_trees=known_trees,
-            bisection=run.kind is RunKind.CONFIRMATION,
+            bisection=run.kind in PROBE_SLOTS,
         )
     )
 
@@ -247,13 +369,14 @@ def _below(draft: Draft, member: Member) -> HeadToMerge:
     return known
 
 
-def _begin_directly(draft: Draft, plan: Plan) -> None:
+def _begin_directly(draft: Draft, ground: Ground, entry: Entry) -> None:
     """A run that passed already: the head is the tip with this change, and its checks passed."""
-    entry = plan.entry
     if entry.rank is None:
         entry = line.append(draft, entry)
     facts = entry.facts
-    run = _new_run(draft, replace(plan, entry=entry), fresh=False)
+    member = bases.member_of(draft, entry)
+    plan = Plan(RunKind.DIRECT, (member,), (), ground.tip, ground.required.names)
+    run = _new_run(draft, plan, fresh=False)
     tree = facts.head_tree or plan.base_tip.tree
     step = RunStep(entry.pr, entry.head, commit=entry.head, tree=tree, contained=False)
     built = replace(

@@ -58,6 +58,12 @@ class QueueState(StrEnum):
 FINAL = frozenset({EntryState.MERGED, EntryState.FAILED, EntryState.CANCELLED})
 """Nothing leaves these; submitting again makes a new entry."""
 
+MAIN_SLOTS = frozenset({RunKind.MAIN, RunKind.HEDGE, RunKind.SCREEN})
+"""Runs that take main slots while in progress (ENGINE.md 8)."""
+
+PROBE_SLOTS = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
+"""Runs that take probe slots, or share the main ones."""
+
 LANDS = frozenset({QueueState.RUNNING, QueueState.DRAINING, QueueState.SWITCHING_MODES})
 """Queue states in which passed entries land."""
 

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from service.mergequeue import bases, holds, leaving
+from service.mergequeue import bases, holds, leaving, targets
 from service.mergequeue.draft import Draft
 from service.mergequeue.inputs import LandingMismatch, TargetGone, TargetMoved
 from service.mergequeue.model import Detail, Entry, KeptMove, LandedStep, Tip
 from service.mergequeue.outputs import LandingMismatched, TipMoved
+from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import HoldReason, Reason
 from service.mergequeue.states import EntryState
 
@@ -16,11 +17,11 @@ def moved(draft: Draft, one: TargetMoved) -> None:
     _is_back(draft)
     queue = draft.queue
     if queue.tip is None:
-        _set_foreign(draft, one.tip, one.prs)
+        _set_foreign(draft, KeptMove(one.tip, one.prs, rewritten=False))
         return
     if one.tip.sha == queue.tip.sha or (_is_past(draft, one.tip) and not one.rewritten):
         return
-    move = KeptMove(one.tip, one.prs, one.rewritten)
+    move = KeptMove(one.tip, one.prs, one.rewritten, one.targets)
     if queue.landing is not None or holds.is_waiting_for_a_look(queue):
         _keep(draft, move)
     else:
@@ -44,11 +45,12 @@ def mismatched(draft: Draft, one: LandingMismatch) -> None:
         replace(draft.queue, landing=None, kept_move=KeptMove(one.tip, prs, rewritten=False))
     )
     draft.say(LandingMismatched(one.run, one.position, one.evidence))
-    text = f"the landing of {run.prs[one.position - 1]} could not be proved"
+    step = run.steps[one.position - 1]
+    text = f"the landing of {step.pr} could not be proved"
     wish = holds.Wish(HoldReason.LANDING_MISMATCH, text, evidence=one.evidence)
     holds.place(draft, wish)
     if one.reachable:
-        landed = replace(draft.tested_by(run), cancel=None)
+        landed = replace(draft.entries[step.pr], cancel=None)
         detail = Detail(text=one.evidence, run=run.id)
         leaving.leave(draft, landed, EntryState.MERGED, Reason.LANDED, detail)
 
@@ -71,23 +73,25 @@ def looked_at(draft: Draft) -> None:
     if kept is None or holds.is_waiting_for_a_look(draft.queue):
         return
     draft.put_queue(replace(draft.queue, kept_move=None))
-    _set_foreign(draft, kept.tip, kept.prs)
+    _set_foreign(draft, kept)
     moved_on = Detail(sha=kept.tip.sha)
-    back = []
-    for _, pr in list(draft.places.line):
-        entry = draft.entries[pr]
-        if entry.state is EntryState.PENDING_FAILURE:
-            back.append(leaving.Back(pr, Reason.TARGET_MOVED, moved_on))
-        elif entry.run is not None:
-            leaving.restart(draft, entry, Reason.TARGET_MOVED, moved_on)
-    leaving.come_back(draft, back)
+    line = [draft.entries[pr] for _, pr in draft.places.line]
+    running = [one for one in line if one.run is not None and one.bisection is None]
+    for counted_on in (True, False):
+        numbers = [one.pr for one in running if is_expected(one) is counted_on]
+        backs = [leaving.Back(pr, Reason.TARGET_MOVED, moved_on) for pr in numbers]
+        leaving.send_back(draft, backs)
+    for bisection in list(draft.queue.bisections.values()):
+        leaving.abandon(draft, bisection, Reason.TARGET_MOVED, moved_on)
 
 
 def _keep(draft: Draft, move: KeptMove) -> None:
     kept = draft.queue.kept_move
     if kept is not None:
         prs = (*kept.prs, *(pr for pr in move.prs if pr not in kept.prs))
-        move = KeptMove(move.tip, prs, kept.rewritten or move.rewritten)
+        rewritten = kept.rewritten or move.rewritten
+        both = targets.union((kept.targets, move.targets))
+        move = KeptMove(move.tip, prs, rewritten, None if both.everything else both)
     if move != kept:
         draft.put_queue(replace(draft.queue, kept_move=move))
 
@@ -121,13 +125,14 @@ def _take(draft: Draft, move: KeptMove, old: Tip) -> None:
         _adopt(draft, move.tip, old, merged)
         _end_merged(draft, merged, move.tip)
     else:
-        _set_foreign(draft, move.tip, move.prs)
+        _set_foreign(draft, move)
 
 
-def _set_foreign(draft: Draft, tip: Tip, prs: tuple[int, ...]) -> None:
-    merged = _by_hand(draft, prs)
-    old = draft.queue.tip
-    move = LandedStep(bases.FOREIGN, old.sha if old is not None else tip.sha, tip.sha, tip.tree)
+def _set_foreign(draft: Draft, kept: KeptMove) -> None:
+    merged = _by_hand(draft, kept.prs)
+    tip, old = kept.tip, draft.queue.tip
+    before = old.sha if old is not None else tip.sha
+    move = LandedStep(bases.FOREIGN, before, tip.sha, tip.tree, kept.targets)
     draft.put_queue(replace(draft.queue, tip=tip, landed=(*draft.queue.landed, move)))
     draft.say(TipMoved(tip.sha, landed=False, adopted=False))
     _end_merged(draft, merged, tip)
@@ -167,7 +172,8 @@ def _is_predicted(draft: Draft, tip: Tip, merged: list[Entry]) -> bool:
     for run in draft.runs.values():
         if not run.steps or bases.broken(draft, run) is not None:
             continue
-        start = bases.landed_count(draft, run) or 0
+        made = bases.progress(draft, run)
+        start = len(made.landed) if made is not None else 0
         steps = run.steps[start : start + len(numbers)]
         if steps and [step.pr for step in steps] == numbers:
             return steps[-1].tree == tip.tree

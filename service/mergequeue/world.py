@@ -77,18 +77,18 @@ def time_passed(_draft: Draft, _one: TimePassed) -> None:
 
 def _grow(draft: Draft, run: Run, added: tuple[RequiredName, ...]) -> None:
     """Await the added statuses too; a result that was taken over cannot have them."""
-    entry = draft.tested_by(run)
     is_borrowed = run.reused_from is not None or run.kind is RunKind.DIRECT
     if is_borrowed:
         detail = Detail(run=run.id, checks=tuple(Named(name.name, "") for name in added))
-        leaving.begin_anew(draft, entry, Reason.REQUIRED_STATUS_ADDED, detail)
+        leaving.begin_anew(draft, run, Reason.REQUIRED_STATUS_ADDED, detail)
         return
     grown = replace(run, required=(*run.required, *added), start_clock=draft.now)
     grown = verdict.with_clocks(run, grown, draft.now)
     draft.put_run(grown)
     is_passed = run.status is RunStatus.SUCCEEDED and not run.contained
-    if not is_passed or leaving.is_landing(draft, entry):
+    own = draft.own(run)
+    if not is_passed or not own or leaving.is_landing(draft, own[0]):
         return
     outcomes = {one.outcome for one in verdict.standings_of(grown) if one.required in added}
     if not outcomes <= {CheckOutcome.PASSED, CheckOutcome.FAILED}:
-        settling.test_again(draft, grown, entry, Reason.REQUIRED_STATUS_ADDED)
+        settling.test_again(draft, grown, Reason.REQUIRED_STATUS_ADDED)

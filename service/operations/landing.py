@@ -4,12 +4,12 @@ What lands is what was tested, proved after each step; an unknown outcome is rea
 never resent blindly. Each `Land` action carries one call: a position, or a whole unit (CAS).
 """
 
+import asyncio
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
-from service.mergequeue import verdict
 from service.mergequeue.config import Toggle
 from service.mergequeue.inputs import (
     AdvanceRefused,
@@ -25,9 +25,9 @@ from service.mergequeue.inputs import (
 )
 from service.mergequeue.model import LandMode, MergeQueue, Tip
 from service.mergequeue.outputs import Land
-from service.mergequeue.reasons import HoldReason, HoldScope
-from service.mergequeue.states import LANDS, EntryState, RunKind, RunStatus
-from service.operations import facts, proving, reconcile, requirements, turn
+from service.mergequeue.reasons import HoldReason
+from service.mergequeue.states import RunKind
+from service.operations import changes, facts, permits, proving, reconcile, requirements, turn
 from service.provider.errors import Gone, GoneKind, OutcomeUnknown
 from service.provider.port import Provider
 from service.provider.values import (
@@ -46,6 +46,8 @@ from service.store.landings import LandingOutcome
 from service.store.records import LandingRecord, LandingState
 from service.vocabulary import SYSTEM, PullRequestState, QueueRef, Sha
 
+TOLD_AT_ONCE = 32
+"""Positions recorded in one turn, which takes 64 inputs; a unit may have a thousand."""
 PERMIT_FOR = timedelta(seconds=30)
 PERMIT_LEFT_S = 15.0
 """A call is sent only while so much of its permit remains (RELIABILITY.md 2, step 4)."""
@@ -106,6 +108,11 @@ _MAYBE_SENT = frozenset({LandingState.PERMITTED, LandingState.UNKNOWN})
 
 async def _try(runtime: Runtime, attempt: Attempt) -> None:
     """Send until the provider gives an answer that does not pass by itself."""
+    provider = runtime.providers[attempt.queue.repo.host]
+    differs = await changes.overlap_of(provider, attempt.queue.repo, attempt.action)
+    if differs is not None:
+        await _stopped(runtime, attempt, LandStop(LandStopCode.CHANGE_DIFFERS, differs))
+        return
     tries: dict[LandStopCode, int] = {}
     while True:
         answer = await _permit_and_send(runtime, attempt)
@@ -162,12 +169,12 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     queue = attempt.queue
     provider = runtime.providers[queue.repo.host]
     value = await turn.value(runtime, queue.id)
-    told: list[Input] = []
-    tips: set[Sha | None] = set()
-    for step in attempt.action.steps:
-        known, beside = await _facts_of(runtime, queue, value, step.pr)
-        told.append(known)
-        tips.add(beside)
+    # All at once: a permit is judged by what is at most 15 seconds old.
+    read = await asyncio.gather(
+        *(_facts_of(runtime, queue, value, step.pr) for step in attempt.action.steps)
+    )
+    told: list[Input] = [known for known, _ in read]
+    tips = {beside for _, beside in read}
     await provider.forget_rules(queue.repo)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
     told.extend(requirements.reports(value, resolved))
@@ -178,8 +185,8 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     tip: Sha | None = expected
     if tips != {expected}:
         told.extend(await facts.target(runtime, queue, value))
-        read = await provider.tip(queue.repo, queue.branch)
-        tip = read.sha if read is not None else None
+        newest = await provider.tip(queue.repo, queue.branch)
+        tip = newest.sha if newest is not None else None
     await turn.take(runtime, queue.id, told)
     return Fresh(tip, resolved.own_required)
 
@@ -210,7 +217,7 @@ def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
     """Open the permit, or say what stands against it; read and written in one transaction."""
     queue_id = attempt.queue.id
     _, value = turn.newest(session, runtime, queue_id, lock=True)
-    against = _against(value, attempt.action, runtime.clock.now())
+    against = permits.against(value, attempt.action, runtime.clock.now())
     if against is not None:
         return against
     mine = {record.id for record in attempt.records}
@@ -219,43 +226,6 @@ def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
     until = runtime.clock.now() + PERMIT_FOR
     if not all(landings.permit(session, record.id, until) for record in attempt.records):
         return "Another landing is still open."
-    return None
-
-
-def _against(value: MergeQueue, action: Land, now: datetime) -> str | None:
-    """What speaks against landing now (RELIABILITY.md 2, step 3); None: nothing."""
-    if value.landing is None or value.landing.number != action.number:
-        return "The queue does not ask for this landing any more."
-    if value.state not in LANDS:
-        return f"The queue is {value.state.value.lower()}."
-    if any(hold.scope is not HoldScope.START for hold in value.holds):
-        return "The queue is on hold."
-    if value.tip != action.expected_tip or value.kept_move is not None:
-        return "The target branch has moved."
-    return _against_run(value, action, now) or _against_entries(value, action)
-
-
-def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
-    """The run must still be green, by all that is required now and by the newest reports."""
-    run = value.runs.get(action.run)
-    if run is None or run.status is not RunStatus.SUCCEEDED:
-        return "The run is not green."
-    if value.required is None or value.required.source is None:
-        return "It is not known what must pass."
-    if run.kind is RunKind.DIRECT or verdict.verdict_of(run, now, value.sends_results).is_green:
-        return None
-    return "A required status has not passed."
-
-
-def _against_entries(value: MergeQueue, action: Land) -> str | None:
-    for step in action.steps:
-        entry = value.entries.get(step.pr)
-        if entry is None or entry.id != step.entry or entry.head != step.head:
-            return f"Pull request {step.pr} has another head."
-        if entry.state is not EntryState.TESTS_PASSED or entry.cancel is not None:
-            return f"Pull request {step.pr} must not land now."
-        if entry.unmet:
-            return f"Pull request {step.pr} is not ready: {entry.unmet[0].value}."
     return None
 
 
@@ -314,21 +284,34 @@ async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
     """Prove what was read back and tell the queue, with the rows in the same commit."""
     runtime.boundary.reach("landing.before_proof")
     outcome = proving.proof_of(attempt.action, merged)
+    if isinstance(outcome, proving.Proved):
+        provider = runtime.providers[attempt.queue.repo.host]
+        outcome = await changes.proved_of(provider, attempt.queue.repo, attempt.action, outcome)
     match outcome:
-        case proving.Proved(landed=landed, above=above):
-            told: list[Input] = [
-                Landed(attempt.action.run, step.position, sha, tree) for step, sha, tree in landed
-            ]
-            if above is not None:
-                told.append(TargetMoved(Tip(above.sha, above.tree)))
-            trees = {step.position: (sha, tree) for step, sha, tree in landed}
-            await _tell(runtime, attempt, told, Outcome(LandingState.LANDED, trees))
+        case proving.Proved():
+            await _landed(runtime, attempt, outcome)
         case proving.Unproved(cause=cause, text=text):
             log.error("landing_mismatch", queue=attempt.queue.id, run=attempt.action.run, why=text)
             mismatch = await _mismatch(runtime, attempt, f"{cause}: {text}")
             await _tell(
                 runtime, attempt, [mismatch], Outcome(LandingState.MISMATCH, {}, mismatch.evidence)
             )
+
+
+async def _landed(runtime: Runtime, attempt: Attempt, proved: proving.Proved) -> None:
+    """Tell of every position that was not recorded before, as many at once as a turn takes."""
+    known = {row.position for row in attempt.records if row.state in _SETTLED}
+    left = [one for one in proved.landed if one[0].position not in known]
+    above = proved.above
+    for start in range(0, len(left), TOLD_AT_ONCE):
+        part = left[start : start + TOLD_AT_ONCE]
+        told: list[Input] = [
+            Landed(attempt.action.run, step.position, sha, tree) for step, sha, tree in part
+        ]
+        if above is not None and part[-1] is left[-1]:
+            told.append(TargetMoved(Tip(above.sha, above.tree)))
+        trees = {step.position: (sha, tree) for step, sha, tree in part}
+        await _tell(runtime, attempt, told, Outcome(LandingState.LANDED, trees))
 
 
 async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> LandingMismatch:
@@ -342,7 +325,10 @@ async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> Landin
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a landing's rows end: their state, commit and tree by position, evidence."""
+    """How a landing's rows end: their state, commit and tree by position, evidence.
+
+    Without commits it is said of all rows, else of those positions alone.
+    """
 
     state: LandingState
     trees: dict[int, tuple[Sha, Sha]]
@@ -383,6 +369,8 @@ async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> No
 
 def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome) -> None:
     for record in attempt.records:
+        if outcome.trees and record.position not in outcome.trees:
+            continue
         sha, tree = outcome.trees.get(record.position, (None, None))
         ended = LandingOutcome(outcome.state, sha, tree, outcome.evidence)
         landings.settle(session, record.id, ended)

@@ -14,18 +14,25 @@ from service.provider.values import (
     AdvanceRequest,
     BuildRequest,
     BuildResult,
+    Change,
     ChangedFiles,
     Checks,
+    CiRun,
     Commit,
+    Different,
+    Disjoint,
     FailedDelivery,
     LandStop,
     Merged,
     MergeRequest,
     Notice,
     NotPossible,
+    Overlapping,
     PullRequest,
     Repository,
     Required,
+    Same,
+    Unproven,
     VehicleRef,
 )
 from service.vocabulary import Actor, RepoRef, Sha
@@ -135,6 +142,18 @@ class Provider(Protocol):
         """Read back an advance: what landed, or None when `to` is not in the target."""
         ...
 
+    async def same_change(
+        self, repo: RepoRef, tested: Change, landed: Change
+    ) -> Same | Different | Unproven:
+        """Whether two changes leave the same files behind (GITHUB.md 5.4)."""
+        ...
+
+    async def overlap(
+        self, repo: RepoRef, one: Change, other: Change
+    ) -> Disjoint | Overlapping | Unproven:
+        """Whether two changes touch the same paths (GITHUB.md 5.4)."""
+        ...
+
     async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:
         """Make the provider show an advanced pull request as merged or closed (5.5)."""
         ...
@@ -149,6 +168,10 @@ class Provider(Protocol):
 
     async def stop_ci(self, repo: RepoRef, sha: Sha) -> NotPossible | None:
         """Stop what still runs on a commit; None when asked for."""
+        ...
+
+    async def ci_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
+        """A run of the provider's CI in this repository, None when it has none of that id."""
         ...
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:

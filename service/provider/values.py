@@ -119,6 +119,45 @@ class Commit:
     parents: tuple[Sha, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What lies between two trees."""
+
+    before: Sha
+    after: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Two changes leave the same files behind: equal sets of (path, mode, content)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Different:
+    """Paths that two changes leave behind differently, at most 200, sorted."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjoint:
+    """No path is changed by both, and none lies below a file of the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlapping:
+    """Paths that both changes touch, at most 200, sorted."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """The trees could not be compared to the end; counts as overlapping and as different."""
+
+    reason: str
+
+
 class Vehicle(StrEnum):
     """How CI learns of a test branch (GITHUB.md 3.5)."""
 
@@ -367,6 +406,15 @@ class FailedDelivery:
     id: str
     attempt: str
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CiRun:
+    """A run of the provider's own CI; `of_fork`: a pull request of another repository began it."""
+
+    head_sha: Sha
+    of_fork: bool
+    is_running: bool
 
 
 @dataclass(frozen=True, slots=True)

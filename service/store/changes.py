@@ -25,6 +25,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from service.errors import InvariantBroken
 from service.mergequeue.model import Entry, Green, MergeQueue, Run
 from service.mergequeue.outputs import Step
+from service.mergequeue.targets import Targets
+from service.store import target_sets
 from service.store.codec import RowCodec
 from service.store.rows import (
     CHECK,
@@ -182,7 +184,31 @@ def write(session: Connection, queue_id: int, changes: Changes) -> None:
     _many(session, PUT_GREEN, passed)
 
 
+def targets_of_queue(before: MergeQueue, after: MergeQueue) -> list[Targets | None]:
+    """What the queue itself refers to now and may not have referred to before."""
+    found: list[Targets | None] = []
+    if after.landed is not before.landed:
+        known = {id(step) for step in before.landed}
+        found += [step.targets for step in after.landed if id(step) not in known]
+    if after.kept_move is not None and after.kept_move is not before.kept_move:
+        found.append(after.kept_move.targets)
+    return found
+
+
+def _targets_of_entries(found: Difference[Entry]) -> list[Targets | None]:
+    """The same of its entries."""
+    referred: list[Targets | None] = []
+    for entry in (*found.left, *found.changed, *found.added):
+        old = found.known.get(entry.id)
+        if old is None or entry.targets is not old.targets:
+            referred.append(entry.targets)
+        if old is None or entry.wide is not old.wide:
+            referred.append(entry.wide)
+    return referred
+
+
 def _write_entries(session: Connection, queue_id: int, found: Difference[Entry]) -> None:
+    target_sets.keep(session, _targets_of_entries(found))
     _update(session, found, ENTRY, entries)
     _many(session, INSERT_ENTRY, _new_rows(found, queue_id, ENTRY))
 

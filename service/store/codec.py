@@ -3,7 +3,8 @@
 Everything is looked up once, when a codec is made at import: a field or column that the other
 side lacks, or a type that could not be restored, refuses the import. JSON is written by
 orjson, which knows dataclasses, enums and instants itself; reading follows the type hints. A
-field that older JSON lacks takes its default, so values can grow.
+field that older JSON lacks takes its default, so values can grow. Targets are written as
+their word and are found again if `target_sets.at_hand` has read them.
 """
 
 import types
@@ -16,6 +17,8 @@ from typing import Any, Generic, NewType, TypeVar, Union, get_args, get_origin, 
 import orjson
 from sqlalchemy import Column, Table
 
+from service.mergequeue.targets import Targets
+from service.store import target_sets
 from service.store.types import Json
 
 T = TypeVar("T")
@@ -23,13 +26,35 @@ T = TypeVar("T")
 Restore = Callable[[Any], Any]
 """From what JSON holds to the value; `_same` where both are one."""
 
+Encode = Callable[[object], str]
+"""From a value to JSON text."""
+
 SCALARS = (str, int, float, bool)
 OPTIONS = orjson.OPT_NON_STR_KEYS
 
 
 def json_of(value: object) -> str:
-    """The value as JSON text."""
+    """The value as JSON text; it holds no targets."""
     return orjson.dumps(value, default=_plain, option=OPTIONS).decode()
+
+
+def json_with_words(value: object) -> str:
+    """The same of a value that may hold targets: slower, for orjson has to ask of each part."""
+    options = OPTIONS | orjson.OPT_PASSTHROUGH_DATACLASS
+    return orjson.dumps(value, default=_worded, option=options).decode()
+
+
+def encoder(hint: Any) -> Encode:
+    """How values of this type become JSON text."""
+    return json_with_words if _holds_targets(hint) else json_of
+
+
+def _holds_targets(hint: Any) -> bool:
+    if hint is Targets:
+        return True
+    if is_dataclass(hint):
+        return any(map(_holds_targets, get_type_hints(hint).values()))
+    return any(map(_holds_targets, get_args(hint)))
 
 
 def json_object(text: str) -> dict[str, object]:
@@ -45,15 +70,24 @@ def _plain(value: object) -> object:
     raise TypeError(f"cannot be stored: {value!r}")
 
 
+def _worded(value: object) -> object:
+    if isinstance(value, Targets):
+        return target_sets.word_of(value)
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return _plain(value)
+
+
 class JsonCodec(Generic[T]):
     """Values of one type as JSON text."""
 
     def __init__(self, hint: Any) -> None:
         self._restore = restorer(hint, str(hint))
+        self._encode = encoder(hint)
 
     def encode(self, value: T) -> str:
         """The value as JSON text."""
-        return json_of(value)
+        return self._encode(value)
 
     def decode(self, text: str) -> T:
         """The value again."""
@@ -67,6 +101,7 @@ class UnionCodec(Generic[T]):
     def __init__(self, union: Any) -> None:
         members = get_args(union)
         self._restorers = {each.__name__: restorer(each, each.__name__) for each in members}
+        self._encoders = {each: encoder(each) for each in members}
 
     @property
     def names(self) -> frozenset[str]:
@@ -75,7 +110,7 @@ class UnionCodec(Generic[T]):
 
     def encode(self, value: T) -> tuple[str, str]:
         """Class name and JSON text."""
-        return type(value).__name__, json_of(value)
+        return type(value).__name__, self._encoders[type(value)](value)
 
     def decode(self, name: str, text: str) -> T:
         """The member again. Raises KeyError for a class that the union lacks."""
@@ -140,9 +175,13 @@ class RowCodec(Generic[T]):
 
 
 def _writer(hint: Any, column: Column[Any]) -> Restore:
+    kind = _without_none(hint)[0]
     if isinstance(column.type, Json):
-        return lambda value: None if value is None else json_of(value)
-    if _is_enum(_without_none(hint)[0]):
+        encode = encoder(hint)
+        return lambda value: None if value is None else encode(value)
+    if kind is Targets:
+        return lambda value: None if value is None else target_sets.word_of(value)
+    if _is_enum(kind):
         return lambda value: None if value is None else value.value
     return _same
 
@@ -154,7 +193,7 @@ def _reader(hint: Any, column: Column[Any], where: str) -> Restore:
     kind = _without_none(hint)[0]
     if kind is datetime or _bare(kind) in (*SCALARS, bytes):
         return _same
-    if _is_enum(kind):
+    if _is_enum(kind) or kind is Targets:
         return restore
     raise TypeError(f"{where}: only a Json column can hold {hint}")
 
@@ -180,6 +219,8 @@ def _restorer(kind: Any, where: str) -> Restore:
         return _same
     if kind is datetime:
         return _instant
+    if kind is Targets:
+        return target_sets.of_word
     if _is_enum(kind):
         members = {member.value: member for member in kind}
         return members.__getitem__

@@ -68,7 +68,10 @@ def _row(queue_id: int, recorded: Recorded) -> dict[str, object]:
 
 
 def timeline(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[Recorded, ...]:
-    """All that happened to one submission and to the runs that tested it, oldest first."""
+    """All that happened to one submission and to the runs that tested it, oldest first.
+
+    The targets that an event tells of are not read: no face shows them.
+    """
     binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
     return tuple(
         Recorded(row.at, ACTOR.decode(row.actor), EVENT.decode(row.event, row.data))

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from sqlalchemy import Connection, ScalarSelect, desc, select, tuple_
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from service.mergequeue.targets import Targets
+from service.store import target_sets
 from service.store.codec import JsonCodec
 from service.store.tables.access import RepositoryRow
 from service.store.tables.pull_requests import (
@@ -17,11 +18,7 @@ from service.store.tables.pull_requests import (
 )
 from service.vocabulary import Actor, Sha
 
-Targets = tuple[str, ...] | Literal["ALL"]
-"""Impacted targets: names, or everything."""
-
 ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
-NAMES: JsonCodec[tuple[str, ...]] = JsonCodec(tuple[str, ...])
 
 pull_requests = PullRequestRow.__table__
 forks = ForkAuthorizationRow.__table__
@@ -91,11 +88,12 @@ def fork_authorization(session: Connection, repository_id: int, number: int) -> 
 
 def put_targets(session: Connection, head: PullRequestHead, targets: Targets, at: datetime) -> None:
     """Impacted targets of one head; the newest upload counts."""
+    target_sets.keep(session, [targets])
     statement = upsert(impacted).values(
         org_id=_org_of(head),
         **_key(head),
         head=head.head,
-        targets=None if targets == "ALL" else NAMES.encode(targets),
+        targets=target_sets.word_of(targets),
         at=at,
     )
     session.execute(
@@ -117,10 +115,12 @@ def targets_of(
         impacted.c.repository_id == repository_id,
         tuple_(impacted.c.number, impacted.c.head).in_(wanted),
     )
-    return {
-        (row.number, Sha(row.head)): "ALL" if row.targets is None else NAMES.decode(row.targets)
-        for row in session.execute(statement)
-    }
+    rows = session.execute(statement).all()
+    held = target_sets.at_hand(session, (row.targets for row in rows))
+    restored = ((row, target_sets.of_word(row.targets)) for row in rows)
+    found = {(row.number, Sha(row.head)): each for row, each in restored if each is not None}
+    del held
+    return found
 
 
 def targets_known(

@@ -25,7 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from service.errors import Conflict, NotFound, Stale
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.outputs import Step
-from service.store import changes
+from service.store import changes, target_sets
 from service.store.rows import (
     CHECKS,
     ENTRIES,
@@ -215,7 +215,8 @@ def load(session: Connection, queue_id: int) -> MergeQueue:
     if row is None:
         raise NotFound("This queue does not exist.", code="queue_not_found")
     passed = session.execute(SELECT_GREENS, binds).all()
-    return QUEUE.value(
+    held = target_sets.at_hand(session, (row.landed, row.kept_move))
+    queue = QUEUE.value(
         row,
         {
             "entries": {entry.pr: entry for entry in entries_of(session, SELECT_ENTRIES, binds)},
@@ -223,6 +224,8 @@ def load(session: Connection, queue_id: int) -> MergeQueue:
             "greens": {row.key: GREEN.value(row) for row in reversed(passed)},
         },
     )
+    del held
+    return queue
 
 
 def save(
@@ -245,6 +248,7 @@ def save(
     written = session.execute(_update_of(*row), binds | row)
     if written.rowcount != 1:
         raise Stale(f"queue {before.id} is not at version {before.version} any more")
+    target_sets.keep(session, changes.targets_of_queue(before, after))
     changes.write(session, before.id, changed)
     return after
 

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, Select, Table, delete, select
+from sqlalchemy import Connection, Select, Table, delete, select, tuple_
 
+from service.store import target_sets
 from service.store.rows import checks, entries, members, runs
 from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
+from service.store.tables.pull_requests import ImpactedTargetsRow
 
 BATCH = 1000
 """Rows one transaction deletes at most (RELIABILITY.md 4.1)."""
@@ -15,6 +17,7 @@ inbox = InboxRow.__table__
 bodies = InboxBodyRow.__table__
 outbox = OutboxRow.__table__
 journal = JournalRow.__table__
+uploads = ImpactedTargetsRow.__table__
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_events, limits.journal),
         (_forget_runs, limits.history),
         (_forget_entries, limits.history),
+        (_forget_uploads, limits.history),
+        (_forget_target_sets, timedelta()),
     ):
         count = forget(session, now - age)
         if count:
@@ -104,6 +109,19 @@ def _forget_entries(session: Connection, before: datetime) -> int:
     ).subquery()
     old = select(oldest.c.no).where(oldest.c.live.is_(False), oldest.c.state_since < before)
     return _forget(session, entries, "no", old)
+
+
+def _forget_uploads(session: Connection, before: datetime) -> int:
+    key = (uploads.c.repository_id, uploads.c.number, uploads.c.head)
+    old = select(*key).where(uploads.c.at < before).limit(BATCH)
+    found = [tuple(row) for row in session.execute(old)]
+    if found:
+        session.execute(delete(uploads).where(tuple_(*key).in_(found)))
+    return len(found)
+
+
+def _forget_target_sets(session: Connection, _: datetime) -> int:
+    return target_sets.forget_unused(session, BATCH)
 
 
 def _forget(session: Connection, table: Table, key: str, old: Select[*tuple[object, ...]]) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Select, select
 
 from service.mergequeue.model import Entry, Green, Member, MergeQueue, Run
+from service.store import target_sets
 from service.store.codec import RowCodec
 from service.store.tables.queues import (
     EntryRow,
@@ -83,7 +84,11 @@ def entries_of(
     session: Connection, statement: Question, binds: Mapping[str, object]
 ) -> tuple[Entry, ...]:
     """The entries that a statement over `ENTRY.columns` finds, in its order."""
-    return tuple(ENTRY.value(row) for row in session.execute(statement, binds))
+    found = session.execute(statement, binds).all()
+    held = target_sets.at_hand(session, (word for row in found for word in (row.targets, row.wide)))
+    restored = tuple(ENTRY.value(row) for row in found)
+    del held
+    return restored
 
 
 def runs_found(

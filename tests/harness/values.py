@@ -13,9 +13,13 @@ from service.provider.values import (
     BuildRequest,
     BuildResult,
     Built,
+    Change,
     ChangedFiles,
     Checks,
+    CiRun,
     Commit,
+    Different,
+    Disjoint,
     FailedDelivery,
     Known,
     LandStop,
@@ -23,10 +27,13 @@ from service.provider.values import (
     MergeRequest,
     Notice,
     NotPossible,
+    Overlapping,
     Prefix,
     PullRequest,
     Repository,
     Required,
+    Same,
+    Unproven,
     VehicleRef,
 )
 from service.vocabulary import (
@@ -172,6 +179,16 @@ class ValuesProvider:
     async def advanced(self, request: AdvanceRequest) -> Merged | None:
         return None
 
+    async def same_change(
+        self, repo: RepoRef, tested: Change, landed: Change
+    ) -> Same | Different | Unproven:
+        return Same()
+
+    async def overlap(
+        self, repo: RepoRef, one: Change, other: Change
+    ) -> Disjoint | Overlapping | Unproven:
+        return Disjoint()
+
     async def settle_merged(self, repo: RepoRef, number: int, head_sha: Sha, commit: Sha) -> bool:
         return True
 
@@ -183,6 +200,9 @@ class ValuesProvider:
         return NotPossible("no CI here")
 
     async def stop_ci(self, repo: RepoRef, sha: Sha) -> NotPossible | None:
+        return None
+
+    async def ci_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
         return None
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:

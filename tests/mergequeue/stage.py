@@ -4,6 +4,7 @@ Every step is checked in full: invariants over the whole value, and that plannin
 nothing.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -104,6 +105,14 @@ class Told:
     refusal: Refused | None
 
 
+def together(told: Iterable[Told]) -> Told:
+    """What several inputs led to, in order, with the first refusal."""
+    answers = list(told)
+    refusals = (each.refusal for each in answers if each.refusal is not None)
+    events = tuple(event for each in answers for event in each.events)
+    return Told(events, next(refusals, None))
+
+
 class Stage:
     """A queue, its target branch, and the answers of a shell that never fails."""
 
@@ -116,7 +125,7 @@ class Stage:
         self.facts: dict[int, Facts] = {}
         self.versions: dict[int, int] = {}
         self.runs: dict[int, str] = {}
-        self.built: dict[str, Run] = {}
+        self.last: dict[str, Run] = {}
         self.manual_build = manual_build
         self.manual_land = manual_land
         self.builds: dict[str, BuildTestBranch] = {}
@@ -144,20 +153,21 @@ class Stage:
     def passes(self, span: timedelta) -> Told:
         """Let time pass, waking the queue at every instant it asked for."""
         end = self.now + span
-        events: list[Recorded] = []
+        told: list[Told] = []
         while self.wake_at is not None and self.wake_at <= end:
             self.now = self.wake_at
-            events += self.tell(TimePassed()).events
+            told.append(self.tell(TimePassed()))
         self.now = end
-        events += self.tell(TimePassed()).events
-        return Told(tuple(events), None)
+        told.append(self.tell(TimePassed()))
+        return together(told)
 
     def run(self, number: int) -> Run:
-        """A live run by its number."""
-        return self.queue.runs[self.runs[number]]
+        """A run by its number, as last seen: a report may come when it is over."""
+        return self.last[self.run_id(number)]
 
     def run_id(self, number: int) -> str:
         """Also of a run that is over."""
+        assert number in self.runs, f"r{number} has not started; runs: {sorted(self.runs)}"
         return self.runs[number]
 
     def build(self, run_id: str) -> Told:
@@ -165,11 +175,8 @@ class Stage:
         return self.tell(self._built(self.builds.pop(run_id)))
 
     def land(self, run_id: str) -> Told:
-        """Answer a landing that waits: it succeeds."""
-        events: list[Recorded] = []
-        for answer in self.landed(self.lands.pop(run_id)):
-            events += self.tell(answer).events
-        return Told(tuple(events), None)
+        """Answer a landing that waits: all its positions succeed, one after another."""
+        return together([self.tell(answer) for answer in self.landed(self.lands.pop(run_id))])
 
     def submit(self, pr: int, **options: object) -> Submit:
         """A submission by alice; facts are kept for later changes."""
@@ -188,6 +195,8 @@ class Stage:
         assert not again.actions
         assert not again.events
         self.queue = step.queue
+        self.last |= step.queue.runs
+        self.last |= {run.id: run for run in step.finished_runs}
         self.wake_at = step.wake_at
         for recorded in step.events:
             if isinstance(recorded.event, RunStarted):
@@ -215,7 +224,8 @@ class Stage:
                 tree = tree | {trees.change_of(step.pr, step.head)}
                 commit = self._commit_of(action, len(steps), commit)
             steps.append(RunStep(step.pr, step.head, commit, trees.tree_id(tree), is_in))
-        if all(step.contained for step in steps[-1:]):
+        tested = [step for step, head in zip(steps, action.steps, strict=True) if head.tested]
+        if all(step.contained for step in tested):
             return NothingToTest(action.run)
         published = steps[-1].tree not in action.known_trees
         return TestBranchBuilt(
@@ -223,21 +233,23 @@ class Stage:
         )
 
     def _commit_of(self, action: BuildTestBranch, index: int, parent: Sha) -> Sha:
-        """The commit a run ahead made of the same steps; the last step is always new."""
+        """The commit another run made of the same steps; the last step is always new."""
         key = (action.base_tip.sha, *(step.head for step in action.steps[: index + 1]))
         is_last = index == len(action.steps) - 1
         if is_last or key not in self.made:
-            commit = trees.sha(parent, action.steps[index].head, action.run)
-            if is_last:
-                self.made[key] = commit
-            return commit
+            self.made[key] = trees.sha(parent, action.steps[index].head, action.run)
         return self.made[key]
 
     def landed(self, action: Land) -> list[Input]:
-        """The landing happens: what the shell reports of it."""
+        """The landing happens: each step brings its change onto what is there by then.
+
+        What the shell reports of it, one answer a step, in order.
+        """
         answers: list[Input] = []
         for step in action.steps:
-            tree = self.target.tree | {trees.change_of(step.pr, step.head)}
+            tree = self.target.tree
+            if step.pr not in self.contained:
+                tree |= {trees.change_of(step.pr, step.head)}
             commit = self.target.move(tree, step.commit if action.mode == "CAS" else None)
             answers.append(Landed(action.run, step.position, commit, trees.tree_id(tree)))
         return answers
@@ -254,7 +266,9 @@ class Stage:
             kept[name, source] = a_check(name, outcome, self.reports, source)
         return tuple(kept.values())
 
-    def foreign(self, tree: Tree, *, prs: tuple[int, ...] = (), rewritten: bool = False) -> Input:
+    def foreign(
+        self, tree: Tree, *, prs: tuple[int, ...] = (), rewritten: bool = False
+    ) -> TargetMoved:
         """Somebody else moves the target."""
         self.target.move(tree)
         return TargetMoved(self.target.tip, prs, rewritten)

@@ -26,8 +26,8 @@ def test_the_first_setting_out_of_range_is_named(
 
 
 def test_a_setting_without_behavior_is_named_unless_it_has_its_default() -> None:
-    changes: dict[str, ConfigValue] = {"batch": True, "mode": Mode.SINGLE, "concurrency": 3}
-    assert config.not_available_yet(changes) == ("batch",)
+    changes: dict[str, ConfigValue] = {"state_labels_enabled": True, "mode": Mode.PARALLEL}
+    assert config.not_available_yet(changes) == ("state_labels_enabled",)
 
 
 def test_changed_settings_leave_the_others() -> None:

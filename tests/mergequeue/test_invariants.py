@@ -87,13 +87,6 @@ def test_a_landing_needs_an_open_queue_a_passed_run_and_its_base_on_the_target()
     refused(draft, "I7")
 
 
-def test_a_run_that_tests_nobody_is_our_mistake() -> None:
-    draft, _, run = a_draft()
-    draft.entries.clear()
-    with pytest.raises(InvariantBroken):
-        draft.tested_by(run)
-
-
 def test_planning_that_never_rests_is_our_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
     def restless(draft: Draft) -> None:
         draft.revision += 1

@@ -7,6 +7,7 @@ from service.mergequeue.explain import Condition, Explained
 from service.mergequeue.model import Detail
 from service.mergequeue.outputs import Event, Recorded
 from service.mergequeue.states import RunKind
+from service.mergequeue.targets import Targets
 from service.vocabulary import ActorKind
 
 
@@ -15,6 +16,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
+        self.searches: dict[str, outputs.BisectionOpened] = {}
 
     def lines(self, events: Sequence[Recorded]) -> list[str]:
         """One line an event; what every story has alike is left out."""
@@ -36,12 +38,11 @@ class Timeline:
             return f"r{event.number}[{' '.join(map(str, event.prs))} | {base}]{kind}"
         if isinstance(event, outputs.RunBuilt):
             return ""
-        if isinstance(event, outputs.EntryMoved):
-            move = "->" if event.origin is not event.state else "=="
-            return f"{event.pr} {move} {event.state.value} {event.reason.value}" + self._detail(
-                event.detail
-            )
-        return self._of_run(event) or self._of_queue(event)
+        if isinstance(
+            event, outputs.BisectionOpened | outputs.BisectionNarrowed | outputs.BisectionClosed
+        ):
+            return self._of_bisection(event)
+        return self._of_entry(event) or self._of_run(event) or self._of_queue(event)
 
     def _run(self, run: str) -> str:
         return f"r{self.numbers[run]}" if run in self.numbers else run[:8]
@@ -56,6 +57,22 @@ class Timeline:
             words.append(f'"{detail.text}"')
         return f" ({', '.join(words)})" if words else ""
 
+    def _of_entry(self, event: Event) -> str:
+        if isinstance(event, outputs.EntryMoved):
+            move = "->" if event.origin is not event.state else "=="
+            return f"{event.pr} {move} {event.state.value} {event.reason.value}" + self._detail(
+                event.detail
+            )
+        if isinstance(event, outputs.EntrySubmitted):
+            return f"{event.pr} submitted {event.reason.value} priority {event.priority}"
+        if isinstance(event, outputs.EntryUpdated):
+            touched = "" if event.targets is None else f" targets {names_of(event.targets)}"
+            said = f"priority {event.priority} no_batch {event.no_batch}{touched}"
+            return f"{event.pr} updated {said}"
+        if isinstance(event, outputs.EntryPlaced):
+            return f"{event.pr} placed {event.why.value}"
+        return ""
+
     def _of_run(self, event: Event) -> str:
         if isinstance(event, outputs.RunFinished):
             cause = f" {event.cause.value}" if event.cause else ""
@@ -66,21 +83,37 @@ class Timeline:
         if isinstance(event, outputs.RunRetired):
             return f"{self._run(event.run)} retired {event.why.value}"
         if isinstance(event, outputs.LandingStarted):
-            return f"{self._run(event.run)} lands by {event.mode.value}"
+            several = len(event.positions) > 1
+            places = f", positions {' '.join(map(str, event.positions))}" if several else ""
+            return f"{self._run(event.run)} lands by {event.mode.value}{places}"
         if isinstance(event, outputs.LandingHalted):
             return f"{self._run(event.run)} landing stopped {event.code}"
         if isinstance(event, outputs.LandingMismatched):
             return f'{self._run(event.run)} landing mismatched "{event.evidence}"'
         return ""
 
+    def _of_bisection(
+        self,
+        event: outputs.BisectionOpened | outputs.BisectionNarrowed | outputs.BisectionClosed,
+    ) -> str:
+        """A search goes by its failed run; that of a single entry is just its confirmation."""
+        if isinstance(event, outputs.BisectionOpened):
+            self.searches[event.bisection] = event
+        search = self.searches.get(event.bisection)
+        if search is None or len(search.prs) == 1:
+            return ""
+        run, prs = self._run(search.run), search.prs
+        if isinstance(event, outputs.BisectionOpened):
+            return f"{run} bisected"
+        if isinstance(event, outputs.BisectionNarrowed):
+            suspects = " ".join(map(str, prs[event.lo : event.hi])) or "nobody"
+            proven = f", proven {' '.join(map(str, prs[: event.lo]))}" if event.lo else ""
+            return f"{run} narrowed to {suspects}{proven}"
+        culprit = f" (#{event.culprit})" if event.culprit is not None else ""
+        return f"{run} bisection closed {event.why.value}{culprit}"
+
     def _of_queue(self, event: Event) -> str:
         match event:
-            case outputs.EntrySubmitted():
-                return f"{event.pr} submitted {event.reason.value} priority {event.priority}"
-            case outputs.EntryUpdated():
-                return f"{event.pr} updated priority {event.priority} no_batch {event.no_batch}"
-            case outputs.EntryPlaced():
-                return f"{event.pr} placed {event.why.value}"
             case outputs.TipMoved():
                 how = "landed" if event.landed else "adopted" if event.adopted else "by others"
                 return f"tip moved, {how}"
@@ -90,12 +123,21 @@ class Timeline:
                 return f'hold {event.reason.value} lifted "{event.text}"'
             case outputs.QueueStateChanged():
                 return f"queue {event.origin.value} -> {event.state.value}"
+            case outputs.ModeChanged():
+                return f"mode {event.mode.value}"
             case outputs.QueueConfigured():
                 return f"configured {' '.join(event.changed)}"
             case outputs.RequiredStatusesChanged():
                 return f"required {' '.join(event.names) or 'nothing'}"
             case _:
                 return type(event).__name__
+
+
+def names_of(targets: Targets) -> str:
+    """Targets as the inputs write them: `a,b`, `ALL`, `none`."""
+    if targets.everything:
+        return "ALL"
+    return ",".join(sorted(targets.names)) or "none"
 
 
 def explanation(pr: int, explained: Explained) -> list[str]:

@@ -80,6 +80,15 @@ class Stage:
     def tree(self, sha):
         return Sha(self.world.git.objects.a_commit(sha).tree)
 
+    def tree_with(self, tree, files):
+        """A tree with these files changed; None takes one out."""
+        content = {path: None if text is None else text.encode() for path, text in files.items()}
+        return Sha(self.world.git.objects.tree_with(tree, content))
+
+    def ci_run(self, head):
+        """The id of the CI run that was begun for a head."""
+        return next(str(run.id) for run in self.world.workflow_runs if run.head_sha == head)
+
     def parents(self, sha):
         return tuple(self.world.git.objects.a_commit(sha).parents)
 

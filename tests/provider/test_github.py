@@ -2,7 +2,13 @@
 
 import pytest
 
-from tests.provider import contract, contract_branches, contract_faults, contract_landing
+from tests.provider import (
+    contract,
+    contract_branches,
+    contract_faults,
+    contract_landing,
+    contract_trees,
+)
 from tests.provider.stage import on_sandbox
 
 
@@ -29,6 +35,10 @@ class TestBranches(contract_branches.Branches):
 
 
 class TestLanding(contract_landing.Landing):
+    pass
+
+
+class TestTrees(contract_trees.Trees):
     pass
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError
 
+from service.mergequeue import targets
 from service.mergequeue.model import Detail, MergeQueue, Run
 from service.mergequeue.outputs import (
     EntryMoved,
@@ -189,15 +190,15 @@ def test_a_fork_is_let_in_by_head(session: Connection, queue: MergeQueue):
 
 
 def test_the_newest_upload_of_targets_counts_for_its_head(session: Connection, queue: MergeQueue):
-    pull_requests.put_targets(session, head(3, 31), ("//a", "//ü"), NOW)
-    pull_requests.put_targets(session, head(3, 32), "ALL", NOW)
-    pull_requests.put_targets(session, head(4, 41), ("//old",), NOW)
-    pull_requests.put_targets(session, head(4, 41), (), NOW)
+    pull_requests.put_targets(session, head(3, 31), targets.of(["//a", "//ü"]), NOW)
+    pull_requests.put_targets(session, head(3, 32), targets.ALL, NOW)
+    pull_requests.put_targets(session, head(4, 41), targets.of(["//old"]), NOW)
+    pull_requests.put_targets(session, head(4, 41), targets.of([]), NOW)
     pairs = [(3, a_sha(31)), (3, a_sha(32)), (4, a_sha(41)), (4, a_sha(42))]
     assert pull_requests.targets_of(session, 1, pairs) == {
-        (3, a_sha(31)): ("//a", "//ü"),
-        (3, a_sha(32)): "ALL",
-        (4, a_sha(41)): (),
+        (3, a_sha(31)): targets.of(["//a", "//ü"]),
+        (3, a_sha(32)): targets.ALL,
+        (4, a_sha(41)): targets.of([]),
     }
     assert pull_requests.targets_known(session, 1, pairs[1:]) == {pairs[1], pairs[2]}
     assert pull_requests.targets_of(session, 2, pairs) == {}

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from service.mergequeue.model import LandMode, Tip
-from service.mergequeue.outputs import Land, LandStep, Proof
+from service.mergequeue.model import LandMode, Proof, Tip
+from service.mergequeue.outputs import Land, LandStep
 from service.store import landings
 from service.store.landings import LandingOutcome
 from service.store.records import LandingRecord, LandingState

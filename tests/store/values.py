@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import Entry, Green, MergeQueue, Run
+from service.mergequeue.targets import ALL, Targets
 
 # PostgreSQL's text holds no NUL and nobody's holds half a surrogate pair.
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
@@ -62,6 +63,8 @@ def _compound(hint: Any) -> st.SearchStrategy[Any]:
 def built(kind: Any, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Any value of a dataclass; `given` says more of some fields."""
     hints = get_type_hints(kind)
+    if kind is Targets:
+        return st.just(ALL) | st.builds(Targets, st.frozensets(TEXT, max_size=2))
     if kind is QueueConfig:
         return st.builds(QueueConfig, mode=any_of(hints["mode"]), concurrency=NUMBERS)
     whole = {

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from sqlalchemy import Text
 from sqlmodel import Field
 
 from service.store.tables.base import Row
@@ -36,7 +37,7 @@ class ForkAuthorizationRow(Row, table=True):
 
 
 class ImpactedTargetsRow(Row, table=True):
-    """Uploaded targets of one head; `targets` NULL means all."""
+    """Uploaded targets of one head, by their word (`target_sets.py`)."""
 
     __tablename__ = "impacted_targets"
 
@@ -44,8 +45,17 @@ class ImpactedTargetsRow(Row, table=True):
     number: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
     head: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
-    targets: str | None = Field(sa_type=Json)
+    targets: str = Field(index=True, sa_type=Text)
     at: datetime = Field(sa_type=Utc)
+
+
+class TargetSetRow(Row, table=True):
+    """The names of one set of targets, as JSON; equal sets of all tenants are one row."""
+
+    __tablename__ = "target_set"
+
+    word: str = Field(primary_key=True)
+    names: str = Field(sa_type=Json)
 
 
 class NoticeRow(Row, table=True):

@@ -36,6 +36,7 @@ class MergeQueueRow(Row, table=True):
     state_by: str | None = Field(sa_type=Json)
     target_mode: str | None
     sends_results: bool
+    bisections: str = Field(sa_type=Json)
     landing: str | None = Field(sa_type=Json)
     holds: str = Field(sa_type=Json)
     landed: str = Field(sa_type=Json)
@@ -46,6 +47,7 @@ class MergeQueueRow(Row, table=True):
     land_after: datetime | None = Field(sa_type=Utc)
     next_seq: int
     next_run: int
+    next_bisection: int
     next_entry: int
     next_landing: int
     next_hold: int
@@ -111,11 +113,26 @@ class EntryRow(Row, table=True):
     restarts: str = Field(sa_type=Json)
     losses: int
     landed_sha: str | None
+    targets: str | None
+    wide: str | None
+    batch: int | None
+    failed_batches: int
+    kept: bool
+    screened: bool
+    suspected: int | None
+    failures: str = Field(sa_type=Json)
 
 
 partial_unique(
     "ux_entry_live", EntryRow, "queue_id", "pr", where=EntryRow.__table__.c.live.is_(True)
 )
+partial(
+    "ix_entry_targets",
+    EntryRow,
+    "targets",
+    where=EntryRow.__table__.c.targets.is_not(None),
+)
+partial("ix_entry_wide", EntryRow, "wide", where=EntryRow.__table__.c.wide.is_not(None))
 
 
 class RunRow(Row, table=True):
@@ -169,6 +186,8 @@ class RunRow(Row, table=True):
     reused_from: str | None
     deadline: datetime | None = Field(sa_type=Utc)
     contained: bool
+    bisection: str | None
+    without: str = Field(sa_type=Json)
 
 
 partial("ix_run_live", RunRow, "queue_id", where=RunRow.__table__.c.live.is_(True))

@@ -1,0 +1,146 @@
+"""Two changes of a repository side by side: do they touch the same, do they leave the same.
+
+A change is a pair of trees. Both are walked together, one level at a time, and only where
+ids differ; what an id stands for never changes, so each tree is read once (GITHUB.md 5.4).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from bot.github.line import Line
+from service.provider.values import (
+    Change,
+    Different,
+    Disjoint,
+    Overlapping,
+    Same,
+    Unproven,
+)
+from service.vocabulary import Sha
+
+CALLS_MAX = 400
+PATHS_MAX = 200  # RELIABILITY.md 2: the evidence of a mismatch
+TREE_MODE = "040000"
+ABSENT = (404, 409, 422)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What stands under a name: git's mode, and the id of the file, folder or submodule."""
+
+    mode: str
+    id: Sha
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether it is a folder."""
+        return self.mode == TREE_MODE
+
+
+Pair = tuple[Item | None, Item | None]
+"""The same place before and after a change; None: nothing stands there."""
+
+
+class _UnreadError(Exception):
+    """A tree that cannot be read whole, or one too many; the text says which."""
+
+
+@dataclass(slots=True)
+class _Trees:
+    """Trees read so far."""
+
+    line: Line
+    known: dict[Sha, Mapping[str, Item]] = field(default_factory=dict)
+
+    async def items(self, place: Item | None) -> Mapping[str, Item]:
+        """What a folder holds; nothing and a file hold nothing."""
+        if place is None or not place.is_tree:
+            return {}
+        if place.id not in self.known:
+            if len(self.known) >= CALLS_MAX:
+                raise _UnreadError(f"more than {CALLS_MAX} folders differ")
+            self.known[place.id] = await self._read(place.id)
+        return self.known[place.id]
+
+    async def _read(self, tree: Sha) -> Mapping[str, Item]:
+        answer = await self.line.get(f"/git/trees/{tree}", expects=ABSENT)
+        if answer.status in ABSENT:
+            raise _UnreadError(f"tree {tree} is not there")
+        if answer.fields.flag("truncated"):
+            raise _UnreadError(f"tree {tree} is too large to be read")
+        return {
+            each.text("path"): Item(each.text("mode"), Sha(each.text("sha")))
+            for each in answer.fields.each("tree")
+        }
+
+    async def below(self, pairs: tuple[Pair, Pair]) -> Iterator[tuple[str, tuple[Pair, Pair]]]:
+        """Every name below two places, with what stands there in all four trees."""
+        four = [await self.items(place) for pair in pairs for place in pair]
+        names = sorted(set().union(*four))
+        return ((name, _at(four, name)) for name in names)
+
+
+def _at(four: list[Mapping[str, Item]], name: str) -> tuple[Pair, Pair]:
+    first, second, third, fourth = (items.get(name) for items in four)
+    return (first, second), (third, fourth)
+
+
+async def same_change(line: Line, tested: Change, landed: Change) -> Same | Different | Unproven:
+    """Whether both leave equal sets of (path, mode, content) behind."""
+    found: list[str] = []
+    try:
+        await _compare(_Trees(line), "", _roots(tested, landed), found)
+    except _UnreadError as unread:
+        return Unproven(str(unread))
+    return Different(tuple(found)) if found else Same()
+
+
+async def overlap(line: Line, one: Change, other: Change) -> Disjoint | Overlapping | Unproven:
+    """Whether some path is touched by both."""
+    found: list[str] = []
+    try:
+        await _intersect(_Trees(line), "", _roots(one, other), found)
+    except _UnreadError as unread:
+        return Unproven(str(unread))
+    return Overlapping(tuple(found)) if found else Disjoint()
+
+
+def _roots(one: Change, other: Change) -> tuple[Pair, Pair]:
+    first, second, third, fourth = (
+        Item(TREE_MODE, tree) for tree in (one.before, one.after, other.before, other.after)
+    )
+    return (first, second), (third, fourth)
+
+
+async def _compare(trees: _Trees, path: str, pairs: tuple[Pair, Pair], found: list[str]) -> None:
+    """Note the files that only one side changed, or that end differently."""
+    for name, (tested, landed) in await trees.below(pairs):
+        if tested == landed or (tested[0] == tested[1] and landed[0] == landed[1]):
+            continue
+        here = f"{path}{name}"
+        if _file_left(tested) != _file_left(landed):
+            found.append(here)
+        if any(item is not None and item.is_tree for item in (*tested, *landed)):
+            await _compare(trees, f"{here}/", (tested, landed), found)
+        if len(found) >= PATHS_MAX:
+            return
+
+
+def _file_left(pair: Pair) -> tuple[bool, Item | None]:
+    """Whether a file changed at this very place, and what stands there then."""
+    before, after = (None if item is None or item.is_tree else item for item in pair)
+    return (before != after, after if before != after else None)
+
+
+async def _intersect(trees: _Trees, path: str, pairs: tuple[Pair, Pair], found: list[str]) -> None:
+    """Note the places that both sides changed; folders are entered, files are not."""
+    for name, (one, other) in await trees.below(pairs):
+        if one[0] == one[1] or other[0] == other[1]:
+            continue
+        here = f"{path}{name}"
+        if all(item is None or item.is_tree for item in (*one, *other)):
+            await _intersect(trees, f"{here}/", (one, other), found)
+        else:
+            found.append(here)
+        if len(found) >= PATHS_MAX:
+            return

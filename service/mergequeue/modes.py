@@ -1,0 +1,64 @@
+"""Changing a queue's mode: when nothing runs that stands on the other one (ENGINE.md 3.3)."""
+
+from dataclasses import replace
+
+from service.mergequeue import config, leaving
+from service.mergequeue.config import Mode
+from service.mergequeue.draft import Draft
+from service.mergequeue.model import Detail
+from service.mergequeue.outputs import ModeChanged, QueueConfigured
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, QueueState, RunStatus
+
+_LIVE = frozenset({RunStatus.IN_PROGRESS, RunStatus.SUCCEEDED})
+
+
+def ask(draft: Draft, mode: Mode) -> None:
+    """Have the queue change its mode as soon as it can; the present one takes a wish back."""
+    queue = draft.queue
+    wanted = None if mode is queue.config.mode else mode
+    if wanted is queue.target_mode:
+        return
+    draft.put_queue(replace(queue, target_mode=wanted))
+    draft.say(QueueConfigured(("mode",)))
+    if wanted is None and draft.queue.state is QueueState.SWITCHING_MODES:
+        draft.set_state(QueueState.RUNNING, None)
+
+
+def switch(draft: Draft) -> None:
+    """Wait for the runs that stand on the old mode, starting none, or begin the new one."""
+    mode = draft.queue.target_mode
+    if mode is None:
+        return
+    if any(run.status in _LIVE for run in draft.runs.values()):
+        if draft.queue.state is QueueState.RUNNING:
+            draft.set_state(QueueState.SWITCHING_MODES, f"to {mode.value}")
+        return
+    _give_up_failures(draft)
+    new = config.changed(draft.queue.config, {"mode": mode})
+    draft.put_queue(replace(draft.queue, config=new, target_mode=None))
+    draft.say(ModeChanged(mode))
+    if draft.queue.state is QueueState.SWITCHING_MODES:
+        draft.set_state(QueueState.RUNNING, None)
+    _require_targets(draft)
+
+
+def _give_up_failures(draft: Draft) -> None:
+    """Nobody is judged across a change: the same failure shows again in the new mode."""
+    for bisection in list(draft.queue.bisections.values()):
+        leaving.abandon(draft, bisection, Reason.MODE_SWITCHED)
+    for run in list(draft.runs.values()):
+        if run.id in draft.runs:
+            leaving.restart(draft, run, Reason.MODE_SWITCHED)
+
+
+def _require_targets(draft: Draft) -> None:
+    """In PARALLEL mode nobody is ready whose impacted targets are not known."""
+    for pr in sorted(draft.entries):
+        entry = draft.entries[pr]
+        draft.touched.add(pr)
+        missing = draft.is_parallel and entry.targets is None
+        if missing and entry.state is EntryState.PENDING:
+            reason = Reason.IMPACTED_TARGETS_MISSING
+            unmet = (*entry.unmet, reason)
+            leaving.set_aside(draft, replace(entry, unmet=unmet), reason, Detail())

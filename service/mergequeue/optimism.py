@@ -1,0 +1,94 @@
+"""Counting on a failed run's followers: what passes on top of it clears it (ENGINE.md 9)."""
+
+from dataclasses import replace
+
+from service.mergequeue import bases, holds
+from service.mergequeue.draft import Draft
+from service.mergequeue.graph import Graph
+from service.mergequeue.model import Detail, Entry, Run
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, QueueState, RunStatus
+
+_NOT_PASSED = frozenset({EntryState.TESTING, EntryState.PENDING, EntryState.PENDING_FAILURE})
+
+
+def clear(draft: Draft, run: Run) -> None:
+    """A run passed on a base that holds: what is below it and has not passed, passed with it.
+
+    They and the run's own entries land as one unit, for the run proves only the whole.
+    """
+    if not draft.queue.config.can_optimistically_merge or bases.broken(draft, run) is not None:
+        return
+    cleared = [
+        entry
+        for member in run.base
+        if (entry := draft.entry_of(member)) is not None and entry.state in _NOT_PASSED
+    ]
+    before = {entry.run: None for entry in cleared if entry.run is not None}
+    for entry in cleared:
+        mine = replace(entry, run=run.id, verified_by=run.id, kept=False, fresh=False)
+        detail = Detail(run=run.id)
+        draft.move(mine, EntryState.TESTS_PASSED, Reason.SUCCESSOR_PASSED, detail)
+    for run_id in before:
+        old = draft.runs.get(run_id)
+        if old is not None and not draft.own(old):
+            draft.retire(old, Reason.SUCCESSOR_PASSED)
+
+
+def is_window_closed(draft: Draft, run: Run) -> bool:
+    """Whether nothing that still runs or may start could clear this failed run.
+
+    A follower's level is how many followers deep it stands on the failed run. The window closes
+    when none of a level up to the depth is in progress, and one of that depth has failed or none
+    can start any more.
+    """
+    own = draft.own(run)
+    depth = draft.queue.config.pending_failure_depth
+    if depth == 0 or not own or not own[0].kept:
+        return True
+    levels = _levels(draft, bases.graph(draft), own[0])
+    followers = [(follower, level) for follower, level in levels if level <= depth]
+    if any(follower.status is RunStatus.IN_PROGRESS for follower, _ in followers):
+        return False
+    if any(level == depth and follower.status is RunStatus.FAILED for follower, level in followers):
+        return True
+    return not _can_start(draft, own)
+
+
+def levels_of(draft: Draft, entry: Entry) -> list[tuple[Run, int]]:
+    """The runs that stand on this entry, and how deep each does."""
+    return _levels(draft, bases.graph(draft), entry)
+
+
+def _levels(draft: Draft, drawn: Graph, entry: Entry) -> list[tuple[Run, int]]:
+    start = drawn.of.get(entry.pr)
+    if start is None:
+        return []
+    depths = {start: 0}
+    found = []
+    for place in range(start + 1, len(drawn.nodes)):
+        node = drawn.nodes[place]
+        if not node.ahead >> start & 1:
+            continue
+        run = draft.runs.get(draft.entries[node.members[-1].pr].run or "")
+        if run is None:
+            continue
+        level = 1 + max(depth for below, depth in depths.items() if node.ahead >> below & 1)
+        depths[place] = level
+        found.append((run, level))
+    return found
+
+
+def _can_start(draft: Draft, own: tuple[Entry, ...]) -> bool:
+    if draft.queue.state is not QueueState.RUNNING or holds.stops_starts(draft.queue):
+        return False
+    rank = own[0].rank or 0
+    behind = [pr for place, pr in draft.places.line if place > rank]
+    behind += [pr for _, _, pr in draft.places.waiting]
+    return any(
+        (other := draft.entries[pr]).state is EntryState.PENDING
+        and not other.held_by
+        and not other.unmet
+        and any(bases.meets(draft, other, entry) for entry in own)
+        for pr in behind
+    )

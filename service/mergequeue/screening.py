@@ -1,0 +1,174 @@
+"""Trying entries alone, apart from the line, before anybody counts on them (ENGINE.md 14.1).
+
+Only with `batchSizing: ADAPTIVE`. A risky entry is tried first; a failure whose base is probably
+good puts its group out at once, and the suspects are tried here, in halves, until the culprit
+has failed twice alone. Nobody in the line waits for any of it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from service.mergequeue import bases, leaving, line, sizing
+from service.mergequeue.config import BatchSizing
+from service.mergequeue.draft import Draft
+from service.mergequeue.model import Detail, Entry, Named, Run
+from service.mergequeue.outputs import EntryPlaced, PlacedWhy
+from service.mergequeue.reasons import Cause, Reason
+from service.mergequeue.states import EntryState, RunKind, RunStatus
+
+RISK_MAX = 0.05
+"""A greater chance of failing is tried alone first."""
+
+LINE_MIN = 6
+"""Groups in the line from which on everybody is tried alone first, if slots are idle."""
+
+BUSY_MAX = 0.8
+"""Share of the slots in use above which no slot counts as idle."""
+
+BASE_CHANCE_MIN = 0.4
+"""A failure blames its group when the chance that its base is good is at least this."""
+
+FAILURES_MAX = 3
+"""Failures alone of which the last decides, whatever failed before."""
+
+_TIMED_OUT = (Cause.TIMEOUT.value,)
+
+
+def is_due(draft: Draft, entry: Entry) -> bool:
+    """Whether a waiting entry has to be tried alone before it may be counted on."""
+    config = draft.queue.config
+    if config.batch_sizing is not BatchSizing.ADAPTIVE or entry.rank is not None:
+        return False
+    if entry.suspected is not None:
+        return True
+    if entry.screened or entry.priority == line.URGENT:
+        return False
+    return entry.p_fail > RISK_MAX or _is_idle(draft)
+
+
+def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
+    """The groups to try now, suspects first, for at most so many slots."""
+    if slots < 1 or draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
+        return []
+    suspects: dict[int, list[Entry]] = {}
+    risky: list[tuple[Entry, ...]] = []
+    for _, _, pr in draft.places.waiting:
+        entry = draft.entries[pr]
+        if entry.suspected is not None:
+            suspects.setdefault(entry.suspected, []).append(entry)
+        elif len(risky) < slots and is_due(draft, entry):
+            risky.append((entry,))
+    groups = [tuple(group) for _, group in sorted(suspects.items())]
+    return [*groups, *risky][:slots]
+
+
+def passed(draft: Draft, run: Run) -> None:
+    """Tried alone and green: they are counted on from now on, or land as they are."""
+    own = draft.own(run)
+    for entry in own:
+        draft.put(replace(entry, screened=True, suspected=None, failures=()))
+    if _stands_free(draft, run):
+        _land_as_it_is(draft, run)
+        return
+    detail = Detail(run=run.id)
+    leaving.restart(draft, run, Reason.SCREEN_PASSED, detail)
+
+
+def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
+    """Tried alone and red: several are halved, one fails when it did so before."""
+    own = draft.own(run)
+    if len(own) > 1:
+        suspect(draft, run, checks)
+        return
+    entry = own[0]
+    marks = _TIMED_OUT if run.cause is Cause.TIMEOUT else tuple(one.name for one in checks)
+    shared = any(set(marks) & set(before) for before in entry.failures)
+    if shared or len(entry.failures) + 1 >= FAILURES_MAX:
+        _convict(draft, entry, run, checks)
+        return
+    draft.put(replace(entry, failures=(*entry.failures, marks)))
+    detail = Detail(run=run.id, checks=checks)
+    _apart(draft, [(draft.entries[entry.pr],)], run, detail)
+
+
+def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
+    """Put the entries of a failed run out of the line and have them tried apart, in halves."""
+    own = draft.own(run)
+    cut = _cut(own)
+    halves = [own[:cut], own[cut:]] if len(own) > 1 else [own]
+    _apart(draft, halves, run, Detail(run=run.id, checks=checks))
+
+
+def is_to_blame(draft: Draft, run: Run) -> bool:
+    """Whether what failed is more probably in the run's own entries than below them."""
+    if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
+        return False
+    made = bases.progress(draft, run)
+    landed = made.landed if made is not None else frozenset()
+    chance = 1.0
+    for member in run.base:
+        entry = draft.entry_of(member)
+        if entry is None or member.pr in landed or entry.state is EntryState.TESTS_PASSED:
+            continue
+        chance *= 1.0 - sizing.p_fail(entry)
+    return chance >= BASE_CHANCE_MIN
+
+
+def _is_idle(draft: Draft) -> bool:
+    """Whether the line is long and slots are free: then trying everybody first costs nothing."""
+    if draft.is_parallel or len(bases.graph(draft).nodes) < LINE_MIN:
+        return False
+    busy = sum(run.status is RunStatus.IN_PROGRESS for run in draft.runs.values())
+    return busy < BUSY_MAX * draft.queue.config.concurrency
+
+
+def _apart(draft: Draft, groups: Sequence[Sequence[Entry]], run: Run, detail: Detail) -> None:
+    """Take entries out of the line, back among the waiting, as groups of suspects."""
+    number = draft.queue.next_bisection
+    draft.put_queue(replace(draft.queue, next_bisection=number + len(groups)))
+    for offset, group in enumerate(groups):
+        for entry in group:
+            draft.put(replace(draft.entries[entry.pr], suspected=number + offset, kept=False))
+    leaving.restart(draft, draft.runs[run.id], Reason.SCREEN_FAILED, detail)
+    for group in groups:
+        for entry in group:
+            now = draft.entries[entry.pr]
+            if now.rank is not None:
+                draft.put(replace(now, rank=None))
+                draft.say(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
+
+
+def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:
+    timed_out = run.cause is Cause.TIMEOUT
+    if run.cause is None:
+        draft.put_run(replace(draft.runs[run.id], cause=Cause.PR_FAULT))
+    reason = Reason.RUN_TIMED_OUT if timed_out else Reason.REQUIRED_STATUS_FAILED
+    leaving.leave(
+        draft, draft.entries[entry.pr], EntryState.FAILED, reason, Detail(run=run.id, checks=checks)
+    )
+
+
+def _stands_free(draft: Draft, run: Run) -> bool:
+    """Whether the tree that passed is what would be tested in the line: nobody is ahead."""
+    made = bases.progress(draft, replace(run, kind=RunKind.MAIN))
+    if made is None or not bases.is_predicted(draft, replace(run, kind=RunKind.MAIN), made):
+        return False
+    own = draft.own(run)
+    return not bases.ahead(draft, own) and not any(entry.unmet for entry in own)
+
+
+def _land_as_it_is(draft: Draft, run: Run) -> None:
+    draft.put_run(replace(draft.runs[run.id], kind=RunKind.MAIN))
+    for entry in draft.own(run):
+        placed = line.append(draft, entry)
+        mine = replace(placed, verified_by=run.id, batch=run.number, fresh=False)
+        draft.move(mine, EntryState.TESTS_PASSED, Reason.RUN_PASSED, Detail(run=run.id))
+
+
+def _cut(entries: Sequence[Entry]) -> int:
+    """Where to halve a group so that the risk falls into both halves most evenly."""
+    weights = [-math.log(1.0 - min(max(sizing.p_fail(one), 0.001), 0.99)) for one in entries]
+    total = sum(weights)
+    cuts = range(1, len(entries))
+    return min(cuts, key=lambda k: (abs(2 * sum(weights[:k]) - total), k), default=1)

@@ -1,0 +1,240 @@
+"""A queue about to land, before the sandbox: several pull requests in one run that passed.
+
+The queue's value is written by hand, so that a landing is driven by `operations/landing.py`
+alone; what becomes of the queue afterwards is the engine's and is not looked at here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bot.keys import KeyRing
+from service.boundary import Boundary, NoBoundary
+from service.clock import RandomIds
+from service.mergequeue.model import (
+    Entry,
+    Landing,
+    LandMode,
+    Member,
+    MergeQueue,
+    Proof,
+    RequiredSet,
+    Run,
+    RunStep,
+    Tip,
+)
+from service.mergequeue.outputs import Land, LandStep, Step
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
+from service.operations import facts, queues, repositories, turn
+from service.operations.queues import QueueWish
+from service.runtime import Options, Runtime
+from service.store import landings
+from service.store import queues as stored_queues
+from service.store.database import Store, Tx
+from service.store.records import LandingRecord
+from service.store.wakeups import Wakeups
+from service.vocabulary import SYSTEM, MergeMethod, QueueRef, RequiredName, RequiredSource, Sha
+from tests.provider.stage import Stage
+
+Pull = tuple[int, Sha]
+
+
+def runtime_of(stage: Stage, store: Store, boundary: Boundary | None = None) -> Runtime:
+    """The parts of a process before this stage."""
+    host = stage.repo.host
+    return Runtime(
+        store=store,
+        providers={host: stage.provider},
+        translators={host: lambda _: ()},
+        clock=stage.clock,
+        ids=RandomIds(),
+        wakeups=Wakeups(stage.clock),
+        boundary=boundary or NoBoundary(),
+        keys=KeyRing("a secret key for tests, long enough to be one"),
+        options=Options(version="0.0.7"),
+    )
+
+
+async def three(stage: Stage) -> list[Pull]:
+    """Pull requests of which the last two change the same file."""
+    return [
+        await stage.open({"a.txt": "a\n"}),
+        await stage.open({"app.py": "0\n1\n2\n3\n"}),
+        await stage.open({"app.py": "1\n2\n3\n4\n"}),
+    ]
+
+
+@dataclass(slots=True)
+class Unit:
+    """A run that passed, and the landing of it: `land` gives the action for some positions."""
+
+    stage: Stage
+    runtime: Runtime
+    queue: QueueRef
+    run: Run
+    method: MergeMethod
+    asked: list[int] = field(default_factory=list)
+
+    async def land(
+        self, positions: Sequence[int], mode: LandMode, proof: Proof = Proof.EXACT_TREE
+    ) -> Land:
+        """The next landing, asked for as the engine would ask: in flight, with its rows.
+
+        The engine may have asked for it already; then this one takes its place.
+        """
+        number = (await self.value()).next_landing
+        self.asked.append(number)
+        tip = self.stage.tip()
+        action = Land(
+            number=number,
+            run=self.run.id,
+            mode=mode,
+            method=self.method,
+            expected_tip=Tip(tip, self.stage.tree(tip)),
+            steps=tuple(self._step(position) for position in positions),
+            proof=proof,
+        )
+        await self.runtime.store.run(self._ask, action)
+        self.runtime.store.cache.drop(self.queue.id)
+        return action
+
+    def _ask(self, session: Tx, action: Land) -> None:
+        before = stored_queues.load(session, self.queue.id)
+        landing = Landing(
+            action.number,
+            action.run,
+            tuple(step.position for step in action.steps),
+            action.mode,
+            action.expected_tip,
+            self.runtime.clock.now(),
+            action.proof,
+        )
+        after = replace(
+            before,
+            tip=action.expected_tip,
+            landing=landing,
+            next_landing=action.number + 1,
+            runs={self.run.id: self.run},
+            entries=self._entries(before, {step.pr for step in action.steps}),
+        )
+        stored_queues.save(session, before, Step(after, (), (), None, None))
+        landings.intend(session, self.queue.id, action)
+
+    def _entries(self, before: MergeQueue, landing: set[int]) -> dict[int, Entry]:
+        return {
+            pr: replace(
+                entry,
+                state=EntryState.TESTS_PASSED,
+                run=self.run.id,
+                verified_by=self.run.id,
+                held_by=(),
+            )
+            if pr in landing
+            else entry
+            for pr, entry in before.entries.items()
+        }
+
+    def _step(self, position: int) -> LandStep:
+        step = self.run.steps[position - 1]
+        before = self.run.steps[position - 2].tree if position > 1 else self.run.base_tip.tree
+        member = (*self.run.base, *self.run.entries)[position - 1]
+        return LandStep(position, step.pr, member.entry, step.head, before, step.tree, step.commit)
+
+    async def records(self) -> list[LandingRecord]:
+        """The landings that were asked for here, in order."""
+        rows = await self.runtime.store.read(landings.of_run, self.run.id)
+        return [row for row in rows if row.number in self.asked]
+
+    async def value(self) -> MergeQueue:
+        """The queue as it is now."""
+        return await turn.value(self.runtime, self.queue.id)
+
+
+async def a_unit(
+    runtime: Runtime, stage: Stage, pulls: Sequence[Pull], *, base: int = 0, **settings: Any
+) -> Unit:
+    """These pull requests in one run that passed; the first `base` of them are its base."""
+    record = await runtime.store.run(
+        repositories.keep, await runtime.providers[stage.repo.host].repository(stage.repo)
+    )
+    wish = QueueWish({"required_statuses": ("unit",), **settings})
+    await queues.create(runtime, record, "main", wish, SYSTEM)
+    (queue,) = await runtime.store.read(stored_queues.all_queues)
+    value = await turn.value(runtime, queue.id)
+    run = await _passed_run(runtime, stage, value, pulls, base)
+    entries = {
+        number: await _entry(runtime, queue, value, run, place, number)
+        for place, (number, _) in enumerate(pulls)
+    }
+    await runtime.store.run(_write, value, entries, run)
+    runtime.store.cache.drop(queue.id)
+    return Unit(stage, runtime, queue, run, value.config.merge_method)
+
+
+async def _passed_run(
+    runtime: Runtime, stage: Stage, value: MergeQueue, pulls: Sequence[Pull], base: int
+) -> Run:
+    tip = Tip(stage.tip(), stage.tree(stage.tip()))
+    request = stage.request(*pulls)
+    built = await stage.provider.build(request)
+    await stage.settle()
+    checks = await stage.provider.checks(stage.repo, built.tip, skipped_pass=True)
+    members = tuple(Member(number, f"entry-{number}", head) for number, head in pulls)
+    now = runtime.clock.now()
+    return Run(
+        id=request.run_id,
+        number=1,
+        kind=RunKind.MAIN,
+        entries=members[base:],
+        base=members[:base],
+        base_tip=tip,
+        status=RunStatus.SUCCEEDED,
+        phase=RunPhase.TESTING,
+        required=(RequiredName("unit"),),
+        required_source=RequiredSource.MERGE_INSTANCE,
+        config=value.config,
+        created_at=now,
+        steps=tuple(
+            RunStep(prefix.number, head, prefix.commit, prefix.tree, prefix.contained)
+            for prefix, (_, head) in zip(built.prefixes, pulls, strict=True)
+        ),
+        sha=built.tip,
+        branch=built.branch,
+        checks=checks.items,
+        built_at=now,
+        start_clock=now,
+        finished_at=now,
+    )
+
+
+async def _entry(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, run: Run, place: int, number: int
+) -> Entry:
+    pull = await runtime.providers[queue.repo.host].pull_request(queue.repo, number)
+    known = await facts.of(runtime, queue, value.config, pull)
+    return Entry(
+        id=f"entry-{number}",
+        pr=number,
+        facts=known,
+        head=known.head,
+        submitted_by=SYSTEM,
+        submitted_at=run.created_at,
+        priority=100,
+        no_batch=False,
+        state=EntryState.TESTS_PASSED,
+        state_since=run.created_at,
+        reason=Reason.RUN_PASSED,
+        seq=place + 1,
+        rank=place + 1,
+        run=run.id,
+        verified_by=run.id,
+    )
+
+
+def _write(session: Tx, value: MergeQueue, entries: dict[int, Entry], run: Run) -> None:
+    required = RequiredSet((RequiredName("unit"),), RequiredSource.MERGE_INSTANCE)
+    after = replace(
+        value, entries=entries, runs={run.id: run}, required=required, next_run=2, next_seq=99
+    )
+    stored_queues.save(session, value, Step(after, (), (), None, None))
