@@ -217,6 +217,8 @@ class _Words:
             _targets(entry.targets),
             _targets(entry.wide),
             self._batch(entry.batch),
+            self._suspected(entry.suspected),
+            entry.failures,
         )
 
     def _run(self, run: Run) -> tuple:
@@ -337,6 +339,13 @@ class _Words:
             return None
         alike = [pr for pr, one in self.queue.entries.items() if one.batch == number]
         return min(self.prs[pr] for pr in alike)
+
+    def _suspected(self, number: int | None) -> int | None:
+        """The group tried apart that it belongs to, by the order of the groups."""
+        if number is None:
+            return None
+        known = {e.suspected for e in self.queue.entries.values() if e.suspected is not None}
+        return sorted(known).index(number)
 
     def _search(self, name: str | None) -> int | None:
         if name is None:

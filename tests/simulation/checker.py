@@ -43,6 +43,9 @@ _BY_OTHERS = frozenset(
         Reason.AHEAD_CHANGED,
     }
 )
+ALWAYS_REQUIRED = "unit"
+"""The one status that every history requires from its beginning."""
+
 _NAMES_SOMEBODY = _BY_OTHERS - {Reason.TARGET_MOVED, Reason.AHEAD_CHANGED}
 _HOLDS_ENTRIES = frozenset({RunKind.MAIN, RunKind.DIRECT})
 _TAKES_A_SLOT = frozenset({RunKind.MAIN, RunKind.HEDGE})
@@ -70,6 +73,7 @@ class Checker:
     claims: dict[int, Targets | None] = field(default_factory=dict)
     moves: dict[Change, Targets | None] = field(default_factory=dict)
     landed: Counter[tuple[int, Sha]] = field(default_factory=Counter)
+    landed_by: dict[int, str] = field(default_factory=dict)
     required: tuple[RequiredName, ...] = ()
     is_known: bool = True
     builds: set[str] = field(default_factory=set)
@@ -102,6 +106,7 @@ class Checker:
     def landing(self, action: Land, step: LandStep, run: Run | None, tree: Tree) -> None:
         """A step of ours landed on the branch, which has this content now."""
         self.landed[step.pr, step.head] += 1
+        self.landed_by[step.pr] = action.run
         if self.landed[step.pr, step.head] > 1:
             raise Violation("S2", f"pull request {step.pr} landed twice")
         if not self.is_known:
@@ -153,12 +158,10 @@ class Checker:
             facts = one.facts
             self.reported[facts.head] = facts.own_checks
             self.heads[facts.pr] = facts.head
-        if isinstance(one, Submit):
-            pr, head = one.facts.pr, one.facts.head
-            if one.targets is not None or self.pinned.get(pr) != head:
-                self.claims[pr] = one.targets
-            self.pinned[pr] = head
-        elif isinstance(one, SetImpactedTargets) and self.pinned.get(one.pr) == one.head:
+        if isinstance(one, Submit) and self.pinned.get(one.facts.pr) == one.facts.head:
+            # Submitted again, a word that was said stands; only an upload replaces it.
+            self.claims[one.facts.pr] = self.claims.get(one.facts.pr) or one.targets
+        if isinstance(one, SetImpactedTargets) and self.pinned.get(one.pr) == one.head:
             self.claims[one.pr] = one.targets
 
     def _event(self, event: outputs.Event, one: Input, step: Step) -> None:
@@ -167,6 +170,8 @@ class Checker:
                 if any(e.pr == event.pr and e.state not in ENDS for e in self.entries.values()):
                     raise Violation("I13", f"pull request {event.pr} is queued twice")
                 alone = isinstance(one, Submit) and bool(one.no_batch)
+                self.claims[event.pr] = one.targets if isinstance(one, Submit) else None
+                self.pinned[event.pr] = event.head
                 entry = Submission(event.pr, event.head, event.priority, alone)
                 self.entries[event.entry] = entry
             case outputs.EntryUpdated():
@@ -183,6 +188,8 @@ class Checker:
                 self._moved(event, one, step)
             case outputs.RunStarted():
                 self._started(event, step)
+            case outputs.RunFinished(status=RunStatus.SUCCEEDED):
+                self._succeeded(event, step)
             case outputs.BisectionOpened():
                 self._opened(event, step)
             case _:
@@ -202,9 +209,8 @@ class Checker:
             entry.placed_at = None
         if event.reason is Reason.NOW_READY and entry.ready_at is None:
             entry.ready_at = self.time
-        if event.state is EntryState.TESTING and entry.placed_at is None:
-            entry.placed_at = self.time
-            order.judge_start(entry, self.entries.values(), self._lanes())
+        if event.state is EntryState.TESTING:
+            self._tested(entry, _run_of(event.run, step))
         if event.state is EntryState.MERGED and event.reason is Reason.LANDED:
             order.judge_landing(entry, self.entries.values(), self._lanes())
         if event.state is EntryState.PENDING_FAILURE:
@@ -213,6 +219,14 @@ class Checker:
             self._blamed(event, step)
         if event.state is EntryState.PENDING and event.origin in _COUNTED_ON:
             self._restarted(event, one, step)
+
+    def _tested(self, entry: Submission, run: Run | None) -> None:
+        if run is not None and run.kind is RunKind.SCREEN:
+            # Screened beside the line: it comes into it when it has passed.
+            entry.excused_at = self.time
+        elif entry.placed_at is None:
+            entry.placed_at = self.time
+            order.judge_start(entry, self.entries.values(), self._lanes())
 
     def _lanes(self) -> Lanes:
         assert self.lanes is not None
@@ -234,7 +248,9 @@ class Checker:
             return
         if action.proof is Proof.EXACT_TREE or not tested < tree:
             raise Violation("S1", f"pull request {step.pr} landed as another tree than was tested")
-        mine = [one.pr for one in run.steps[: place + 1]]
+        # Those who landed before it by runs of their own had the same right to: who meets them
+        # and stands behind them was tested on top of them.
+        mine = [one.pr for one in run.steps[: place + 1] if self.landed_by.get(one.pr) == run.id]
         for change in tree - tested:
             if self._lanes().meets_any(self._targets_of(change), mine):
                 raise Violation("S1", f"{step.pr} landed on top of {change[0]}, which it meets")
@@ -293,10 +309,12 @@ class Checker:
         names = tuple(one.name for one in run.required)
         if self.truth.is_good(tree, names):
             raise Violation("S3", f"{event.pr} is innocent")
+        # What is required later may be broken already by what landed before, and a change that
+        # others merged by hand may have broken the branch itself: that is nobody's case here.
+        always = (ALWAYS_REQUIRED,)
         change = trees.change_of(event.pr, run.steps[-1].head)
-        is_sound_below = self.truth.is_good(tree - {change}, names)
-        # A change that others merged by hand may have broken the branch itself.
-        if not is_sound_below and self.truth.is_good(self.trees[run.base_tip.sha], names):
+        is_broken_below = not self.truth.is_good(tree - {change}, always)
+        if is_broken_below and self.truth.is_good(self.trees[run.base_tip.sha], always):
             raise Violation("S3", f"{event.pr} is blamed for another's fault")
 
     def _restarted(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
@@ -376,7 +394,8 @@ class Checker:
     def _two_runs(self, queue: MergeQueue) -> None:
         tested: Counter[str] = Counter()
         for run in queue.runs.values():
-            if run.kind in _HOLDS_ENTRIES:
+            # A failed one is evidence in a bisection, whose proven members go on elsewhere.
+            if run.kind in _HOLDS_ENTRIES and run.status is not RunStatus.FAILED:
                 tested.update(member.entry for member in run.entries)
         twice = [entry for entry, count in tested.items() if count > 1]
         if twice:
@@ -390,12 +409,8 @@ class Checker:
                 at = self.passed.get((run.steps[-1].tree, frozenset(run.required)))
                 if at is not None and now < at + timedelta(hours=24):
                     raise Violation("S8", f"run {run.number} waits on a tree that is green")
-        for recorded in step.events:
-            event = recorded.event
-            if isinstance(event, outputs.RunFinished) and event.status is RunStatus.SUCCEEDED:
-                self._succeeded(event, step, now)
 
-    def _succeeded(self, event: outputs.RunFinished, step: Step, now: datetime) -> None:
+    def _succeeded(self, event: outputs.RunFinished, step: Step) -> None:
         run = _run_of(event.run, step)
         if run is None or run.contained or event.cause is not None:
             return
@@ -406,7 +421,7 @@ class Checker:
         elif not self.is_green(self.reported.get(run.sha or Sha(""), ()), run.required):
             raise Violation("I2", f"run {run.number} passed without its reports")
         else:
-            self.passed[key] = now
+            self.passed[key] = step.events[0].at
 
 
 def _run_of(name: str | None, step: Step) -> Run | None:
