@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from service.errors import InvariantBroken
 from service.mergequeue import engine, holds, inputs, invariants
+from service.mergequeue.config import Mode
 from service.mergequeue.inputs import Report
 from service.mergequeue.states import EntryState, QueueState
 from tests.exhaustive import moves, scene
@@ -13,7 +14,11 @@ from tests.exhaustive.properties import Violation
 from tests.exhaustive.scene import Scene
 from tests.exhaustive.scopes import Scope
 
-BY_PEOPLE = ("submit", "cancel", "restart", "targets", "push", "foreign", "crash")
+BY_PEOPLE = (
+    *("submit", "cancel", "restart", "targets", "push", "foreign", "crash"),
+    *(state.value for state in QueueState),
+    *(mode.value for mode in Mode),
+)
 """Moves that nobody may count on."""
 
 

@@ -18,6 +18,7 @@ from service.mergequeue.inputs import (
     SetImpactedTargets,
     Submit,
     TestBranchBuilt,
+    TimePassed,
 )
 from service.mergequeue.model import LandMode, MergeQueue, Proof, Run
 from service.mergequeue.outputs import Action, BuildTestBranch, Land, LandStep, PlacedWhy, Step
@@ -217,6 +218,7 @@ class Checker:
             self._failing(event, step)
         if event.state is EntryState.FAILED and MEANINGS[event.reason].blames:
             self._blamed(event, step)
+            self._was_not_cleared(event, one, step)
         if event.state is EntryState.PENDING and event.origin in _COUNTED_ON:
             self._restarted(event, one, step)
 
@@ -303,6 +305,17 @@ class Checker:
                 raise Violation("I18", f"{event.pr} is blamed on top of {member.pr}")
         if not self.has_flakes and event.reason is not Reason.RUN_TIMED_OUT:
             self._is_guilty(event, run)
+
+    def _was_not_cleared(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
+        """S3: with optimistic merging a follower that passed clears it, before it is judged."""
+        is_judged = isinstance(one, ChecksReported | TimePassed)
+        if not is_judged or not step.queue.config.can_optimistically_merge:
+            return
+        for run in (*step.queue.runs.values(), *step.finished_runs):
+            stands_on_it = any(member.entry == event.entry for member in run.base)
+            reports = self.reported.get(run.sha or Sha(""), ())
+            if stands_on_it and run.kind is RunKind.MAIN and self.is_green(reports, run.required):
+                raise Violation("S3", f"{event.pr} is blamed although run {run.number} passed")
 
     def _is_guilty(self, event: outputs.EntryMoved, run: Run) -> None:
         tree = self.trees[run.steps[-1].commit]
