@@ -159,6 +159,7 @@ def explanation(answer: Json) -> None:
             ("Next", coming.get("what") if isinstance(coming, dict) else None),
             ("Ahead", numbers(answer.get("ahead"))),
             ("Behind", numbers(answer.get("behind"))),
+            ("Tested on", numbers(answer.get("dependsOn"))),
             ("Required", ", ".join(map(str, required)) if isinstance(required, list) else None),
         ]
     )

@@ -1,6 +1,6 @@
 """A queue as a terminal shows it: its head and holds, what is in it, its settings."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 
@@ -53,6 +53,7 @@ def head(repo: str, answer: Json) -> None:
     output.facts(
         [
             ("State", answer["state"]),
+            ("New mode", answer.get("targetMode")),
             ("Because", answer.get("stateReason")),
             ("Required", required(answer)),
             ("Version", answer.get("version")),
@@ -103,19 +104,29 @@ def entries(answer: Json) -> None:
     found = [each for each in as_list(answer.get("enqueuedPullRequests")) if isinstance(each, dict)]
     if not found:
         return
+    mates = [tested_with(entry, found) for entry in found]
+    shared = ("With",) if any(mates) else ()
     output.table(
-        ("Place", "PR", "State", "Title", "Because"),
+        ("Place", "PR", *shared, "State", "Title", "Because"),
         [
             (
                 "" if entry.get("position") is None else entry["position"],
                 f"#{entry['prNumber']}",
+                *((others,) if shared else ()),
                 output.state_word(entry["state"]),
                 entry["prTitle"],
                 entry["reasonMessage"],
             )
-            for entry in found
+            for entry, others in zip(found, mates, strict=True)
         ],
     )
+
+
+def tested_with(entry: Json, entries: Sequence[Json]) -> str:
+    """`#1, #2`: the others that the same test run tests; empty when it is tested alone."""
+    run = entry.get("testRunId")
+    mates = [each["prNumber"] for each in entries if run and each.get("testRunId") == run]
+    return output.numbers([number for number in mates if number != entry["prNumber"]])
 
 
 def settings(answer: Json, *, are_all: bool) -> None:

@@ -2,11 +2,11 @@
 
 from service.api import responses
 from service.api.responses import Json
-from service.mergequeue.explain import Condition
+from service.mergequeue.conditions import Condition
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.states import FINAL, EntryState, QueueState
 from service.operations.views import ExplainView
-from service.wording import conditions, reasons
+from service.wording import conditions, reasons, upcoming
 
 SAMPLES_MIN = 5
 """Runs that have to have succeeded before a time left is shown (UX.md 1)."""
@@ -25,7 +25,7 @@ def of(view: ExplainView, queue: MergeQueue) -> Json:
         "conditions": [_condition(each, queue) for each in view.explained.conditions],
         "next": following
         and {
-            "what": conditions.next_message(following, responses.situation_of(shown).wanted),
+            "what": upcoming.next_message(following, responses.situation_of(shown).wanted),
             "at": responses.time_or_null(following.at),
             "pullRequests": following.prs,
         },

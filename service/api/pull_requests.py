@@ -5,7 +5,7 @@ from service.api.call import Call
 from service.api.models import pull_requests as models
 from service.api.models.common import Named
 from service.api.responses import Json
-from service.operations import access, explain, pull_requests, queues
+from service.operations import access, explain, previews, pull_requests, queues
 from service.operations.pull_requests import SubmitOptions
 from service.vocabulary import QueueRef
 
@@ -55,6 +55,13 @@ async def explained(call: Call, asked: models.ExplainPullRequest) -> Json:
     queue = await queue_of(call, asked)
     view = await explain.explain(call.runtime, queue, asked.pr.number)
     return explanation.of(view, (await queues.read(call.runtime, queue)).value)
+
+
+async def preview_cancel(call: Call, asked: models.PreviewCancelPullRequest) -> Json:
+    """`/previewCancelPullRequest`; nothing is changed."""
+    queue = await queue_of(call, asked)
+    preview = await previews.cancel(call.runtime, queue, asked.pr.number, call.actor)
+    return responses.cancel_preview(preview)
 
 
 async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:

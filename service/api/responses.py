@@ -4,12 +4,13 @@ Plain objects of what JSON knows, keys in the order of API.md; `fragments.py` en
 that are read often. Sentences come from `service/wording`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from service.mergequeue.config import Mode
 from service.mergequeue.model import PRIORITY_NAMES, Hold
-from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Event
+from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Event, Recorded
+from service.mergequeue.previews import CancelPreview
 from service.mergequeue.reasons import MEANINGS
 from service.mergequeue.states import FINAL
 from service.operations.views import (
@@ -57,7 +58,8 @@ def record(view: PullRequestView, public_url: str | None) -> Json:
         **course(view, public_url),
     }
     if view.timeline is not None:
-        shown["timeline"] = [event(each, view.queue.branch) for each in view.timeline]
+        past = [each.recorded for each in view.timeline]
+        shown["timeline"] = [event(each, view.queue.branch, past) for each in view.timeline]
     return shown
 
 
@@ -171,8 +173,8 @@ def course(view: PullRequestView, public_url: str | None) -> Json:
     }
 
 
-def event(listed: TimelineEvent, target: str) -> Json:
-    """One event of a timeline (API.md 4.3)."""
+def event(listed: TimelineEvent, target: str, timeline: Sequence[Recorded] = ()) -> Json:
+    """One event of a timeline (API.md 4.3); the whole of it tells whom a search is about."""
     recorded = listed.recorded
     happened: Event = recorded.event
     moved = happened if isinstance(happened, EntryMoved) else None
@@ -184,7 +186,7 @@ def event(listed: TimelineEvent, target: str) -> Json:
         "from": moved and moved.origin.value,
         "to": moved and moved.state.value,
         "reason": explained and explained.reason.value,
-        "message": history.message(recorded, target),
+        "message": history.message(recorded, target, timeline),
         "actor": shown_actor(recorded.actor),
         "testRunId": getattr(happened, "run", None),
     }
@@ -284,6 +286,16 @@ def targets(stored: TargetsStored) -> Json:
         "prSha": stored.sha,
         "impactsAll": stored.impacts_all,
         "targetCount": stored.count,
+    }
+
+
+def cancel_preview(preview: CancelPreview) -> Json:
+    """What taking a pull request out would do (API.md 4.3)."""
+    return {
+        "prNumber": preview.pr,
+        "runsInterrupted": preview.interrupted,
+        "pullRequestsRestarted": preview.restarted,
+        "pullRequestsMovedUp": preview.moved_up,
     }
 
 

@@ -80,6 +80,11 @@ ROUTES: tuple[Route, ...] = (
     _write("setImpactedTargets", Role.CI, _pull.SetImpactedTargets, pull_requests.set_targets),
     _read("getSubmittedPullRequest", _pull.GetSubmittedPullRequest, pull_requests.get),
     _read("explainPullRequest", _pull.ExplainPullRequest, pull_requests.explained),
+    _read(
+        "previewCancelPullRequest",
+        _pull.PreviewCancelPullRequest,
+        pull_requests.preview_cancel,
+    ),
     _write("createQueue", Role.ADMIN, _queue.CreateQueue, queues.create),
     _read("getQueue", _queue.GetQueue, queues.get),
     _write("updateQueue", Role.ADMIN, _queue.UpdateQueue, queues.update),

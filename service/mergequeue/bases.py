@@ -290,7 +290,7 @@ def _why(draft: Draft, run: Run, made: Progress | None, now_ahead: tuple[Member,
 
 def _moved(draft: Draft, run: Run) -> Broken:
     """Others pushed; or one of ours landed beside it that it turned out to meet."""
-    steps = _since(draft, run.base_tip.sha) or ()
+    steps = [step for step in _since(draft, run.base_tip.sha) or () if step.before != step.sha]
     numbers = {member.pr for member in (*run.base, *run.entries)}
     ours = tuple(step.pr for step in steps if step.pr and step.pr not in numbers)
     foreign = any(step.pr == FOREIGN for step in steps)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from service.errors import InvariantBroken
-from service.mergequeue import holds, leaving, reuse, settling
+from service.mergequeue import bisecting, holds, leaving, reuse, settling
 from service.mergequeue.draft import Draft
 from service.mergequeue.inputs import (
     BuildRefusal,
@@ -142,7 +142,7 @@ def lost(draft: Draft, one: TestBranchLost) -> None:
     run = draft.runs.get(one.run)
     if run is None or run.phase is RunPhase.BUILDING or run.status is RunStatus.FAILED:
         return
-    own = draft.own(run)
+    own = _examined(draft, run)
     if any(leaving.is_landing(draft, entry) for entry in own):
         return
     text = f"its test branch was taken away by {one.by or 'somebody'}"
@@ -154,7 +154,11 @@ def lost(draft: Draft, one: TestBranchLost) -> None:
         detail = Detail(text=f"{text}, {losses} times in all", run=run.id)
         mine = draft.entries[entry.pr]
         leaving.leave(draft, mine, EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED, detail)
-    if run.id in draft.runs:
+    if run.id not in draft.runs:
+        return
+    if run.bisection in draft.queue.bisections:
+        bisecting.lost(draft, run, Reason.TEST_BRANCH_LOST)
+    else:
         _back(draft, run, Reason.TEST_BRANCH_LOST, Detail(text=text, run=run.id))
 
 

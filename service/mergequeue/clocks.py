@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from service.mergequeue import breaker, readiness
+from service.mergequeue import breaker, grouping, readiness
+from service.mergequeue.config import BatchSizing
 from service.mergequeue.draft import Draft
 from service.mergequeue.states import EntryState
 
@@ -28,6 +29,14 @@ def _clocks(draft: Draft) -> Iterator[datetime]:
     yield from _of_entries(draft)
 
 
+def _of_batches(draft: Draft) -> Iterator[datetime]:
+    """When waiting entries have waited for company for long enough."""
+    config = draft.queue.config
+    if config.batch and config.batch_sizing is BatchSizing.FIXED:
+        for _, _, pr in draft.places.waiting:
+            yield grouping.waits_until(config, (draft.entries[pr],))
+
+
 def _of_entries(draft: Draft) -> Iterator[datetime]:
     hours = draft.queue.config.not_ready_timeout_hours
     if hours:
@@ -40,6 +49,7 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
         after = draft.entries[pr].build_after
         if after is not None:
             yield after
+    yield from _of_batches(draft)
     for _, pr in draft.places.line:
         entry = draft.entries[pr]
         if entry.state is EntryState.PENDING and entry.build_after is not None:

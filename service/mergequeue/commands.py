@@ -258,7 +258,15 @@ def _update(draft: Draft, entry: Entry, one: Submit) -> None:
     raised = priority == line.URGENT and entry.priority != line.URGENT
     placed = entry.rank is not None and not entry.held_by
     if raised and placed and entry.state in (EntryState.PENDING, EntryState.TESTING):
+        _leave_batch(draft, entry)
         line.interrupt(draft, draft.entries[entry.pr])
+
+
+def _leave_batch(draft: Draft, entry: Entry) -> None:
+    """An urgent entry is tested alone, so a batch in progress begins anew without it."""
+    run = draft.runs.get(entry.run or "")
+    if run is not None and len(run.entries) > 1:
+        leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, Detail(prs=(entry.pr,)))
 
 
 def _submitted_by(actor: Actor) -> Reason:

@@ -1,101 +1,21 @@
 """Why a pull request is not merged yet: conditions met and open, and what comes next.
 
-ENGINE.md 16. Values only; the sentences for people are made in `service/wording`.
+ENGINE.md 16. Values only; the sentences for people are made in `service/wording`. What an
+entry, its run or the queue decides alone is in `conditions.py`; here is what depends on others.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from enum import StrEnum
+from datetime import datetime
 
-from service.mergequeue import bases, bisecting, breaker, holds, readiness, verdict
+from service.mergequeue import bases, conditions, targets
+from service.mergequeue.conditions import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.config import BatchSizing, Mode
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import Entry, Hold, MergeQueue, Run
-from service.mergequeue.reasons import BREAKER_HOLDS, MEANINGS, NOT_READY_ORDER, Reason, WhoMustAct
-from service.mergequeue.states import LANDS, EntryState, QueueState, RunKind, RunPhase, RunStatus
-from service.vocabulary import SYSTEM, BlockerCode, CheckOutcome
-
-
-class ConditionCode(StrEnum):
-    """What must be true. Those of readiness are the reason codes of their opposite."""
-
-    FACTS_UNKNOWN = "facts_unknown"
-    DRAFT = "draft"
-    BASE_MISMATCH = "base_mismatch"
-    CONFLICT_TARGET = "conflict_target"
-    MERGEABILITY_UNKNOWN = "mergeability_unknown"
-    REVIEW_REQUIRED = "review_required"
-    CHANGES_REQUESTED = "changes_requested"
-    CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
-    CHECK_PENDING = "check_pending"
-    CHECK_FAILING = "check_failing"
-    RULE_UNMET = "rule_unmet"
-    IMPACTED_TARGETS_MISSING = "impacted_targets_missing"
-    FORK_NEEDS_PERSON = "fork_needs_person"
-    WORKFLOWS_PERMISSION_MISSING = "workflows_permission_missing"
-    QUEUE_RUNNING = "queue_running"
-    NO_HOLD = "no_hold"
-    NO_CONFLICT_AHEAD = "no_conflict_ahead"
-    ITS_TURN = "its_turn"
-    BASE_STARTABLE = "base_startable"
-    FREE_SLOT = "free_slot"
-    BRANCH_BUILT = "branch_built"
-    STATUS_PASSED = "status_passed"
-    EVIDENCE_RECEIVED = "evidence_received"
-    AHEAD_DECIDED = "ahead_decided"
-    CONFIRMED = "confirmed"
-    QUEUE_LANDS = "queue_lands"
-    AHEAD_LANDED = "ahead_landed"
-    STILL_READY = "still_ready"
-    LANDING_FREE = "landing_free"
-
-
-class Next(StrEnum):
-    """Which kind of news can change the first open condition."""
-
-    FACTS_CHANGE = "facts_change"
-    QUEUE_RESUMES = "queue_resumes"
-    HOLD_LIFTED = "hold_lifted"
-    CONFLICT_CLEARS = "conflict_clears"
-    RETRY = "retry"
-    RUN_STARTS = "run_starts"
-    SLOT_FREES = "slot_frees"
-    BRANCH_BUILT = "branch_built"
-    CHECK_REPORTS = "check_reports"
-    EVIDENCE_ARRIVES = "evidence_arrives"
-    AHEAD_DECIDED = "ahead_decided"
-    CONFIRMATION_ENDS = "confirmation_ends"
-    LANDING_ENDS = "landing_ends"
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition.
-
-    `name` is a check, rule, hold id or base branch, `word` the outcome of a status or the reason
-    of a hold; `count` of `total`: entries before it, or slots in use; `at` when a clock ends it.
-    """
-
-    code: ConditionCode
-    met: bool
-    who_must_act: WhoMustAct = WhoMustAct.NOBODY
-    since: datetime | None = None
-    prs: tuple[int, ...] = ()
-    url: str | None = None
-    name: str = ""
-    word: str = ""
-    count: int | None = None
-    total: int | None = None
-    at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NextEvent:
-    """What can bring the entry on: the kind of news, when if a clock says so, whose."""
-
-    what: Next
-    at: datetime | None = None
-    prs: tuple[int, ...] = ()
+from service.mergequeue.model import Bisection, Entry, MergeQueue, Run
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import LANDS, EntryState, RunKind, RunPhase, RunStatus
+from service.vocabulary import SYSTEM
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,31 +28,8 @@ class Explained:
     next: NextEvent | None
 
 
-MISSING = "missing"
-"""The word for a required status that nobody reported."""
-
-_NEXT = {
-    ConditionCode.QUEUE_RUNNING: Next.QUEUE_RESUMES,
-    ConditionCode.QUEUE_LANDS: Next.QUEUE_RESUMES,
-    ConditionCode.NO_HOLD: Next.HOLD_LIFTED,
-    ConditionCode.NO_CONFLICT_AHEAD: Next.CONFLICT_CLEARS,
-    ConditionCode.ITS_TURN: Next.RUN_STARTS,
-    ConditionCode.BASE_STARTABLE: Next.RUN_STARTS,
-    ConditionCode.FREE_SLOT: Next.SLOT_FREES,
-    ConditionCode.BRANCH_BUILT: Next.BRANCH_BUILT,
-    ConditionCode.STATUS_PASSED: Next.CHECK_REPORTS,
-    ConditionCode.EVIDENCE_RECEIVED: Next.EVIDENCE_ARRIVES,
-    ConditionCode.AHEAD_DECIDED: Next.AHEAD_DECIDED,
-    ConditionCode.CONFIRMED: Next.CONFIRMATION_ENDS,
-    ConditionCode.AHEAD_LANDED: Next.LANDING_ENDS,
-    ConditionCode.LANDING_FREE: Next.LANDING_ENDS,
-}
-
-_BLOCKERS = {
-    Reason.CHECK_PENDING: BlockerCode.CHECK_PENDING,
-    Reason.CHECK_FAILING: BlockerCode.CHECK_FAILING,
-    Reason.RULE_UNMET: BlockerCode.OTHER,
-}
+FAILED_BATCHES_MAX = 3
+"""Failed batches after which an entry is tested alone (ENGINE.md 2)."""
 
 
 def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
@@ -142,8 +39,8 @@ def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
     """
     draft = Draft(queue, now, SYSTEM)
     entry = draft.entries[pr]
-    conditions = tuple(_CONDITIONS[entry.state](draft, entry))
-    return Explained(entry.state, entry.reason, conditions, _next(draft, entry, conditions))
+    found = tuple(_CONDITIONS[entry.state](draft, entry))
+    return Explained(entry.state, entry.reason, found, _next(draft, entry, found))
 
 
 def of_final(entry: Entry) -> Explained:
@@ -151,102 +48,159 @@ def of_final(entry: Entry) -> Explained:
     return Explained(entry.state, entry.reason, (), None)
 
 
-def _next(draft: Draft, entry: Entry, conditions: tuple[Condition, ...]) -> NextEvent | None:
-    for one in conditions:
+def _next(draft: Draft, entry: Entry, found: tuple[Condition, ...]) -> NextEvent | None:
+    for one in found:
         if not one.met:
-            what = _NEXT.get(one.code, Next.FACTS_CHANGE)
-            return NextEvent(what, one.at, one.prs)
+            what = conditions.next_after(one)
+            return NextEvent(what, one.at, () if one.word == conditions.OWN else one.prs)
     waits = (entry.build_after, draft.queue.land_after)
     later = [at for at in waits if at is not None and at > draft.now]
     return NextEvent(Next.RETRY, min(later)) if later else None
 
 
-def _not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
-    for reason in NOT_READY_ORDER:
-        if reason in (Reason.IMPACTED_TARGETS_MISSING, Reason.FACTS_UNKNOWN):
-            continue
-        met = reason not in entry.unmet
-        yield _of_readiness(draft, entry, reason, met=met)
-
-
-def _of_readiness(draft: Draft, entry: Entry, reason: Reason, *, met: bool) -> Condition:
-    hours = draft.queue.config.not_ready_timeout_hours
-    limit = entry.state_since + timedelta(hours=hours) if hours else None
-    return Condition(
-        code=ConditionCode(reason.value),
-        met=met,
-        who_must_act=WhoMustAct.NOBODY if met else MEANINGS[reason].who,
-        since=None if met else entry.state_since,
-        name="" if met else _name_of(entry, reason),
-        at=limit if not met and entry.state is EntryState.NOT_READY else None,
-    )
-
-
-def _name_of(entry: Entry, reason: Reason) -> str:
-    if reason is Reason.BASE_MISMATCH:
-        return entry.facts.base
-    code = _BLOCKERS.get(reason)
-    names = [blocker.name for blocker in entry.facts.blockers if blocker.code is code]
-    return ", ".join(name for name in names if name and name != readiness.WORKFLOWS)
-
-
 def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
-    queue = draft.queue
-    running = queue.state is QueueState.RUNNING
-    yield _queue_is(queue, ConditionCode.QUEUE_RUNNING, met=running)
-    yield from _no_hold(queue, holds.stops_starts(queue))
-    held = entry.held_by
-    yield Condition(
-        ConditionCode.NO_CONFLICT_AHEAD,
-        not held,
-        _who(Reason.CONFLICT_AHEAD, met=not held),
-        prs=held,
-    )
+    yield from conditions.may_start(draft.queue)
+    free = not entry.held_by
+    acts = conditions.who(Reason.CONFLICT_AHEAD, met=free)
+    yield Condition(ConditionCode.NO_CONFLICT_AHEAD, free, acts, prs=entry.held_by)
     if entry.unmet:
-        yield from _still_ready(entry)
-    before = _before(draft, entry)
+        yield from conditions.still_ready(entry)
+    group = _group(draft, entry)
+    together = {one.pr for one in group}
+    ahead = _meeting(draft, entry, _before(draft, entry))
+    before = tuple(one.pr for one in ahead if one.pr not in together)
     yield Condition(ConditionCode.ITS_TURN, not before, prs=before, count=len(before))
-    stopped = tuple(
-        member.pr
-        for member in bases.ahead(draft, (entry,))
-        if draft.entries[member.pr].state is EntryState.PENDING
-    )
+    yield from _batch(draft, entry, group)
+    stopped = tuple(pr for pr in _unstarted_base(draft, group) if pr not in together)
     yield Condition(ConditionCode.BASE_STARTABLE, not stopped, prs=stopped)
-    yield _free_slot(draft)
+    yield _main_slot(draft)
 
 
-def _before(draft: Draft, entry: Entry) -> tuple[int, ...]:
-    """Pending entries that start before this one, in order."""
-    placed = [
-        pr
-        for rank, pr in draft.places.line
-        if draft.entries[pr].state is EntryState.PENDING
-        and not draft.entries[pr].held_by
-        and (entry.rank is None or rank < entry.rank)
-    ]
+def _before(draft: Draft, entry: Entry) -> list[Entry]:
+    """Pending entries that the order puts before this one."""
+    placed = [one for one in _placed(draft) if entry.rank is None or _rank(one) < entry.rank]
     if entry.rank is not None:
-        return tuple(placed)
+        return placed
     key = (entry.priority, entry.seq or 0, entry.pr)
-    return tuple(placed + [other[2] for other in draft.places.waiting if other < key])
+    return placed + [draft.entries[one[2]] for one in draft.places.waiting if one < key]
 
 
-def _free_slot(draft: Draft) -> Condition:
+def _placed(draft: Draft) -> list[Entry]:
+    line_up = [draft.entries[pr] for _, pr in draft.places.line]
+    return [one for one in line_up if one.state is EntryState.PENDING and not one.held_by]
+
+
+def _rank(entry: Entry) -> int:
+    return entry.rank or 0
+
+
+def _meeting(draft: Draft, entry: Entry, others: Sequence[Entry]) -> list[Entry]:
+    """Those of the others that this one meets, directly or through others of them; order kept.
+
+    It meets itself, where it is one of them.
+    """
+    if draft.queue.config.mode is Mode.SINGLE:
+        return list(others)
+    met, reach = {entry.pr}, entry.touches
+    while True:
+        found = [one for one in others if one.pr not in met and targets.meet(reach, one.touches)]
+        if not found:
+            return [one for one in others if one.pr in met]
+        met |= {one.pr for one in found}
+        reach = targets.union([reach, *(one.touches for one in found)])
+
+
+def _group(draft: Draft, entry: Entry) -> tuple[Entry, ...]:
+    """Who would start together with this entry as things stand, itself among them, in order.
+
+    ENGINE.md 8: neighbors of one lane, all of them placed or all waiting, none isolated.
+    """
     config = draft.queue.config
-    kinds = {RunKind.MAIN}
+    if grouping.is_isolated(config, entry) or entry.held_by:
+        return (entry,)
+    candidates = _placed(draft)
+    if entry.rank is None:
+        candidates = [draft.entries[pr] for _, _, pr in draft.places.waiting]
+    group: list[Entry] = []
+    for one in _meeting(draft, entry, candidates):
+        if len(group) == config.batching_min_size or grouping.is_isolated(config, one):
+            if entry in group:
+                break
+            group = []
+        if not grouping.is_isolated(config, one):
+            group.append(one)
+    return tuple(group)
+
+
+def _batch(draft: Draft, entry: Entry, group: tuple[Entry, ...]) -> Iterator[Condition]:
+    """That a waiting entry's batch is full, or has waited for long enough."""
+    config = draft.queue.config
+    is_fixed = config.batch_sizing is BatchSizing.FIXED
+    if entry.rank is not None or grouping.is_isolated(config, entry) or not is_fixed:
+        return
+    starts = grouping.waits_until(config, group)
+    full = len(group) >= config.batching_min_size or _is_closed(draft, group)
+    met = full or starts <= draft.now
+    yield Condition(
+        ConditionCode.BATCH_COMPLETE,
+        met,
+        since=entry.state_since,
+        prs=tuple(one.pr for one in group if one.pr != entry.pr),
+        count=len(group),
+        total=config.batching_min_size,
+        at=None if met else starts,
+    )
+
+
+def _is_closed(draft: Draft, group: tuple[Entry, ...]) -> bool:
+    """Whether an isolated entry follows, past which SINGLE takes nobody."""
+    config = draft.queue.config
+    if config.mode is not Mode.SINGLE:
+        return False
+    last = group[-1]
+    key = (last.priority, last.seq or 0, last.pr)
+    return any(
+        place > key and grouping.is_isolated(config, draft.entries[place[2]])
+        for place in draft.places.waiting
+    )
+
+
+def _unstarted_base(draft: Draft, group: tuple[Entry, ...]) -> tuple[int, ...]:
+    """Entries in the base of the group that have no run yet, in order."""
+    members = {member.pr for member in bases.ahead(draft, group)}
+    waiting = [pr for _, pr in draft.places.line if pr in members]
+    return tuple(pr for pr in waiting if draft.entries[pr].state is EntryState.PENDING)
+
+
+def _main_slot(draft: Draft) -> Condition:
+    config = draft.queue.config
+    kinds = {RunKind.MAIN, RunKind.HEDGE, RunKind.SCREEN}
     if config.bisection_concurrency == 0:
-        kinds.add(RunKind.CONFIRMATION)
-    running = [
-        run
-        for run in draft.runs.values()
-        if run.status is RunStatus.IN_PROGRESS and run.kind in kinds
-    ]
-    prs = tuple(sorted(run.entries[0].pr for run in running))
+        kinds |= _PROBES
+    return _free_slot(_in_progress(draft, kinds), config.concurrency)
+
+
+def _probe_slot(draft: Draft) -> Condition:
+    config = draft.queue.config
+    if config.bisection_concurrency == 0:
+        return _main_slot(draft)
+    return _free_slot(_in_progress(draft, _PROBES), config.bisection_concurrency)
+
+
+def _in_progress(draft: Draft, kinds: Iterable[RunKind]) -> list[Run]:
+    runs = draft.runs.values()
+    return [run for run in runs if run.status is RunStatus.IN_PROGRESS and run.kind in kinds]
+
+
+def _free_slot(running: Sequence[Run], slots: int) -> Condition:
+    # A hedge gives its slot to whoever has more right to it (ENGINE.md 14).
+    firm = sum(run.kind is not RunKind.HEDGE for run in running)
     return Condition(
         ConditionCode.FREE_SLOT,
-        len(running) < config.concurrency,
-        prs=prs,
+        firm < slots,
+        prs=tuple(sorted({pr for run in running for pr in run.prs})),
         count=len(running),
-        total=config.concurrency,
+        total=slots,
     )
 
 
@@ -256,128 +210,164 @@ def _testing(draft: Draft, entry: Entry) -> Iterator[Condition]:
     yield Condition(ConditionCode.BRANCH_BUILT, built, since=run.created_at)
     if not built:
         return
-    yield from _statuses(run)
-    if run.asked_evidence is not None:
-        limit = run.asked_evidence + verdict.EVIDENCE_WAIT
-        got = run.evidence is not None
-        yield Condition(
-            ConditionCode.EVIDENCE_RECEIVED,
-            got,
-            since=run.asked_evidence,
-            at=None if got else limit,
-        )
+    yield from conditions.statuses(run)
+    yield from conditions.evidence(run, draft.now)
     if entry.unmet:
-        yield from _still_ready(entry)
-
-
-def _statuses(run: Run) -> Iterator[Condition]:
-    for one in verdict.standings_of(run):
-        met = one.outcome is CheckOutcome.PASSED or one.required.name in run.excused
-        blocked = one.outcome is CheckOutcome.BLOCKED
-        yield Condition(
-            ConditionCode.STATUS_PASSED,
-            met,
-            WhoMustAct.MAINTAINER if blocked else WhoMustAct.NOBODY,
-            since=one.check.started_at if one.check is not None else run.built_at,
-            url=one.check.url if one.check is not None else None,
-            name=one.required.name,
-            word=one.outcome.value if one.outcome is not None else MISSING,
-            at=None if met else run.deadline,
-        )
+        yield from conditions.still_ready(entry)
 
 
 def _pending_failure(draft: Draft, entry: Entry) -> Iterator[Condition]:
-    run = draft.runs[entry.run or ""]
+    run = draft.runs.get(entry.run or "")
+    search = draft.queue.bisections.get(entry.bisection or "")
+    ahead = run.base if run is not None else search.base if search is not None else ()
     open_ones = tuple(
         member.pr
-        for member in run.base
+        for member in ahead
         if (other := draft.entry_of(member)) is not None
         and other.state is not EntryState.TESTS_PASSED
     )
+    since = run.finished_at if run is not None else entry.state_since
+    yield Condition(ConditionCode.AHEAD_DECIDED, not open_ones, since=since, prs=open_ones)
+    waits = bool(open_ones)
+    if run is not None:
+        for one in _successors(draft, entry, run):
+            waits = waits or not one.met
+            yield one
+        yield from conditions.evidence(run, draft.now)
+    if search is not None:
+        yield from _search(draft, entry, search)
+    elif not waits and run is not None:
+        yield from _confirmation(draft, entry, run)
+
+
+def _successors(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
+    """While optimistic merging counts on it: what a pass behind it could still clear."""
+    depth = run.config.pending_failure_depth
+    if not entry.kept or depth == 0:
+        return
+    levels = _levels(draft, run)
+    near = [(one, level) for one, level in levels if level <= depth]
+    running = [one for one, _ in near if one.status is RunStatus.IN_PROGRESS]
+    failed = [level for one, level in near if one.status is RunStatus.FAILED]
+    done = max(failed, default=0)
+    waiting = _startable_behind(draft, entry) if done < depth else ()
+    prs = tuple(pr for one in running for pr in one.prs) or waiting[:1]
     yield Condition(
-        ConditionCode.AHEAD_DECIDED, not open_ones, since=run.finished_at, prs=open_ones
+        ConditionCode.SUCCESSORS_DECIDED,
+        not prs,
+        since=run.finished_at,
+        prs=prs,
+        count=done,
+        total=depth,
     )
-    searched = draft.queue.bisections.get(entry.bisection or "")
-    again = [draft.runs[one] for one in searched.probes.values()] if searched else []
-    if again:
-        yield Condition(ConditionCode.CONFIRMED, met=False, since=again[0].created_at)
-    elif searched is not None and bisecting.wanted(draft, 1):
-        queue = draft.queue
-        running = queue.state is QueueState.RUNNING
-        yield _queue_is(queue, ConditionCode.QUEUE_RUNNING, met=running)
-        yield from _no_hold(queue, holds.stops_starts(queue))
-        yield Condition(ConditionCode.CONFIRMED, met=False)
+
+
+def _levels(draft: Draft, run: Run) -> list[tuple[Run, int]]:
+    """Main runs that have all of this one in their base, with their level (ENGINE.md 9)."""
+    mine = set(run.entries)
+    behind = [
+        one
+        for one in draft.runs.values()
+        if one.kind is RunKind.MAIN and mine <= set(one.base) and one.id != run.id
+    ]
+    behind.sort(key=lambda one: len(one.base))
+    levels: list[tuple[Run, int]] = []
+    for one in behind:
+        under = [level for other, level in levels if set(other.entries) <= set(one.base)]
+        levels.append((one, 1 + max(under, default=0)))
+    return levels
+
+
+def _startable_behind(draft: Draft, entry: Entry) -> tuple[int, ...]:
+    """Pending entries behind this one that would be tested on top of it."""
+    if any(not one.met for one in conditions.may_start(draft.queue)):
+        return ()
+    waiting = [draft.entries[pr] for _, _, pr in draft.places.waiting]
+    behind = [one for one in _placed(draft) if _rank(one) > _rank(entry)] + waiting
+    return tuple(one.pr for one in _meeting(draft, entry, behind))
+
+
+def _search(draft: Draft, entry: Entry, search: Bisection) -> Iterator[Condition]:
+    running = [one for one in _in_progress(draft, _PROBES) if one.bisection == search.id]
+    if not running:
+        yield from conditions.may_start(draft.queue)
+        yield _probe_slot(draft)
+    failed = draft.runs.get(search.run)
+    since = failed.finished_at if failed is not None else entry.state_since
+    found = search.hi - search.lo <= 1
+    if len(search.entries) > 1:
+        yield Condition(
+            ConditionCode.BISECTION_DONE,
+            found,
+            since=since,
+            prs=tuple(member.pr for member in search.entries),
+            count=search.lo,
+            total=search.hi,
+            runs=len(running),
+        )
+    if found:
+        suspect = search.entries[search.hi - 1].pr
+        began = min((one.created_at for one in running), default=None)
+        whose = () if suspect == entry.pr else (suspect,)
+        yield Condition(ConditionCode.CONFIRMED, met=False, since=began, prs=whose)
+
+
+def _confirmation(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
+    """A failure that is sure and not searched yet: its tree has to fail once more."""
+    running = [
+        one
+        for one in _in_progress(draft, {RunKind.CONFIRMATION})
+        if any(member.entry == entry.id for member in one.entries)
+    ]
+    if not running:
+        yield from conditions.may_start(draft.queue)
+    began = running[0].created_at if running else None
+    code = ConditionCode.CONFIRMED if len(run.entries) == 1 else ConditionCode.BISECTION_DONE
+    prs = run.prs if len(run.entries) > 1 else ()
+    yield Condition(code, met=False, since=began, prs=prs)
 
 
 def _tests_passed(draft: Draft, entry: Entry) -> Iterator[Condition]:
     queue = draft.queue
-    yield _queue_is(queue, ConditionCode.QUEUE_LANDS, met=queue.state in LANDS)
-    yield from _no_hold(queue, holds.stops_landings(queue))
-    ahead = tuple(member.pr for member in bases.ahead(draft, (entry,)))
-    yield Condition(ConditionCode.AHEAD_LANDED, not ahead, prs=ahead)
-    yield from _still_ready(entry)
+    yield from conditions.may_land(queue, met=queue.state in LANDS)
     run = draft.runs[entry.verified_by or ""]
-    yield from (one for one in _statuses(run) if not one.met and run.reused_from is None)
-    landing = queue.landing
-    other = draft.runs.get(landing.run) if landing is not None else None
-    yield Condition(
+    unit = [one for one in draft.entries.values() if one.verified_by == run.id]
+    together = {one.id for one in unit}
+    ahead = tuple(
+        member.pr
+        for member in run.base
+        if draft.entry_of(member) is not None and member.entry not in together
+    )
+    yield Condition(ConditionCode.AHEAD_LANDED, not ahead, prs=ahead)
+    yield from conditions.still_ready(entry)
+    for one in sorted(unit, key=_rank):
+        if one.id != entry.id:
+            yield from conditions.lost_readiness(one, (one.pr,))
+    if run.reused_from is None:
+        yield from (one for one in conditions.statuses(run) if not one.met)
+    yield _landing_free(draft, entry)
+
+
+def _landing_free(draft: Draft, entry: Entry) -> Condition:
+    landing = draft.queue.landing
+    if landing is None:
+        return Condition(ConditionCode.LANDING_FREE, met=True)
+    run = draft.runs.get(landing.run)
+    steps = run.steps if run is not None else ()
+    prs = tuple(steps[place - 1].pr for place in landing.positions if place <= len(steps))
+    return Condition(
         ConditionCode.LANDING_FREE,
-        landing is None,
-        since=landing.since if landing is not None else None,
-        prs=other.prs if other is not None else (),
+        met=False,
+        since=landing.since,
+        prs=prs,
+        word=conditions.OWN if entry.pr in prs else "",
     )
 
 
-def _still_ready(entry: Entry) -> Iterator[Condition]:
-    limit = None
-    if entry.unready_since is not None:
-        limit = entry.unready_since + readiness.GRACE
-    if not entry.unmet:
-        yield Condition(ConditionCode.STILL_READY, met=True)
-    for reason in entry.unmet:
-        yield Condition(
-            ConditionCode.STILL_READY,
-            met=False,
-            who_must_act=MEANINGS[reason].who,
-            since=entry.unready_since,
-            name=_name_of(entry, reason),
-            word=reason.value,
-            at=limit,
-        )
-
-
-def _queue_is(queue: MergeQueue, code: ConditionCode, *, met: bool) -> Condition:
-    who = WhoMustAct.NOBODY if met else WhoMustAct.MAINTAINER
-    return Condition(code, met, who, since=queue.state_since, word=queue.state.value)
-
-
-def _no_hold(queue: MergeQueue, stops: tuple[Hold, ...]) -> Iterator[Condition]:
-    if not stops and (queue.required is None or queue.tip is None):
-        # Nothing is wrong; the branch and its rules have not been read yet.
-        yield Condition(ConditionCode.NO_HOLD, met=False)
-    elif not stops:
-        yield Condition(ConditionCode.NO_HOLD, met=True)
-    for hold in stops:
-        at = hold.until
-        if breaker.is_open(queue) and hold.reason in BREAKER_HOLDS:
-            at = queue.breaker.probe_at
-        yield Condition(
-            ConditionCode.NO_HOLD,
-            met=False,
-            who_must_act=holds.who_lifts(hold.reason),
-            since=hold.since,
-            name=hold.id,
-            word=hold.reason.value,
-            at=at,
-        )
-
-
-def _who(reason: Reason, *, met: bool) -> WhoMustAct:
-    return WhoMustAct.NOBODY if met else MEANINGS[reason].who
-
+_PROBES = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
 
 _CONDITIONS: dict[EntryState, Callable[[Draft, Entry], Iterator[Condition]]] = {
-    EntryState.NOT_READY: _not_ready,
+    EntryState.NOT_READY: conditions.of_not_ready,
     EntryState.PENDING: _pending,
     EntryState.TESTING: _testing,
     EntryState.PENDING_FAILURE: _pending_failure,

@@ -135,9 +135,7 @@ def _fill(group: list[Entry], spare: Sequence[Entry], size: int, chance: sizing.
 
 
 def _matches(rule: BatchingRule, touches: Targets | None) -> bool:
-    if touches is None:
-        return False
-    if touches.everything:
+    if touches is None or touches.everything:
         return True
     pattern = rule.target_pattern
     if pattern.endswith("*"):

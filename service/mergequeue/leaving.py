@@ -105,7 +105,7 @@ def close(
             draft.put(replace(entry, bisection=None))
     for run in list(draft.runs.values()):
         is_probe = run.bisection == bisection.id and not draft.own(run)
-        if is_probe or run.id == bisection.run and run.status is RunStatus.FAILED:
+        if is_probe or (run.id == bisection.run and run.status is RunStatus.FAILED):
             draft.retire(run, why)
     return tuple(draft.entries[entry.pr] for entry in undecided)
 
@@ -181,14 +181,19 @@ def _part(draft: Draft, entry: Entry, state: EntryState, reason: Reason) -> Entr
 
 
 def _send_others(draft: Draft, run: Run, entry: Entry, behind: Reason) -> None:
-    """The others of a batch lost a member; those that a later run cleared lost their proof."""
+    """The others of a batch lost a member; those that a later run cleared lost their proof.
+
+    Of a unit that has begun to land those before the one that leaves go on (ENGINE.md 11).
+    """
     detail = Detail(prs=(entry.pr,))
     backs = []
     is_behind = False
+    made = bases.progress(draft, run)
+    has_begun = made is not None and any(member.pr in made.landed for member in run.entries)
     for one in draft.own(run):
         if one.pr == entry.pr:
             is_behind = True
-        else:
+        elif is_behind or not has_begun:
             mates = one.batch == entry.batch or not is_behind
             backs.append(Back(one.pr, Reason.BATCH_MEMBER_LEFT if mates else behind, detail))
     send_back(draft, backs)

@@ -2,15 +2,17 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from service.mergequeue import (
     bases,
     bisecting,
     breaker,
     grouping,
+    hedging,
     holds,
     landing,
+    launching,
     leaving,
     line,
     reuse,
@@ -20,51 +22,23 @@ from service.mergequeue import (
 )
 from service.mergequeue.config import OptimizationMode
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import Detail, Entry, Member, RequiredSet, Run, RunStep, Tip
+from service.mergequeue.model import Detail, Entry, Run, RunStep
 from service.mergequeue.outputs import (
-    BuildTestBranch,
     EntryPlaced,
-    HeadToMerge,
     PlacedWhy,
-    RunStarted,
 )
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import BREAKER_HOLDS, Reason
 from service.mergequeue.states import (
-    MAIN_SLOTS,
-    PROBE_SLOTS,
     EntryState,
     QueueState,
     RunKind,
     RunPhase,
     RunStatus,
 )
-from service.vocabulary import RequiredName
 
 STEPS_MAX = 200
 """Heads in one test branch, base included (ENGINE.md 2)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What every run started in one step stands on: tip, required statuses, known trees."""
-
-    tip: Tip
-    required: RequiredSet
-    known_trees: reuse.Trees
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A run about to start."""
-
-    kind: RunKind
-    members: tuple[Member, ...]
-    base: tuple[Member, ...]
-    base_tip: Tip
-    required: tuple[RequiredName, ...]
-    bisection: str | None = None
-    without: tuple[str, ...] = ()
 
 
 def start(draft: Draft) -> None:
@@ -85,6 +59,7 @@ def start(draft: Draft) -> None:
     _screen(draft, ground, share=0.5)
     _start_each(draft, ground, _waiting(draft), blocked)
     _screen(draft, ground, share=1.0)
+    _hedge(draft, ground)
 
 
 def interrupt(draft: Draft) -> None:
@@ -105,7 +80,7 @@ def interrupt(draft: Draft) -> None:
 
 def _make_room(draft: Draft, urgent: Entry) -> None:
     """Without a free slot the last of the line in progress gives way, unless a met one does."""
-    if main_slots(draft) > 0:
+    if launching.free_slots(draft) > 0:
         return
     nodes = bases.graph(draft).nodes
     for node in reversed(nodes):
@@ -125,16 +100,7 @@ def _make_room(draft: Draft, urgent: Entry) -> None:
             return
 
 
-def main_slots(draft: Draft) -> int:
-    """Main slots that are free."""
-    config = draft.queue.config
-    kinds = MAIN_SLOTS
-    if config.bisection_concurrency == 0:
-        kinds |= PROBE_SLOTS
-    return config.concurrency - _in_progress(draft, kinds)
-
-
-def _ground(draft: Draft) -> Ground | None:
+def _ground(draft: Draft) -> launching.Ground | None:
     """None when nothing may start at all."""
     queue = draft.queue
     stops = [hold for hold in holds.stops_starts(queue) if hold.reason not in BREAKER_HOLDS]
@@ -145,10 +111,10 @@ def _ground(draft: Draft) -> Ground | None:
     if not (draft.places.line or draft.places.waiting):
         return None
     trees = reuse.known_trees(queue, queue.required.names, draft.now)
-    return Ground(queue.tip, queue.required, trees)
+    return launching.Ground(queue.tip, queue.required, trees)
 
 
-def _start_probe(draft: Draft, ground: Ground) -> None:
+def _start_probe(draft: Draft, ground: launching.Ground) -> None:
     candidates = [entry for entry in _order(draft) if _is_startable(draft, entry)]
     entry = breaker.next_probe(draft, candidates)
     if entry is None:
@@ -161,10 +127,10 @@ def _start_probe(draft: Draft, ground: Ground) -> None:
 
 
 def _start_each(
-    draft: Draft, ground: Ground, order: Sequence[int], blocked: grouping.Reach
+    draft: Draft, ground: launching.Ground, order: Sequence[int], blocked: grouping.Reach
 ) -> None:
     """Start groups in order. Nobody starts over one that he meets and that could not start."""
-    slots = main_slots(draft)
+    slots = launching.free_slots(draft)
     direct = draft.queue.config.direct_merge_mode
     for index, pr in enumerate(order):
         if slots < 1 and direct == "OFF":
@@ -223,7 +189,7 @@ def _placed_together(draft: Draft, group: Sequence[Entry]) -> list[Entry]:
     return [draft.entries[entry.pr] for entry in group]
 
 
-def _is_direct(draft: Draft, ground: Ground, entry: Entry) -> bool:
+def _is_direct(draft: Draft, ground: launching.Ground, entry: Entry) -> bool:
     if not landing.is_open(draft) or not reuse.may_land_directly(
         draft, entry, ground.required.names
     ):
@@ -253,25 +219,12 @@ def _is_startable(draft: Draft, entry: Entry) -> bool:
     return not (entry.unmet or entry.cancel is not None or is_early)
 
 
-def _probe_slots(draft: Draft) -> int:
-    own = draft.queue.config.bisection_concurrency
-    if own == 0:
-        return main_slots(draft)
-    return own - _in_progress(draft, PROBE_SLOTS)
-
-
-def _in_progress(draft: Draft, kinds: frozenset[RunKind]) -> int:
-    return sum(
-        run.kind in kinds and run.status is RunStatus.IN_PROGRESS for run in draft.runs.values()
-    )
-
-
-def _bisect(draft: Draft, ground: Ground) -> None:
+def _bisect(draft: Draft, ground: launching.Ground) -> None:
     """Start the runs that the searches want."""
-    for probe in bisecting.wanted(draft, _probe_slots(draft)):
+    for probe in bisecting.wanted(draft, launching.probe_slots(draft)):
         failed = probe.failed
         added = tuple(one for one in ground.required.names if one not in failed.required)
-        plan = Plan(
+        plan = launching.Plan(
             kind=probe.kind,
             members=probe.bisection.entries[: probe.cut],
             base=probe.bisection.base,
@@ -279,38 +232,41 @@ def _bisect(draft: Draft, ground: Ground) -> None:
             required=(*failed.required, *added),
             bisection=probe.bisection.id,
         )
-        run = _new_run(draft, plan, fresh=probe.kind is RunKind.CONFIRMATION)
+        run = launching.launch(draft, plan, fresh=probe.kind is RunKind.CONFIRMATION)
         bisecting.begun(draft, probe.bisection.id, probe.cut, run)
         mode = draft.queue.config.optimization_mode
         skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS and not run.fresh
-        _build(draft, run, ground.known_trees if skips else ())
+        launching.ask_branch(draft, run, ground.known_trees if skips else ())
 
 
-def _screen(draft: Draft, ground: Ground, share: float) -> None:
+def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     """Try suspects and risky entries apart from the line, in at most this share of the slots."""
     limit = int(draft.queue.config.concurrency * share)
-    slots = min(main_slots(draft), limit - _in_progress(draft, frozenset({RunKind.SCREEN})))
+    slots = min(
+        launching.free_slots(draft),
+        limit - launching.in_progress(draft, frozenset({RunKind.SCREEN})),
+    )
     for group in screening.wanted(draft, slots):
         if not all(_is_startable(draft, entry) for entry in group):
             continue
         members = tuple(bases.member_of(draft, entry) for entry in group)
-        plan = Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
-        run = _new_run(draft, plan, fresh=True)
+        plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
+        run = launching.launch(draft, plan, fresh=True)
         for entry in group:
             _put_into(draft, entry, run)
             draft.say(EntryPlaced(entry.pr, entry.id, None, PlacedWhy.SCREENED))
-        _build(draft, run, ())
+        launching.ask_branch(draft, run, ())
 
 
-def _begin(draft: Draft, ground: Ground, group: Sequence[Entry]) -> Run:
+def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Run:
     fresh = any(entry.fresh for entry in group)
     base = bases.ahead(draft, group)
     members = tuple(bases.member_of(draft, entry) for entry in group)
-    plan = Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
-    run = _new_run(draft, plan, fresh=fresh)
+    plan = launching.Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
+    run = launching.launch(draft, plan, fresh=fresh)
     for entry in group:
         _put_into(draft, entry, run)
-    _build(draft, run, () if run.fresh else ground.known_trees)
+    launching.ask_branch(draft, run, () if run.fresh else ground.known_trees)
     return run
 
 
@@ -320,63 +276,29 @@ def _put_into(draft: Draft, entry: Entry, run: Run) -> None:
     draft.move(testing, EntryState.TESTING, Reason.TEST_STARTED, Detail(run=run.id))
 
 
-def _new_run(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
-    queue = draft.queue
-    run = Run(
-        id=draft.name(f"run {queue.next_run}"),
-        number=queue.next_run,
-        kind=plan.kind,
-        entries=plan.members,
-        base=plan.base,
-        base_tip=plan.base_tip,
-        status=RunStatus.IN_PROGRESS,
-        phase=RunPhase.BUILDING,
-        required=plan.required,
-        required_source=queue.required.source if queue.required else None,
-        config=queue.config,
-        created_at=draft.now,
-        fresh=fresh,
-        bisection=plan.bisection,
-        without=plan.without,
-    )
-    draft.put_queue(replace(queue, next_run=queue.next_run + 1))
-    draft.start(run)
-    draft.say(RunStarted(run.id, run.number, run.kind, run.prs, run.base_prs, plan.base_tip.sha))
-    return run
-
-
-def _build(draft: Draft, run: Run, known_trees: reuse.Trees) -> None:
-    steps = [_below(draft, member) for member in run.base]
-    steps += [HeadToMerge(member.pr, member.head, tested=True) for member in run.entries]
-    draft.do(
-        BuildTestBranch(
-            run=run.id,
-            number=run.entries[0].pr,
-            target=draft.queue.branch,
-            base_tip=run.base_tip,
-            steps=tuple(steps),
-            known_trees=known_trees,
-            bisection=run.kind in PROBE_SLOTS,
+def _hedge(draft: Draft, ground: launching.Ground) -> None:
+    """Use slots that nothing else can."""
+    for hedge in hedging.wanted(draft, launching.unused(draft)):
+        plan = launching.Plan(
+            kind=RunKind.HEDGE,
+            members=hedge.members,
+            base=hedge.base,
+            base_tip=ground.tip,
+            required=ground.required.names,
+            without=hedge.without,
         )
-    )
+        run = launching.launch(draft, plan, fresh=False)
+        launching.ask_branch(draft, run, ground.known_trees)
 
 
-def _below(draft: Draft, member: Member) -> HeadToMerge:
-    """A head of a base: one object for all the builds of a step."""
-    known = draft.heads.get(member.entry)
-    if known is None:
-        known = draft.heads[member.entry] = HeadToMerge(member.pr, member.head, tested=False)
-    return known
-
-
-def _begin_directly(draft: Draft, ground: Ground, entry: Entry) -> None:
+def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:
     """A run that passed already: the head is the tip with this change, and its checks passed."""
     if entry.rank is None:
         entry = line.append(draft, entry)
     facts = entry.facts
     member = bases.member_of(draft, entry)
-    plan = Plan(RunKind.DIRECT, (member,), (), ground.tip, ground.required.names)
-    run = _new_run(draft, plan, fresh=False)
+    plan = launching.Plan(RunKind.DIRECT, (member,), (), ground.tip, ground.required.names)
+    run = launching.launch(draft, plan, fresh=False)
     tree = facts.head_tree or plan.base_tip.tree
     step = RunStep(entry.pr, entry.head, commit=entry.head, tree=tree, contained=False)
     built = replace(

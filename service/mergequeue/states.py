@@ -85,6 +85,7 @@ ENTRY_TRANSITIONS: dict[EntryState, frozenset[EntryState]] = {
         {
             EntryState.PENDING,
             EntryState.NOT_READY,
+            EntryState.TESTING,
             EntryState.TESTS_PASSED,
             EntryState.PENDING_FAILURE,
             EntryState.FAILED,
@@ -105,6 +106,8 @@ ENTRY_TRANSITIONS: dict[EntryState, frozenset[EntryState]] = {
         {
             EntryState.PENDING,
             EntryState.NOT_READY,
+            EntryState.TESTING,
+            EntryState.PENDING_FAILURE,
             EntryState.TESTS_PASSED,
             EntryState.FAILED,
         }

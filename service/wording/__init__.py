@@ -17,7 +17,8 @@ Which text belongs to a reason, a hold, a cause or a condition stands once:
     refusals.py     why a command was not taken
     holds.py        why the queue stands still
     causes.py       why a test run did not succeed
-    conditions.py   what an entry still waits for, and what comes next
+    conditions.py   what an entry still waits for
+    upcoming.py     what has to happen next for it
     unclear.py      why a command line was not understood
 
 and is put together for a surface by `comment.py` (the status comment and the failure

@@ -3,10 +3,11 @@
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from service.mergequeue.config import Mode
 from service.mergequeue.model import Run
 from service.mergequeue.outputs import EntryMoved, Recorded
 from service.mergequeue.reasons import Cause, Reason
-from service.mergequeue.states import EntryState, RunPhase
+from service.mergequeue.states import EntryState, RunKind, RunPhase
 from service.wording import (
     causes,
     conditions,
@@ -17,6 +18,7 @@ from service.wording import (
     phrases,
     readiness,
     reasons,
+    searches,
     times,
     warnings,
 )
@@ -177,10 +179,12 @@ def _conflict(view: PullRequestText) -> Phrase:
 
 def _start(view: PullRequestText) -> Phrase:
     waits = conditions.first_open(view)
+    until = conditions.latest_start(view)
+    late = f", at {times.clock_time(until, view.now)} at the latest" if until else ""
     start = (
-        phrase("Testing starts as soon as {}.", waits)
+        phrase("Testing starts as soon as {}" + late + ".", waits)
         if waits.parts
-        else (phrase("Testing starts at once."))
+        else phrase("Testing starts at once.")
     )
     if view.left is None:
         return start
@@ -213,9 +217,17 @@ def _tested(view: PullRequestText, run: Run) -> Phrase:
     others = [pr for pr in run.prs if pr != view.entry.pr]
     if others:
         base += phrase(", together with {}", phrases.pulls(others))
-    return phrases.joined(
-        [base + phrase("."), _as_of(view, "Place and time" if view.left else "Place")]
-    )
+    what = "Place and time" if view.left else "Place"
+    return phrases.joined([base + phrase("."), _apart(run), _as_of(view, what)])
+
+
+def _apart(run: Run) -> Phrase:
+    """Why the test leaves out some or all of those ahead."""
+    if run.kind is RunKind.SCREEN:
+        return phrase("It takes its place in the line when it passes; nobody waits for it.")
+    if run.config.mode is Mode.PARALLEL:
+        return phrase("PRs ahead whose impacted targets do not meet its own are left out.")
+    return Phrase()
 
 
 def checks_table(run: Run, view: PullRequestText) -> str:
@@ -248,18 +260,33 @@ def _passed(view: PullRequestText) -> list[str]:
     ahead, held = conditions.awaited(view), _held(view)
     if ahead:
         are = "is" if len(ahead) == 1 else "are"
-        when = phrase("It merges by itself when {} " + are + " decided.", phrases.pulls(ahead))
+        words = "It merges{} by itself when {} " + are + " decided."
+        when = phrase(words, _with_unit(view), phrases.pulls(ahead))
     elif held or view.entry.unmet:
         when = Phrase()
     else:
-        when = phrase("It merges next, by itself.")
+        when = phrase("It merges next{}, by itself.", _with_unit(view))
     return [_written(phrases.joined([how, when]), view), held, _unready(view)]
+
+
+def _with_unit(view: PullRequestText) -> Phrase:
+    return phrase(" together with {}", phrases.pulls(view.unit)) if view.unit else Phrase()
 
 
 def _undecided(view: PullRequestText) -> str:
     what = phrases.unlinked(phrases.capitalized(reasons.failure(view.situation)))
-    ahead = conditions.awaited(view)
-    if not ahead:
+    ahead, behind, search = conditions.awaited(view), conditions.successors(view), view.search
+    if search is not None and len(search.entries) > 1:
+        prs = phrases.pulls([member.pr for member in search.entries])
+        far = searches.standing(search, view.entry.pr)
+        rest = phrase(" in the batch of {}. {}", prs, far)
+    elif not ahead and behind:
+        rest = phrase(
+            ", but what is tested on top of it ({}) is not decided yet: a pass there clears this "
+            "PR too.",
+            phrases.pulls(behind),
+        )
+    elif not ahead:
         rest = phrase(". Headgate is finding out whether this PR is the cause.")
     else:
         are = "is" if len(ahead) == 1 else "are"
@@ -268,11 +295,7 @@ def _undecided(view: PullRequestText) -> str:
             "again by itself.",
             phrases.pulls(ahead),
         )
-    return _written(what + rest + _nothing_to_do(), view)
-
-
-def _nothing_to_do() -> Phrase:
-    return phrase(" You need not do anything.")
+    return _written(what + rest + phrase(" You need not do anything."), view)
 
 
 def _merged(view: PullRequestText) -> list[str]:

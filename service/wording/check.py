@@ -1,5 +1,6 @@
 """Our own check run on the head of a pull request (UX.md 3.4)."""
 
+from service.mergequeue.config import Mode
 from service.mergequeue.reasons import SUBMITTED, Reason
 from service.mergequeue.states import FINAL, EntryState
 from service.provider.values import (
@@ -7,11 +8,14 @@ from service.provider.values import (
     CheckReportStatus,
 )
 from service.vocabulary import ActorKind
-from service.wording import bodies, conditions, headings, markdown, phrases
-from service.wording.phrases import Phrase
+from service.wording import bodies, headings, markdown, phrases, upcoming
+from service.wording.phrases import Phrase, phrase
 from service.wording.view import PullRequestText
 
 SUMMARY_CHARACTERS_MAX = 65_000
+
+TARGETS_SHOWN_MAX = 20
+"""Impacted targets by name (UX.md 3.4)."""
 
 _STATUS = {
     EntryState.NOT_READY: CheckReportStatus.QUEUED,
@@ -73,7 +77,8 @@ def _summary(view: PullRequestText) -> str:
     pieces = [bodies.body(view)]
     if view.entry.state not in FINAL:
         pieces.append(_written(_required(view), view))
-        following = _written(conditions.what_next(view.explained.next, view.situation.wanted), view)
+        pieces.append(_written(_impacted(view), view))
+        following = _written(upcoming.what_next(view.explained.next, view.situation.wanted), view)
         pieces.append(f"**What happens next:** {following}" if following else "")
     return "\n\n".join(each for each in pieces if each)[:SUMMARY_CHARACTERS_MAX]
 
@@ -82,6 +87,18 @@ def _required(view: PullRequestText) -> Phrase:
     if view.entry.state is EntryState.NOT_READY:
         return Phrase()  # its body names them already
     return phrases.sentence(bodies.required(view))
+
+
+def _impacted(view: PullRequestText) -> Phrase:
+    """What it touches, where that decides whom it meets."""
+    touched = view.entry.touches
+    if view.queue.config.mode is not Mode.PARALLEL or touched is None:
+        return Phrase()
+    if touched.everything:
+        return phrase("Impacted targets: all.")
+    names = [phrase("{}", name) for name in sorted(touched.names)]
+    listed = phrases.listed(names, TARGETS_SHOWN_MAX) if names else phrase("none")
+    return phrase("Impacted targets: {}.", listed)
 
 
 def _written(text: Phrase, view: PullRequestText) -> str:

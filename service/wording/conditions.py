@@ -6,14 +6,21 @@ the case instead stands behind it in parentheses. Lists put ✓ or ○ before it
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from service.mergequeue import verdict
-from service.mergequeue.explain import MISSING, Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.conditions import (
+    MISSING,
+    OWN,
+    Condition,
+    ConditionCode,
+)
+from service.mergequeue.config import Mode
 from service.mergequeue.model import Hold, MergeQueue, Run
 from service.mergequeue.reasons import Reason
 from service.vocabulary import CheckOutcome
 from service.wording import holds, markdown, phrases, readiness
-from service.wording.phrases import Code, Page, Phrase, phrase
+from service.wording.phrases import Code, Page, Phrase, Pull, phrase
 from service.wording.situation import Wanted
 from service.wording.view import PullRequestText
 
@@ -36,23 +43,6 @@ def message(condition: Condition, queue: MergeQueue) -> str:
 def clause(condition: Condition, queue: MergeQueue) -> Phrase:
     """The condition, and while it is open what is the case instead."""
     return CONDITIONS[condition.code](condition, queue)
-
-
-def next_message(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> str:
-    """What has to happen next, as a plain sentence (API.md 4.3, `next.what`)."""
-    return markdown.plain(what_next(following, wanted))
-
-
-def what_next(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> Phrase:
-    """What has to happen next, as a sentence; empty when nothing has to.
-
-    `wanted` is what the pull request still needs: news of it is told by name.
-    """
-    if following is None:
-        return Phrase()
-    if following.what is Next.FACTS_CHANGE and wanted:
-        return phrases.sentence(readiness.steps(wanted))
-    return NEXT[following.what](following)
 
 
 def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
@@ -84,6 +74,18 @@ def awaited(view: PullRequestText) -> tuple[int, ...]:
     """Pull requests ahead that are to be decided before this one, in order, each once."""
     waits = [pr for each in _open(view) if each.code in _AHEAD for pr in each.prs]
     return tuple(dict.fromkeys(waits))
+
+
+def successors(view: PullRequestText) -> tuple[int, ...]:
+    """Pull requests tested on top of it whose pass would still clear it."""
+    codes = {ConditionCode.SUCCESSORS_DECIDED}
+    return tuple(pr for each in _open(view) if each.code in codes for pr in each.prs)
+
+
+def latest_start(view: PullRequestText) -> datetime | None:
+    """When its batch starts though it is not full; None when something else is awaited first."""
+    waits = _open(view)
+    return waits[0].at if waits and waits[0].code is ConditionCode.BATCH_COMPLETE else None
 
 
 def stopped_word(view: PullRequestText) -> str:
@@ -132,7 +134,11 @@ def _ready(condition: Condition, queue: MergeQueue) -> Phrase:
 def _still_ready(condition: Condition, queue: MergeQueue) -> Phrase:
     if condition.met or not condition.word:
         return phrase("it is still ready to be merged")
-    return readiness.goal(Wanted(Reason(condition.word), queue.branch, condition.name))
+    goal = readiness.goal(Wanted(Reason(condition.word), queue.branch, condition.name))
+    if not condition.prs:
+        return goal
+    other = phrases.pulls(condition.prs)
+    return phrase("{}, which is merged together with it, is ready again: {}", other, goal)
 
 
 def _but(words: Phrase, condition: Condition, now_so: Phrase) -> Phrase:
@@ -167,16 +173,32 @@ def _no_conflict_ahead(condition: Condition, _: MergeQueue) -> Phrase:
     return phrase("the conflict with {} is gone", phrases.pulls(condition.prs))
 
 
-def _turn(condition: Condition, _: MergeQueue) -> Phrase:
+def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
     before = condition.count or len(condition.prs)
-    first = phrases.counted(before, "PR goes first", "PRs go first")
+    if queue.config.mode is Mode.PARALLEL and condition.prs:
+        verbs = ("shares", "goes") if len(condition.prs) == 1 else ("share", "go")
+        words = f"{{}} {verbs[0]} impacted targets with it and {verbs[1]} first"
+        first = phrase(words, few(condition.prs))
+    else:
+        first = phrases.counted(before, "PR goes first", "PRs go first")
     return _but(phrase("it is its turn"), condition, first if before else Phrase())
 
 
-def _startable(condition: Condition, _: MergeQueue) -> Phrase:
+def _batch(condition: Condition, _: MergeQueue) -> Phrase:
+    if condition.met and (condition.count or 0) < (condition.total or 0):
+        return phrase("its batch waits for nobody else")
+    so_far = phrase("{} of {} so far", condition.count or 0, condition.total or 0)
+    if condition.prs:
+        so_far += phrase(", with {}", few(condition.prs))
+    return _but(phrase("its batch is complete"), condition, so_far)
+
+
+def _startable(condition: Condition, queue: MergeQueue) -> Phrase:
     are = "is" if len(condition.prs) == 1 else "are"
-    late = phrase("{} " + are + " not yet", phrases.pulls(condition.prs))
-    words = phrase("everything ahead is being tested")
+    late = phrase("{} " + are + " not yet", few(condition.prs))
+    shares = " that shares impacted targets with it"
+    which = shares if queue.config.mode is Mode.PARALLEL else ""
+    words = phrase("everything ahead" + which + " is being tested")
     return _but(words, condition, late if condition.prs else Phrase())
 
 
@@ -185,7 +207,7 @@ def _slot(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.total is not None:
         used = phrase("{} of {} in use", condition.count or 0, condition.total)
     if condition.prs:
-        used += phrase(" by {}", phrases.pulls(condition.prs))
+        used += phrase(" by {}", few(condition.prs))
     return _but(phrase("a test slot is free"), condition, used)
 
 
@@ -204,6 +226,42 @@ def _decided(condition: Condition, _: MergeQueue) -> Phrase:
     return phrase("{} ahead " + are + " decided", phrases.pulls(condition.prs))
 
 
+def _successors(condition: Condition, _: MergeQueue) -> Phrase:
+    if condition.met or not condition.prs:
+        return phrase("no test run on top of it can clear it any more")
+    one = len(condition.prs) == 1
+    verb = "is decided" if one else "are decided"
+    words = phrase("{}, tested on top of it, " + verb, few(condition.prs))
+    levels = Phrase()
+    if condition.total is not None and condition.total > 1:
+        levels = phrase("; {} of {} levels failed", condition.count or 0, condition.total)
+    return words + phrase(" (a pass clears this PR too{})", levels)
+
+
+def _search(condition: Condition, _: MergeQueue) -> Phrase:
+    proven, failing = condition.count or 0, condition.total or len(condition.prs)
+    suspects = condition.prs[proven:failing]
+    if not suspects:
+        return phrase("the cause is found")
+    if condition.met:
+        return phrase("the search for the cause has come down to {}", phrases.pulls(suspects))
+    where = [phrase("among {}", few(suspects))]
+    if proven:
+        are = " is proven" if proven == 1 else " are proven"
+        where.append(phrase("{}" + are, few(condition.prs[:proven])))
+    if condition.runs:
+        runs = phrases.counted(condition.runs, "test run", "test runs")
+        where.append(phrase("{} under way", runs))
+    return phrase("the cause is found ({})", phrases.joined(where, "; "))
+
+
+def _confirmed(condition: Condition, _: MergeQueue) -> Phrase:
+    if not condition.prs:
+        return phrase("a second test run has shown whether the failure is its own")
+    words = "a second test run has shown whether the failure is that of {}"
+    return phrase(words, phrases.pulls(condition.prs))
+
+
 def _ahead_landed(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met or not condition.prs:
         return phrase("everything ahead is merged")
@@ -212,27 +270,20 @@ def _ahead_landed(condition: Condition, _: MergeQueue) -> Phrase:
 
 
 def _landing_free(condition: Condition, _: MergeQueue) -> Phrase:
+    if not condition.met and condition.word == OWN:
+        return phrase("its merge, which is under way, is done")
     are = " is" if len(condition.prs) == 1 else " are"
     now_so = phrase("{}" + are, phrases.pulls(condition.prs)) if condition.prs else Phrase()
     return _but(phrase("no other PR is being merged"), condition, now_so)
 
 
+def few(prs: Sequence[int]) -> Phrase:
+    """At most five pull requests, then `and 3 more`: those that share a slot may be many."""
+    return phrases.listed([Phrase((Pull(pr),)) for pr in prs], phrases.NAMES_SHOWN_MAX)
+
+
 def _fixed(words: str) -> Text:
     return lambda _, __: phrase(words)
-
-
-def _then(words: str) -> Callable[[NextEvent], Phrase]:
-    return lambda _: phrase(words)
-
-
-def _then_prs(one: str, several: str, nobody: str) -> Callable[[NextEvent], Phrase]:
-    def then(following: NextEvent) -> Phrase:
-        if not following.prs:
-            return phrase(nobody)
-        words = one if len(following.prs) == 1 else several
-        return phrase(words, phrases.pulls(following.prs))
-
-    return then
 
 
 _READINESS: dict[ConditionCode, Reason] = {
@@ -245,13 +296,16 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.NO_HOLD: _no_hold,
     ConditionCode.NO_CONFLICT_AHEAD: _no_conflict_ahead,
     ConditionCode.ITS_TURN: _turn,
+    ConditionCode.BATCH_COMPLETE: _batch,
     ConditionCode.BASE_STARTABLE: _startable,
     ConditionCode.FREE_SLOT: _slot,
     ConditionCode.BRANCH_BUILT: _fixed("the test branch is made"),
     ConditionCode.STATUS_PASSED: _status,
     ConditionCode.EVIDENCE_RECEIVED: _fixed("the test results of the failure are in"),
     ConditionCode.AHEAD_DECIDED: _decided,
-    ConditionCode.CONFIRMED: _fixed("a second test run has shown whether the failure is its own"),
+    ConditionCode.SUCCESSORS_DECIDED: _successors,
+    ConditionCode.BISECTION_DONE: _search,
+    ConditionCode.CONFIRMED: _confirmed,
     ConditionCode.QUEUE_LANDS: _lands,
     ConditionCode.AHEAD_LANDED: _ahead_landed,
     ConditionCode.STILL_READY: _still_ready,
@@ -271,37 +325,6 @@ _SHOWN_WHEN_MET = frozenset(
 """Conditions of readiness that a list shows also when they are met: those that people expect."""
 
 _AHEAD = frozenset({ConditionCode.AHEAD_DECIDED, ConditionCode.AHEAD_LANDED})
-
-NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {
-    Next.FACTS_CHANGE: _then("A condition that is still open is met."),
-    Next.QUEUE_RESUMES: _then("Somebody lets the queue run again."),
-    Next.HOLD_LIFTED: _then("The hold on the queue is lifted."),
-    Next.CONFLICT_CLEARS: _then_prs(
-        "{} is merged or leaves the queue.",
-        "{} are merged or leave the queue.",
-        "The PR in conflict is merged or leaves the queue.",
-    ),
-    Next.RUN_STARTS: _then_prs(
-        "The test run of {} starts.", "The test runs of {} start.", "A test run ahead starts."
-    ),
-    Next.SLOT_FREES: _then("A test run ends."),
-    Next.BRANCH_BUILT: _then("The test branch is made."),
-    Next.CHECK_REPORTS: _then("CI reports a required check."),
-    Next.EVIDENCE_ARRIVES: _then("The test results of the failure arrive."),
-    Next.AHEAD_DECIDED: _then_prs(
-        "{} passes, fails or leaves the queue.",
-        "{} pass, fail or leave the queue.",
-        "What is ahead is decided.",
-    ),
-    Next.CONFIRMATION_ENDS: _then("The second test run ends."),
-    Next.LANDING_ENDS: _then_prs(
-        "{} is merged or leaves the queue.",
-        "{} are merged or leave the queue.",
-        "The merge that is under way ends.",
-    ),
-    Next.RETRY: _then("Headgate tries again by itself."),
-}
-"""Every kind of next event."""
 
 OUTCOMES: dict[CheckOutcome | None, str] = {
     None: "not reported yet",

@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from service.mergequeue.states import EntryState
+from service.mergequeue.states import EntryState, RunKind
 from service.wording import conditions, endings, markdown, phrases, times
 from service.wording.phrases import Phrase, phrase
 from service.wording.view import PullRequestText
@@ -62,12 +62,11 @@ def _pieces(view: PullRequestText) -> list[Phrase]:
         case EntryState.PENDING:
             return _pending(view)
         case EntryState.TESTING:
-            again = phrase("Testing again" if has_restarted(view) else "Testing")
-            return [again, place(view.position, view.length), _left(view)]
+            return [_testing(view), place(view.position, view.length), _left(view)]
         case EntryState.TESTS_PASSED:
             return [phrase("Tests passed"), _before_landing(view)]
         case EntryState.PENDING_FAILURE:
-            return [phrase("Failed, finding the cause")]
+            return [_failed(view)]
         case EntryState.MERGED:
             return [phrases.capitalized(endings.why(view.situation))]
         case EntryState.FAILED:
@@ -85,6 +84,19 @@ def _pending(view: PullRequestText) -> list[Phrase]:
     word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
     first = "Waiting to be tested again" if has_restarted(view) else "In the queue"
     return [phrase(first), place(view.position, view.length), word]
+
+
+def _testing(view: PullRequestText) -> Phrase:
+    if view.run is not None and view.run.kind is RunKind.SCREEN:
+        return phrase("Testing alone first")
+    return phrase("Testing again" if has_restarted(view) else "Testing")
+
+
+def _failed(view: PullRequestText) -> Phrase:
+    search = view.search
+    if search is None or len(search.entries) == 1:
+        return phrase("Failed, finding the cause")
+    return phrase("A batch of {} failed, splitting it", len(search.entries))
 
 
 def _left(view: PullRequestText) -> Phrase:

@@ -8,9 +8,10 @@ from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import PRIORITY_NAMES
 from service.mergequeue.outputs import PlacedWhy, Recorded
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, RunStatus
+from service.mergequeue.states import EntryState, RunKind, RunStatus
+from service.mergequeue.targets import Targets
 from service.vocabulary import Channel
-from service.wording import causes, holds, markdown, phrases, reasons, times
+from service.wording import causes, holds, markdown, phrases, reasons, searches, times
 from service.wording.phrases import Phrase, phrase
 from service.wording.situation import situation_after
 from service.wording.view import PullRequestText
@@ -29,15 +30,21 @@ _CHANNELS = {
 }
 
 _PLACED = {
+    PlacedWhy.BATCH: "moved next to those it is tested with",
+    PlacedWhy.PROVEN: "went ahead, for its tests have passed",
+    PlacedWhy.SCREENED: "went ahead of PRs that are tested alone first",
     PlacedWhy.URGENT: "went ahead as urgent",
     PlacedWhy.REJOIN: "came back into the line behind what is being tested",
     PlacedWhy.PROBE: "moved back, so that another one is tried first",
 }
 
 
-def message(recorded: Recorded, target: str) -> str:
-    """What happened, as a plain sentence (API.md 4.3, timeline `message`)."""
-    return markdown.plain(phrases.sentence(clause(recorded, target)))
+def message(recorded: Recorded, target: str, history: Sequence[Recorded] = ()) -> str:
+    """What happened, as a plain sentence (API.md 4.3, timeline `message`).
+
+    `history` is what happened before it: the steps of a search name pull requests by it.
+    """
+    return markdown.plain(phrases.sentence(clause(recorded, target, history=history)))
 
 
 def lines(view: PullRequestText) -> list[str]:
@@ -46,7 +53,12 @@ def lines(view: PullRequestText) -> list[str]:
     return [_line(each, view) for each in shown[-LINES_MAX:]]
 
 
-def clause(recorded: Recorded, target: str, config: QueueConfig | None = None) -> Phrase:
+def clause(
+    recorded: Recorded,
+    target: str,
+    config: QueueConfig | None = None,
+    history: Sequence[Recorded] = (),
+) -> Phrase:
     """What happened; with `config` the limits that played a part are told."""
     event = recorded.event
     match event:
@@ -65,6 +77,8 @@ def clause(recorded: Recorded, target: str, config: QueueConfig | None = None) -
             | outputs.RunRetired()
         ):
             return _of_run(event, target)
+        case outputs.BisectionOpened() | outputs.BisectionNarrowed() | outputs.BisectionClosed():
+            return searches.clause(event, history)
         case (
             outputs.LandingStarted()
             | outputs.LandingHalted()
@@ -98,11 +112,19 @@ def _of_entry(
             return reasons.explanation(situation_after(event, recorded.actor, target, config))
         case outputs.EntryUpdated():
             batch = ", alone in its test run" if event.no_batch else ""
-            return Phrase((f"priority {priority_name(event.priority)}{batch}",))
+            touches = _touches(event.targets) if event.targets is not None else ""
+            return Phrase((f"priority {priority_name(event.priority)}{batch}{touches}",))
         case outputs.EntryPlaced():
             return phrase(_PLACED[event.why])
         case _:
             assert_never(event)
+
+
+def _touches(touched: Targets) -> str:
+    if touched.everything:
+        return ", impacts all targets"
+    count = len(touched.names)
+    return f", {count} impacted target{'' if count == 1 else 's'}"
 
 
 RunEvent = (
@@ -117,8 +139,7 @@ RunEvent = (
 def _of_run(event: RunEvent, target: str) -> Phrase:
     match event:
         case outputs.RunStarted():
-            under = phrases.stacked(target, event.base_prs)
-            return phrase("testing started on top of {}", under)
+            return _started(event, target)
         case outputs.RunBuilt():
             return phrase("test branch made at {}", phrases.short(event.sha))
         case outputs.RunRetried():
@@ -130,6 +151,25 @@ def _of_run(event: RunEvent, target: str) -> Phrase:
             return phrase("test run over, its branch is deleted")
         case _:
             assert_never(event)
+
+
+def _started(event: outputs.RunStarted, target: str) -> Phrase:
+    if event.kind is RunKind.DIRECT:
+        return phrase("no test run is needed: its own checks count")
+    alone = len(event.prs) == 1
+    together = phrase(" of {} together", phrases.pulls(event.prs))
+    under = phrases.stacked(target, event.base_prs)
+    begun = phrase("testing{} started on top of {}", Phrase() if alone else together, under)
+    return begun + phrase(_WHY_STARTED.get(event.kind, ""))
+
+
+_WHY_STARTED = {
+    RunKind.PROBE: ", to find the cause of the failure",
+    RunKind.CONFIRMATION: " once more, to be sure of the failure",
+    RunKind.HEDGE: " as well, in case something else ahead fails",
+    RunKind.SCREEN: " alone, before it takes its place",
+}
+"""What a test run is for, where it is not the usual one."""
 
 
 def _finished(event: outputs.RunFinished) -> Phrase:
@@ -211,6 +251,10 @@ def _of_queue(event: QueueEvent, target: str) -> Phrase:
 def _is_shown(recorded: Recorded, history: Sequence[Recorded]) -> bool:
     """Whether a comment shows it: what happened to the pull request, each thing once."""
     event = recorded.event
+    if isinstance(event, outputs.RunStarted):
+        return event.kind is not RunKind.DIRECT
+    if isinstance(event, searches.SearchEvent):
+        return searches.is_shown(event, history)
     if not isinstance(event, outputs.EntryMoved):
         return isinstance(event, _SHOWN)
     if event.reason is Reason.TEST_STARTED:
@@ -234,13 +278,12 @@ _SHOWN = (
     outputs.EntrySubmitted
     | outputs.EntryUpdated
     | outputs.EntryPlaced
-    | outputs.RunStarted
     | outputs.RunRetried
     | outputs.LandingHalted
 )
 
 
 def _line(recorded: Recorded, view: PullRequestText) -> str:
-    happened = clause(recorded, view.queue.branch, view.queue.config)
+    happened = clause(recorded, view.queue.branch, view.queue.config, view.history)
     text = markdown.markdown(happened, view.links)
     return f"- `{times.second_of(recorded.at, view.now)}` {text}"

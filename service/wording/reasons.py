@@ -50,7 +50,7 @@ def explanation(situation: Situation) -> Phrase:
 
 def because(situation: Situation) -> Phrase:
     """Why its tests begin again, as the clause after "because"; empty at the first time."""
-    if situation.reason is Reason.NOW_READY:
+    if situation.reason in _NOT_AGAIN:
         return Phrase()
     return _found(situation.reason, PENDING)(situation)
 
@@ -67,7 +67,7 @@ def _not_ready(situation: Situation) -> Phrase:
 
 def _pending(situation: Situation) -> Phrase:
     clause = _found(situation.reason, PENDING)(situation)
-    if situation.reason is Reason.NOW_READY:
+    if situation.reason in _NOT_AGAIN:
         return clause
     if situation.reason is Reason.CONFLICT_AHEAD:
         return phrase("on hold because {}", clause)
@@ -88,6 +88,12 @@ def _ahead_changed(situation: Situation) -> Phrase:
     if situation.detail.prs:
         return phrase("{} went ahead of it meanwhile", phrases.pulls(situation.detail.prs))
     return phrase("the order or the targets ahead of it changed")
+
+
+def _split(situation: Situation) -> Phrase:
+    if not situation.detail.prs:
+        return phrase("its batch was split")
+    return phrase("{} made its batch fail", phrases.pulls(situation.detail.prs))
 
 
 def _conflict_cleared(situation: Situation) -> Phrase:
@@ -153,8 +159,12 @@ PENDING: dict[Reason, Text] = {
     Reason.INTERRUPTED_BY_URGENT: lambda situation: phrase(
         "{} went ahead as urgent", prs(situation, "another PR")
     ),
-    Reason.BISECTION_REQUIRED: _fixed("its batch was split"),
-    Reason.BISECTION_PASSED: _fixed("it passed when it was tested once more"),
+    Reason.BISECTION_REQUIRED: _split,
+    Reason.BISECTION_PASSED: _fixed(
+        "it passed in the search for the cause, and others went ahead meanwhile"
+    ),
+    Reason.SCREEN_PASSED: _fixed("its tests passed alone, and it waits for its turn"),
+    Reason.SCREEN_FAILED: _fixed("its tests failed alone, and a second run has to confirm that"),
     Reason.BATCH_MEMBER_LEFT: lambda situation: phrase(
         "{} left the batch", prs(situation, "another PR")
     ),
@@ -186,13 +196,15 @@ TESTING: dict[Reason, Text] = {
 PASSED: dict[Reason, Text] = {
     Reason.RUN_PASSED: _fixed("all required checks passed"),
     Reason.PASSED_EXCUSED: _fixed("only quarantined tests failed, which is forgiven"),
-    Reason.SUCCESSOR_PASSED: _fixed("a test run that contains it passed"),
+    Reason.SUCCESSOR_PASSED: lambda situation: phrase(
+        "the tests of {}, which contain it, passed", prs(situation, "a PR behind it")
+    ),
     Reason.RESULT_REUSED: _fixed("the same code has passed before, and that result counts"),
     Reason.OWN_CHECKS_PASSED: lambda situation: phrase(
         "its own checks passed on the newest {}, so no test run was needed", situation.target
     ),
     Reason.LATE_SUCCESS: _fixed("all required checks pass now"),
-    Reason.BISECTION_PASSED: _fixed("it passed when it was tested once more"),
+    Reason.BISECTION_PASSED: _fixed("it passed in the search for the cause of a failure"),
 }
 """Codes of TESTS_PASSED."""
 
@@ -212,6 +224,9 @@ ANY: dict[Reason, Text] = {
     **PENDING,
 }
 """Every code once, for one that stands in another state than usual."""
+
+_NOT_AGAIN = frozenset({Reason.NOW_READY, Reason.SCREEN_PASSED})
+"""Codes of PENDING after which no tests begin again: they are yet to begin."""
 
 LIVE = frozenset(EntryState) - FINAL
 """States in which any code has a sentence; a final state takes only its own."""

@@ -23,6 +23,7 @@ from service.wording import (
     phrases,
     refusals,
     times,
+    upcoming,
 )
 from service.wording.answers import NOTHING_CHANGED, Answer
 from service.wording.endings import MERGE
@@ -191,7 +192,7 @@ def status(view: PullRequestText) -> Answer:
     pieces.append(bodies.checklist(view))
     stopped = conditions.stopped(view)
     pieces.append(markdown.markdown(stopped, view.links))
-    following = conditions.what_next(view.explained.next, view.situation.wanted)
+    following = upcoming.what_next(view.explained.next, view.situation.wanted)
     if following.parts:
         pieces.append(markdown.markdown(phrase("Next: {}", following), view.links))
     return Answer(Emoji.ACCEPTED, "\n\n".join(each for each in pieces if each))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.explain import Explained
-from service.mergequeue.model import Entry, MergeQueue, Run
+from service.mergequeue.model import Bisection, Entry, MergeQueue, Run
 from service.mergequeue.outputs import Recorded
 from service.wording import situation
 from service.wording.markdown import Links
@@ -18,8 +18,8 @@ class PullRequestText:
 
     `entry` is the live or the final one, `run` its live run, else the last one it had.
     `position` is 1-based, None where it has no place. `history` holds, oldest first, the
-    events of this submission and, of its runs, `RunStarted`, `RunRetried`, `RunFinished` and
-    `LandingHalted`. `version` is Headgate's own.
+    events of this submission, those of its runs and of the searches among them. `version` is
+    Headgate's own.
     """
 
     queue: MergeQueue
@@ -38,3 +38,16 @@ class PullRequestText:
     def situation(self) -> Situation:
         """Where the entry stands and why."""
         return situation.situation_of(self.entry, self.queue, self.history)
+
+    @property
+    def search(self) -> Bisection | None:
+        """The search for the cause of its failure, while there is one."""
+        return self.queue.bisections.get(self.entry.bisection or "")
+
+    @property
+    def unit(self) -> tuple[int, ...]:
+        """Whom it is merged together with: verified by the same run, in order of the line."""
+        run = self.entry.verified_by
+        mates = [one for one in self.queue.entries.values() if run and one.verified_by == run]
+        mates.sort(key=lambda one: one.rank or 0)
+        return tuple(one.pr for one in mates if one.pr != self.entry.pr)

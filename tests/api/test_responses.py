@@ -11,7 +11,14 @@ from service.api import explanation, responses, testing
 from service.api.fragments import Fragments
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import NOTHING, MergeQueue, RequiredSet
-from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Recorded, TipMoved
+from service.mergequeue.outputs import (
+    BisectionNarrowed,
+    BisectionOpened,
+    EntryMoved,
+    EntrySubmitted,
+    Recorded,
+    TipMoved,
+)
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, RunKind
 from service.operations.views import (
@@ -197,6 +204,17 @@ def test_an_event_without_step_or_run_has_null_for_them(event, reason):
     assert (shown["from"], shown["to"], shown["testRunId"]) == (None, None, None)
     assert shown["reason"] == reason
     assert shown["actor"] == {"kind": "person", "login": "ann", "channel": "comment"}
+
+
+def test_the_steps_of_a_search_are_told_by_how_it_began():
+    opened = Recorded(NOW, SYSTEM, BisectionOpened("b1", "r1", (1, 2, 3)))
+    narrowed = Recorded(NOW, SYSTEM, BisectionNarrowed("b1", 1, 3))
+    listed = TimelineEvent(9, narrowed)
+    shown = responses.event(listed, "main", [opened, narrowed])
+    assert shown["event"] == "BisectionNarrowed"
+    assert shown["message"] == "#1 is proven, and the cause is among #2 and #3."
+    alone = responses.event(listed, "main")["message"]
+    assert alone == "The first 1 of the batch is proven, and the cause is among the next 2."
 
 
 def a_testing_view(**given) -> TestingView:

@@ -1,7 +1,8 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
-ONLY=name picks one subject (engine, api, service); SCALE multiplies the work. Figures mean
-nothing without their reference: each stands beside one that was measured in the same run.
+ONLY=name picks one subject (engine, scheduling, store, api, service); SCALE multiplies the work.
+Figures mean nothing without their reference: each stands beside one that was measured in the
+same run.
 """
 
 import json
@@ -14,10 +15,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.bench import api, engine, service, store
+from tests.bench.scheduling import goals
 
 Row = dict[str, object]
 SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "engine": engine.run,
+    "scheduling": goals.run,
     "store": store.run,
     "api": api.run,
     "service": service.run,

@@ -100,9 +100,9 @@ def a_record(state: str = "PENDING", **differences) -> dict:
     return record | differences
 
 
-def an_explanation(state: str = "PENDING") -> dict:
+def an_explanation(state: str = "PENDING", **differences) -> dict:
     """An explanation as API.md 4.3 has it."""
-    return {
+    explanation = {
         "prNumber": 3,
         "state": state,
         "reason": "now_ready",
@@ -114,8 +114,10 @@ def an_explanation(state: str = "PENDING") -> dict:
         "next": {"what": "A test run ends.", "at": None, "pullRequests": [1, 2]},
         "ahead": [1, 2],
         "behind": [],
+        "dependsOn": [],
         "requiredStatuses": ["lint", "test"],
     }
+    return explanation | differences
 
 
 def a_queue(**differences) -> dict:

@@ -116,6 +116,26 @@ PLAIN: dict[str, object] = {
 }
 
 
+def test_who_is_tested_together_is_shown_together(api, capsys):
+    def under_test(number, run):
+        return a_record("TESTING", prNumber=number, position=number, testRunId=run)
+
+    listed = [under_test(1, "r1"), under_test(2, "r1"), under_test(3, "r2"), a_record(prNumber=4)]
+    queue = a_queue(state="SWITCHING_MODES", targetMode="PARALLEL", enqueuedPullRequests=listed)
+    api.says("/getQueue", queue)
+    headgate("show")
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1:3] == ["State     SWITCHING_MODES", "New mode  PARALLEL"]
+    start = next(index for index, row in enumerate(shown) if row.startswith("Place"))
+    assert shown[start : start + 5] == [
+        "Place  PR  With  State       Title        Because",
+        "1      #1  #2    🧪 TESTING  Cart totals  It waits for a slot.",
+        "2      #2  #1    🧪 TESTING  Cart totals  It waits for a slot.",
+        "3      #3        🧪 TESTING  Cart totals  It waits for a slot.",
+        "3      #4        🕒 PENDING  Cart totals  It waits for a slot.",
+    ]
+
+
 def test_only_settings_that_differ_from_their_default_are_shown(api, capsys):
     api.says("/getQueue", a_queue(**PLAIN))
     headgate("show")

@@ -172,10 +172,12 @@ class Stage:
 
     def build(self, run_id: str) -> Told:
         """Answer a build that waits."""
+        assert run_id in self.builds, "no build of this run waits"
         return self.tell(self._built(self.builds.pop(run_id)))
 
     def land(self, run_id: str) -> Told:
         """Answer a landing that waits: all its positions succeed, one after another."""
+        assert run_id in self.lands, "no landing of this run waits"
         return together([self.tell(answer) for answer in self.landed(self.lands.pop(run_id))])
 
     def submit(self, pr: int, **options: object) -> Submit:

@@ -8,9 +8,9 @@ import pytest
 
 from service.errors import InvariantBroken
 from service.mergequeue import apply, engine, estimates, explain, inputs, plan
+from service.mergequeue.conditions import ConditionCode
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.draft import Draft, Finding
-from service.mergequeue.explain import ConditionCode
 from service.mergequeue.model import Entry, MergeQueue
 from service.mergequeue.outputs import BuildTestBranch, RetireRun, Tell
 from service.mergequeue.reasons import NOT_READY_ORDER, Reason

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from service.mergequeue import outputs
-from service.mergequeue.explain import Condition, Explained
+from service.mergequeue.conditions import Condition
+from service.mergequeue.explain import Explained
 from service.mergequeue.model import Detail
 from service.mergequeue.outputs import Event, Recorded
 from service.mergequeue.states import RunKind

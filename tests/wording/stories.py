@@ -4,7 +4,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from service.mergequeue.explain import Condition, ConditionCode, Explained, Next, NextEvent
+from service.mergequeue.conditions import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.explain import Explained
 from service.mergequeue.model import NOTHING, Detail, Entry, Member, Run, Tip
 from service.mergequeue.outputs import (
     EntryMoved,

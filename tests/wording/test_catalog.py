@@ -7,11 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.mergequeue.explain import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue import targets
+from service.mergequeue.conditions import Condition, ConditionCode, Next, NextEvent
 from service.mergequeue.model import NOTHING, Detail, Named
-from service.mergequeue.outputs import Refused
+from service.mergequeue.outputs import (
+    BisectionClosed,
+    BisectionNarrowed,
+    BisectionOpened,
+    EntryPlaced,
+    EntryUpdated,
+    Event,
+    PlacedWhy,
+    Refused,
+    RunStarted,
+)
 from service.mergequeue.reasons import NOT_READY_ORDER, Cause, HoldReason, Reason
-from service.mergequeue.states import EntryState, QueueState
+from service.mergequeue.states import EntryState, QueueState, RunKind
 from service.provider.signals import Unclear
 from service.vocabulary import CheckOutcome
 from service.wording import (
@@ -29,12 +40,13 @@ from service.wording import (
     replies,
     situation,
     unclear,
+    upcoming,
 )
 from service.wording.phrases import Phrase
 from service.wording.replies import Wish
 from service.wording.situation import Situation, Wanted
 from tests.harness.expect import expect
-from tests.wording import builders, hygiene, stories
+from tests.wording import builders, crowds, hygiene, stories
 from tests.wording.test_markdown import foreign
 
 TABLES: dict[EntryState, Collection[Reason]] = {
@@ -75,7 +87,7 @@ def test_each_hold_and_each_cause_has_a_text():
 
 def test_each_condition_each_next_event_and_each_outcome_has_a_text():
     assert set(conditions.CONDITIONS) == set(ConditionCode)
-    assert set(conditions.NEXT) == set(Next)
+    assert set(upcoming.NEXT) == set(Next)
     assert set(conditions.OUTCOMES) == {*CheckOutcome, None}
     assert set(unclear.UNCLEAR) == set(Unclear)
     assert set(replies.COMMANDS) == set(Wish)
@@ -88,10 +100,41 @@ def test_the_text_of_every_condition_met_and_open():
         lines.append(code.value)
         for met in (True, False):
             known = WORDS.get(code, Condition(code, met))
-            one = replace(known, met=met, prs=(478, 480), count=2, total=2)
+            prs = () if code in NAMED_BELOW else (478, 480)
+            one = replace(known, met=met, prs=prs, count=2, total=2)
             lines.append(f"    {'✓' if met else '○'} {shown(conditions.clause(one, queue))}")
+    lines += [f"{one.code}: {shown(conditions.clause(one, queue))}" for one in AMONG_OTHERS]
+    lines.append("in parallel mode")
+    lanes = builders.a_queue(config=crowds.PARALLEL)
+    lines += [f"{one.code}: {shown(conditions.clause(one, lanes))}" for one in IN_LANES]
     expect("\n".join(lines)).matches("catalog-conditions.txt")
 
+
+NAMED_BELOW = {
+    ConditionCode.BISECTION_DONE,
+    ConditionCode.CONFIRMED,
+    ConditionCode.STILL_READY,
+}
+IN_LANES = [
+    Condition(code, met=met, prs=prs, count=len(prs))
+    for code in (ConditionCode.ITS_TURN, ConditionCode.BASE_STARTABLE)
+    for met, prs in ((True, ()), (False, (478,)), (False, tuple(range(478, 486))))
+]
+SEARCHED = (478, 480, 482, 485)
+AMONG_OTHERS = [
+    Condition(ConditionCode.BATCH_COMPLETE, met=True, count=3, total=4),
+    Condition(ConditionCode.BATCH_COMPLETE, met=False, count=1, total=4),
+    Condition(ConditionCode.FREE_SLOT, met=False, prs=tuple(range(1, 9)), count=2, total=2),
+    Condition(ConditionCode.SUCCESSORS_DECIDED, met=False, prs=(478,), count=0, total=1),
+    Condition(ConditionCode.BISECTION_DONE, met=False, prs=SEARCHED),
+    Condition(ConditionCode.BISECTION_DONE, met=False, prs=SEARCHED, count=0, total=4, runs=1),
+    Condition(ConditionCode.BISECTION_DONE, met=False, prs=SEARCHED, count=1, total=3, runs=2),
+    Condition(ConditionCode.BISECTION_DONE, met=True, prs=SEARCHED, count=2, total=3),
+    Condition(ConditionCode.CONFIRMED, met=False),
+    Condition(ConditionCode.CONFIRMED, met=False, prs=(478,)),
+    Condition(ConditionCode.STILL_READY, met=False, prs=(478,), word="review_required"),
+    Condition(ConditionCode.LANDING_FREE, met=False, prs=(482,), word="own"),
+]
 
 WORDS = {
     one.code: one
@@ -130,11 +173,43 @@ def test_what_a_test_stands_on_is_one_list(ahead, base):
 
 def test_the_text_of_every_next_event():
     lines = [
-        f"{what.value}: {shown(conditions.what_next(NextEvent(what, prs=prs)))}"
+        f"{what.value}: {shown(upcoming.what_next(NextEvent(what, prs=prs)))}"
         for what in Next
         for prs in ((478,), (478, 480), ())
     ]
     expect("\n".join(lines)).matches("catalog-next-events.txt")
+
+
+def test_the_text_of_every_start_of_a_run_and_of_every_place():
+    entry = builders.an_entry(EntryState.PENDING, Reason.NOW_READY)
+    events: list[Event] = [EntryPlaced(482, entry.id, 5, why) for why in PlacedWhy]
+    for kind in RunKind:
+        for prs, base in (((482,), ()), ((480, 482), (478,))):
+            events.append(RunStarted(stories.RUN, 7, kind, prs, base, stories.TIP.sha))
+    touches = (None, targets.ALL, targets.of(["//a"]), targets.of(["//a", "//b"]))
+    events += [EntryUpdated(482, entry.id, 10, each is None, each) for each in touches]
+    lines = [shown(history.clause(stories.recorded(1, each), "main")) for each in events]
+    expect("\n".join(lines)).matches("catalog-starts.txt")
+
+
+def test_the_text_of_every_step_of_a_search():
+    opened = BisectionOpened(crowds.SEARCH, stories.RUN, SEARCHED)
+    told = [stories.recorded(1, opened)]
+    steps: list[Event] = [opened, replace(opened, prs=(478,))]
+    steps += [
+        BisectionNarrowed(crowds.SEARCH, lo, hi)
+        for lo, hi in ((0, 2), (1, 3), (2, 4), (0, 1), (2, 3), (4, 4))
+    ]
+    closed = BisectionClosed(crowds.SEARCH, None, Reason.BISECTION_PASSED)
+    steps += [replace(closed, culprit=480, why=Reason.REQUIRED_STATUS_FAILED), closed]
+    whys = (Reason.RESTARTED_BY_API, Reason.MODE_SWITCHED, Reason.AHEAD_OUT, Reason.USER_REQUESTED)
+    steps += [replace(closed, why=why) for why in whys]
+    lines = []
+    for step in steps:
+        for past in (told, []):
+            text = history.clause(stories.recorded(2, step), "main", history=past)
+            lines.append(shown(text))
+    expect("\n".join(dict.fromkeys(lines))).matches("catalog-searches.txt")
 
 
 def test_what_a_pull_request_still_needs_is_named_as_what_comes_next():
@@ -143,11 +218,11 @@ def test_what_a_pull_request_still_needs_is_named_as_what_comes_next():
     lines = []
     for code in codes:
         for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
-            text = shown(conditions.what_next(following, [wanted]))
+            text = shown(upcoming.what_next(following, [wanted]))
             lines.append(f"{code.value}: {text}")
     for count in (2, 3, 4):
         several = [Wanted(code, "main") for code in codes[1 : 1 + count]]
-        lines.append(f"{count}: {shown(conditions.what_next(following, several))}")
+        lines.append(f"{count}: {shown(upcoming.what_next(following, several))}")
     expect("\n".join(lines)).matches("catalog-steps.txt")
 
 

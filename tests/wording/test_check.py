@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.mergequeue import targets
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState
 from service.provider.values import (
@@ -37,6 +38,23 @@ def test_a_check_run_belongs_to_one_submission_and_its_head():
     pages = "https://queue.example.org/octo/widgets/main"
     linked = replace(STORIES["testing"], links=Links("https://github.com", None, pages))
     assert check.check_report(linked).url == f"{pages}/pull/482"
+
+
+@pytest.mark.parametrize(
+    ("touched", "words"),
+    [
+        (targets.ALL, "Impacted targets: all."),
+        (targets.of([]), "Impacted targets: none."),
+        (targets.of(["//b", "//a"]), "Impacted targets: `//a` and `//b`."),
+        (targets.of(f"//{n:02}" for n in range(22)), "`//18`, `//19` and 2 more."),
+    ],
+)
+def test_impacted_targets_are_named_in_lanes(touched, words):
+    shown = STORIES["lane"]
+    shown = replace(shown, entry=replace(shown.entry, targets=touched))
+    assert words in check.check_report(shown).summary
+    single = replace(shown, queue=builders.a_queue())
+    assert "Impacted targets" not in check.check_report(single).summary
 
 
 ENDINGS = [

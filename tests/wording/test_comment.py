@@ -11,7 +11,7 @@ from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import EntryState, QueueState
 from service.wording import comment
 from tests.harness.expect import expect
-from tests.wording import builders, hygiene, stories
+from tests.wording import builders, crowds, hygiene, stories
 from tests.wording.builders import ALICE, BOB, BOT, LINT, TEST, TOKEN
 from tests.wording.test_markdown import foreign
 
@@ -62,6 +62,7 @@ STORIES = {
     "check-never-started": stories.ended(
         CANCELLED, Reason.CHECK_NEVER_STARTED, Detail(checks=(Named("test (3.12)", ""),))
     ),
+    **crowds.STORIES,
 }
 
 
@@ -81,6 +82,7 @@ ANNOUNCED = {
     "not-ready-timeout",
     "ci-interrupted",
     "check-never-started",
+    "interaction",
 }
 
 

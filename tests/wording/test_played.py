@@ -9,6 +9,9 @@ import pytest
 from service.mergequeue import explain
 from service.mergequeue.model import Entry, Run
 from service.mergequeue.outputs import (
+    BisectionClosed,
+    BisectionNarrowed,
+    BisectionOpened,
     EntryMoved,
     EntryPlaced,
     EntrySubmitted,
@@ -19,7 +22,16 @@ from service.mergequeue.outputs import (
     RunStarted,
 )
 from service.mergequeue.states import FINAL
-from service.wording import check, comment, conditions, headings, history, reasons, replies
+from service.wording import (
+    check,
+    comment,
+    conditions,
+    headings,
+    history,
+    reasons,
+    replies,
+    upcoming,
+)
 from service.wording.markdown import Links
 from service.wording.view import PullRequestText
 from tests.harness.expect import expect
@@ -105,11 +117,21 @@ class Play:
         event = recorded.event
         if isinstance(event, EntrySubmitted | EntryMoved | EntryUpdated | EntryPlaced):
             return event.entry == entry.id
-        if isinstance(event, RunStarted):
+        if isinstance(event, RunStarted | BisectionOpened):
             return entry.pr in event.prs
+        if isinstance(event, BisectionNarrowed | BisectionClosed):
+            return event.bisection in self._searches_of(entry)
         if isinstance(event, RunRetried | LandingHalted):
             return event.run == entry.run
         return False
+
+    def _searches_of(self, entry: Entry) -> set[str]:
+        opened = [each.event for each in self.listener.heard]
+        return {
+            event.bisection
+            for event in opened
+            if isinstance(event, BisectionOpened) and entry.pr in event.prs
+        }
 
 
 def texts(view: PullRequestText) -> Iterator[str]:
@@ -127,7 +149,7 @@ def sentences(view: PullRequestText) -> Iterator[str]:
     yield headings.summary(view)
     yield from (conditions.message(one, view.queue) for one in view.explained.conditions)
     if view.explained.next is not None:
-        yield conditions.next_message(view.explained.next)
+        yield upcoming.next_message(view.explained.next)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.txt")))

@@ -135,7 +135,11 @@ def test_what_was_not_done_is_never_liked():
     assert not [case for case in liked if case.startswith(("refused", "no ", "already", "un"))]
 
 
-@pytest.mark.parametrize("name", ["not-ready", "pending", "held", "testing", "undecided", "failed"])
+TOLD = ["not-ready", "pending", "held", "testing", "undecided", "failed"]
+AMONG_OTHERS = ["batch-waiting", "batch-split-further", "batch-behind-suspect", "kept"]
+
+
+@pytest.mark.parametrize("name", [*TOLD, *AMONG_OTHERS, "lane-waiting", "targets-missing"])
 def test_the_answer_to_status(name):
     answer = replies.status(STORIES[name])
     assert hygiene.faults(said(answer)) == []

@@ -67,6 +67,10 @@ class ExplainPullRequest(NamedPullRequest):
     """`/explainPullRequest`."""
 
 
+class PreviewCancelPullRequest(NamedPullRequest):
+    """`/previewCancelPullRequest`."""
+
+
 def targets_in(value: object) -> object:
     """`ALL`, or the targets without repetition in the order given (API.md 4.2).
 

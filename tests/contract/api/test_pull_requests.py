@@ -339,3 +339,38 @@ async def test_an_explanation_of_what_has_left_has_no_conditions(client, queue):
     await client.done("cancelPullRequest", queue.about(number))
     answer = await client.done("explainPullRequest", queue.about(number))
     assert (answer["state"], answer["conditions"], answer["next"]) == ("CANCELLED", [], None)
+
+
+async def test_a_preview_says_what_a_cancel_would_do_and_changes_nothing(client, queue):
+    await client.done("updateQueue", queue.named(concurrency=2))
+    numbers = [await queue.submitted() for _ in range(3)]
+    before = [await queue.record(number) for number in numbers]
+    answer = await client.done("previewCancelPullRequest", queue.about(numbers[0]))
+    assert list(answer) == [
+        *("prNumber", "runsInterrupted", "pullRequestsRestarted", "pullRequestsMovedUp")
+    ]
+    assert answer == {
+        "prNumber": numbers[0],
+        "runsInterrupted": [each["testRunId"] for each in before[:2]],
+        "pullRequestsRestarted": [numbers[1]],
+        "pullRequestsMovedUp": numbers[1:],
+    }
+    assert [await queue.record(number) for number in numbers] == before
+
+
+async def test_what_is_not_queued_has_no_preview(client, queue):
+    number = await queue.world.open_pull_request(queue.branch)
+    answer = await client.post("previewCancelPullRequest", queue.about(number))
+    assert answer.is_problem(404, "not_in_queue")
+
+
+async def test_an_explanation_says_how_far_the_batch_is(client, queue):
+    settings = {"batch": True, "batchingMinSize": 4, "batchingMaxWaitTimeMinutes": 60}
+    await client.done("updateQueue", queue.named(state="PAUSED", **settings))
+    first, second = await queue.submitted(), await queue.submitted()
+    answer = await client.done("explainPullRequest", queue.about(second))
+    conditions = {each["code"]: each for each in answer["conditions"]}
+    batch = conditions["batch_complete"]
+    assert (batch["met"], batch["pullRequests"]) == (False, [first])
+    assert batch["text"] == f"Its batch is complete (2 of 4 so far, with #{first})."
+    assert conditions["its_turn"]["met"] is True

@@ -1,0 +1,209 @@
+"""Spare slots test a group on the base it would have if somebody ahead fails (ENGINE.md 14).
+
+A hedge delays nothing: whatever else may start takes its slot. It blames nobody and lands
+nothing before it has become the group's own run.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from service.mergequeue import bases, sizing, targets
+from service.mergequeue.config import Hedging
+from service.mergequeue.draft import Draft
+from service.mergequeue.graph import Graph, Node, places
+from service.mergequeue.model import Detail, Member, Run
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState, RunKind, RunStatus
+
+_STATES = {
+    RunStatus.IN_PROGRESS: (EntryState.TESTING, Reason.TEST_STARTED),
+    RunStatus.SUCCEEDED: (EntryState.TESTS_PASSED, Reason.RUN_PASSED),
+    RunStatus.FAILED: (EntryState.PENDING_FAILURE, Reason.CHECK_FAILED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hedge:
+    """A run worth having: the group, its other base, and the entries it is without."""
+
+    members: tuple[Member, ...]
+    base: tuple[Member, ...]
+    without: tuple[str, ...]
+
+
+def review(draft: Draft) -> None:
+    """Let hedges take over whose case has come true, and end those whose case cannot any more."""
+    for run in list(draft.runs.values()):
+        if run.kind is not RunKind.HEDGE or run.id not in draft.runs:
+            continue
+        main = _main_of(draft, run)
+        if main is None or not _has_left(draft, run):
+            if main is None or _is_decided(draft, run) or not _is_still(draft, run, main):
+                draft.retire(run, Reason.AHEAD_CHANGED)
+        elif _stands(draft, run, main):
+            _take_over(draft, run, main)
+        else:
+            draft.retire(run, Reason.AHEAD_CHANGED)
+
+
+def wanted(draft: Draft, slots: int) -> list[Hedge]:
+    """The hedges worth most, best first, for at most so many free slots."""
+    config = draft.queue.config
+    if slots < 1 or config.hedging is not Hedging.SPARE_SLOTS:
+        return []
+    running = [run for run in draft.runs.values() if run.kind is RunKind.HEDGE]
+    room = min(slots, config.concurrency // 2 - len(running))
+    if room < 1:
+        return []
+    hedged = {run.entries for run in running}
+    drawn = bases.graph(draft)
+    found = [
+        one
+        for place, node in enumerate(drawn.nodes)
+        if node.ahead and node.members not in hedged
+        for one in _best(draft, drawn, place, node)
+    ]
+    found.sort(key=lambda pair: -pair[0])
+    return [hedge for _, hedge in found[:room]]
+
+
+def give_way(draft: Draft) -> None:
+    """End the hedge that is worth least: something real starts."""
+    running = [
+        run
+        for run in draft.runs.values()
+        if run.kind is RunKind.HEDGE and run.status is RunStatus.IN_PROGRESS
+    ]
+    if running:
+        drawn = bases.graph(draft)
+        draft.retire(
+            min(running, key=lambda run: (_worth(draft, drawn, run), -run.number)),
+            Reason.AHEAD_CHANGED,
+        )
+
+
+def _best(draft: Draft, drawn: Graph, place: int, node: Node) -> Iterator[tuple[float, Hedge]]:
+    """The best hedge of one group, if any is worth a run."""
+    first = draft.entries[node.members[0].pr]
+    run = draft.runs.get(first.run or "")
+    if run is None or run.status is not RunStatus.IN_PROGRESS or run.kind is not RunKind.MAIN:
+        return
+    undecided = {
+        ahead: _p_fail(draft, drawn.nodes[ahead])
+        for ahead in places(node.ahead)
+        if not _has_passed(draft, drawn.nodes[ahead])
+    }
+    best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead), default=None)
+    if best is None or undecided[best] < draft.queue.config.hedge_threshold:
+        return
+    score = undecided[best]
+    for other, chance in undecided.items():
+        if other != best:
+            score *= 1.0 - chance
+    without = tuple(member.entry for member in drawn.nodes[best].members)
+    yield score, Hedge(run.entries, _base_without(drawn, place, best), without)
+
+
+def _base_without(drawn: Graph, place: int, left: int) -> tuple[Member, ...]:
+    """The base of a node if one ahead of it were not there."""
+    node = drawn.nodes[place]
+    if drawn.single:
+        return drawn.members(node.ahead & ~(1 << left))
+    taken = [node]
+    mask = 0
+    for ahead in reversed(list(places(node.ahead & ~(1 << left)))):
+        other = drawn.nodes[ahead]
+        if any(targets.meet(one.touches, other.touches) for one in taken):
+            taken.append(other)
+            mask |= 1 << ahead
+    return drawn.members(mask)
+
+
+def _worth(draft: Draft, drawn: Graph, run: Run) -> float:
+    numbers = [member.pr for member in run.entries]
+    place = drawn.of.get(numbers[0])
+    if place is None:
+        return 0.0
+    score = 1.0
+    for ahead in places(drawn.nodes[place].ahead):
+        node = drawn.nodes[ahead]
+        if not _has_passed(draft, node):
+            chance = _p_fail(draft, node)
+            score *= chance if node.members[0].entry in run.without else 1.0 - chance
+    return score
+
+
+def _main_of(draft: Draft, run: Run) -> Run | None:
+    """The run that the group is in now, if it is the same group still."""
+    tested = draft.tested(run)
+    if len(tested) != len(run.entries) or not tested[0].run:
+        return None
+    main = draft.runs.get(tested[0].run)
+    if main is None or main.entries != run.entries or tested[0].bisection is not None:
+        return None
+    return main
+
+
+def _has_left(draft: Draft, run: Run) -> bool:
+    """Whether what the hedge is without is not counted on any more."""
+    counted = bases.graph(draft).of
+    live = {entry.id: entry.pr for entry in draft.entries.values() if entry.id in run.without}
+    return not any(pr in counted for pr in live.values()) and not _is_decided(draft, run)
+
+
+def _is_decided(draft: Draft, run: Run) -> bool:
+    """Whether what the hedge is without passed or landed after all."""
+    for entry in draft.entries.values():
+        if entry.id in run.without and entry.state is EntryState.TESTS_PASSED:
+            return True
+    return any(
+        final.id in run.without and final.state is EntryState.MERGED
+        for final in draft.finished_entries.values()
+    )
+
+
+def _is_still(draft: Draft, run: Run, main: Run) -> bool:
+    """Whether the rest of the hedge's base is as it was."""
+    made = bases.progress(draft, run)
+    if made is None or bases.broken(draft, main) is not None:
+        return False
+    ahead = {member.entry for member in bases.ahead(draft, draft.own(main))}
+    return all(member.entry in ahead for member in run.base if member.pr not in made.landed)
+
+
+def _stands(draft: Draft, run: Run, main: Run) -> bool:
+    made = bases.progress(draft, run)
+    own = draft.own(main)
+    if made is None or not own or not bases.is_predicted(draft, run, made):
+        return False
+    left = tuple(member for member in run.base if member.pr not in made.landed)
+    return left == bases.ahead(draft, own)
+
+
+def _take_over(draft: Draft, run: Run, main: Run) -> None:
+    """The hedge becomes the group's own run, with all its results."""
+    draft.put_run(replace(run, kind=RunKind.MAIN, without=()))
+    state, reason = _STATES[run.status]
+    kept = state is EntryState.PENDING_FAILURE and draft.queue.config.can_optimistically_merge
+    own = draft.own(main)
+    draft.retire(main, Reason.AHEAD_OUT)
+    for entry in own:
+        mine = replace(
+            entry,
+            run=run.id,
+            batch=run.number,
+            verified_by=run.id if state is EntryState.TESTS_PASSED else None,
+            kept=kept,
+        )
+        draft.move(mine, state, reason, Detail(run=run.id))
+
+
+def _has_passed(draft: Draft, node: Node) -> bool:
+    return draft.entries[node.members[0].pr].state is EntryState.TESTS_PASSED
+
+
+def _p_fail(draft: Draft, node: Node) -> float:
+    left = 1.0
+    for member in node.members:
+        left *= 1.0 - sizing.p_fail(draft.entries[member.pr])
+    return 1.0 - left

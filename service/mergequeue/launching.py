@@ -1,0 +1,115 @@
+"""Making a run: its value, its event, and the test branch it asks for (ENGINE.md 8, 16)."""
+
+from dataclasses import dataclass, replace
+
+from service.mergequeue import hedging, reuse
+from service.mergequeue.draft import Draft
+from service.mergequeue.model import Member, RequiredSet, Run, Tip
+from service.mergequeue.outputs import BuildTestBranch, HeadToMerge, RunStarted
+from service.mergequeue.states import MAIN_SLOTS, PROBE_SLOTS, RunKind, RunPhase, RunStatus
+from service.vocabulary import RequiredName
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What every run started in one step stands on: tip, required statuses, known trees."""
+
+    tip: Tip
+    required: RequiredSet
+    known_trees: reuse.Trees
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run about to start."""
+
+    kind: RunKind
+    members: tuple[Member, ...]
+    base: tuple[Member, ...]
+    base_tip: Tip
+    required: tuple[RequiredName, ...]
+    bisection: str | None = None
+    without: tuple[str, ...] = ()
+
+
+def free_slots(draft: Draft) -> int:
+    """Main slots that are free, or used by hedges, which give way to everything."""
+    return unused(draft) + in_progress(draft, frozenset({RunKind.HEDGE}))
+
+
+def unused(draft: Draft) -> int:
+    """Main slots that nothing uses."""
+    config = draft.queue.config
+    kinds = MAIN_SLOTS
+    if config.bisection_concurrency == 0:
+        kinds |= PROBE_SLOTS
+    return config.concurrency - in_progress(draft, kinds)
+
+
+def probe_slots(draft: Draft) -> int:
+    """Slots that are free for probes and confirmations."""
+    own = draft.queue.config.bisection_concurrency
+    if own == 0:
+        return free_slots(draft)
+    return own - in_progress(draft, PROBE_SLOTS)
+
+
+def in_progress(draft: Draft, kinds: frozenset[RunKind]) -> int:
+    """How many runs of these kinds are under way."""
+    return sum(
+        run.kind in kinds and run.status is RunStatus.IN_PROGRESS for run in draft.runs.values()
+    )
+
+
+def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
+    """Begin a run; a hedge gives way if no slot is free."""
+    takes_main = plan.kind in MAIN_SLOTS or draft.queue.config.bisection_concurrency == 0
+    if takes_main and plan.kind is not RunKind.HEDGE and unused(draft) < 1:
+        hedging.give_way(draft)
+    queue = draft.queue
+    run = Run(
+        id=draft.name(f"run {queue.next_run}"),
+        number=queue.next_run,
+        kind=plan.kind,
+        entries=plan.members,
+        base=plan.base,
+        base_tip=plan.base_tip,
+        status=RunStatus.IN_PROGRESS,
+        phase=RunPhase.BUILDING,
+        required=plan.required,
+        required_source=queue.required.source if queue.required else None,
+        config=queue.config,
+        created_at=draft.now,
+        fresh=fresh,
+        bisection=plan.bisection,
+        without=plan.without,
+    )
+    draft.put_queue(replace(queue, next_run=queue.next_run + 1))
+    draft.start(run)
+    draft.say(RunStarted(run.id, run.number, run.kind, run.prs, run.base_prs, plan.base_tip.sha))
+    return run
+
+
+def ask_branch(draft: Draft, run: Run, known_trees: reuse.Trees) -> None:
+    """Have the test branch of a run built."""
+    steps = [_below(draft, member) for member in run.base]
+    steps += [HeadToMerge(member.pr, member.head, tested=True) for member in run.entries]
+    draft.do(
+        BuildTestBranch(
+            run=run.id,
+            number=run.entries[0].pr,
+            target=draft.queue.branch,
+            base_tip=run.base_tip,
+            steps=tuple(steps),
+            known_trees=known_trees,
+            bisection=run.kind in PROBE_SLOTS,
+        )
+    )
+
+
+def _below(draft: Draft, member: Member) -> HeadToMerge:
+    """A head of a base: one object for all the builds of a step."""
+    known = draft.heads.get(member.entry)
+    if known is None:
+        known = draft.heads[member.entry] = HeadToMerge(member.pr, member.head, tested=False)
+    return known

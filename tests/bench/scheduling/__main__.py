@@ -1,0 +1,122 @@
+"""`python -m tests.bench.scheduling`: tables of the published scenarios.
+
+grid F                 every load and number of workers of a family
+vary F 30 24           one cell, one factor changed at a time
+one S 500 500          one cell
+goals                  P1 to P13 of their own cells
+speed                  events a second, 100,000 pull requests
+document               everything, written to docs/reference/scheduling.md
+"""
+
+import argparse
+import json
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.bench.scheduling import document, goals
+from tests.bench.scheduling.cells import (
+    PUBLISHED,
+    STRATEGIES,
+    Cell,
+    Effort,
+    Scenario,
+    grid,
+    measured,
+    published,
+    variations,
+)
+from tests.bench.scheduling.scenarios import GRID
+from tests.bench.scheduling.tables import cell_table
+
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "scheduling.md"
+SPEED_PRS = 100_000
+
+
+def arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The command line; exits on what makes no sense."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.scheduling",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    words = ("grid", "vary", "one", "goals", "speed", "document")
+    parser.add_argument("what", choices=words)
+    parser.add_argument("where", nargs="*", help="family, and for vary and one: rate, workers")
+    parser.add_argument("--seeds", type=int, default=3, help="how many")
+    parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--share", type=float, default=1.0, help="of the published numbers")
+    parser.add_argument("--n", type=int, default=0, help="pull requests, in place of --share")
+    parser.add_argument("--strategies", default=",".join(PUBLISHED))
+    parser.add_argument("--procs", type=int, default=2)
+    parser.add_argument(
+        "--max-cpu", type=float, default=300.0, help="CPU seconds of one simulation"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures there as well")
+    asked = parser.parse_args(argv)
+    unknown = set(asked.strategies.split(",")) - set(STRATEGIES)
+    if unknown:
+        parser.error(f"no strategy {', '.join(sorted(unknown))}; there are {', '.join(STRATEGIES)}")
+    if asked.where and asked.where[0] not in GRID:
+        parser.error(f"no family {asked.where[0]}; there are {', '.join(GRID)}")
+    return asked
+
+
+def main(argv: Sequence[str]) -> None:
+    """Measure what was asked for and print it."""
+    asked = arguments(argv)
+    effort = Effort(
+        seeds=tuple(range(asked.first_seed, asked.first_seed + asked.seeds)),
+        share=asked.share,
+        count=asked.n,
+        strategies=tuple(asked.strategies.split(",")),
+        procs=asked.procs,
+        max_cpu_s=asked.max_cpu,
+    )
+    if asked.what == "speed":
+        _say(document.SPEED_HEAD)
+        for line in document.speed_rows(effort, asked.n or SPEED_PRS):
+            _say(line)
+        return
+    cells: list[Cell] = []
+    for cell in measured(scenarios_of(asked.what, asked.where), effort):
+        cells.append(cell)
+        if asked.what != "goals":
+            _say(f"\n{cell_table(cell)}")
+    if asked.what == "goals":
+        _say(document.goals_table({cell.scenario: cell for cell in cells}))
+    elif asked.what == "document":
+        command = shlex.join(["python", "-m", "tests.bench.scheduling", *argv])
+        PAGE.write_text(document.page(cells, command, _about()), "utf-8")
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(cell) for cell in cells], indent=1) + "\n")
+
+
+def scenarios_of(what: str, where: Sequence[str]) -> tuple[Scenario, ...]:
+    """The cells that the words ask for."""
+    family = where[0] if where else "F"
+    if what == "grid":
+        return grid(family)
+    if what == "vary":
+        return variations(family, float(where[1]), int(where[2]))
+    if what == "one":
+        return (Scenario(family, float(where[1]), int(where[2])),)
+    return goals.needed() if what == "goals" else published()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _about() -> str:
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    return f"{today}, Python {platform.python_version()}, {platform.machine()}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

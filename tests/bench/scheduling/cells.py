@@ -1,0 +1,144 @@
+"""Cells of the tables: a scenario, measured with every strategy over some seeds."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+from tests.bench.scheduling.engine_strategy import engines
+from tests.bench.scheduling.ideal import ideal
+from tests.bench.scheduling.interface import MakeStrategy
+from tests.bench.scheduling.metrics import Summary, mean, summary
+from tests.bench.scheduling.scenarios import FAMILIES, GRID, MIDDLE, VARIATIONS
+from tests.bench.scheduling.simulator import ORACLE, Options, simulate
+from tests.bench.scheduling.strategies.registry import (
+    BASELINES,
+    LANES,
+    ORACLES,
+    WITH_RETRY,
+    oracle_of,
+)
+from tests.bench.scheduling.workload import Workload, WorkloadConfig, generate
+
+STRATEGIES: dict[str, MakeStrategy] = {**BASELINES, **WITH_RETRY, **engines()}
+"""Everything that can be measured, but for the oracles, which are always."""
+
+PUBLISHED = (*engines(), *BASELINES)
+"""The rows of the published tables, in their order."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Family, pull requests an hour, CI workers, and the name of a variation."""
+
+    family: str
+    rate: float
+    workers: int
+    variation: str = "base"
+
+    @property
+    def title(self) -> str:
+        """How the tables call it."""
+        cell = f"{self.family} {self.rate:g}/h x {self.workers}"
+        return cell if self.variation == "base" else f"{cell}, {self.variation}"
+
+    def config(self, seed: int, effort: "Effort") -> WorkloadConfig:
+        """What to draw."""
+        family = FAMILIES[self.family]
+        count = effort.count or max(1, round(family(self.rate).n * effort.share))
+        return family(self.rate, seed=seed, **{"n": count, **VARIATIONS[self.variation]})
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much to measure.
+
+    `share` of the published number of pull requests, or `count` of them if it is not 0. A
+    simulation is cut off after `max_cpu_s` seconds of CPU time; `procs` run at the same time.
+    """
+
+    seeds: tuple[int, ...] = (1, 2, 3)
+    share: float = 1.0
+    count: int = 0
+    strategies: tuple[str, ...] = PUBLISHED
+    procs: int = 2
+    max_cpu_s: float = 300.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The means over the seeds, by strategy in the order of the table; `ideal` is the yardstick."""
+
+    scenario: Scenario
+    rows: dict[str, Summary]
+    ideal: Summary
+
+
+@dataclass(frozen=True)
+class _Job:
+    scenario: Scenario
+    seed: int
+    effort: Effort
+
+
+def grid(family: str) -> tuple[Scenario, ...]:
+    """The published loads and numbers of workers."""
+    return tuple(Scenario(family, rate, workers) for rate, workers in GRID[family])
+
+
+def variations(family: str, rate: float, workers: int) -> tuple[Scenario, ...]:
+    """One cell with one factor changed at a time."""
+    return tuple(Scenario(family, rate, workers, name) for name in VARIATIONS)
+
+
+def published() -> tuple[Scenario, ...]:
+    """Every cell and variation of both families, none twice."""
+    every = [
+        scenario
+        for family, (rate, workers) in MIDDLE.items()
+        for scenario in (*grid(family), *variations(family, rate, workers))
+    ]
+    return tuple(dict.fromkeys(every))
+
+
+def measured(scenarios: Sequence[Scenario], effort: Effort) -> Iterator[Cell]:
+    """The cells in order, each as soon as it is there."""
+    jobs = [_Job(scenario, seed, effort) for scenario in scenarios for seed in effort.seeds]
+    if effort.procs == 1:
+        yield from _joined(scenarios, effort, map(_of_seed, jobs))
+        return
+    with ProcessPoolExecutor(effort.procs) as pool:
+        yield from _joined(scenarios, effort, pool.map(_of_seed, jobs))
+
+
+def _joined(
+    scenarios: Sequence[Scenario], effort: Effort, results: Iterator[Cell]
+) -> Iterator[Cell]:
+    for scenario in scenarios:
+        of_seeds = list(islice(results, len(effort.seeds)))
+        rows = {name: mean([each.rows[name] for each in of_seeds]) for name in of_seeds[0].rows}
+        yield Cell(scenario, rows, mean([each.ideal for each in of_seeds]))
+
+
+def _of_seed(job: _Job) -> Cell:
+    workload = generate(job.scenario.config(job.seed, job.effort))
+    yardstick = ideal(workload)
+    rows: dict[str, Summary] = {}
+    for name in _names(job, workload):
+        make, options = _strategy(name, workload, job.effort)
+        result = simulate(workload, make, job.scenario.workers, options)
+        rows[name] = summary(result, yardstick)
+    return Cell(job.scenario, rows, summary(yardstick, yardstick))
+
+
+def _names(job: _Job, workload: Workload) -> list[str]:
+    # The oracles know nothing of withdrawals.
+    oracles = () if workload.cancel_at else ORACLES
+    hidden = frozenset() if workload.config.use_targets else LANES
+    return [*oracles, *(name for name in job.effort.strategies if name not in hidden)]
+
+
+def _strategy(name: str, workload: Workload, effort: Effort) -> tuple[MakeStrategy, Options]:
+    if name in ORACLES:
+        return oracle_of(name, workload), ORACLE
+    return STRATEGIES[name], Options(max_cpu_s=effort.max_cpu_s)

@@ -1,0 +1,75 @@
+"""The reference page of all figures, and how fast strategies themselves are."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from tests.bench.scheduling import goals
+from tests.bench.scheduling.cells import STRATEGIES, Cell, Effort
+from tests.bench.scheduling.scenarios import FAMILIES
+from tests.bench.scheduling.simulator import ORACLE, Options, simulate
+from tests.bench.scheduling.strategies.oracle import make_oracle
+from tests.bench.scheduling.strategies.registry import LANES
+from tests.bench.scheduling.tables import cell_table
+from tests.bench.scheduling.workload import generate
+
+SPEED_SCENARIOS: tuple[tuple[str, float, int], ...] = (("F", 30, 24), ("S", 100, 100))
+SPEED_HEAD = "| strategy | scenario | PRs | events | CPU s | events/s |\n|---|---|---|---|---|---|"
+
+HEAD = """# Scheduling
+
+How soon good pull requests land, and what it costs in CI: the engine beside what queues commonly
+do, on simulated repositories. `tests/bench/scheduling/__init__.py` says how the simulation works.
+Written by `{command}` ({about}).
+
+- P50, P95, P99: turnaround (submitted to merged or rejected) divided by that of the ideal, an
+  oracle with unlimited workers. `oracle` is the same with as many workers as the cell has,
+  `oracle-batch` may batch and reorder, so values below 1 are possible.
+- runs/merge and CI-h/merge: test runs started, and hours of CI, for each merge; aborted: share of
+  runs that were cancelled.
+- wrong ejects: good pull requests that were rejected, in % of the good ones.
+- red main: merges that broke the branch. unproven: merges of a tree that no passed run tested.
+
+`headgate` are the recommended settings (batches sized by load), `headgate-fixed` batches of four,
+`headgate-plain` no batches (`tests/bench/scheduling/settings.py`).
+"""
+
+
+def page(cells: Sequence[Cell], command: str, about: str) -> str:
+    """The whole page."""
+    by_scenario = {cell.scenario: cell for cell in cells}
+    parts = [HEAD.format(command=command, about=about), "## Goals\n", goals_table(by_scenario)]
+    for family, title in (("F", "Team repository"), ("S", "Monorepo")):
+        parts.append(f"\n## {title}")
+        parts += [f"\n{cell_table(cell)}" for cell in cells if cell.scenario.family == family]
+    return "\n".join(parts) + "\n"
+
+
+def goals_table(cells: goals.Cells) -> str:
+    """The goals as Markdown."""
+    rows = goals.rows_of(cells)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
+    lines += [f"| {' | '.join(str(row.get(name, '')) for name in names)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def speed_rows(effort: Effort, count: int) -> Iterator[str]:
+    """How many events a second each strategy takes, simulator included; Markdown lines."""
+    for family, rate, workers in SPEED_SCENARIOS:
+        scenario = f"{family} {rate:g}/h x {workers}"
+        begun = time.process_time()
+        workload = generate(FAMILIES[family](rate, n=count))
+        drawn = time.process_time() - begun
+        yield f"| (drawing the workload) | {scenario} | {count} | - | {drawn:.1f} | - |"
+        hidden = frozenset() if workload.config.use_targets else LANES
+        for name in ("oracle", *(each for each in effort.strategies if each not in hidden)):
+            is_oracle = name == "oracle"
+            make = make_oracle(workload) if is_oracle else STRATEGIES[name]
+            options = ORACLE if is_oracle else Options(max_cpu_s=effort.max_cpu_s)
+            result = simulate(workload, make, workers, options)
+            note = " (cut off)" if result.is_truncated else ""
+            rate_of_events = result.events / max(result.cpu_s, 1e-9)
+            yield (
+                f"| {name} | {scenario} | {count} | {result.events} "
+                f"| {result.cpu_s:.1f}{note} | {rate_of_events:,.0f} |"
+            )

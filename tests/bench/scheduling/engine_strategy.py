@@ -1,0 +1,251 @@
+"""The engine itself as a strategy: events become its inputs, its actions become ours.
+
+Only translation: whatever decides stands in `service/mergequeue`. The world around it never
+fails: branches are built and landings happen at once. A pull request's number is the
+simulator's plus one. Trees are sets of merged heads: a tree's id is the exclusive or of the
+heads in it, so that equal content has an equal id, whatever the order.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from hashlib import blake2b
+
+from service.mergequeue import engine
+from service.mergequeue.inputs import (
+    Cancel,
+    ChecksReported,
+    Input,
+    Landed,
+    RequiredChanged,
+    Submit,
+    TargetMoved,
+    TestBranchBuilt,
+    TimePassed,
+)
+from service.mergequeue.model import Facts, MergeQueue, RequiredSet, RunStep, Tip
+from service.mergequeue.outputs import Action as EngineAction
+from service.mergequeue.outputs import (
+    AskEvidence,
+    BuildTestBranch,
+    Land,
+    RerunChecks,
+    RetireRun,
+    Step,
+    Tell,
+)
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import EntryState
+from service.vocabulary import (
+    Actor,
+    ActorKind,
+    Channel,
+    Check,
+    CheckKind,
+    CheckOutcome,
+    Mergeability,
+    PullRequestState,
+    RequiredName,
+    RequiredSource,
+    Sha,
+)
+from tests.bench.scheduling.audit import ProtocolError
+from tests.bench.scheduling.interface import (
+    NO_PROOF,
+    Action,
+    CancelRun,
+    Clock,
+    Eject,
+    Event,
+    MakeStrategy,
+    Merge,
+    PrCancelled,
+    PrSubmitted,
+    PrView,
+    RunFinished,
+    SetTimer,
+    StartRun,
+    StrategyConfig,
+)
+from tests.bench.scheduling.settings import RECOMMENDED, settings_of
+
+START = datetime(2026, 3, 2, tzinfo=UTC)
+SHA_DIGITS = 40
+BRANCH = "main"
+UNIT = "unit"
+AUTHOR = Actor(ActorKind.PERSON, "author", "1", Channel.API)
+FIRST_TIP = Tip(Sha("f" * SHA_DIGITS), Sha("0" * SHA_DIGITS))
+REQUIRED = RequiredSet((RequiredName(UNIT),), RequiredSource.MERGE_INSTANCE)
+UID = "c0ffee00-0000-4000-8000-000000000001"
+
+Answers = Iterable[Input]
+
+
+def _report(outcome: CheckOutcome) -> tuple[Check, ...]:
+    url = "https://ci.example/1"
+    return (Check(CheckKind.STATUS, UNIT, None, "", "1", outcome, outcome.value, url),)
+
+
+REPORTS = {True: _report(CheckOutcome.PASSED), False: _report(CheckOutcome.FAILED)}
+
+
+def engines() -> dict[str, MakeStrategy]:
+    """The engine under each of its recommended settings."""
+    return {name: partial(EngineStrategy, name=name) for name in RECOMMENDED}
+
+
+class EngineStrategy:
+    """A queue of the engine, and the shell of a world in which nothing goes wrong."""
+
+    def __init__(self, told: StrategyConfig, name: str) -> None:
+        self.name = name
+        self.queue = MergeQueue(id=1, uid=UID, branch=BRANCH, config=settings_of(name, told))
+        self.now = START
+        self.wake_at: datetime | None = None
+        self.timer: datetime | None = None
+        # Of each run of the engine the run that the simulator has for it: by its own tests, or
+        # those of an earlier run whose result it took over.
+        self.numbers: dict[str, int] = {}
+        self.unfinished: dict[int, tuple[str, Sha]] = {}
+        self.commits = 0
+        self.out: list[Action] = []
+        self._take(TargetMoved(FIRST_TIP))
+        self._take(RequiredChanged(REQUIRED))
+
+    def answer(self, event: Event) -> list[Action]:
+        self.now = START + timedelta(seconds=event.t)
+        if isinstance(event, PrSubmitted):
+            self._take(_submission(event.pr))
+        elif isinstance(event, RunFinished):
+            run, sha = self.unfinished.pop(event.run)
+            self._take(ChecksReported(run, sha, REPORTS[event.passed], complete=True))
+        elif isinstance(event, PrCancelled):
+            self._take(Cancel(event.pr + 1, Reason.USER_REQUESTED, AUTHOR))
+        elif isinstance(event, Clock):
+            self._wake()
+        self._set_timer()
+        out, self.out = self.out, []
+        return out
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        if self.timer is not None and self.timer <= self.now:
+            self.timer = None
+        if self.wake_at is not None and self.wake_at <= self.now:
+            self._take(TimePassed())
+
+    def _set_timer(self) -> None:
+        """Ask for the instant the engine asked for, unless an earlier one is asked for already."""
+        wake_at = self.wake_at
+        if wake_at is not None and (self.timer is None or wake_at < self.timer):
+            self.timer = wake_at
+            self.out.append(SetTimer((wake_at - START).total_seconds()))
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def _take(self, one: Input) -> None:
+        """One step, and whatever follows from it at once, in order."""
+        waiting = deque(self._step(one).actions)
+        while waiting:
+            for answer in self._answers(waiting.popleft()):
+                waiting.extend(self._step(answer).actions)
+
+    def _step(self, one: Input) -> Step:
+        step = engine.step(self.queue, one, self.now)
+        if step.refusal is not None:
+            raise ProtocolError(f"the engine refused {type(one).__name__}: {step.refusal.text}")
+        self.queue = step.queue
+        self.wake_at = step.wake_at
+        for entry in step.finished_entries:
+            is_withdrawn = entry.reason is Reason.USER_REQUESTED
+            if entry.state is not EntryState.MERGED and not is_withdrawn:
+                self.out.append(Eject(entry.pr - 1, self.numbers.get(entry.run or "", NO_PROOF)))
+        return step
+
+    def _answers(self, action: EngineAction) -> Answers:
+        """Do what the engine asks for, and give the reports of it."""
+        match action:
+            case BuildTestBranch():
+                return self._build(action)
+            case Land():
+                return self._land(action)
+            case RetireRun(run=run):
+                self._retire(run)
+                return ()
+            case RerunChecks(run=run):
+                raise ProtocolError(f"run {run} is to be repeated, but no check is ever flawed")
+            case AskEvidence() | Tell():
+                return ()
+
+    # -- the shell -------------------------------------------------------------------------------
+
+    def _build(self, action: BuildTestBranch) -> Iterator[Input]:
+        """A branch with the base and the tested heads; its tests, unless the tree is known."""
+        self.commits += 1
+        steps: list[RunStep] = []
+        tree = int(action.base_tip.tree, 16)
+        for place, head in enumerate(action.steps):
+            tree ^= int(head.head, 16)
+            commit = Sha(f"{self.commits:020x}{place:020x}")
+            steps.append(RunStep(head.pr, head.head, commit, _sha(tree), contained=False))
+        last = steps[-1]
+        is_known = last.tree in action.known_trees
+        yield TestBranchBuilt(
+            action.run, last.commit, tuple(steps), f"headgate/{action.run}", not is_known
+        )
+        run = self.queue.runs.get(action.run)
+        if run is not None and run.reused_from is not None:
+            self.numbers[action.run] = self.numbers[run.reused_from]
+        elif not is_known:
+            self._test(action, last.commit)
+
+    def _test(self, action: BuildTestBranch, sha: Sha) -> None:
+        number = self.commits
+        self.numbers[action.run] = number
+        self.unfinished[number] = (action.run, sha)
+        base = tuple(step.pr - 1 for step in action.steps if not step.tested)
+        tested = tuple(step.pr - 1 for step in action.steps if step.tested)
+        self.out.append(StartRun(number, base, tested))
+
+    def _land(self, action: Land) -> Iterator[Input]:
+        """All positions land, one after the other; the simulator sees one merge."""
+        prs = tuple(step.pr - 1 for step in action.steps)
+        self.out.append(Merge(prs, self.numbers[action.run]))
+        tree = int(action.expected_tip.tree, 16)
+        for step in action.steps:
+            tree ^= int(step.head, 16)
+            yield Landed(action.run, step.position, step.commit, _sha(tree))
+
+    def _retire(self, run: str) -> None:
+        number = self.numbers.get(run)
+        known = self.unfinished.get(number) if number is not None else None
+        if number is not None and known is not None and known[0] == run:
+            del self.unfinished[number]
+            self.out.append(CancelRun(number))
+
+
+def _submission(view: PrView) -> Submit:
+    """What the product would know of it: never the truth."""
+    return Submit(_facts_of(view), AUTHOR, priority=view.priority, p_fail=1.0 - view.p_ok)
+
+
+def _facts_of(view: PrView) -> Facts:
+    head = blake2b(view.id.to_bytes(8), digest_size=SHA_DIGITS // 2).hexdigest()
+    return Facts(
+        pr=view.id + 1,
+        head=Sha(head),
+        base=BRANCH,
+        state=PullRequestState.OPEN,
+        draft=False,
+        mergeability=Mergeability.MERGEABLE,
+        blockers=(),
+        title="",
+        author="author",
+        is_fork=False,
+    )
+
+
+def _sha(number: int) -> Sha:
+    return Sha(f"{number:0{SHA_DIGITS}x}")

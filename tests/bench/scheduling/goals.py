@@ -1,0 +1,269 @@
+"""The goals P1 to P13 of PERFORMANCE.md 2.3, held against measured cells.
+
+A goal counts as met within 5 %, as it is stated; what must be 0 has no tolerance.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.bench.scheduling.cells import Cell, Effort, Scenario, measured, published
+from tests.bench.scheduling.engine_strategy import engines
+from tests.bench.scheduling.metrics import Summary
+from tests.bench.scheduling.scenarios import MIDDLE
+from tests.bench.scheduling.strategies.registry import ORACLES
+
+TOLERANCE = 0.05
+SEEDS_MAX = 5
+SHARE_AT_SCALE_1 = 0.2
+"""Of the published number of pull requests: all goals then fit in about three minutes."""
+
+MAX_CPU_S = 10.0
+"""Of one simulation at scale 1."""
+
+URGENT_MAX, GROWTH_MAX = 1.3, 1.1
+"""P13: 95th percentile of urgent ones in undisturbed runs; growth of the others' median."""
+
+CUT_OFF = "cut off"
+OURS, FIXED, PLAIN, PROTO = "headgate", "headgate-fixed", "headgate-plain", "proto"
+
+Row = dict[str, object]
+Cells = Mapping[Scenario, Cell]
+Rows = Mapping[str, Summary]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A wanted figure: at most `limit`, times the same figure of another strategy if one is named.
+
+    `is_floor`: at least.
+    """
+
+    label: str
+    metric: str
+    limit: float
+    of: str | None = None
+    is_floor: bool = False
+
+    def limit_in(self, rows: Rows) -> float:
+        """The limit as a number."""
+        return self.limit if self.of is None else self.limit * getattr(rows[self.of], self.metric)
+
+    def is_met(self, rows: Rows, name: str) -> bool:
+        """Whether the strategy reaches it, within the tolerance."""
+        value, limit = getattr(rows[name], self.metric), self.limit_in(rows)
+        if self.is_floor:
+            return bool(value >= limit * (1 - TOLERANCE))
+        return bool(value <= limit * (1 + TOLERANCE))
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Bounds for one of our settings in one cell."""
+
+    id: str
+    scenario: Scenario
+    bounds: tuple[Bound, ...]
+    name: str = OURS
+
+    def is_measured(self, rows: Rows) -> bool:
+        """Whether all strategies it speaks of were, and those it compares with to the end."""
+        others = {bound.of for bound in self.bounds if bound.of is not None}
+        return self.name in rows and all(_is_whole(rows, other) for other in others)
+
+
+def _p50(limit: float) -> Bound:
+    return Bound("P50", "n50", limit)
+
+
+def _p95(limit: float) -> Bound:
+    return Bound("P95", "n95", limit)
+
+
+def _runs(limit: float) -> Bound:
+    return Bound("runs/merge", "runs_per_merge", limit)
+
+
+def _wrong(limit: float) -> Bound:
+    return Bound("wrong ejects %", "wrong_eject_pct", limit)
+
+
+def _at_least_as_fast_as(name: str) -> tuple[Bound, ...]:
+    return (
+        Bound("P50", "n50", 1, of=name),
+        Bound("P95", "n95", 1, of=name),
+    )
+
+
+F_MIDDLE, S_MIDDLE = (Scenario(family, *MIDDLE[family]) for family in ("F", "S"))
+F_URGENT, S_URGENT = (Scenario(family, *MIDDLE[family], "urgent 1%") for family in ("F", "S"))
+ALL_MERGES = Bound("merged/h", "merged_per_h", 0.99, of="oracle", is_floor=True)
+
+GOALS = (
+    Goal("P2", F_MIDDLE, (_wrong(0.2), _p50(1.3))),
+    Goal("P2", Scenario("F", 30, 24, "flaky 5%"), (_wrong(0.5),)),
+    Goal("P2", S_MIDDLE, (_wrong(0.2), _p50(1.08))),
+    Goal("P2", Scenario("S", 300, 300, "flaky 5%"), (_wrong(0.5),)),
+    Goal("P3", Scenario("F", 60, 24), (_p50(1.5), _p95(2.5), ALL_MERGES, _runs(1.8))),
+    Goal("P4", F_MIDDLE, (_p50(1.3), _p95(2.0), _runs(2.1))),
+    Goal(
+        "P5",
+        Scenario("F", 60, 8),
+        (
+            _p50(1.6),
+            _p95(10),
+            Bound("merged/h", "merged_per_h", 48, is_floor=True),
+            _runs(0.7),
+        ),
+    ),
+    Goal("P6", Scenario("F", 10, 8), (_p50(1.0), _p95(1.4), _runs(1.5))),
+    Goal("P7", S_MIDDLE, (_p50(1.08), _p95(1.25), _runs(2.5))),
+    Goal("P7", Scenario("S", 500, 500), (_p50(1.08), _p95(1.25), _runs(2.5))),
+    Goal("P8", Scenario("S", 300, 100), (_p50(4),)),
+    Goal("P9", Scenario("S", 300, 300, "ALL 1%"), (_p50(3),)),
+    Goal("P10", Scenario("F", 30, 24, "no predictor"), (_p50(1.8), _p95(2.5))),
+    Goal("P12", F_MIDDLE, _at_least_as_fast_as("batch-chain"), FIXED),
+    Goal("P12", F_MIDDLE, _at_least_as_fast_as("prefix"), PLAIN),
+)
+
+
+def run(scale: float = 1.0) -> list[Row]:
+    """The goals as rows; scale 1: their own cells, fewer pull requests, one seed; 5: the whole.
+
+    A larger scale takes more seeds and more of the pull requests, up to the published ones.
+    """
+    effort = Effort(
+        seeds=tuple(range(1, 1 + max(1, min(SEEDS_MAX, int(scale))))),
+        share=min(1.0, SHARE_AT_SCALE_1 * scale),
+        max_cpu_s=MAX_CPU_S * max(1.0, scale),
+    )
+    scenarios = published() if scale >= SEEDS_MAX else needed()
+    return rows_of({cell.scenario: cell for cell in measured(scenarios, effort)})
+
+
+def needed() -> tuple[Scenario, ...]:
+    """The cells that goals name."""
+    named = [goal.scenario for goal in GOALS]
+    return tuple(dict.fromkeys([*named, Scenario("F", 30, 24, "cancel 5%"), F_URGENT, S_URGENT]))
+
+
+def rows_of(cells: Cells) -> list[Row]:
+    """A row for each goal whose cell and strategies were measured."""
+    rows = [_safety(cells)]
+    for goal in (*GOALS, *_others(cells)):
+        cell = cells.get(goal.scenario)
+        if cell is not None and goal.is_measured(cell.rows):
+            rows.append(_row(goal, cell))
+    for urgent, calm in ((F_URGENT, F_MIDDLE), (S_URGENT, S_MIDDLE)):
+        if urgent in cells and calm in cells and OURS in cells[urgent].rows:
+            rows.append(_urgency(cells[urgent], cells[calm]))
+    return sorted(rows, key=lambda row: int(str(row["goal"])[1:]))
+
+
+def _row(goal: Goal, cell: Cell) -> Row:
+    rows = cell.rows
+    wanted = (
+        f"{bound.label} {'≥' if bound.is_floor else '≤'} {bound.limit_in(rows):.4g}"
+        for bound in goal.bounds
+    )
+    return {
+        "goal": goal.id,
+        "cell": cell.scenario.title,
+        "settings": goal.name,
+        "wanted": _joined(wanted),
+        "figure": _figures(rows[goal.name], goal.bounds),
+        "met": _met(rows[goal.name], (bound.is_met(rows, goal.name) for bound in goal.bounds)),
+        **_compared(rows, goal.bounds),
+    }
+
+
+def _compared(rows: Rows, bounds: Sequence[Bound]) -> Row:
+    """The same figures of the fastest baseline, and of the prototype."""
+    shown: Row = {}
+    best = _best_baseline(rows, "n50")
+    if best is not None:
+        shown["best baseline"] = f"{_figures(rows[best], bounds)} ({best})"
+    if PROTO in rows:
+        shown["proto"] = _figures(rows[PROTO], bounds)
+    return shown
+
+
+def _safety(cells: Cells) -> Row:
+    """P1: nothing red, unproven or stuck in any cell; simulations that were cut off are named."""
+    names = ("red_main", "unproven", "cancelled_merged", "stuck")
+    ours = [cell.rows[name] for cell in cells.values() for name in engines() if name in cell.rows]
+    whole = [one for one in ours if not one.truncated]
+    found = {name: sum(getattr(one, name) for one in whole) for name in names}
+    cut = len(ours) - len(whole)
+    is_met = all(value == 0 for value in found.values())
+    return {
+        "goal": "P1",
+        "cell": f"{len(cells)} cells, all settings"
+        + (f"; {cut} of {len(ours)} cut off" * (cut > 0)),
+        "wanted": "red main, unproven, withdrawn merged, stuck 0",
+        "figure": _joined(f"{value:g}" for value in found.values()),
+        "met": "no" if not is_met else "yes" if whole else CUT_OFF,
+    }
+
+
+def _others(cells: Cells) -> Iterator[Goal]:
+    """P11: in cells that no other goal names, at or below the prototype."""
+    named = {F_URGENT, S_URGENT, *(goal.scenario for goal in GOALS)}
+    bounds = (*_at_least_as_fast_as(PROTO), Bound("runs/merge", "runs_per_merge", 1, of=PROTO))
+    for scenario in cells:
+        if scenario not in named:
+            yield Goal("P11", scenario, bounds)
+
+
+def _urgency(urgent: Cell, calm: Cell) -> Row:
+    """P13: urgent ones are hardly disturbed, and hardly disturb the others."""
+
+    def growth(name: str) -> float:
+        return urgent.rows[name].others50_min / calm.rows[name].others50_min
+
+    def figures(name: str) -> str:
+        return f"{urgent.rows[name].urgent95:.2f} · {growth(name):.2f}"
+
+    is_met = (
+        urgent.rows[OURS].urgent95 <= URGENT_MAX * (1 + TOLERANCE),
+        growth(OURS) <= GROWTH_MAX * (1 + TOLERANCE),
+    )
+    row: Row = {
+        "goal": "P13",
+        "cell": urgent.scenario.title,
+        "settings": OURS,
+        "wanted": f"urgent P95 ≤ {URGENT_MAX} runs · others' P50 ≤ {GROWTH_MAX} of without",
+        "figure": figures(OURS),
+        "met": CUT_OFF if calm.rows[OURS].truncated else _met(urgent.rows[OURS], is_met),
+    }
+    best = _best_baseline(urgent.rows, "urgent95")
+    if best is not None:
+        row["best baseline"] = f"{figures(best)} ({best})"
+    if PROTO in urgent.rows:
+        row["proto"] = figures(PROTO)
+    return row
+
+
+def _best_baseline(rows: Rows, metric: str) -> str | None:
+    """The one with the least of this figure."""
+    theirs = rows.keys() - {*ORACLES, *engines(), PROTO}
+    others = [name for name in rows if name in theirs and _is_whole(rows, name)]
+    return min(others, key=lambda name: float(getattr(rows[name], metric)), default=None)
+
+
+def _is_whole(rows: Rows, name: str) -> bool:
+    return name in rows and not rows[name].truncated
+
+
+def _figures(one: Summary, bounds: Sequence[Bound]) -> str:
+    return _joined(f"{getattr(one, bound.metric):.2f}" for bound in bounds)
+
+
+def _joined(words: Iterable[str]) -> str:
+    return " · ".join(words)
+
+
+def _met(one: Summary, each: Iterable[bool]) -> str:
+    """A simulation that was cut off says nothing."""
+    if one.truncated:
+        return CUT_OFF
+    return "yes" if all(each) else "no"

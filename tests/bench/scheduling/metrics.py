@@ -1,0 +1,143 @@
+"""A result as the numbers that are published (PERFORMANCE.md 2.1)."""
+
+import math
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.bench.scheduling.audit import PrState
+from tests.bench.scheduling.ideal import undisturbed
+from tests.bench.scheduling.interface import URGENT
+from tests.bench.scheduling.simulator import Result
+
+HOUR_S, MINUTE_S = 3600.0, 60.0
+PERCENTILES = (50, 95, 99)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One strategy in one cell.
+
+    `p50_min` to `p99_min`: turnaround (submitted to merged or rejected) in minutes, `n50` to
+    `n99` divided by the ideal's. `good` are those the ideal merges. `merged_per_h` up to the
+    last arrival, `drain_per_h` up to the last decision. `runs_per_merge` counts started runs,
+    `hours_per_merge` CI hours, `abort_share` cancelled of started runs, `utilization` busy
+    worker time of all. `wrong_eject_pct` is in % of the good. `urgent95`: 95th percentile of the
+    turnaround of urgent ones that merged, divided by that of one undisturbed run of each; 0
+    without any. `others50_min`: median of those that are not urgent. Percentiles of nobody, in a
+    simulation that was cut off, are no numbers.
+    """
+
+    p50_min: float
+    p95_min: float
+    p99_min: float
+    n50: float
+    n95: float
+    n99: float
+    merged: float
+    good: float
+    merged_per_h: float
+    drain_per_h: float
+    runs_per_merge: float
+    hours_per_merge: float
+    abort_share: float
+    utilization: float
+    wrong_ejects: float
+    wrong_eject_pct: float
+    urgent95: float
+    others50_min: float
+    red_main: float
+    unproven: float
+    superset: float
+    via_base: float
+    stuck: float
+    cancelled_merged: float
+    truncated: float
+    events: float
+    cpu_s: float
+
+
+def summary(result: Result, yardstick: Result) -> Summary:
+    """The numbers of a result beside the ideal of the same workload."""
+    q = _percentiles(turnaround(result))
+    ideal_q = _percentiles(turnaround(yardstick))
+    merged = result.merged
+    per_merge = max(merged, 1)
+    arrive = result.workload.arrive
+    window_h = max(arrive[-1] - arrive[0], 1.0) / HOUR_S
+    whole_h = max(max(result.decided) - arrive[0], 1.0) / HOUR_S
+    findings = result.findings
+    return Summary(
+        p50_min=q[0] / MINUTE_S,
+        p95_min=q[1] / MINUTE_S,
+        p99_min=q[2] / MINUTE_S,
+        n50=q[0] / ideal_q[0],
+        n95=q[1] / ideal_q[1],
+        n99=q[2] / ideal_q[2],
+        merged=merged,
+        good=yardstick.merged,
+        merged_per_h=result.merged_in_window / window_h,
+        drain_per_h=merged / whole_h,
+        runs_per_merge=result.runs_started / per_merge,
+        hours_per_merge=result.busy / HOUR_S / per_merge,
+        abort_share=result.runs_aborted / max(result.runs_started, 1),
+        utilization=result.busy / HOUR_S / (max(result.workers, 1) * whole_h),
+        wrong_ejects=result.wrong_ejects,
+        wrong_eject_pct=100.0 * result.wrong_ejects / max(yardstick.merged, 1),
+        urgent95=_urgent95(result),
+        others50_min=_others50(result) / MINUTE_S,
+        red_main=findings.red_main,
+        unproven=findings.unproven,
+        superset=findings.superset,
+        via_base=findings.via_base,
+        stuck=result.stuck,
+        cancelled_merged=findings.cancelled_merged,
+        truncated=result.is_truncated,
+        events=result.events,
+        cpu_s=result.cpu_s,
+    )
+
+
+def mean(summaries: list[Summary]) -> Summary:
+    """The mean of each number over seeds."""
+    names = Summary.__dataclass_fields__
+    return Summary(**{name: fmean(getattr(one, name) for one in summaries) for name in names})
+
+
+def turnaround(result: Result) -> Floats:
+    """Seconds from submission to decision of those merged or rejected, in order of arrival."""
+    state = np.asarray(result.state)
+    is_decided = np.isin(state, (PrState.MERGED, PrState.EJECTED))
+    return _taken(result)[is_decided]
+
+
+def _taken(result: Result) -> Floats:
+    return np.asarray(result.decided) - np.asarray(result.workload.arrive)
+
+
+def _is_urgent(result: Result) -> NDArray[np.bool_]:
+    return np.asarray([view.priority == URGENT for view in result.workload.views])
+
+
+def _urgent95(result: Result) -> float:
+    which = _is_urgent(result) & (np.asarray(result.state) == PrState.MERGED)
+    if not which.any():
+        return 0.0
+    alone = np.asarray(undisturbed(result.workload))[which]
+    return float(np.percentile(_taken(result)[which], 95) / np.percentile(alone, 95))
+
+
+def _others50(result: Result) -> float:
+    is_decided = np.isin(np.asarray(result.state), (PrState.MERGED, PrState.EJECTED))
+    taken = _taken(result)[is_decided & ~_is_urgent(result)]
+    return float(np.percentile(taken, 50)) if len(taken) else math.nan
+
+
+def _percentiles(seconds: Floats) -> list[float]:
+    if not len(seconds):
+        return [math.nan] * len(PERCENTILES)
+    return [float(each) for each in np.percentile(seconds, PERCENTILES)]

@@ -1,0 +1,66 @@
+"""The published scenarios (PERFORMANCE.md 2.1): they change only together with the tables."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from tests.bench.scheduling.workload import WorkloadConfig
+
+Changes = Mapping[str, float]
+"""Fields of a WorkloadConfig with other values."""
+
+
+def team(rate: float, seed: int = 1, **changes: float) -> WorkloadConfig:
+    """F: one repository, every run the full suite, no impacted targets: a chain."""
+    base = WorkloadConfig(
+        n=1500,
+        rate=rate,
+        seed=seed,
+        use_targets=False,
+        full_suite=True,
+        d_median=1200.0,
+        d_sigma=0.15,
+    )
+    return _changed(base, changes)
+
+
+def monorepo(rate: float, seed: int = 1, **changes: float) -> WorkloadConfig:
+    """S: a monorepo with selective CI and known impacted targets: a graph.
+
+    The number of targets grows with the rate, so that one clashes with about one other in
+    flight (0.9 to 1.3) at every load.
+    """
+    base = WorkloadConfig(
+        n=3000, rate=rate, seed=seed, n_targets=int(20 * rate), zipf=0.6, p_all=0.0
+    )
+    return _changed(base, changes)
+
+
+FAMILIES: dict[str, Callable[..., WorkloadConfig]] = {"F": team, "S": monorepo}
+
+GRID: dict[str, tuple[tuple[float, int], ...]] = {
+    "F": tuple((rate, workers) for rate in (10, 30, 60) for workers in (8, 24, 64)),
+    "S": tuple((rate, workers) for rate in (100, 300, 500) for workers in (100, 300, 500)),
+}
+"""(pull requests an hour, CI workers) of each cell."""
+
+MIDDLE: dict[str, tuple[float, int]] = {"F": (30, 24), "S": (300, 300)}
+"""The cell that is varied."""
+
+VARIATIONS: dict[str, Changes] = {
+    "base": {},
+    "no flakes": {"flake": 0.0},
+    "flaky 5%": {"flake": 0.05},
+    "broken 10%": {"p_broken": 0.10},
+    "conflicts 10%": {"conflict_rate": 0.10},
+    "no predictor": {"risk_conc": 50.0},
+    "bursts of 8": {"burst": 8.0},
+    "cancel 5%": {"p_cancel": 0.05},
+    "ALL 1%": {"p_all": 0.01},
+    "denser graph": {"n_targets": 2500, "zipf": 0.7},
+    "urgent 1%": {"p_urgent": 0.01},
+}
+"""One factor at a time."""
+
+
+def _changed(base: WorkloadConfig, changes: Changes) -> WorkloadConfig:
+    return replace(base, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,79 @@
+"""Recommended settings of the engine, by name: the one place where they stand.
+
+Each name gives what differs from the defaults, for what a strategy is told of its world.
+"""
+
+from collections.abc import Callable, Mapping
+
+from service.mergequeue import config
+from service.mergequeue.config import (
+    BatchSizing,
+    ConfigValue,
+    ConfirmFailures,
+    Hedging,
+    Mode,
+    QueueConfig,
+)
+from tests.bench.scheduling.interface import StrategyConfig
+
+Changes = Mapping[str, ConfigValue]
+
+BATCH_MAX = 16
+"""The cap of a batch that is sized by load (ENGINE.md 14.1)."""
+
+FIXED_BATCH, FIXED_DEPTH = 4, 2
+"""What the chain of fixed batches has (strategies/batch_chain.py)."""
+
+
+def adaptive(told: StrategyConfig) -> Changes:
+    """Batches sized by load; spare slots hedge where a run proves only what it tests."""
+    return {
+        "batch": True,
+        "batch_sizing": BatchSizing.ADAPTIVE,
+        "batching_min_size": BATCH_MAX,
+        "can_optimistically_merge": told.full_suite,
+        "confirm_failures": ConfirmFailures.ALWAYS,
+        "hedging": Hedging.OFF if told.full_suite else Hedging.SPARE_SLOTS,
+    }
+
+
+def fixed(told: StrategyConfig) -> Changes:
+    """Fixed batches: what is to be compared with `batch-chain`."""
+    return {
+        "batch": True,
+        "batching_min_size": FIXED_BATCH,
+        "can_optimistically_merge": told.full_suite,
+        "pending_failure_depth": FIXED_DEPTH,
+    }
+
+
+def plain(_told: StrategyConfig) -> Changes:
+    """No batches, no optimistic merging: what is to be compared with `prefix`."""
+    return {}
+
+
+RECOMMENDED: dict[str, Callable[[StrategyConfig], Changes]] = {
+    "headgate": adaptive,
+    "headgate-fixed": fixed,
+    "headgate-plain": plain,
+}
+
+
+def settings_of(name: str, told: StrategyConfig) -> QueueConfig:
+    """All settings of a queue under this name."""
+    return config.changed(QueueConfig(), {**_world(told), **RECOMMENDED[name](told)})
+
+
+def _world(told: StrategyConfig) -> Changes:
+    """What the simulated world decides: slots, targets, what a run proves, a CI that hangs never.
+
+    An equal tree proves nothing where a run tests only its own pull requests' targets.
+    """
+    return {
+        "mode": Mode.PARALLEL if told.use_targets else Mode.SINGLE,
+        "concurrency": told.workers,
+        "bisection_concurrency": 0,
+        "result_reuse_enabled": told.full_suite,
+        "check_start_timeout_minutes": config.RANGES["check_start_timeout_minutes"][1],
+        "testing_timeout_minutes": config.RANGES["testing_timeout_minutes"][1],
+    }

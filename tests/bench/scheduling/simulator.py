@@ -1,0 +1,246 @@
+"""The loop of events: one strategy against one workload, on a number of CI workers."""
+
+import heapq
+import time
+from dataclasses import dataclass
+
+from tests.bench.scheduling import chance
+from tests.bench.scheduling.audit import Findings, Ledger, ProtocolError, PrState, Run, RunState
+from tests.bench.scheduling.interface import (
+    Action,
+    CancelRun,
+    Clock,
+    Eject,
+    Event,
+    MakeStrategy,
+    Merge,
+    PrCancelled,
+    PrSubmitted,
+    RunFinished,
+    SetTimer,
+    StartRun,
+    StrategyConfig,
+)
+from tests.bench.scheduling.workload import Workload
+
+CPU_CHECKED_EVERY = 100
+"""Events between two looks at the time that a simulation takes."""
+
+Due = tuple[float, int, Run | int | None]
+"""(second, order of asking, what): a run that ends, a pull request that is withdrawn, a timer."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to simulate.
+
+    `is_oracle`: runs never flake and merges need no proof; `start_overhead` seconds are added to
+    each run; a simulation is cut off after `max_cpu_s` seconds of CPU time, 0: never.
+    """
+
+    is_oracle: bool = False
+    start_overhead: float = 0.0
+    max_cpu_s: float = 0.0
+
+
+PLAIN, ORACLE = Options(), Options(is_oracle=True)
+
+
+@dataclass
+class Result:
+    """What happened. `busy` are worker-seconds used, `wasted` those of aborted runs."""
+
+    strategy: str
+    workers: int
+    workload: Workload
+    state: list[PrState]
+    decided: list[float]
+    findings: Findings
+    runs_started: int = 0
+    runs_finished: int = 0
+    runs_aborted: int = 0
+    busy: float = 0.0
+    wasted: float = 0.0
+    events: int = 0
+    wrong_ejects: int = 0
+    cpu_s: float = 0.0
+    is_truncated: bool = False
+
+    @property
+    def stuck(self) -> int:
+        """Pull requests never decided."""
+        return sum(state is PrState.PENDING for state in self.state)
+
+    @property
+    def merged(self) -> int:
+        """Pull requests that are in main."""
+        return sum(state is PrState.MERGED for state in self.state)
+
+    @property
+    def merged_in_window(self) -> int:
+        """Those merged up to the last arrival."""
+        last = self.workload.arrive[-1]
+        return sum(
+            state is PrState.MERGED and at <= last
+            for state, at in zip(self.state, self.decided, strict=True)
+        )
+
+
+def simulate(
+    workload: Workload, make: MakeStrategy, workers: int, options: Options = PLAIN
+) -> Result:
+    """Run the strategy to the end of the workload. Raises ProtocolError for senseless actions."""
+    return _Simulator(workload, make, workers, options).run()
+
+
+class _Simulator:
+    def __init__(
+        self, workload: Workload, make: MakeStrategy, workers: int, options: Options
+    ) -> None:
+        config = workload.config
+        self.workload = workload
+        self.options = options
+        self.strategy = make(
+            StrategyConfig(
+                workers=workers,
+                use_targets=config.use_targets,
+                conflict_prior=workload.pair_prior,
+                flake_prior=config.flake,
+                full_suite=config.full_suite,
+            )
+        )
+        self.ledger = Ledger(workload, options.is_oracle)
+        self.result = Result(
+            strategy=self.strategy.name,
+            workers=workers,
+            workload=workload,
+            state=self.ledger.state,
+            decided=self.ledger.decided,
+            findings=self.ledger.findings,
+        )
+        self.runs: dict[int, Run] = {}
+        self.attempts: dict[tuple[int, ...], int] = {}
+        self.due: list[Due] = []
+        self.waiting: list[tuple[float, int, Run]] = []
+        self.asked = 0
+        self.free = workers
+        self.now = 0.0
+
+    def run(self) -> Result:
+        """Events in order of time; arrivals first."""
+        arrive, views = self.workload.arrive, self.workload.views
+        for pr, t in self.workload.cancel_at.items():
+            self._put_due(t, pr)
+        begun = time.process_time()
+        arrived, events, n = 0, 0, len(views)
+        while arrived < n or self.due:
+            event: Event | None
+            if arrived < n and (not self.due or arrive[arrived] <= self.due[0][0]):
+                self.now = arrive[arrived]
+                event = PrSubmitted(self.now, views[arrived])
+                arrived += 1
+            else:
+                event = self._next_due()
+            if event is None:
+                continue
+            events += 1
+            self._apply(event)
+            if events % CPU_CHECKED_EVERY == 0 and self._is_late(begun):
+                self.result.is_truncated = True
+                break
+        self.result.cpu_s = time.process_time() - begun
+        self.result.events = events
+        self.result.wrong_ejects = self.ledger.wrong_ejects()
+        return self.result
+
+    def _is_late(self, begun: float) -> bool:
+        limit = self.options.max_cpu_s
+        return limit > 0 and time.process_time() - begun > limit
+
+    def _put_due(self, t: float, what: Run | int | None) -> None:
+        self.asked += 1
+        heapq.heappush(self.due, (t, self.asked, what))
+
+    def _next_due(self) -> Event | None:
+        """The next thing that happens; None for one that does not happen any more."""
+        t, _, what = heapq.heappop(self.due)
+        if what is None:
+            self.now = t
+            return Clock(t)
+        if isinstance(what, Run):
+            return self._finish(what, t)
+        if self.ledger.state[what] is not PrState.PENDING or self.workload.arrive[what] > t:
+            return None
+        self.now = t
+        self.ledger.cancel(what, t)
+        return PrCancelled(t, what)
+
+    def _finish(self, run: Run, t: float) -> Event | None:
+        if run.state is not RunState.RUNNING:
+            return None
+        self.now = t
+        run.state = RunState.FINISHED
+        self.free += 1
+        self.result.runs_finished += 1
+        self.result.busy += t - run.t_start
+        run.passed = run.passed and self.ledger.passes(run)
+        return RunFinished(t, run.id, run.passed)
+
+    def _apply(self, event: Event) -> None:
+        for action in self.strategy.answer(event):
+            self._do(action)
+        while self.free and self.waiting:
+            run = heapq.heappop(self.waiting)[2]
+            if run.state is RunState.QUEUED:
+                self._start(run)
+
+    def _do(self, action: Action) -> None:
+        if isinstance(action, StartRun):
+            self._queue(action)
+        elif isinstance(action, CancelRun):
+            self._cancel(action.run)
+        elif isinstance(action, Merge):
+            self.ledger.merge(action, self.runs.get(action.proof), self.now)
+        elif isinstance(action, Eject):
+            self.ledger.eject(action, self.now)
+        elif isinstance(action, SetTimer):
+            self._put_due(max(action.t, self.now), None)
+        else:
+            raise ProtocolError(f"unknown action {action!r}")
+
+    def _queue(self, action: StartRun) -> None:
+        if action.run in self.runs:
+            raise ProtocolError(f"run id {action.run} used again")
+        if not action.prs:
+            raise ProtocolError("a run tests nothing")
+        run = Run(action.run, action.base, action.prs, len(self.ledger.merge_log))
+        self.runs[action.run] = run
+        self.asked += 1
+        heapq.heappush(self.waiting, (action.rank, self.asked, run))
+
+    def _cancel(self, number: int) -> None:
+        run = self.runs.get(number)
+        if run is None:
+            raise ProtocolError(f"cancel of unknown run {number}")
+        if run.state is RunState.RUNNING:
+            used = self.now - run.t_start
+            self.result.busy += used
+            self.result.wasted += used
+            self.result.runs_aborted += 1
+            self.free += 1
+        if run.state in (RunState.QUEUED, RunState.RUNNING):
+            run.state = RunState.CANCELLED
+            del self.runs[number]
+
+    def _start(self, run: Run) -> None:
+        config, duration = self.workload.config, self.workload.duration
+        attempt = self.attempts.get(run.prs, 0)
+        self.attempts[run.prs] = attempt + 1
+        key = chance.run_key(config.seed, run.prs, attempt)
+        takes = max(duration[pr] for pr in run.prs) * chance.noise(config.d_noise, key)
+        run.state = RunState.RUNNING
+        run.t_start = self.now
+        run.passed = self.options.is_oracle or not chance.flakes(config.flake, key)
+        self.free -= 1
+        self.result.runs_started += 1
+        self._put_due(self.now + takes + self.options.start_overhead, run)

@@ -1,0 +1,1 @@
+"""What queues commonly do, oracles as bounds, and a prototype of what is feasible."""

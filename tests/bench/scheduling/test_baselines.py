@@ -1,0 +1,140 @@
+"""The simulator's judge, its yardstick, and every baseline on small workloads."""
+
+import pytest
+
+from tests.bench.scheduling.audit import ProtocolError, PrState
+from tests.bench.scheduling.ideal import fifo_outcome, ideal
+from tests.bench.scheduling.interface import (
+    NO_PROOF,
+    URGENT,
+    CancelRun,
+    Merge,
+    PrSubmitted,
+    StartRun,
+)
+from tests.bench.scheduling.metrics import summary
+from tests.bench.scheduling.scenarios import monorepo, team
+from tests.bench.scheduling.simulator import ORACLE, Options, simulate
+from tests.bench.scheduling.strategies.oracle import make_oracle
+from tests.bench.scheduling.strategies.registry import BASELINES, ORACLES, WITH_RETRY, oracle_of
+from tests.bench.scheduling.workload import generate
+
+EVERY = {**BASELINES, **WITH_RETRY}
+
+CASES = {
+    "F": (team(30, n=120), 24),
+    "F scarce": (team(60, n=100), 8),
+    "F cancel": (team(30, n=120, p_cancel=0.2), 16),
+    "F flaky": (team(20, n=100, flake=0.15, p_broken=0.15, conflict_rate=0.2), 16),
+    "F bursts": (team(30, n=100, burst=8.0, diurnal=True), 16),
+    "S": (monorepo(100, n=200), 100),
+    "S cancel": (monorepo(100, n=200, p_cancel=0.2, p_all=0.02), 60),
+    "S dense": (monorepo(100, n=120, n_targets=50, p_all=0.05), 40),
+}
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("case", CASES)
+def test_every_baseline_keeps_main_green_and_decides_everybody(case, name):
+    config, workers = CASES[case]
+    result = simulate(generate(config), EVERY[name], workers, Options(max_cpu_s=60))
+    found = result.findings
+    assert (found.red_main, found.unproven, found.cancelled_merged, result.stuck) == (0, 0, 0, 0)
+    assert not result.is_truncated
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_same_seed_gives_the_same_result(name):
+    config = monorepo(100, n=120)
+    first, second = (simulate(generate(config), EVERY[name], 50) for _ in range(2))
+    assert (first.state, first.decided) == (second.state, second.decided)
+    assert first.runs_started == second.runs_started
+
+
+@pytest.mark.parametrize("name", ["serial", "zuul", "prefix", "submitqueue", "speculate-all"])
+def test_without_flakes_a_queue_merges_what_order_alone_says(name):
+    workload = generate(team(20, n=200, flake=0.0))
+    result = simulate(workload, EVERY[name], 24)
+    assert [state is PrState.MERGED for state in result.state] == fifo_outcome(workload)
+    assert result.wrong_ejects == 0
+
+
+@pytest.mark.parametrize("config", [team(30, n=200), monorepo(100, n=200, p_all=0.02)])
+def test_the_oracle_with_workers_for_all_equals_the_closed_form(config):
+    workload = generate(config)
+    result = simulate(workload, make_oracle(workload), 10_000, ORACLE)
+    assert result.decided == pytest.approx(ideal(workload).decided)
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_an_oracle_rejects_nobody_good(name):
+    workload = generate(team(30, n=200))
+    result = simulate(workload, oracle_of(name, workload), 24, ORACLE)
+    assert result.merged == sum(fifo_outcome(workload))
+    assert (result.wrong_ejects, result.findings.red_main) == (0, 0)
+
+
+def test_the_ideal_divided_by_itself_is_one():
+    yardstick = ideal(generate(team(30, n=200)))
+    own = summary(yardstick, yardstick)
+    assert (own.n50, own.n95, own.n99, own.wrong_eject_pct) == (1, 1, 1, 0)
+
+
+def test_the_rate_changes_when_and_not_what():
+    slow, fast = generate(team(10, n=200)), generate(team(100, n=200))
+    assert slow.broken == fast.broken
+    assert slow.conflicts == fast.conflicts
+    assert slow.duration == fast.duration
+    assert slow.arrive == pytest.approx([10 * t for t in fast.arrive])
+
+
+def test_urgent_ones_are_drawn_beside_the_others():
+    plain, urgent = generate(team(30, n=500)), generate(team(30, n=500, p_urgent=0.05))
+    assert [view.priority for view in urgent.views].count(URGENT) > 5
+    as_plain = [view._replace(priority=plain.views[0].priority) for view in urgent.views]
+    assert as_plain == plain.views
+    assert (plain.broken, plain.conflicts) == (urgent.broken, urgent.conflicts)
+
+
+class Cheat:
+    """Answers every submission with the actions it was made with."""
+
+    name = "cheat"
+
+    def __init__(self, actions):
+        self.actions = actions
+
+    def answer(self, event):
+        return self.actions(event.pr.id) if isinstance(event, PrSubmitted) else []
+
+
+def cheated(actions):
+    """The result of a small workload under a cheat."""
+    return simulate(generate(team(30, n=300)), lambda _: Cheat(actions), 4)
+
+
+def test_the_audit_catches_merges_without_a_run():
+    found = cheated(lambda pr: [Merge((pr,), NO_PROOF)]).findings
+    assert found.unproven == 300
+    assert found.red_main > 5
+
+
+def test_the_audit_catches_merges_before_their_run_has_ended():
+    found = cheated(lambda pr: [StartRun(pr, (), (pr,)), Merge((pr,), pr)]).findings
+    assert found.unproven == 300
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        lambda pr: [Merge((pr,), NO_PROOF), Merge((pr,), NO_PROOF)],
+        lambda pr: [StartRun(1, (), (pr,))],
+        lambda pr: [StartRun(pr, (), ())],
+        lambda pr: [CancelRun(pr)],
+        lambda pr: [pr],
+    ],
+    ids=["merged twice", "run used again", "empty run", "unknown run", "no action"],
+)
+def test_senseless_actions_are_refused(actions):
+    with pytest.raises(ProtocolError):
+        cheated(actions)

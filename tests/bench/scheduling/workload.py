@@ -1,0 +1,210 @@
+"""Pull requests drawn from a seed, with the truth about them.
+
+The order of the draws is part of the published figures: a new kind of draw gets its own stream.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.bench.scheduling.interface import NORMAL, URGENT, PrView
+
+Floats = NDArray[np.float64]
+Targets = frozenset[int] | None
+Rng = np.random.Generator
+
+MAIN_STREAM, URGENT_STREAM = 0x5EED, 0x0461
+HOUR_S, DAY_S = 3600.0, 86400.0
+RISK_MIN, RISK_MAX = 1e-4, 0.98
+SAMPLED_EVERY = 20
+"""Each so manieth pull request is looked at to measure how many pairs may conflict."""
+
+
+@dataclass(frozen=True)
+class WorkloadConfig:
+    """What to draw. Seconds, except `rate` (arrivals an hour).
+
+    Durations are log-normal (`d_median`, `d_sigma`) with noise from run to run (`d_noise`) and
+    an error of the estimate (`d_hat_err`). `conflict_rate` is the mean number of real conflicts
+    of one with earlier ones among the last `conflict_window` arrivals. Numbers of targets are
+    geometric, their popularity falls with `zipf`; `p_all` touch all of them. `burst` > 1:
+    arrivals in bursts of that mean size; `diurnal`: 0.2 to 1.8 times the rate over 24 hours.
+    """
+
+    n: int = 2000
+    rate: float = 100.0
+    seed: int = 1
+    d_median: float = 1800.0
+    d_sigma: float = 0.5
+    d_noise: float = 0.10
+    d_hat_err: float = 0.25
+    p_broken: float = 0.04
+    risk_conc: float = 1.0
+    conflict_rate: float = 0.03
+    conflict_window: int = 50
+    flake: float = 0.02
+    full_suite: bool = False
+    n_targets: int = 400
+    targets_mean: float = 3.0
+    zipf: float = 0.8
+    p_all: float = 0.02
+    use_targets: bool = True
+    p_cancel: float = 0.0
+    cancel_mean: float = 1800.0
+    burst: float = 1.0
+    diurnal: bool = False
+    p_urgent: float = 0.0
+
+
+@dataclass
+class Workload:
+    """Pull requests and their truth, by number from 0.
+
+    `conflicts` lists real ones in both directions; `potential_rate` is the measured chance that
+    two close arrivals share a target, `pair_prior` that such a pair really conflicts.
+    """
+
+    config: WorkloadConfig
+    arrive: list[float]
+    duration: list[float]
+    broken: list[bool]
+    conflicts: list[list[int]]
+    views: list[PrView]
+    cancel_at: dict[int, float]
+    targets: list[Targets]
+    potential_rate: float
+    pair_prior: float
+
+    def may_conflict(self, a: int, b: int) -> bool:
+        """Whether the two share a target."""
+        return _meet(self.targets[a], self.targets[b])
+
+
+@dataclass
+class _Conflicts:
+    """Real conflicts, and what was counted while they were drawn."""
+
+    of: list[list[int]]
+    potential_rate: float
+    pair_prior: float
+
+
+def generate(config: WorkloadConfig) -> Workload:
+    """Draw a workload; the same configuration gives the same one."""
+    rng = np.random.default_rng(np.random.SeedSequence([config.seed, MAIN_STREAM]))
+    t = _arrivals(config, rng)
+    d = config.d_median * np.exp(rng.normal(0.0, config.d_sigma, config.n))
+    d_hat = d * np.exp(rng.normal(0.0, config.d_hat_err, config.n))
+    risk = _risks(config, rng)
+    broken = rng.random(config.n) < risk
+    targets = _targets(config, rng)
+    conflicts = _conflicts(config, rng, targets)
+    cancel_at = _cancellations(config, rng, t)
+    urgent = _urgent(config)
+    views = [
+        PrView(
+            id=i,
+            t=float(t[i]),
+            targets=targets[i] if config.use_targets else None,
+            p_ok=float(1.0 - risk[i]),
+            d_hat=float(d_hat[i]),
+            priority=URGENT if urgent[i] else NORMAL,
+        )
+        for i in range(config.n)
+    ]
+    return Workload(
+        config=config,
+        arrive=t.tolist(),
+        duration=d.tolist(),
+        broken=broken.tolist(),
+        conflicts=conflicts.of,
+        views=views,
+        cancel_at=cancel_at,
+        targets=targets,
+        potential_rate=conflicts.potential_rate,
+        pair_prior=conflicts.pair_prior,
+    )
+
+
+def _arrivals(config: WorkloadConfig, rng: Rng) -> Floats:
+    """Seconds of arrival: drawn at unit rate, stretched afterwards."""
+    gaps = rng.exponential(1.0, config.n)
+    if config.burst > 1.0:
+        # Most gaps shrink to nearly nothing, the rest grow so that the mean stays.
+        leads = rng.random(config.n) < 1.0 / config.burst
+        gaps = np.where(leads, gaps * config.burst, 1e-6)
+    t: Floats = np.cumsum(gaps) * (HOUR_S / config.rate)
+    if config.diurnal:
+        # Time runs so that the local rate follows 1 + 0.8 sin(2 pi t / 24 h).
+        grid = np.linspace(0.0, t[-1] * 1.2 + DAY_S, 20000)
+        cum = grid - 0.8 * DAY_S / (2 * np.pi) * (np.cos(2 * np.pi * grid / DAY_S) - 1.0)
+        t = np.interp(t, cum, grid)
+    return t
+
+
+def _risks(config: WorkloadConfig, rng: Rng) -> Floats:
+    """The chance of each to be broken; their mean is `p_broken`."""
+    p = config.p_broken
+    if not 0.0 < p < 1.0:
+        return np.full(config.n, min(max(p, 0.0), 1.0))
+    drawn = rng.beta(p * config.risk_conc, (1.0 - p) * config.risk_conc, config.n)
+    risk = np.clip(drawn, RISK_MIN, RISK_MAX)
+    risk *= p / max(risk.mean(), 1e-12)
+    return np.clip(risk, RISK_MIN, RISK_MAX)
+
+
+def _targets(config: WorkloadConfig, rng: Rng) -> list[Targets]:
+    weights = 1.0 / np.arange(1, config.n_targets + 1) ** config.zipf
+    weights /= weights.sum()
+    counts = rng.geometric(1.0 / config.targets_mean, config.n)
+    picks = rng.choice(config.n_targets, size=int(counts.sum()), p=weights)
+    touches_all = rng.random(config.n) < config.p_all
+    ends = np.cumsum(counts)
+    return [
+        None if is_all else frozenset(int(x) for x in picks[end - count : end])
+        for is_all, end, count in zip(touches_all, ends, counts, strict=True)
+    ]
+
+
+def _conflicts(config: WorkloadConfig, rng: Rng, targets: list[Targets]) -> _Conflicts:
+    """Real conflicts, only between those that share a target and arrive close together."""
+    n = config.n
+    found: list[list[int]] = [[] for _ in range(n)]
+    counts = rng.poisson(config.conflict_rate, n)
+    u = rng.random(n)
+    may_pairs = real_pairs = seen_pairs = 0
+    for i in range(n):
+        first = max(0, i - config.conflict_window)
+        is_sampled = i % SAMPLED_EVERY == 0
+        if not is_sampled and not counts[i]:
+            continue
+        candidates = [j for j in range(first, i) if _meet(targets[i], targets[j])]
+        if is_sampled:
+            may_pairs += len(candidates)
+            seen_pairs += i - first
+        for c in range(min(int(counts[i]), len(candidates))):
+            j = candidates.pop(int(u[i] * 7919 * (c + 1)) % len(candidates))
+            found[i].append(j)
+            found[j].append(i)
+            real_pairs += 1
+    potential_rate = may_pairs / seen_pairs if seen_pairs else 0.0
+    pairs = potential_rate * min(config.conflict_window, max(n - 1, 1)) * n
+    return _Conflicts(found, potential_rate, real_pairs / pairs if pairs else 0.0)
+
+
+def _cancellations(config: WorkloadConfig, rng: Rng, t: Floats) -> dict[int, float]:
+    if not config.p_cancel:
+        return {}
+    who = np.nonzero(rng.random(config.n) < config.p_cancel)[0]
+    after = rng.exponential(config.cancel_mean, len(who))
+    return {int(i): float(t[int(i)] + x) for i, x in zip(who, after, strict=True)}
+
+
+def _urgent(config: WorkloadConfig) -> NDArray[np.bool_]:
+    rng = np.random.default_rng(np.random.SeedSequence([config.seed, URGENT_STREAM]))
+    return rng.random(config.n) < config.p_urgent
+
+
+def _meet(a: Targets, b: Targets) -> bool:
+    return a is None or b is None or not a.isdisjoint(b)
