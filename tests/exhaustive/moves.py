@@ -153,6 +153,9 @@ def _reports(now: Scene, scope: Scope, run: Run) -> Iterator[Move]:
         checks = (a_check("unit", outcome, number),)
         report = inputs.ChecksReported(run.id, run.sha or Sha(""), checks, True)
         yield f"r{run.number}: {outcome.value}", _telling(now, scope, report)
+        if scope.late and now.wake_at is not None and now.wake_at - now.now <= scope.wait_max:
+            due = replace(now, now=now.wake_at)
+            yield f"r{run.number}: {outcome.value} as a clock ends", _telling(due, scope, report)
     if scope.evidence and run.asked_evidence is not None and run.evidence is None:
         for said in (Explanation.FLAKY, Explanation.UNEXPLAINED, Explanation.BASE_RED):
             evidence = Evidence(run.attempt, {"unit": said})

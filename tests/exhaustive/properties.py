@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from service.mergequeue import outputs
-from service.mergequeue.inputs import Input, Landed
+from service.mergequeue.inputs import ChecksReported, Input, Landed, TimePassed
 from service.mergequeue.model import Member, MergeQueue, Run
 from service.mergequeue.outputs import Land, Step
 from service.mergequeue.reasons import Cause, HoldScope, Reason
@@ -35,6 +35,7 @@ def judge(before: MergeQueue, one: Input, step: Step, truth: Truth) -> None:
         event = recorded.event
         if isinstance(event, outputs.EntryMoved):
             _moved(before, event, step, truth)
+            _was_not_cleared(event, one, step)
         elif isinstance(event, outputs.RunFinished):
             _finished(event, step)
         elif isinstance(event, outputs.RunStarted):
@@ -85,6 +86,19 @@ def _is_proven(member: Member, step: Step, truth: Truth) -> bool:
     if entry is not None and entry.id == member.entry:
         return entry.state is EntryState.TESTS_PASSED
     return False
+
+
+def _was_not_cleared(event: outputs.EntryMoved, one: Input, step: Step) -> None:
+    """S3: with optimistic merging a follower that passed clears it, before it is judged."""
+    if event.state is not EntryState.FAILED or event.reason not in BLAMED_BY_TESTS:
+        return
+    is_judged = isinstance(one, ChecksReported | TimePassed)
+    if not is_judged or not step.queue.config.can_optimistically_merge:
+        return
+    for run in (*step.queue.runs.values(), *step.finished_runs):
+        stands_on_it = any(member.entry == event.entry for member in run.base)
+        if stands_on_it and run.kind is RunKind.MAIN and run.steps and _is_green(run):
+            raise Violation(f"S3: {event.pr} is blamed although run {run.number} passed")
 
 
 def _finished(event: outputs.RunFinished, step: Step) -> None:

@@ -26,7 +26,8 @@ class Scope:
 
     `inputs` is the bound in `make test`, `inputs_long` in `make soak`. `breaks` names the sets of
     pull requests that fail together (a set of one: it is broken); then CI never errs. None: CI may
-    say anything at any time. `targets` are what pull requests touch, by number.
+    say anything at any time. `targets` are what pull requests touch, by number. With `late` a
+    report may come at the instant at which a clock runs out.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Scope:
     interrupted: bool = False
     evidence: bool = False
     crashes: bool = False
+    late: bool = False
     targets: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     uploads: tuple[tuple[str, ...], ...] = ()
     modes: tuple[Mode, ...] = ()
@@ -172,6 +174,7 @@ SCOPES: tuple[Scope, ...] = (
         inputs_long=16,
         cancels=True,
         stops=(LandingStopCode.STALE, LandingStopCode.CONFLICT),
+        late=True,
         is_on=False,
     ),
     Scope(

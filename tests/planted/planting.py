@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from service.mergequeue import apply
+from tests.exhaustive.scopes import Scope
 from tests.simulation import settings
 
 Patch = pytest.MonkeyPatch
@@ -13,10 +14,11 @@ Patch = pytest.MonkeyPatch
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault and the histories that can show it."""
+    """A fault and the histories that can show it, or the small world that does."""
 
     plant: Callable[[Patch], None]
     weights: settings.Weights = settings.SINGLE_ONLY
+    scope: Scope | None = None
 
 
 def replaced(one: object, name: str, new: object) -> Fault:

@@ -3,6 +3,9 @@
 import pytest
 
 from service.errors import InvariantBroken
+from tests.exhaustive import properties as exhaustive
+from tests.exhaustive.scopes import Scope
+from tests.exhaustive.search import Search
 from tests.planted import lane_faults, line_faults
 from tests.planted.planting import Fault
 from tests.simulation.order import Violation
@@ -17,10 +20,25 @@ SEEDS = range(400)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_caught(name: str) -> None:
     fault = FAULTS[name]
+    if fault.scope is not None:
+        assert not _is_complete(fault, fault.scope, planted=True)
+        assert _is_complete(fault, fault.scope, planted=False)
+        return
     for seed in SEEDS:
         if not _is_sound(seed, fault, planted=True) and _is_sound(seed, fault, planted=False):
             return
     pytest.fail(f"not caught in {len(SEEDS)} histories: {name}")
+
+
+def _is_complete(fault: Fault, scope: Scope, *, planted: bool) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        if planted:
+            fault.plant(patch)
+        try:
+            Search(scope, scope.inputs).run()
+        except (exhaustive.Violation, InvariantBroken):
+            return False
+    return True
 
 
 def _is_sound(seed: int, fault: Fault, *, planted: bool) -> bool:
