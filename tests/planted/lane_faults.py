@@ -31,6 +31,7 @@ from service.mergequeue.model import (
     Tip,
 )
 from service.mergequeue.outputs import Refused
+from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, QueueState
 from service.mergequeue.targets import Targets
@@ -154,7 +155,7 @@ def _loners(draft: Draft) -> graph.Graph:
     drawn = graph.Graph(single=not draft.is_parallel)
     for _, pr in draft.places.line:
         entry = draft.entries[pr]
-        if bases.is_expected(entry):
+        if is_expected(entry):
             drawn.append(bases._node(draft, [entry]))
     return drawn
 
