@@ -61,7 +61,9 @@ def _submit(now: Scene, scope: Scope, one: PullRequest, priority: int | None) ->
     names = scope.targets.get(one.number)
     touched = None if names is None else targets.of(names)
     prs = now.prs if one.number <= len(now.prs) else (*now.prs, one)
-    submitted = inputs.Submit(scene.facts_now(one), ALICE, priority, targets=touched)
+    submitted = inputs.Submit(
+        scene.facts_now(one), ALICE, priority, p_fail=scope.p_fail, targets=touched
+    )
     return lambda: told(replace(now, prs=prs), submitted, scope)
 
 

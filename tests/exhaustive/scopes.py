@@ -54,6 +54,7 @@ class Scope:
     targets: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     uploads: tuple[tuple[str, ...], ...] = ()
     modes: tuple[Mode, ...] = ()
+    p_fail: float | None = None
     is_on: bool = True
 
     @property
@@ -202,6 +203,7 @@ SCOPES: tuple[Scope, ...] = (
     Scope(
         "adaptive sizes and screens",
         _config(**(_BATCH | {"batch_sizing": BatchSizing.ADAPTIVE})),
+        p_fail=0.1,
         pull_requests=3,
         inputs=12,
         inputs_long=15,
@@ -211,6 +213,7 @@ SCOPES: tuple[Scope, ...] = (
     Scope(
         "hedging",
         _config(concurrency=3, hedging=Hedging.SPARE_SLOTS, hedge_threshold=0.05),
+        p_fail=0.4,
         pull_requests=3,
         inputs=12,
         inputs_long=15,
