@@ -26,8 +26,9 @@ class Scope:
 
     `inputs` is the bound in `make test`, `inputs_long` in `make soak`. `breaks` names the sets of
     pull requests that fail together (a set of one: it is broken); then CI never errs. None: CI may
-    say anything at any time. `targets` are what pull requests touch, by number. With `late` a
-    report may come at the instant at which a clock runs out.
+    say anything at any time. `targets` are what pull requests touch, by number, `p_fail` the chance
+    of failing that is said of each. With `late` a report may come at the instant at which a clock
+    runs out.
     """
 
     name: str
