@@ -15,9 +15,11 @@ from bot.cli import options, output, place, queue_text
 from bot.cli.client import Json
 from bot.cli.exits import Exit, Failed
 from bot.cli.place import Place
-from service.mergequeue.config import CLI_DEFAULTS, QueueConfig
+from service.mergequeue.config import CLI_DEFAULTS, BatchingRule, QueueConfig
 
 app = typer.Typer(help="Make, show, change and delete queues.")
+
+RULES = tuple[BatchingRule, ...]
 
 Set = Annotated[
     list[str] | None,
@@ -241,13 +243,15 @@ def parse_settings(texts: Sequence[str] | None) -> Json:
 def parse_value(kind: object, text: str) -> JsonValue:
     """A setting's value: JSON where it reads as such, a comma list for lists, else the text.
 
-    `none` is null where a setting may be. What the value must be is the service's to say.
+    A comma list of patterns stands for batching rules, `none` is null where a setting may be.
+    What the value must be is the service's to say.
     """
     if text == "none" and "None" in str(kind):
         return None
     is_list = "tuple" in str(kind)
     if is_list and not text.startswith("[") and text != "null":
-        return [part.strip() for part in text.split(",") if part.strip()]
+        parts: list[JsonValue] = [part.strip() for part in text.split(",") if part.strip()]
+        return [{"targetPattern": part} for part in parts] if kind == RULES else parts
     if kind is str:
         return text
     try:

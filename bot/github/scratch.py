@@ -148,7 +148,10 @@ class Scratch:
         }
         patience = Patience()
         while patience.conflicts < 2:
-            answer = await self._line.create("POST", "/merges", body, expects=(404, 409))
+            try:
+                answer = await self._line.create("POST", "/merges", body, expects=(404, 409))
+            except Refused as refused:
+                raise Refused(refused.message, refused.code, step.number) from refused
             if answer.status == 204:
                 return before
             if answer.status < 300:

@@ -8,6 +8,7 @@ import asyncio
 import functools
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 import orjson
@@ -46,6 +47,14 @@ Take = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class ForkRun:
+    """A fork's CI run that asks without a token; `caller_of` finds out whether it is one."""
+
+    run_id: str
+    caller_of: Callable[..., Awaitable[Caller]]
+
+
 def build_app(
     runtime: Runtime, readiness: Readiness, extra: Sequence[web.AbstractRouteDef] = ()
 ) -> web.Application:
@@ -75,6 +84,7 @@ class Door:
         self._readiness = readiness
         self._fragments = Fragments(runtime.options.public_url)
         self._bodies = limits.Bodies(runtime.clock)
+        self._visits = limits.Visits()
         self._heads = answer.Heads()
         self._prefix = runtime.ids.uuid().replace("-", "")[:16]
         self._count = 0
@@ -108,30 +118,47 @@ class Door:
     ) -> web.StreamResponse:
         if request.method != "POST":
             raise _wrong_method(route.path, "POST")
-        caller = await self._caller(request, route.role)
+        come = await self._come(request, route)
         limits.check_headers(request)
         content = request.content
         if content.is_eof() and content.exception() is None:
-            shown = await self._shown(route, caller, content.read_nowait(-1), request_id)
+            shown = await self._shown(route, come, content.read_nowait(-1), request_id)
         else:
-            async with self._bodies.arriving(request, caller.token_id) as body:
-                shown = await self._shown(route, caller, body, request_id)
+            sender = come.token_id if isinstance(come, Caller) else f"fork {request.remote}"
+            async with self._bodies.arriving(request, sender) as body:
+                shown = await self._shown(route, come, body, request_id)
         return self._answer(200, shown, request_id)
 
-    async def _shown(self, route: Posted, caller: Caller, body: bytes, request_id: str) -> Shown:
-        call = Call(self._runtime, self._fragments, caller)
-        if not route.writes and len(body) <= REPEATED_BYTES:
+    async def _come(self, request: web.Request, route: Posted) -> Caller | ForkRun:
+        """Who asks, or whom they claim to be where a fork's CI run may ask."""
+        run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
+        if run_id is None or route.forks is None or self._readiness.is_recovering:
+            return await self._caller(request, route.role)
+        self._visits.count(request.remote or "", self._runtime.clock.now())
+        return ForkRun(run_id, route.forks)
+
+    async def _shown(
+        self, route: Posted, come: Caller | ForkRun, body: bytes, request_id: str
+    ) -> Shown:
+        if isinstance(come, Caller) and not route.writes and len(body) <= REPEATED_BYTES:
+            call = Call(self._runtime, self._fragments, come)
             return await route.handler(call, _asked_again(route.model, body))
         if len(body) > THREAD_BYTES:
             asked = await asyncio.to_thread(_asked, route.model, body)
         else:
             asked = _asked(route.model, body)
+        caller = (
+            await come.caller_of(self._runtime, come.run_id, asked)
+            if isinstance(come, ForkRun)
+            else come
+        )
+        call = Call(self._runtime, self._fragments, caller)
         if not route.writes:
             return await route.handler(call, asked)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         shown = await route.handler(call, asked)
         self._runtime.boundary.reach("api.before_answer")
-        log.info("request", endpoint=route.path, status=200, token=caller.token_id)
+        log.info("request", endpoint=route.path, status=200, token=caller.token_id or caller.name)
         return shown
 
     async def _fetched(

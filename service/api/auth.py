@@ -4,6 +4,7 @@ The token comes from two headers and from nowhere else. What a token may see is 
 things are looked up, `service/operations/access.py`.
 """
 
+import re
 from collections.abc import Mapping
 
 from multidict import CIMultiDictProxy, istr
@@ -26,6 +27,8 @@ ALLOWED: Mapping[Role, frozenset[Role]] = {
 
 _X_API_TOKEN = istr("x-api-token")
 _AUTHORIZATION = istr("Authorization")
+_FORKED_RUN = istr("x-forked-workflow-run-id")
+_RUN_ID = re.compile(r"[0-9]{1,20}")
 
 
 async def caller_of(runtime: Runtime, headers: CIMultiDictProxy[str], role: Role | None) -> Caller:
@@ -41,6 +44,12 @@ async def caller_of(runtime: Runtime, headers: CIMultiDictProxy[str], role: Role
             members={"required_role": role.value, "role": caller.role.value},
         )
     return caller
+
+
+def fork_run_of(headers: CIMultiDictProxy[str]) -> str | None:
+    """The CI run that a request without token names as its own (API.md 2), None: it names none."""
+    given = headers.get(_FORKED_RUN, "").strip()
+    return given if _RUN_ID.fullmatch(given) and not token_of(headers) else None
 
 
 def token_of(headers: CIMultiDictProxy[str]) -> str:

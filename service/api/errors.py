@@ -121,6 +121,7 @@ TITLES: Mapping[str, str] = {
     "provider_refused": "The provider refused",
     "provider_unavailable": "The provider cannot be reached",
     "database_unavailable": "The database cannot be written",
+    "rate_limited": "Too many requests",
     "overloaded": "There is too much to do just now",
     "recovering": "Headgate has just started",
 }

@@ -5,8 +5,11 @@ from service.api.call import Call
 from service.api.models import pull_requests as models
 from service.api.models.common import Named
 from service.api.responses import Json
-from service.operations import access, explain, previews, pull_requests, queues
+from service.operations import access, explain, impacted, previews, pull_requests, queues
+from service.operations.impacted import Upload
 from service.operations.pull_requests import SubmitOptions
+from service.operations.views import Caller
+from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
 
@@ -66,18 +69,14 @@ async def preview_cancel(call: Call, asked: models.PreviewCancelPullRequest) -> 
 
 async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
     """`/setImpactedTargets`; the queue must exist, the pull request need not be in it."""
-    ref = asked.repo.ref()
-    await queue_of(call, asked)
-    repository = await access.find_repository(call.runtime, call.caller, ref)
-    named = asked.targets()
-    stored = await pull_requests.set_targets(
-        call.runtime,
-        repository,
-        asked.pr.number,
-        asked.pr.head(),
-        models.ALL if named is None else named,
-    )
-    return responses.targets(stored)
+    queue = await queue_of(call, asked)
+    upload = Upload(asked.pr.number, asked.pr.head(), asked.targets())
+    return responses.targets(await impacted.set_targets(call.runtime, queue, upload, call.actor))
+
+
+async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTargets) -> Caller:
+    """Who `/setImpactedTargets` comes from that has no token but names a CI run (API.md 2)."""
+    return await access.fork_caller(runtime, asked.repo.ref(), run_id, asked.fork_head())
 
 
 async def queue_of(call: Call, asked: Named) -> QueueRef:

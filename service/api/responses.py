@@ -239,6 +239,7 @@ def queue(view: QueueView, now: datetime) -> dict[str, object]:
         "confirmFailures": config.confirm_failures.value,
         "hedging": config.hedging.value,
         "hedgeThreshold": config.hedge_threshold,
+        "fullSuite": config.full_suite,
         **_present(view, now),
     }
 

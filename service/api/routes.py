@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from service.api import health, pull_requests, queues, testing, tokens
@@ -13,6 +13,7 @@ from service.api.models import queues as queue_models
 from service.api.models import testing as testing_models
 from service.api.models.common import Request
 from service.api.responses import Json
+from service.operations.views import Caller
 from service.vocabulary import Role
 
 Asked = TypeVar("Asked", bound=Request)
@@ -23,13 +24,17 @@ VERSIONED = "/v1"
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """An endpoint that is asked by a JSON object; `writes` when it may change something."""
+    """An endpoint that is asked by a JSON object; `writes` when it may change something.
+
+    `forks` says who a request comes from that names a fork's CI run instead of a token.
+    """
 
     path: str
     role: Role
     model: type[Request]
     handler: Callable[..., Awaitable[Shown]]
     writes: bool
+    forks: Callable[..., Awaitable[Caller]] | None = None
     method = "POST"
 
 
@@ -77,7 +82,10 @@ ROUTES: tuple[Route, ...] = (
         _pull.RestartTestsOnPullRequest,
         pull_requests.restart,
     ),
-    _write("setImpactedTargets", Role.CI, _pull.SetImpactedTargets, pull_requests.set_targets),
+    replace(
+        _write("setImpactedTargets", Role.CI, _pull.SetImpactedTargets, pull_requests.set_targets),
+        forks=pull_requests.fork_caller,
+    ),
     _read("getSubmittedPullRequest", _pull.GetSubmittedPullRequest, pull_requests.get),
     _read("explainPullRequest", _pull.ExplainPullRequest, pull_requests.explained),
     _read(

@@ -6,14 +6,11 @@ from service.api import responses
 from service.api.call import Call
 from service.api.models.testing import GetMergeQueueTestingDetails
 from service.api.responses import Json
-from service.mergequeue.states import RunKind
-from service.operations import access, testing
+from service.operations import access, naming, testing
 from service.operations.views import TestingView
 from service.vocabulary import Check, CheckKind
 
 STATUSES_MAX = 1_000
-
-BISECTION = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
 
 WAITING = {
     "QUEUED": "QUEUED",
@@ -64,7 +61,7 @@ def shown(view: TestingView) -> Json:
         "baseSha": run.base_tip.sha,
         "finishedAt": responses.time_or_null(run.finished_at),
         "kind": run.kind.value,
-        "isBisection": run.kind in BISECTION,
+        "isBisection": run.kind in naming.BISECTION,
         "attempt": run.attempt,
         "reusedFrom": run.reused_from,
         "testPrNumber": view.vehicle_number,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.mergequeue import bases, conditions, targets
+from service.mergequeue import bases, conditions, grouping, targets
 from service.mergequeue.conditions import Condition, ConditionCode, Next, NextEvent
 from service.mergequeue.config import BatchSizing, Mode
 from service.mergequeue.draft import Draft

@@ -14,7 +14,7 @@ from service.runtime import Runtime
 from service.store import access, queues
 from service.store.database import Tx
 from service.store.records import RepositoryRecord, TokenRecord
-from service.vocabulary import Actor, ActorKind, Channel, QueueRef, RepoRef
+from service.vocabulary import Actor, ActorKind, Channel, QueueRef, RepoRef, Role, Sha
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PREFIX = "hgt_"
@@ -118,8 +118,33 @@ def _matches(runtime: Runtime, token: str, record: TokenRecord | None) -> bool:
     return found
 
 
+async def fork_caller(runtime: Runtime, ref: RepoRef, run_id: str, head: Sha) -> Caller:
+    """A run of the provider's CI that tests this head of a fork, and is running now.
+
+    It may do what role `ci` may, in this repository alone (API.md 2). Raises Unauthenticated
+    for anything else, an unknown repository included, and the provider's errors.
+    """
+    runtime.memory.access_version = await runtime.store.access_version()
+    record = await runtime.store.read(access.repository_by_ref, None, ref)
+    if record is None or ref.host not in runtime.providers:
+        raise Unauthenticated("No token was sent.")
+    run = await runtime.providers[ref.host].ci_run(record.ref, run_id)
+    if run is None or not run.of_fork or not run.is_running or run.head_sha != head:
+        raise Unauthenticated(f"CI run {run_id} does not test {head} of a fork now.")
+    return Caller(
+        token_id="",
+        name=f"CI run {run_id}",
+        org_id=record.org_id,
+        org_slug="",
+        role=Role.CI,
+        repositories=frozenset({record.id}),
+    )
+
+
 def actor_of(caller: Caller) -> Actor:
     """The caller as an actor of commands and events."""
+    if not caller.token_id:
+        return Actor(ActorKind.BOT, login=caller.name, channel=Channel.API)
     return Actor(ActorKind.TOKEN, login=caller.name, id=caller.token_id, channel=Channel.API)
 
 

@@ -1,5 +1,8 @@
 """Making and retiring test branches (GITHUB.md 3; ENGINE.md 12)."""
 
+from collections.abc import Sequence
+from itertools import takewhile
+
 from service.mergequeue.config import TestBranchConstruction
 from service.mergequeue.inputs import (
     BuildRefusal,
@@ -28,7 +31,7 @@ from service.provider.values import (
 )
 from service.runtime import Runtime
 from service.store import queues, runs
-from service.vocabulary import MergeMethod, QueueRef, Sha
+from service.vocabulary import CheckOutcome, MergeMethod, QueueRef, Sha
 
 WAIT_FOR_BUILD_S = 60.0
 """How long a build waits for the build it continues."""
@@ -57,7 +60,7 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         result = await runtime.providers[queue.repo.host].build(request)
     except Refused as refused:
         code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
-        told: list[Input] = [TestBranchRefused(action.run, None, code, refused.message)]
+        told: list[Input] = [TestBranchRefused(action.run, refused.number, code, refused.message)]
     except Gone as gone:
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise
@@ -88,15 +91,28 @@ async def _wait_for_base(runtime: Runtime, queue: QueueRef, action: BuildTestBra
 
 
 def _continues_unbuilt(value: MergeQueue, action: BuildTestBranch) -> bool:
-    ahead = action.steps[:-1]
+    """Whether a run is being built whose whole chain is a longer start than what is there."""
+    wanted = _wanted(action)
+    there = len(_reusable(value, action))
     return any(
         run.phase is RunPhase.BUILDING
         and run.status is RunStatus.IN_PROGRESS
         and run.id != action.run
         and run.base_tip == action.base_tip
-        and _heads_of(run) == tuple((step.pr, step.head) for step in ahead)
+        and there < len(_heads_of(run)) == _shared(_heads_of(run), wanted)
         for run in value.runs.values()
     )
+
+
+def _wanted(action: BuildTestBranch) -> tuple[tuple[int, Sha], ...]:
+    """The heads whose merges may be taken from another run: all but the last."""
+    return tuple((step.pr, step.head) for step in action.steps[:-1])
+
+
+def _shared(made: Sequence[tuple[int, Sha]], wanted: Sequence[tuple[int, Sha]]) -> int:
+    """How many heads both begin with."""
+    pairs = zip(made, wanted, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _heads_of(run: Run) -> tuple[tuple[int, Sha], ...]:
@@ -134,8 +150,22 @@ async def _request(
             Construction.RENAME_TEMP_BRANCH if renames else Construction.PUSH_NEW_BRANCH_FROM_TEMP
         ),
         title=naming.draft_title(run, queue.branch),
-        body=naming.draft_body(run, queue.branch),
+        body=naming.draft_body(run, queue.branch, await _failed_before(runtime, queue, value, run)),
     )
+
+
+async def _failed_before(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, run: Run
+) -> tuple[str, ...]:
+    """Checks that failed in the run whose failure this one looks into, sorted."""
+    bisection = value.bisections.get(run.bisection or "")
+    if bisection is None:
+        return ()
+    failed = value.runs.get(bisection.run)
+    if failed is None:
+        failed = await runtime.store.read(runs.run, queue.id, bisection.run)
+    reports = failed.checks if failed is not None else ()
+    return tuple(sorted({one.name for one in reports if one.outcome is CheckOutcome.FAILED}))
 
 
 async def _message(provider: Provider, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
@@ -147,14 +177,16 @@ async def _message(provider: Provider, queue: QueueRef, run: Run, step: HeadToMe
 
 
 def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]:
-    """The longest chain that a built run of the same base made of our leading steps."""
-    wanted = tuple((step.pr, step.head) for step in action.steps[:-1])
+    """The longest chain of our leading steps that a live run of the same base has made.
+
+    A failed run counts too: its probes are prefixes of it (ENGINE.md 16).
+    """
+    wanted = _wanted(action)
     best: tuple[RunStep, ...] = ()
     for run in value.runs.values():
-        made = tuple((step.pr, step.head) for step in run.steps)
-        fits = run.base_tip == action.base_tip and made == wanted[: len(made)]
-        if fits and len(made) > len(best):
-            best = run.steps
+        if run.base_tip == action.base_tip:
+            made = tuple((step.pr, step.head) for step in run.steps)
+            best = max(best, run.steps[: _shared(made, wanted)], key=len)
     return best
 
 

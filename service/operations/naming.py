@@ -5,24 +5,37 @@ import re
 from dataclasses import dataclass
 
 from service.mergequeue.model import Run
+from service.mergequeue.states import RunKind
 from service.vocabulary import Sha
 
 PREFIX = "headgate/"
 """Of every branch that is ours."""
 TITLE_MAX = 250
+NAMED_MAX = 10
+"""Pull requests that a title names; the body names all."""
 _SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
 _SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
+BISECTION = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
+"""Kinds of runs that look for the culprit of a failure; their branches say so."""
+
+
 def test_branch(run: Run) -> str:
     """The run's test branch, without `refs/heads/`."""
-    return f"{PREFIX}merge/pr-{run.prs[0]}/{run.id}"
+    return f"{PREFIX}merge/{_own(run)}"
 
 
 def scratch_branch(run: Run) -> str:
     """The temporary branch on which its merges are made."""
-    return f"{PREFIX}temp/pr-{run.prs[0]}/{run.id}"
+    return f"{PREFIX}temp/{_own(run)}"
+
+
+def _own(run: Run) -> str:
+    """By the first pull request that the run tests; those it stands on do not count."""
+    suffix = "-bisection" if run.kind in BISECTION else ""
+    return f"pr-{run.prs[0]}/{run.id}{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +63,18 @@ def landing_message(number: int, source: str, title: str) -> str:
 
 
 def draft_title(run: Run, target: str) -> str:
-    """Title of the draft pull request."""
-    numbers = ", ".join(f"pr-{number}" for number in run.prs)
-    return f"headgate: test {numbers} on {target}"[:TITLE_MAX]
+    """Title of the draft pull request; of many pull requests it names the first few."""
+    named = run.prs[:NAMED_MAX]
+    numbers = ", ".join(f"pr-{number}" for number in named)
+    more = f" and {len(run.prs) - len(named)} more" if len(named) < len(run.prs) else ""
+    return f"headgate: test {numbers}{more} on {target}"[:TITLE_MAX]
 
 
-def draft_body(run: Run, target: str) -> str:
+def draft_body(run: Run, target: str, failed_before: tuple[str, ...] = ()) -> str:
     """Body of the draft pull request: two sentences for people, a block for programs.
 
     No `#n` outside code and no `@name`, so that nothing appears on other pull requests.
+    `failed_before` are the checks whose failure a bisection looks into.
     """
     numbers = ", ".join(f"`#{number}`" for number in run.prs)
     block = {
@@ -68,8 +84,8 @@ def draft_body(run: Run, target: str) -> str:
         "base": run.base_tip.sha,
         "predecessors": [{"number": one.pr, "head": one.head} for one in run.base],
         "tested": [{"number": one.pr, "head": one.head} for one in run.entries],
-        "bisection": False,
-        "failed_before": [],
+        "bisection": run.kind in BISECTION,
+        "failed_before": list(failed_before),
     }
     return (
         f"Opened by Headgate to test {numbers}. It closes by itself. Do not merge or push.\n\n"

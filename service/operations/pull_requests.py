@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.errors import Conflict, Invalid, NotFound, ServiceError
-from service.mergequeue.inputs import Cancel, Restart, Submit
-from service.mergequeue.model import Entry
+from service.mergequeue.inputs import Cancel, Restart, SetImpactedTargets, Submit
+from service.mergequeue.model import Entry, Facts
 from service.mergequeue.outputs import EntryMoved, EntrySubmitted, EntryUpdated, Refused, Step
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import FINAL, EntryState
+from service.mergequeue.targets import Targets
 from service.operations import facts, requirements, shown, turn
-from service.operations.views import PullRequestView, Restarted, Submitted, TargetsStored
+from service.operations.views import PullRequestView, Restarted, Submitted
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import (
     PullRequest,
@@ -21,9 +22,7 @@ from service.provider.values import (
 from service.runtime import Runtime
 from service.store import pull_requests as known_pulls
 from service.store.audit import AuditRow
-from service.store.pull_requests import PullRequestHead, Targets
-from service.store.records import RepositoryRecord
-from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef, Sha
+from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef
 from service.wording import refusals
 
 LANDING_WAIT_S = 20.0
@@ -72,10 +71,25 @@ async def enter(
     if value.tip is None or pull.base_tip != value.tip.sha:
         told += await facts.target(runtime, queue, value)
     known = await facts.of(runtime, queue, value.config, pull)
-    wish = Submit(known, actor, priority=options.priority, no_batch=options.no_batch)
+    targets = await _targets_of(runtime, queue, known)
+    wish = Submit(
+        known, actor, priority=options.priority, no_batch=options.no_batch, targets=targets
+    )
     row = _audited(runtime, queue, actor, "pull_request.submit", pull.number)
     steps = await turn.take(runtime, queue.id, [*told, wish], turn.Along(audit=row))
+    # An upload that was kept meanwhile saw no entry to tell of it.
+    newest = await _targets_of(runtime, queue, known)
+    if newest is not None and newest != targets and steps[-1].refusal is None:
+        late = SetImpactedTargets(known.pr, known.head, newest, actor)
+        await turn.take(runtime, queue.id, [late])
     return steps[-1]
+
+
+async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Targets | None:
+    """What was uploaded for this head, None when nothing was."""
+    pair = (known.pr, known.head)
+    found = await runtime.store.read(known_pulls.targets_of, queue.repository_id, [pair])
+    return found.get(pair)
 
 
 async def submit(
@@ -217,28 +231,6 @@ async def status(
             code="never_submitted",
         )
     return await shown.with_timeline(runtime, view) if include_timeline else view
-
-
-async def set_targets(
-    runtime: Runtime,
-    repository: RepositoryRecord,
-    number: int,
-    sha: Sha | None,
-    targets: Targets,
-) -> TargetsStored:
-    """Keep the impacted targets of one head; the newest upload for a head wins.
-
-    `targets` is `ALL` or sorted unique names. Without `sha` the present head is meant.
-    Raises NotFound(pull_request_not_found).
-    """
-    head = sha
-    if head is None:
-        head = (await read(runtime, repository.ref, number)).head_sha
-    place = PullRequestHead(repository.id, number, head)
-    await runtime.store.run(known_pulls.put_targets, place, targets, runtime.clock.now())
-    runtime.memory.forget()
-    count = 0 if isinstance(targets, str) else len(targets)
-    return TargetsStored(number, head, isinstance(targets, str), count)
 
 
 def _audited(runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int) -> AuditRow:

@@ -171,8 +171,12 @@ async def _pull_request_changed(
 async def _is_landing(runtime: Runtime, queue: QueueRef, number: int) -> bool:
     """Whether its landing is under way: that reads everything itself and tells how it ended."""
     value = await turn.value(runtime, queue.id)
-    run = value.runs.get(value.landing.run) if value.landing is not None else None
-    return run is not None and number in run.prs
+    landing = value.landing
+    run = value.runs.get(landing.run) if landing is not None else None
+    if landing is None or run is None:
+        return False
+    members = (*run.base, *run.entries)
+    return any(members[position - 1].pr == number for position in landing.positions)
 
 
 async def _check_reported(

@@ -1,7 +1,7 @@
 """Details of one test run (API.md 6.1)."""
 
 from service.errors import NotFound
-from service.mergequeue import verdict
+from service.mergequeue import targets, verdict
 from service.mergequeue.model import Member, MergeQueue, Run
 from service.mergequeue.states import FINAL, RunKind
 from service.operations import turn
@@ -62,12 +62,8 @@ def _targets(session: Tx, queue: QueueRef, members: tuple[Member, ...]) -> tuple
     found = pull_requests.targets_of(session, queue.repository_id, pairs)
     if not found:
         return None
-    union: set[str] = set()
-    for targets in found.values():
-        if isinstance(targets, str):
-            return (ALL,)
-        union.update(targets)
-    return tuple(sorted(union))
+    whole = targets.union(found.values())
+    return (ALL,) if whole.everything else tuple(sorted(whole.names))
 
 
 def _waiting_on(value: MergeQueue, run: Run) -> tuple[int, ...]:

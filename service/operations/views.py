@@ -19,7 +19,8 @@ from service.wording.times import TimeLeft
 class Caller:
     """Who is asking through the API: a token's organization, role and scope.
 
-    `repositories` are the repository ids it is limited to, None: all of the organization.
+    `repositories` are the repository ids it is limited to, None: all of the organization. A
+    fork's CI run has no token; its `token_id` is empty.
     """
 
     token_id: str

@@ -71,8 +71,12 @@ class RefusedCode(StrEnum):
 
 
 class Refused(ProviderError):
-    """A rule refused the request; `message` quotes the provider."""
+    """A rule refused the request; `message` quotes the provider.
 
-    def __init__(self, message: str, code: RefusedCode) -> None:
+    `number` is the pull request whose head it refused, None when it is not about one.
+    """
+
+    def __init__(self, message: str, code: RefusedCode, number: int | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.number = number

@@ -6,6 +6,7 @@ import pytest
 
 from service.api.models import common, pull_requests, queues, testing
 from service.errors import FieldError, Malformed
+from service.mergequeue import targets
 from service.mergequeue.config import BatchingRule, BatchSizing, Mode, Toggle
 from service.mergequeue.reasons import HoldScope
 from service.mergequeue.states import QueueState
@@ -250,13 +251,13 @@ def test_a_reason_may_hold_tabs_and_newlines_and_nothing_else_of_that_kind():
 @pytest.mark.parametrize(
     ("sent", "wanted"),
     [
-        (["//a", "//b", "//a"], ("//a", "//b")),
-        ([], ()),
-        ("ALL", None),
-        ("IMPACTS_ALL", None),
-        (["//a", "ALL"], None),
-        (["IMPACTS_ALL"], None),
-        (["x" * 4096], ("x" * 4096,)),
+        (["//a", "//b", "//a"], targets.of(["//a", "//b"])),
+        ([], targets.of([])),
+        ("ALL", targets.ALL),
+        ("IMPACTS_ALL", targets.ALL),
+        (["//a", "ALL"], targets.ALL),
+        (["IMPACTS_ALL"], targets.ALL),
+        (["x" * 4096], targets.of(["x" * 4096])),
     ],
 )
 def test_impacted_targets_are_names_or_all_of_them(sent, wanted):

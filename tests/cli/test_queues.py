@@ -173,6 +173,7 @@ def test_all_settings_are_shown_as_they_can_be_set(api, capsys):
         ("requiredStatuses", ["lint", "test (3.12)"]),
         ("requiredStatuses", ["a, b", "[c"]),
         ("hedgeThreshold", 0.5),
+        ("batchingRules", [{"targetPattern": "//infra/*", "policy": "ISOLATE"}]),
         ("enqueueingLabel", "none"),
     ],
 )
@@ -228,6 +229,13 @@ def test_creating_a_queue_needs_the_branch_named(api, capsys):
         ("required_statuses=", {"requiredStatuses": []}),
         ("required_statuses=null", {"requiredStatuses": None}),
         ('required_statuses=["a, b"]', {"requiredStatuses": ["a, b"]}),
+        ("fullSuite=true", {"fullSuite": True}),
+        ("mode=PARALLEL", {"mode": "PARALLEL"}),
+        ("batching_rules=", {"batchingRules": []}),
+        (
+            "batchingRules=//infra/*, //db",
+            {"batchingRules": [{"targetPattern": "//infra/*"}, {"targetPattern": "//db"}]},
+        ),
         (
             "allowedBotSubmitters=renovate, dependabot",
             {"allowedBotSubmitters": ["renovate", "dependabot"]},

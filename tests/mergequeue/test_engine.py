@@ -206,8 +206,10 @@ def test_steps_that_do_not_exist_are_our_mistake() -> None:
     draft = Draft(queue, START, SYSTEM)
     entry = queue.entries[1]
     run = queue.runs[entry.run or ""]
+    draft.entries[1] = replace(entry, state=EntryState.NOT_READY)
     with pytest.raises(InvariantBroken):
         draft.move(entry, EntryState.TESTING, Reason.TEST_STARTED)
+    draft.entries[1] = entry
     with pytest.raises(InvariantBroken):
         draft.enter(entry)
     with pytest.raises(InvariantBroken):

@@ -11,8 +11,10 @@ from typing import Any
 from bot.keys import KeyRing
 from service.boundary import Boundary, NoBoundary
 from service.clock import RandomIds
+from service.mergequeue import targets
 from service.mergequeue.model import (
     Entry,
+    LandedStep,
     Landing,
     LandMode,
     Member,
@@ -113,9 +115,10 @@ class Unit:
         after = replace(
             before,
             tip=action.expected_tip,
+            landed=(*before.landed, *_moved(before, action.expected_tip)),
             landing=landing,
             next_landing=action.number + 1,
-            runs={self.run.id: self.run},
+            runs={**before.runs, self.run.id: self.run},
             entries=self._entries(before, {step.pr for step in action.steps}),
         )
         stored_queues.save(session, before, Step(after, (), (), None, None))
@@ -229,7 +232,16 @@ async def _entry(
         rank=place + 1,
         run=run.id,
         verified_by=run.id,
+        targets=targets.of(["//unit"]),
+        wide=targets.of(["//unit"]),
     )
+
+
+def _moved(before: MergeQueue, tip: Tip) -> list[LandedStep]:
+    """A push that the queue was not told of: of others, and meeting nothing of the unit."""
+    if before.tip is None or before.tip.sha == tip.sha:
+        return []
+    return [LandedStep(0, before.tip.sha, tip.sha, tip.tree, targets.of(["//other"]))]
 
 
 def _write(session: Tx, value: MergeQueue, entries: dict[int, Entry], run: Run) -> None:

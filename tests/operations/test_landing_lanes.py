@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from service.mergequeue.config import Mode
 from service.mergequeue.model import LandMode, Proof
 from service.operations import landing
 from service.runtime import Runtime
@@ -33,7 +34,7 @@ async def test_a_unit_may_hold_members_of_the_base_of_its_run(stage, runtime):
 
 
 async def test_beside_another_lane_the_change_lands_and_not_its_tree(stage, runtime):
-    unit = await a_unit(runtime, stage, await three(stage))
+    unit = await a_unit(runtime, stage, await three(stage), mode=Mode.PARALLEL)
     await stage.act("push", branch="main", files={"lane/other.txt": "x\n"})
     await stage.settle()
     for position in (1, 2, 3):
@@ -46,7 +47,7 @@ async def test_beside_another_lane_the_change_lands_and_not_its_tree(stage, runt
 
 
 async def test_what_another_lane_touched_too_is_not_even_permitted(stage, runtime):
-    unit = await a_unit(runtime, stage, await three(stage))
+    unit = await a_unit(runtime, stage, await three(stage), mode=Mode.PARALLEL)
     await stage.act("push", branch="main", files={"app.py": "1\n2\nx\n3\n"})
     await stage.settle()
     action = await unit.land([1], LandMode.CALL, Proof.SAME_CHANGE)

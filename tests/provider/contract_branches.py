@@ -266,10 +266,12 @@ class Branches:
         assert refused.value.code is RefusedCode.RULE_DENIED
 
     async def test_workflow_files_are_refused_by_that_name(self, stage):
-        request = stage.request(await stage.open({".github/workflows/ci.yml": "on: push\n"}))
+        plain = await stage.open({"a.txt": "a\n"})
+        number, head = await stage.open({".github/workflows/ci.yml": "on: push\n"})
+        request = stage.request(plain, (number, head))
         with pytest.raises(Refused) as refused:
             await stage.provider.build(request)
-        assert refused.value.code is RefusedCode.WORKFLOWS
+        assert (refused.value.code, refused.value.number) == (RefusedCode.WORKFLOWS, number)
 
     async def test_more_heads_than_two_hundred_are_too_many(self, stage):
         step = BuildStep(1, NOWHERE, "m", tested=True, commit=None)

@@ -1,6 +1,6 @@
 """Bodies of the pull request endpoints (API.md 4)."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
@@ -11,12 +11,15 @@ from service.api.models.common import (
     PullRequestWithHead,
     Reason,
 )
+from service.errors import FieldError
+from service.mergequeue import targets
 from service.mergequeue.model import DEFAULT_PRIORITY, PRIORITY_NAMES
+from service.mergequeue.targets import Targets
+from service.vocabulary import Sha
 
 PRIORITY_MAX = 255
 TARGET_BYTES_MAX = 4096
-ALL: Final = "ALL"
-_ALL_WORDS = frozenset({ALL, "IMPACTS_ALL"})
+_ALL_WORDS = frozenset({"ALL", "IMPACTS_ALL"})
 _PRIORITY_WORDS = tuple(PRIORITY_NAMES)
 
 
@@ -72,7 +75,7 @@ class PreviewCancelPullRequest(NamedPullRequest):
 
 
 def targets_in(value: object) -> object:
-    """`ALL`, or the targets without repetition in the order given (API.md 4.2).
+    """What is touched: `ALL`, or names (API.md 4.2).
 
     The array may have a million members, so it is one pass over plain values instead of a
     type that is asked about each.
@@ -80,22 +83,18 @@ def targets_in(value: object) -> object:
     if isinstance(value, str):
         if value not in _ALL_WORDS:
             raise common.wrong("enum", 'must be an array of strings or "ALL"')
-        return ALL
+        return targets.ALL
     if not isinstance(value, list):
         raise common.wrong("type", 'must be an array of strings or "ALL"')
-    distinct = dict.fromkeys(each if type(each) is str else None for each in value)
-    if None in distinct:
-        place = next(index for index, each in enumerate(value) if type(each) is not str)
+    distinct = frozenset(each for each in value if type(each) is str)
+    place = next((index for index, each in enumerate(value) if type(each) is not str), None)
+    if place is not None:
         raise common.wrong("type", f"has a member that is no string, the one at index {place}")
-    for target in distinct:
-        if not target or (
-            len(target) * 4 > TARGET_BYTES_MAX and len(target.encode()) > TARGET_BYTES_MAX
-        ):
-            place = value.index(target)
+    for name in distinct:
+        if not name or (len(name) * 4 > TARGET_BYTES_MAX and len(name.encode()) > TARGET_BYTES_MAX):
+            place = value.index(name)
             raise common.wrong("length", f"must hold 1 to 4096 bytes a target, see index {place}")
-    if not _ALL_WORDS.isdisjoint(distinct):
-        return ALL
-    return tuple(distinct)
+    return Targets(distinct) if _ALL_WORDS.isdisjoint(distinct) else targets.ALL
 
 
 class SetImpactedTargets(Named):
@@ -104,7 +103,15 @@ class SetImpactedTargets(Named):
     pr: PullRequestWithHead
     impacted_targets: Annotated[object, BeforeValidator(targets_in)]
 
-    def targets(self) -> tuple[str, ...] | None:
-        """Distinct targets, None for all of them."""
-        wanted = self.impacted_targets
-        return wanted if isinstance(wanted, tuple) else None
+    def targets(self) -> Targets:
+        """What was sent."""
+        if not isinstance(self.impacted_targets, Targets):
+            raise TypeError("the validator gives nothing else")
+        return self.impacted_targets
+
+    def fork_head(self) -> Sha:
+        """The head that a fork's CI run must name. Raises Malformed(/pr/sha)."""
+        head = self.pr.head()
+        if head is None:
+            raise common.refused((FieldError("/pr/sha", "missing", "is required"),))
+        return head

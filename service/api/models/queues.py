@@ -141,6 +141,7 @@ class QueueSettings(Named):
     ) = None
     hedging: Annotated[Hedging, BeforeValidator(common.one_of(Hedging))] | None = None
     hedge_threshold: Annotated[float, _within("hedge_threshold")] | None = None
+    full_suite: bool | None = None
 
     def settings(self) -> dict[str, ConfigValue]:
         """The settings that were sent, by field name of `QueueConfig`, in its types."""

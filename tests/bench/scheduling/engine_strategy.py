@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
 
-from service.mergequeue import engine
+from service.mergequeue import engine, targets
 from service.mergequeue.inputs import (
     Cancel,
     ChecksReported,
@@ -29,6 +29,7 @@ from service.mergequeue.outputs import Action as EngineAction
 from service.mergequeue.outputs import (
     AskEvidence,
     BuildTestBranch,
+    HeadToMerge,
     Land,
     RerunChecks,
     RetireRun,
@@ -77,6 +78,9 @@ UNIT = "unit"
 AUTHOR = Actor(ActorKind.PERSON, "author", "1", Channel.API)
 FIRST_TIP = Tip(Sha("f" * SHA_DIGITS), Sha("0" * SHA_DIGITS))
 REQUIRED = RequiredSet((RequiredName(UNIT),), RequiredSource.MERGE_INSTANCE)
+PREFIXES_MAX = 10_000
+"""Steps kept for branches that begin alike."""
+
 UID = "c0ffee00-0000-4000-8000-000000000001"
 
 Answers = Iterable[Input]
@@ -108,7 +112,9 @@ class EngineStrategy:
         # those of an earlier run whose result it took over.
         self.numbers: dict[str, int] = {}
         self.unfinished: dict[int, tuple[str, Sha]] = {}
+        self.prefixes: dict[tuple[int, Sha], tuple[RunStep, int]] = {}
         self.commits = 0
+        self.tested = 0
         self.out: list[Action] = []
         self._take(TargetMoved(FIRST_TIP))
         self._take(RequiredChanged(REQUIRED))
@@ -183,14 +189,13 @@ class EngineStrategy:
 
     def _build(self, action: BuildTestBranch) -> Iterator[Input]:
         """A branch with the base and the tested heads; its tests, unless the tree is known."""
-        self.commits += 1
         steps: list[RunStep] = []
         tree = int(action.base_tip.tree, 16)
-        for place, head in enumerate(action.steps):
-            tree ^= int(head.head, 16)
-            commit = Sha(f"{self.commits:020x}{place:020x}")
-            steps.append(RunStep(head.pr, head.head, commit, _sha(tree), contained=False))
-        last = steps[-1]
+        for head in action.steps[:-1]:
+            step, tree = self._below(tree, head)
+            steps.append(step)
+        last, tree = self._merged(tree, action.steps[-1])
+        steps.append(last)
         is_known = last.tree in action.known_trees
         yield TestBranchBuilt(
             action.run, last.commit, tuple(steps), f"headgate/{action.run}", not is_known
@@ -201,13 +206,31 @@ class EngineStrategy:
         elif not is_known:
             self._test(action, last.commit)
 
+    def _below(self, tree: int, head: HeadToMerge) -> tuple[RunStep, int]:
+        """A step that is not the last: made once, and used by every branch that begins so."""
+        key = (tree, head.head)
+        if key not in self.prefixes:
+            if len(self.prefixes) >= PREFIXES_MAX:
+                self.prefixes.clear()
+            self.prefixes[key] = self._merged(tree, head)
+        return self.prefixes[key]
+
+    def _merged(self, tree: int, head: HeadToMerge) -> tuple[RunStep, int]:
+        """The step that merges the head into the tree, and the tree after it."""
+        self.commits += 1
+        after = tree ^ int(head.head, 16)
+        step = RunStep(head.pr, head.head, _sha(self.commits), _sha(after), contained=False)
+        return step, after
+
     def _test(self, action: BuildTestBranch, sha: Sha) -> None:
-        number = self.commits
-        self.numbers[action.run] = number
-        self.unfinished[number] = (action.run, sha)
-        base = tuple(step.pr - 1 for step in action.steps if not step.tested)
-        tested = tuple(step.pr - 1 for step in action.steps if step.tested)
-        self.out.append(StartRun(number, base, tested))
+        self.tested += 1
+        self.numbers[action.run] = self.tested
+        self.unfinished[self.tested] = (action.run, sha)
+        base: list[int] = []
+        tested: list[int] = []
+        for step in action.steps:
+            (tested if step.tested else base).append(step.pr - 1)
+        self.out.append(StartRun(self.tested, tuple(base), tuple(tested)))
 
     def _land(self, action: Land) -> Iterator[Input]:
         """All positions land, one after the other; the simulator sees one merge."""
@@ -228,7 +251,10 @@ class EngineStrategy:
 
 def _submission(view: PrView) -> Submit:
     """What the product would know of it: never the truth."""
-    return Submit(_facts_of(view), AUTHOR, priority=view.priority, p_fail=1.0 - view.p_ok)
+    touched = targets.ALL if view.targets is None else targets.of(map(str, view.targets))
+    return Submit(
+        _facts_of(view), AUTHOR, priority=view.priority, p_fail=1.0 - view.p_ok, targets=touched
+    )
 
 
 def _facts_of(view: PrView) -> Facts:

@@ -72,6 +72,7 @@ def _world(told: StrategyConfig) -> Changes:
     return {
         "mode": Mode.PARALLEL if told.use_targets else Mode.SINGLE,
         "concurrency": told.workers,
+        "full_suite": told.full_suite,
         "bisection_concurrency": 0,
         "result_reuse_enabled": told.full_suite,
         "check_start_timeout_minutes": config.RANGES["check_start_timeout_minutes"][1],

@@ -45,6 +45,7 @@ DEFAULTS = {
     "confirmFailures": "BISECTION",
     "hedging": "OFF",
     "hedgeThreshold": 0.3,
+    "fullSuite": False,
 }
 SHOWN = [
     *("version", "stateChangedAt", "stateChangedBy", "targetMode", "holds"),
@@ -75,9 +76,6 @@ CHANGES = {
     "autoRetryLimit": 0,
     "resultReuseEnabled": False,
     "confirmFailures": "ALWAYS",
-}
-
-NOT_AVAILABLE_YET = {
     "mode": "PARALLEL",
     "canOptimisticallyMerge": True,
     "pendingFailureDepth": 1,
@@ -87,10 +85,14 @@ NOT_AVAILABLE_YET = {
     "batchSizing": "ADAPTIVE",
     "batchingRules": [{"targetPattern": "//infra/*", "policy": "ISOLATE"}],
     "optimizationMode": "BISECTION_SKIP_REDUNDANT_TESTS",
-    "flakyKnowledgeEnabled": False,
-    "maxExcusedFailures": 1,
     "hedging": "SPARE_SLOTS",
     "hedgeThreshold": 0.5,
+    "fullSuite": True,
+}
+
+NOT_AVAILABLE_YET = {
+    "flakyKnowledgeEnabled": False,
+    "maxExcusedFailures": 1,
     "stateLabelsEnabled": True,
 }
 
@@ -216,7 +218,7 @@ async def test_an_update_is_all_or_nothing(client, queue):
     before = await queue.get()
     answer = await client.post("updateQueue", queue.named(concurrency=9, autoRetryLimit=99))
     assert answer.is_problem(400, "invalid_field")
-    answer = await client.post("updateQueue", queue.named(concurrency=9, batch=True))
+    answer = await client.post("updateQueue", queue.named(concurrency=9, stateLabelsEnabled=True))
     assert answer.is_problem(422, "not_available_yet")
     assert await queue.get() == before
 
@@ -265,6 +267,28 @@ async def test_a_reason_that_comes_alone_belongs_to_the_present_state(client, qu
 async def test_switching_modes_is_not_set_by_hand(client, queue):
     answer = await client.post("updateQueue", queue.named(state="SWITCHING_MODES"))
     assert answer.is_problem(400, "invalid_field")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field"),
+    [
+        ("mode", "DOUBLE", "/mode"),
+        ("batchSizing", "LARGE", "/batchSizing"),
+        ("batchingMinSize", 0, "/batchingMinSize"),
+        ("batchingMaxWaitTimeMinutes", 10081, "/batchingMaxWaitTimeMinutes"),
+        ("pendingFailureDepth", 1001, "/pendingFailureDepth"),
+        ("hedging", "ALWAYS", "/hedging"),
+        ("hedgeThreshold", 0.96, "/hedgeThreshold"),
+        ("optimizationMode", "ON", "/optimizationMode"),
+        ("fullSuite", "true", "/fullSuite"),
+        ("batchingRules", [{"targetPattern": "//a*b"}], "/batchingRules/0/targetPattern"),
+        ("batchingRules", ["//a"], "/batchingRules/0"),
+    ],
+)
+async def test_a_setting_of_batches_and_lanes_keeps_its_range(client, queue, name, value, field):
+    answer = await client.post("updateQueue", queue.named(**{name: value}))
+    assert answer.is_problem(400, "invalid_field")
+    assert answer.json["errors"][0]["field"] == field
 
 
 async def test_a_merge_method_the_repository_lacks_is_refused(client, world, queue):

@@ -1,0 +1,57 @@
+"""What pull requests touch: uploads kept by head, and told to the queues they are in.
+
+An upload is kept first and told afterwards; whoever submits tells what is kept and looks once
+more when it is done. So each of the two sees the other, whichever comes first.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from service.mergequeue.inputs import SetImpactedTargets
+from service.mergequeue.model import MergeQueue
+from service.mergequeue.targets import Targets
+from service.operations import pull_requests, turn
+from service.operations.views import TargetsStored
+from service.runtime import Runtime
+from service.store import pull_requests as known_pulls
+from service.store import queues as stored
+from service.store import target_sets
+from service.store.pull_requests import PullRequestHead
+from service.vocabulary import Actor, QueueRef, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What one head of a pull request touches; without `sha` its present head is meant."""
+
+    number: int
+    sha: Sha | None
+    targets: Targets
+
+
+async def set_targets(
+    runtime: Runtime, queue: QueueRef, upload: Upload, actor: Actor
+) -> TargetsStored:
+    """Keep the impacted targets of one head; the newest upload for a head wins.
+
+    Every queue of the repository in which the pull request stands with this head is told.
+    Raises NotFound(pull_request_not_found).
+    """
+    head = upload.sha
+    if head is None:
+        head = (await pull_requests.read(runtime, queue.repo, upload.number)).head_sha
+    place = PullRequestHead(queue.repository_id, upload.number, head)
+    # Naming a large set takes long: neither the loop nor the writer waits for it.
+    await asyncio.to_thread(target_sets.word_of, upload.targets)
+    await runtime.store.run(known_pulls.put_targets, place, upload.targets, runtime.clock.now())
+    runtime.memory.forget()
+    told = SetImpactedTargets(upload.number, head, upload.targets, actor)
+    for ref in await runtime.store.read(stored.queues_of, queue.repository_id):
+        if _is_meant(await turn.value(runtime, ref.id), told):
+            await turn.ask(runtime, ref, told)
+    return TargetsStored(upload.number, head, upload.targets.everything, len(upload.targets.names))
+
+
+def _is_meant(value: MergeQueue, told: SetImpactedTargets) -> bool:
+    entry = value.entries.get(told.pr)
+    return entry is not None and entry.head == told.head

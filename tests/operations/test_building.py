@@ -1,0 +1,165 @@
+"""Test branches of several pull requests: names, texts, and commits that are used again."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.model import Bisection, Member, MergeQueue, Run, RunStep, Tip
+from service.mergequeue.outputs import BuildTestBranch, HeadToMerge, Step
+from service.mergequeue.states import RunKind, RunPhase, RunStatus
+from service.operations import building, naming, turn
+from service.provider.errors import Unavailable
+from service.provider.values import BuildRequest, BuildResult
+from service.runtime import Runtime
+from service.store import queues as stored_queues
+from service.vocabulary import CheckOutcome, QueueRef, Sha
+from tests.harness.values import ValuesProvider, sha_of
+from tests.operations.conftest import WaitingClock
+from tests.store.builders import a_check, a_run
+
+BASE = Tip(Sha("a" * 40), Sha("b" * 40))
+
+
+class AskedProvider(ValuesProvider):
+    """Keeps what it was asked to build, and is away then."""
+
+    def __init__(self, clock: WaitingClock) -> None:
+        super().__init__()
+        self.clock = clock
+        self.requests: list[BuildRequest] = []
+
+    async def build(self, request: BuildRequest) -> BuildResult:
+        self.requests.append(request)
+        raise Unavailable("It is away.", self.clock.now() + timedelta(seconds=1))
+
+
+@pytest.fixture
+def provider(clock: WaitingClock) -> AskedProvider:
+    return AskedProvider(clock)
+
+
+def members(*prs: int) -> tuple[Member, ...]:
+    return tuple(Member(pr, f"e{pr}", sha_of("head", pr)) for pr in prs)
+
+
+def a_live_run(name: str, prs: Sequence[int], *, base: Sequence[int] = (), **given) -> Run:
+    """A run of these pull requests on those; `built` says that its chain stands."""
+    chain = members(*base, *prs)
+    is_built = given.pop("built", True)
+    steps = tuple(
+        RunStep(one.pr, one.head, sha_of(name, one.pr), sha_of(name, "tree", one.pr), False)
+        for one in chain
+    )
+    default = {
+        "entries": members(*prs),
+        "base": members(*base),
+        "base_tip": BASE,
+        "steps": steps if is_built else (),
+        "sha": steps[-1].commit if is_built else None,
+        "phase": RunPhase.TESTING if is_built else RunPhase.BUILDING,
+        "config": QueueConfig(),
+    }
+    return a_run(name, prs=tuple(prs), **(default | given))
+
+
+def an_action(run: Run) -> BuildTestBranch:
+    heads = [HeadToMerge(one.pr, one.head, tested=False) for one in run.base]
+    heads += [HeadToMerge(one.pr, one.head, tested=True) for one in run.entries]
+    return BuildTestBranch(run.id, run.prs[0], "main", BASE, tuple(heads), (), bisection=False)
+
+
+async def asked(
+    runtime: Runtime, provider: AskedProvider, queue: QueueRef, *runs: Run, **fields
+) -> BuildRequest:
+    """What the provider is asked to build of the last run, while the others are live."""
+    before = await turn.value(runtime, queue.id)
+    after: MergeQueue = replace(before, runs={run.id: run for run in runs}, **fields)
+    await runtime.store.run(
+        lambda session: stored_queues.save(session, before, Step(after, (), (), None, None))
+    )
+    runtime.store.cache.drop(queue.id)
+    with pytest.raises(Unavailable):
+        await building.build(runtime, queue, an_action(runs[-1]))
+    return provider.requests[-1]
+
+
+def commits(request: BuildRequest) -> list[Sha | None]:
+    return [step.commit for step in request.steps]
+
+
+async def test_a_batch_goes_on_from_the_whole_chain_of_the_one_ahead(runtime, provider, queue):
+    ahead = a_live_run("r1", [1, 2])
+    behind = a_live_run("r2", [3, 4], base=[1, 2], built=False)
+    request = await asked(runtime, provider, queue, ahead, behind)
+    assert commits(request) == [ahead.steps[0].commit, ahead.steps[1].commit, None, None]
+    assert [step.tested for step in request.steps] == [False, False, True, True]
+
+
+async def test_runs_that_part_share_what_they_begin_with(runtime, provider, queue):
+    ahead = a_live_run("r1", [1, 2, 3])
+    other = a_live_run("r2", [4], base=[1, 3], built=False)
+    request = await asked(runtime, provider, queue, ahead, other)
+    assert commits(request) == [ahead.steps[0].commit, None, None]
+
+
+async def test_a_run_on_another_tip_shares_nothing(runtime, provider, queue):
+    elsewhere = Tip(Sha("c" * 40), Sha("d" * 40))
+    ahead = a_live_run("r1", [1, 2], base_tip=elsewhere)
+    behind = a_live_run("r2", [3], base=[1, 2], built=False)
+    assert commits(await asked(runtime, provider, queue, ahead, behind)) == [None, None, None]
+
+
+async def test_a_probe_is_a_prefix_of_the_failed_run_but_for_its_last_head(
+    runtime, provider, queue
+):
+    failed = a_live_run(
+        "r1",
+        [1, 2, 3, 4],
+        status=RunStatus.FAILED,
+        checks=(a_check("unit", CheckOutcome.FAILED), a_check("lint")),
+    )
+    probe = a_live_run("r2", [1, 2], kind=RunKind.PROBE, bisection="b1", built=False)
+    bisection = Bisection("b1", "r1", failed.entries, (), BASE, 0, 4, {4: ("r1",)}, {2: "r2"})
+    request = await asked(runtime, provider, queue, failed, probe, bisections={"b1": bisection})
+    assert commits(request) == [failed.steps[0].commit, None]
+    assert request.branch == "headgate/merge/pr-1/r2-bisection"
+    assert request.scratch == "headgate/temp/pr-1/r2-bisection"
+    block = json.loads(request.body.split("```json\n")[1].split("```")[0])
+    assert (block["bisection"], block["failed_before"]) == (True, ["unit"])
+    assert [one["number"] for one in block["tested"]] == [1, 2]
+
+
+async def test_a_build_waits_for_the_one_whose_chain_it_continues(runtime, provider, queue, clock):
+    ahead = a_live_run("r1", [1, 2], built=False)
+    behind = a_live_run("r2", [3, 4], base=[1, 2], built=False)
+    await asked(runtime, provider, queue, ahead, behind)
+    assert sum(clock.waits) == building.WAIT_FOR_BUILD_S
+
+
+async def test_it_waits_for_none_that_parts_from_it_or_offers_no_more(
+    runtime, provider, queue, clock
+):
+    built = a_live_run("r1", [1, 2])
+    shorter = a_live_run("r2", [1], built=False)
+    parting = a_live_run("r3", [1, 5], built=False)
+    behind = a_live_run("r4", [3], base=[1, 2], built=False)
+    await asked(runtime, provider, queue, built, shorter, parting, behind)
+    assert clock.waits == []
+
+
+def test_a_run_is_named_after_the_first_pull_request_that_it_tests():
+    run = a_live_run("r1", [7, 5], base=[3])
+    assert naming.test_branch(run) == "headgate/merge/pr-7/r1"
+    assert naming.draft_title(run, "main") == "headgate: test pr-7, pr-5 on main"
+    assert "`#7`, `#5`" in naming.draft_body(run, "main")
+
+
+def test_a_title_names_the_first_of_many():
+    run = a_live_run("r1", range(1, 401))
+    title = naming.draft_title(run, "main")
+    assert title.startswith("headgate: test pr-1, pr-2, ")
+    assert title.endswith(" and 390 more on main")
