@@ -195,7 +195,10 @@ def _take_over(draft: Draft, run: Run, main: Run) -> None:
             verified_by=run.id if state is EntryState.TESTS_PASSED else None,
             kept=kept,
         )
-        draft.move(mine, state, reason, Detail(run=run.id))
+        if entry.state is state is EntryState.TESTS_PASSED:
+            draft.put(mine)
+        else:
+            draft.move(mine, state, reason, Detail(run=run.id))
 
 
 def _has_passed(draft: Draft, node: Node) -> bool:

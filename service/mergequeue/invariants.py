@@ -123,7 +123,8 @@ def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
     has_begun = any(member.pr in made.landed for member in run.entries)
     last = max(index for index, member in enumerate(run.entries) if member.pr in mine or not index)
     for member in run.entries[: last + 1] if has_begun else run.entries:
-        if member.pr not in mine and member.pr not in made.landed and member.pr not in idle:
+        is_there = draft.entry_of(member) is not None and run.status is not RunStatus.IN_PROGRESS
+        if member.pr not in mine | made.landed | idle and not is_there:
             raise InvariantBroken("E1", f"run {run.number} tests {member.pr}, which has left")
     if run.kind is RunKind.MAIN and own[-1].pr in bases.graph(draft).of:
         drawn = bases.graph(draft)
@@ -136,7 +137,8 @@ def _base(draft: Draft, run: Run) -> None:
     if holds.is_view_stale(draft.queue) or run.kind is RunKind.SCREEN:
         return
     own = draft.own(run)
-    if not own or own[0].bisection is not None:
+    landing = draft.queue.landing
+    if not own or own[0].bisection is not None or (landing and landing.run == run.id):
         return
     why = bases.broken(draft, run)
     if why is not None:

@@ -265,6 +265,7 @@ def _close(draft: Draft, run_id: str, position: int, code: str, text: str) -> Ru
         return None
     draft.put_queue(replace(draft.queue, landing=None))
     draft.judging.add(run_id)
+    draft.doubt_bases()
     draft.say(LandingHalted(run_id, position, code, text))
     return run
 

@@ -8,7 +8,7 @@ from service.mergequeue.draft import Draft
 from service.mergequeue.model import Detail
 from service.mergequeue.outputs import ModeChanged, QueueConfigured
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
 
 _LIVE = frozenset({RunStatus.IN_PROGRESS, RunStatus.SUCCEEDED})
 
@@ -30,6 +30,9 @@ def switch(draft: Draft) -> None:
     mode = draft.queue.target_mode
     if mode is None:
         return
+    for run in list(draft.runs.values()):
+        if run.kind is RunKind.HEDGE:
+            draft.retire(run, Reason.MODE_SWITCHED)
     if any(run.status in _LIVE for run in draft.runs.values()):
         if draft.queue.state is QueueState.RUNNING:
             draft.set_state(QueueState.SWITCHING_MODES, f"to {mode.value}")

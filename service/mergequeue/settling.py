@@ -210,6 +210,8 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
         return
     reason = Reason.RUN_TIMED_OUT if one.cause is Cause.TIMEOUT else Reason.CHECK_FAILED
     kept = draft.queue.config.can_optimistically_merge
+    # What a base may stand on is less for a run that failed than for one under way.
+    draft.doubt_bases()
     for entry in draft.own(run):
         if entry.state is not EntryState.PENDING_FAILURE:
             out = replace(entry, verified_by=None, kept=kept)

@@ -48,7 +48,7 @@ SINGLE_ONLY = Weights(
 )
 """One line, one pull request a run."""
 
-DRAWN = SINGLE_ONLY
+DRAWN = EVERYTHING
 """What histories are drawn by: the one place to switch on what the engine has."""
 
 TARGETS = ("a", "b", "c")
