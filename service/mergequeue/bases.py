@@ -107,10 +107,14 @@ def broken(draft: Draft, run: Run) -> Broken | None:
 
 
 def is_sure(draft: Draft, run: Run) -> bool:
-    """Whether everything unlanded of a base that holds has passed its own tests."""
+    """Whether everything unlanded of a base that holds has passed, on bases that hold."""
     made = progress(draft, run)
     landed = made.landed if made is not None else frozenset()
-    return all(has_passed(draft, member) for member in run.base if member.pr not in landed)
+    rest = [member for member in run.base if member.pr not in landed]
+    if not all(has_passed(draft, member) for member in rest):
+        return False
+    proofs = {draft.entries[member.pr].verified_by or "": None for member in rest}
+    return all(broken(draft, draft.runs[proof]) is None for proof in proofs)
 
 
 def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:

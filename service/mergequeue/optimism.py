@@ -34,6 +34,15 @@ def clear(draft: Draft, run: Run) -> None:
             draft.retire(old, Reason.SUCCESSOR_PASSED)
 
 
+def clear_by_follower(draft: Draft, run: Run) -> None:
+    """A run failed that had followers: one of them may have passed before."""
+    own = draft.own(run)
+    for follower, _ in _levels(draft, bases.graph(draft), own[0]) if own else ():
+        if follower.status is RunStatus.SUCCEEDED:
+            clear(draft, follower)
+            return
+
+
 def is_window_closed(draft: Draft, run: Run) -> bool:
     """Whether nothing that still runs or may start could clear this failed run.
 
@@ -68,11 +77,6 @@ def _cleared(draft: Draft, run: Run) -> list[Entry]:
             found.append(entry)
             ids.add(entry.id)
     return found
-
-
-def levels_of(draft: Draft, entry: Entry) -> list[tuple[Run, int]]:
-    """The runs that stand on this entry, and how deep each does."""
-    return _levels(draft, bases.graph(draft), entry)
 
 
 def _levels(draft: Draft, drawn: Graph, entry: Entry) -> list[tuple[Run, int]]:

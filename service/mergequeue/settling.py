@@ -217,6 +217,8 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
             out = replace(entry, verified_by=None, kept=kept)
             detail = Detail(run=run.id, checks=one.failed)
             draft.move(out, EntryState.PENDING_FAILURE, reason, detail)
+    if kept:
+        optimism.clear_by_follower(draft, run)
 
 
 def _doubt(draft: Draft, run: Run, one: Verdict) -> None:
