@@ -5,7 +5,7 @@ One landing per queue at a time. It carries everything the shell needs to refuse
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from service.errors import InvariantBroken
 from service.mergequeue import bases, holds, leaving, readiness, target, verdict
@@ -18,6 +18,7 @@ from service.mergequeue.model import (
     Landing,
     LandMode,
     Member,
+    MergeQueue,
     Proof,
     Run,
     Tip,
@@ -31,7 +32,7 @@ from service.mergequeue.outputs import (
 )
 from service.mergequeue.reasons import HoldReason, Reason
 from service.mergequeue.states import LANDS, EntryState, RunKind
-from service.vocabulary import MergeMethod
+from service.vocabulary import SYSTEM, MergeMethod
 
 ADVANCE_PAUSE = timedelta(minutes=10)
 """How long the merge call is used after the atomic update was refused."""
@@ -67,6 +68,16 @@ def is_open(draft: Draft) -> bool:
         and queue.required is not None
         and queue.required.source is not None
     )
+
+
+def stands(queue: MergeQueue, run_id: str, now: datetime) -> bool:
+    """Whether the run that is landing still stands on what it was built on.
+
+    Asked before a landing is permitted: what a pull request touches may have grown meanwhile.
+    """
+    draft = Draft(queue, now, SYSTEM)
+    run = draft.runs.get(run_id)
+    return run is not None and bases.broken(draft, run) is None
 
 
 def landed(draft: Draft, one: Landed) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from service.mergequeue import outputs
-from service.mergequeue.config import OptimizationMode
+from service.mergequeue.config import Mode, OptimizationMode
 from service.mergequeue.inputs import (
     ChecksReported,
     FactsChanged,
@@ -32,6 +32,7 @@ from tests.simulation import order
 from tests.simulation.order import ENDS, Lanes, Submission, Violation
 from tests.simulation.truth import Truth, number_of
 
+_MERGED = EntryState.MERGED
 _COUNTED_ON = (EntryState.TESTING, EntryState.TESTS_PASSED)
 _BY_OTHERS = frozenset(
     {
@@ -85,12 +86,14 @@ class Checker:
     unit: tuple[str, int] | None = None
     lanes: Lanes | None = None
     time: int = 0
+    mode: Mode | None = None
 
     def after(self, one: Input, step: Step, now: datetime) -> None:
         """Look at one step."""
         if step.refusal is None:
             self._heard(one)
-        self.lanes = Lanes(step.queue.config.mode, self.claims)
+        self.lanes = Lanes(self.mode or step.queue.config.mode, self.claims)
+        self.mode = step.queue.config.mode
         for recorded in step.events:
             self.time += 1
             self._event(recorded.event, one, step)
@@ -336,6 +339,10 @@ class Checker:
             raise Violation("S7", f"{event.pr} restarted for {event.reason.value} of nobody")
         if not isinstance(one, Landed) or event.reason not in _BY_OTHERS:
             return
+        # Who was cancelled while the landing was in flight leaves with its result.
+        ended = {entry.pr for entry in step.finished_entries if entry.state is not _MERGED}
+        if ended & set(event.detail.prs):
+            return
         others = any(
             isinstance(r.event, outputs.TipMoved) and not r.event.landed for r in step.events
         )
@@ -365,7 +372,8 @@ class Checker:
     def _opened(self, event: outputs.BisectionOpened, step: Step) -> None:
         """A bisection starts its parts together, as far as there are slots for them."""
         queue, own = step.queue, step.queue.config.bisection_concurrency
-        is_free = queue.state is QueueState.RUNNING and not queue.holds
+        leaves = any(queue.entries[pr].cancel for pr in event.prs if pr in queue.entries)
+        is_free = queue.state is QueueState.RUNNING and not queue.holds and not leaves
         if not is_free or own == 0 or event.bisection not in queue.bisections:
             return
         wanted = min(own, len(event.prs) - 1)

@@ -6,7 +6,7 @@ refuses now and then.
 
 from dataclasses import replace
 
-from service.mergequeue import inputs
+from service.mergequeue import inputs, landing
 from service.mergequeue.inputs import Input, LandingStopCode
 from service.mergequeue.model import Evidence, Explanation, LandMode, RunStep
 from service.mergequeue.outputs import (
@@ -208,7 +208,9 @@ class Shell(People):
         if queue.state not in LANDS or is_held or facts.blockers:
             return LandingStopCode.STALE
         run = queue.runs.get(action.run)
-        if run is None or not self._is_green_still(run.steps[-1].tree):
+        if run is None or not landing.stands(queue, run.id, self.now):
+            return LandingStopCode.STALE
+        if not self._is_green_still(run.steps[-1].tree):
             return LandingStopCode.CHECKS_MISSING
         if self.truth.conflicts(self.target.tree, trees.change_of(step.pr, step.head)):
             return LandingStopCode.CONFLICT
