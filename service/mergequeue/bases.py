@@ -259,8 +259,15 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
     """
     if _is_evidence(run) or not run.steps or made.others:
         return True
-    count = len(made.landed)
-    if any(step.pr not in made.landed for step in run.steps[:count]):
+    count = landed = 0
+    live = {member.pr for member in (*run.base, *run.entries) if draft.entry_of(member)}
+    for step in run.steps:
+        # One that brings nothing counts as landed once it has left.
+        if step.pr not in made.landed and not (step.contained and step.pr not in live):
+            break
+        count += 1
+        landed += step.pr in made.landed
+    if landed < len(made.landed):
         return draft.is_parallel
     tree = run.steps[count - 1].tree if count else run.base_tip.tree
     tip = draft.queue.tip
