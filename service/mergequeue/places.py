@@ -7,7 +7,7 @@ It holds numbers only; nothing here changes an entry or decides about one.
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 
-from service.mergequeue.graph import Graph
+from service.mergequeue.footing import Footing
 from service.mergequeue.model import Entry
 from service.mergequeue.states import EntryState
 
@@ -92,19 +92,19 @@ class IndexedEntries(dict[int, Entry]):
     """Entries by number together with their index, as the engine hands them out.
 
     Equal to a plain mapping of the same entries; a value that was loaded or made by hand has
-    such a one, and its first step builds the index. `graph` is None when it has to be drawn anew.
+    such a one, and its first step builds the index.
     """
 
-    __slots__ = ("graph", "places")
+    __slots__ = ("footing", "places")
 
-    def __init__(self, entries: Mapping[int, Entry], places: Places, graph: Graph | None) -> None:
+    def __init__(self, entries: Mapping[int, Entry], places: Places, footing: Footing) -> None:
         super().__init__(entries)
         self.places = places
-        self.graph = graph
+        self.footing = footing
 
 
-def index_of(entries: Mapping[int, Entry]) -> tuple[Places, Graph | None]:
-    """An index of these entries that may be changed, and their graph if it is drawn."""
+def index_of(entries: Mapping[int, Entry]) -> tuple[Places, Footing]:
+    """An index of these entries that may be changed, and what is known of their runs."""
     if isinstance(entries, IndexedEntries):
-        return entries.places.copy(), entries.graph
-    return Places(entries.values()), None
+        return entries.places.copy(), entries.footing.copy()
+    return Places(entries.values()), Footing()

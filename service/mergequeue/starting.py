@@ -82,7 +82,7 @@ def _make_room(draft: Draft, urgent: Entry) -> None:
     """Without a free slot the last of the line in progress gives way, unless a met one does."""
     if launching.free_slots(draft) > 0:
         return
-    nodes = bases.graph(draft).nodes
+    nodes = list(bases.graph(draft).standing())
     for node in reversed(nodes):
         last = draft.entries[node.members[-1].pr]
         run = draft.runs.get(last.run or "")
