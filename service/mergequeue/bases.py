@@ -5,13 +5,13 @@ SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from service.mergequeue import targets
 from service.mergequeue.draft import Draft
 from service.mergequeue.footing import Progress
-from service.mergequeue.graph import Graph, Node
+from service.mergequeue.graph import Graph, Node, places
 from service.mergequeue.model import Bisection, Entry, LandedStep, Member, Run
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import Reason
@@ -46,6 +46,19 @@ def graph(draft: Draft) -> Graph:
     drawn = draft.graph_to_change()
     _draw(draft, drawn, behind)
     return drawn
+
+
+def foremost(draft: Draft) -> Iterator[Node]:
+    """The nodes that have passed with nothing ahead of them, in line order."""
+    drawn = graph(draft)
+    mask = 0
+    for pr in draft.places.verified:
+        place = drawn.of.get(pr)
+        mask |= 0 if place is None else 1 << place
+    for place in places(mask):
+        node = drawn.nodes[place]
+        if not node.ahead & drawn.live:
+            yield node
 
 
 def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
@@ -230,7 +243,7 @@ def _further(
 
 
 def _reach(draft: Draft, run: Run) -> Targets:
-    """What the live ones of a run and its base touch; later it is less, unless this is forgotten."""
+    """What the live ones of a run and its base touch; it gets less, or this is forgotten."""
     return targets.union(
         entry.touches
         for entry in map(draft.entry_of, (*run.base, *run.entries))

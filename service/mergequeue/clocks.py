@@ -50,7 +50,8 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
         if after is not None:
             yield after
     yield from _of_batches(draft)
-    for _, pr in draft.places.line:
+    for pr in draft.places.delayed:
         entry = draft.entries[pr]
-        if entry.state is EntryState.PENDING and entry.build_after is not None:
+        is_placed = entry.rank is not None and entry.state is EntryState.PENDING
+        if is_placed and entry.build_after is not None:
             yield entry.build_after

@@ -74,6 +74,7 @@ class Draft:
         self.runs = dict(queue.runs)
         self.places, self.footing = index_of(queue.entries)
         self._is_graph_own = False
+        self._busy: list[RunKind] | None = None
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -185,6 +186,7 @@ class Draft:
     def start(self, run: Run) -> None:
         """Take in a new run."""
         self.runs[run.id] = run
+        self._busy = None
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
@@ -217,6 +219,7 @@ class Draft:
             run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now)
         run = replace(run, deadline=None)
         del self.runs[run.id]
+        self._busy = None
         self.footing.progress.pop(run.id, None)
         self.footing.sound.discard(run.id)
         self.judging.discard(run.id)
@@ -240,6 +243,13 @@ class Draft:
         self._is_graph_own = True
         self.footing.graph = known
         return known
+
+    def kinds_in_progress(self) -> list[RunKind]:
+        """The kinds of the runs under way, one for each."""
+        if self._busy is None:
+            going = RunStatus.IN_PROGRESS
+            self._busy = [run.kind for run in self.runs.values() if run.status is going]
+        return self._busy
 
     def entry_of(self, member: Member) -> Entry | None:
         """The live entry a run's member stands for, None when it has left."""
@@ -340,6 +350,7 @@ class Draft:
             self.footing.progress.pop(run.id, None)
             self.footing.sound.discard(run.id)
         self.runs[run.id] = run
+        self._busy = None
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1

@@ -96,7 +96,7 @@ class Graph:
             self.of[member.pr] = place
 
     def is_next(self, pr: int) -> bool:
-        """Whether this one may land: nothing stands ahead of it, and it is the first of its node."""
+        """Whether nothing stands ahead of this one: no node, and nobody in its own."""
         place = self.of.get(pr)
         if place is None or self.nodes[place].members[0].pr != pr:
             return False

@@ -188,14 +188,14 @@ def _room(draft: Draft, run: Run) -> None:
     limit = config.concurrency if run.bisection is None else config.bisection_concurrency
     if config.bisection_concurrency == 0:
         kinds, limit = MAIN_SLOTS | PROBE_SLOTS, config.concurrency
-    used = sum(
-        one.kind in kinds and one.status is RunStatus.IN_PROGRESS for one in draft.runs.values()
-    )
+    used = sum(map(draft.kinds_in_progress().count, kinds))
+    if used <= limit:
+        return
     before = sum(
         one.kind in kinds and one.status is RunStatus.IN_PROGRESS
         for one in draft.before.runs.values()
     )
-    if used > max(limit, before):
+    if used > before:
         raise InvariantBroken("E4", f"{used} runs in {limit} slots")
 
 

@@ -127,15 +127,13 @@ def _is_free(draft: Draft) -> bool:
 def _candidate(draft: Draft) -> Run | None:
     """The run of the first unit of the line that may land now; only the first of each lane may."""
     seen: set[str] = set()
-    for node in bases.graph(draft).standing():
+    for node in bases.foremost(draft):
         run_id = draft.entries[node.members[0].pr].verified_by
         if run_id is not None and run_id not in seen:
             seen.add(run_id)
             run = draft.runs[run_id]
             if _may_land(draft, run):
                 return run
-        if not draft.is_parallel:
-            return None
     return None
 
 

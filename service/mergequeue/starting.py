@@ -110,8 +110,7 @@ def _ground(draft: Draft) -> launching.Ground | None:
         return None
     if not (draft.places.line or draft.places.waiting):
         return None
-    trees = reuse.known_trees(queue, queue.required.names, draft.now)
-    return launching.Ground(queue.tip, queue.required, trees)
+    return launching.Ground(queue.tip, queue.required)
 
 
 def _start_probe(draft: Draft, ground: launching.Ground) -> None:
@@ -198,11 +197,8 @@ def _is_direct(draft: Draft, ground: launching.Ground, entry: Entry) -> bool:
 
 
 def _placed(draft: Draft) -> list[int]:
-    return [
-        pr
-        for _, pr in draft.places.line
-        if (entry := draft.entries[pr]).state is EntryState.PENDING and is_expected(entry)
-    ]
+    idle = (draft.entries[pr] for pr in draft.places.idle)
+    return [entry.pr for entry in sorted(idle, key=lambda entry: entry.rank or 0)]
 
 
 def _waiting(draft: Draft) -> list[int]:
@@ -236,7 +232,7 @@ def _bisect(draft: Draft, ground: launching.Ground) -> None:
         bisecting.begun(draft, probe.bisection.id, probe.cut, run)
         mode = draft.queue.config.optimization_mode
         skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS and not run.fresh
-        launching.ask_branch(draft, run, ground.known_trees if skips else ())
+        launching.ask_branch(draft, run, anew=not skips)
 
 
 def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
@@ -255,7 +251,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
         for entry in group:
             _put_into(draft, entry, run)
             draft.say(EntryPlaced(entry.pr, entry.id, None, PlacedWhy.SCREENED))
-        launching.ask_branch(draft, run, ())
+        launching.ask_branch(draft, run, anew=True)
 
 
 def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Run:
@@ -266,7 +262,7 @@ def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Ru
     run = launching.launch(draft, plan, fresh=fresh)
     for entry in group:
         _put_into(draft, entry, run)
-    launching.ask_branch(draft, run, () if run.fresh else ground.known_trees)
+    launching.ask_branch(draft, run, anew=run.fresh)
     return run
 
 
@@ -288,7 +284,7 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
             without=hedge.without,
         )
         run = launching.launch(draft, plan, fresh=False)
-        launching.ask_branch(draft, run, ground.known_trees)
+        launching.ask_branch(draft, run)
 
 
 def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:
