@@ -145,15 +145,13 @@ def _candidate(draft: Draft) -> Run | None:
     if begun is not None and _may_land(draft, begun):
         return begun
     seen: set[str] = set()
-    for node in bases.graph(draft).nodes:
+    for node in bases.foremost(draft):
         run_id = draft.entries[node.members[0].pr].verified_by
         if run_id is not None and run_id not in seen:
             seen.add(run_id)
             run = draft.runs[run_id]
             if _may_land(draft, run):
                 return run
-        if not draft.is_parallel:
-            return None
     return None
 
 

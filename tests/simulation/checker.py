@@ -190,8 +190,6 @@ class Checker:
                 entry.placed_at = entry.placed_at or self.time
             case outputs.EntryMoved():
                 self._moved(event, one, step)
-            case outputs.ModeChanged():
-                self.lanes = Lanes(event.mode, self.claims)
             case outputs.RunStarted():
                 self._started(event, step)
             case outputs.RunFinished(status=RunStatus.SUCCEEDED):
