@@ -112,6 +112,7 @@ class Graph:
         else:
             self.nodes[place] = replace(node, members=node.members[1:])
             self._starts[place] += 1
+            self._decoded = {}
 
     def neighbors(self, place: int) -> list[Node]:
         """The nodes right before and right behind this place."""

@@ -96,6 +96,8 @@ class Checker:
         self.mode = step.queue.config.mode
         for recorded in step.events:
             self.time += 1
+            if isinstance(recorded.event, outputs.ModeChanged):
+                self.lanes = Lanes(recorded.event.mode, self.claims)
             self._event(recorded.event, one, step)
         for action in step.actions:
             self._action(action, step)
