@@ -91,18 +91,30 @@ def broken(draft: Draft, run: Run) -> Broken | None:
         return None
     tested = [entry for entry in own if any(entry.pr == member.pr for member in run.entries)]
     made = progress(draft, run)
+    if made is not None and made.unproved and run.status is RunStatus.FAILED:
+        # Nobody is blamed on top of what was merged by hand and had not passed.
+        return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     now_ahead = ahead(draft, tested or own)
-    stands = made is not None and _unlanded(below(draft, run), made) == now_ahead
+    beneath = _unlanded(below(draft, run), made) if made is not None else ()
+    idle = {step.pr for step in run.steps if step.contained}
+    if idle:
+        # One that brings nothing may leave: the tree is the same without it.
+        beneath = tuple(one for one in beneath if one.pr not in idle or draft.entry_of(one))
+    stands = beneath == now_ahead
     if made is not None and stands and is_predicted(draft, run, made):
         return None
     return _why(draft, run, made, now_ahead)
 
 
 def is_sure(draft: Draft, run: Run) -> bool:
-    """Whether everything unlanded of a base that holds has passed its own tests."""
+    """Whether everything unlanded of a base that holds has passed, on bases that hold."""
     made = progress(draft, run)
     landed = made.landed if made is not None else frozenset()
-    return all(has_passed(draft, member) for member in run.base if member.pr not in landed)
+    rest = [member for member in run.base if member.pr not in landed]
+    if not all(has_passed(draft, member) for member in rest):
+        return False
+    proofs = {draft.entries[member.pr].verified_by or "": None for member in rest}
+    return all(broken(draft, draft.runs[proof]) is None for proof in proofs)
 
 
 def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
@@ -113,6 +125,8 @@ def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
     made = progress(draft, failed)
     if made is None:
         return Broken(Reason.TARGET_MOVED)
+    if made.unproved:
+        return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     gone = [
         member
         for member in bisection.base
@@ -143,18 +157,20 @@ def _progress(
     draft: Draft, run: Run, steps: tuple[LandedStep, ...], last: LandedStep | None
 ) -> Progress | None:
     landed: set[int] = set()
+    unproved: list[int] = []
     others = False
     numbers = {member.pr for member in (*run.base, *run.entries)} if steps else set()
     for step in steps:
         if step.pr in numbers:
             landed.add(step.pr)
+            unproved += () if step.is_proved else (step.pr,)
         elif step.pr is None or step.before == step.sha:
             continue
         elif _is_beside(draft, run, step):
             others = True
         else:
             return None
-    return Progress(frozenset(landed), others, last)
+    return Progress(frozenset(landed), tuple(unproved), others, last)
 
 
 def _is_beside(draft: Draft, run: Run, step: LandedStep) -> bool:

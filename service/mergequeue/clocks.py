@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from service.mergequeue import breaker, grouping, readiness
 from service.mergequeue.config import BatchSizing
 from service.mergequeue.draft import Draft
-from service.mergequeue.states import EntryState
 
 
 def wake_at(draft: Draft) -> datetime | None:
@@ -52,5 +51,5 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
     yield from _of_batches(draft)
     for _, pr in draft.places.line:
         entry = draft.entries[pr]
-        if entry.state is EntryState.PENDING and entry.build_after is not None:
+        if entry.build_after is not None:
             yield entry.build_after

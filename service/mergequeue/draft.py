@@ -61,10 +61,12 @@ class Finding:
 class Progress:
     """What has landed since a run's tip: pull requests of its own, and whether others did too.
 
+    `unproved` are those of its own that others merged before they had passed.
     `until` is the last move looked at, so that a later look begins behind it.
     """
 
     landed: frozenset[int]
+    unproved: tuple[int, ...]
     others: bool
     until: LandedStep | None
 

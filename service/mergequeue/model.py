@@ -314,7 +314,8 @@ class LandedStep:
 
     `pr` None: adopted from others with an unchanged tree; 0: of others, no earlier base holds.
     A step that moves nothing (`before` = `sha`) says that a pull request is in already.
-    `targets` is what it touched; None: unknown, so everything.
+    `targets` is what it touched; None: unknown, so everything. `is_proved` is False for a pull
+    request that others merged before its tests had passed.
     """
 
     pr: int | None
@@ -322,6 +323,7 @@ class LandedStep:
     sha: Sha
     tree: Sha
     targets: Targets | None = None
+    is_proved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
