@@ -125,8 +125,13 @@ async def trees(bare: Path, branch: Branch) -> Found:
     """Each landed tree is the one that CI tested for it, or brings the tested change."""
     kinds = await landings(bare, branch)
     beside = [claim for claim in branch.merged if kinds[claim.number] == SAME_CHANGE]
-    equal = f"{len(kinds) - len(beside)} trees equal"
-    return "", f"{equal}, same change of {listed(beside)}" if beside else equal
+    exact = [claim for claim in branch.merged if kinds[claim.number] == EXACT_TREE]
+    found = [
+        f"same {word} of {listed(claims)}"
+        for word, claims in (("tree", exact), ("change", beside))
+        if claims
+    ]
+    return "", ", ".join(found) or "none landed"
 
 
 async def landings(bare: Path, branch: Branch) -> dict[int, str]:

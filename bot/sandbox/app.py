@@ -87,7 +87,8 @@ class SandboxOptions:
     """How to run a sandbox.
 
     Port 0 takes a free one. Without `data` everything lives in a temporary folder. With a
-    `clock` nothing happens by itself: whoever owns the clock also does the jobs.
+    `clock` nothing happens by itself: whoever owns the clock also does the jobs. More commands of
+    checks than `commands_at_once` wait for each other.
     """
 
     host: str = "127.0.0.1"

@@ -3,13 +3,16 @@
 Here the API's answers are written by hand; tests/end_to_end plays them.
 """
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from bot.demo import shown, story
 from bot.demo.proofs import EXACT_TREE, SAME_CHANGE
 from bot.demo.shown import Played, Run
+from bot.demo.stage import Json
 
 FIRST, LATER, LAST = (f"2026-03-02T14:{minute}:00.000Z" for minute in (10, 20, 30))
 
@@ -101,6 +104,14 @@ def test_the_facts_name_the_culprit_and_what_landed_together():
     assert (facts["probes"], facts["confirmations"]) == (["half", "more"], ["again"])
 
 
+def test_the_documentation_names_every_fact():
+    page = Path(__file__).parents[2] / "docs/explanation/demo.md"
+    named = set(re.findall(r"`(\w+)`", page.read_text("utf-8"))) | {"branch"}
+    facts = {name for told in PLAYS.values() for name in shown.of(told()).facts}
+    runs = {name for name in a_run("r1", (1,)).as_json() if name != "id"}
+    assert facts | runs <= named
+
+
 BLAMED = {"state": "FAILED", "reason": "interaction"}
 LANDED = {"state": "MERGED", "reason": "landed"}
 
@@ -168,7 +179,7 @@ def test_a_story_that_was_never_begun_has_only_faults(name):
 
 
 def test_a_run_is_read_from_the_details_of_the_api():
-    details = {
+    details: Json = {
         "testRunId": "r1",
         "kind": "probe",
         "testedPullRequests": [{"prNumber": 12}, {"prNumber": 13}],
