@@ -4,12 +4,14 @@ A base is the target's tip and the expected nodes ahead that the run depends on:
 SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from service.mergequeue import targets
-from service.mergequeue.draft import Draft, Progress
-from service.mergequeue.graph import Graph, Node
+from service.mergequeue.draft import Draft
+from service.mergequeue.footing import Progress
+from service.mergequeue.graph import Graph, Node, places
 from service.mergequeue.model import Bisection, Entry, LandedStep, Member, Run
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import Reason
@@ -33,9 +35,30 @@ class Broken:
 
 def graph(draft: Draft) -> Graph:
     """The expected entries of the line and who of them stands on whom."""
-    if draft.graph is None:
-        draft.graph = _drawn(draft)
-    return draft.graph
+    known = draft.footing.graph
+    line = draft.places.line
+    if known is not None and (not line or line[-1][0] <= known.end):
+        return known
+    behind = _undrawn(draft)
+    if known is not None and _is_torn(draft, known, behind):
+        draft.footing.graph = None
+        behind = line
+    drawn = draft.graph_to_change()
+    _draw(draft, drawn, behind)
+    return drawn
+
+
+def foremost(draft: Draft) -> Iterator[Node]:
+    """The nodes that have passed with nothing ahead of them, in line order."""
+    drawn = graph(draft)
+    mask = 0
+    for pr in draft.places.verified:
+        place = drawn.of.get(pr)
+        mask |= 0 if place is None else 1 << place
+    for place in places(mask):
+        node = drawn.nodes[place]
+        if not node.ahead & drawn.live:
+            yield node
 
 
 def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
@@ -44,12 +67,15 @@ def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
     Nodes of the graph stand where they are; an entry that is out stands by its rank, one
     without a rank behind the whole line.
     """
-    drawn = graph(draft)
+    known = draft.footing.graph
+    # A group that has just been placed is drawn when it is in a run: as one node.
+    waits = {pr for _, pr in _undrawn(draft)} <= {entry.pr for entry in entries}
+    drawn = known if known is not None and waits else graph(draft)
     mask = own = 0
     for entry in entries:
         place = drawn.of.get(entry.pr)
         if place is not None:
-            mask |= drawn.nodes[place].ahead
+            mask |= drawn.nodes[place].ahead & drawn.live
             own |= 1 << place
         else:
             end = None if entry.rank is None else drawn.before(entry.rank)
@@ -86,10 +112,22 @@ def broken(draft: Draft, run: Run) -> Broken | None:
     nothing of it; the rest of the base equals what is ahead now; the tip's tree is the predicted
     one if nobody else landed.
     """
+    # What a sound run stands on changes by landings alone, and those leave the base and what is
+    # ahead alike; only moves of the target are left to look at.
+    if run.id in draft.footing.sound:
+        made = progress(draft, run)
+        if made is not None and not made.unproved and is_predicted(draft, run, made):
+            return None
+    return looked_over(draft, run)
+
+
+def looked_over(draft: Draft, run: Run) -> Broken | None:
+    """The answer of `broken` without what is known of the run; it is known afterwards."""
     own = draft.own(run) or draft.tested(run)
     if not own:
         return None
-    tested = [entry for entry in own if any(entry.pr == member.pr for member in run.entries)]
+    numbers = {member.pr for member in run.entries}
+    tested = [entry for entry in own if entry.pr in numbers]
     made = progress(draft, run)
     if made is not None and made.unproved and run.status is RunStatus.FAILED:
         # Nobody is blamed on top of what was merged by hand and had not passed.
@@ -102,8 +140,23 @@ def broken(draft: Draft, run: Run) -> Broken | None:
         beneath = tuple(one for one in beneath if one.pr not in idle or draft.entry_of(one))
     stands = beneath == now_ahead
     if made is not None and stands and is_predicted(draft, run, made):
+        if _is_whole(draft, run, tested, made):
+            draft.footing.sound.add(run.id)
         return None
     return _why(draft, run, made, now_ahead)
+
+
+def _is_whole(draft: Draft, run: Run, tested: list[Entry], made: Progress) -> bool:
+    """Whether all that a run tests is its own and of one node, or has landed."""
+    if run.kind is RunKind.SCREEN or not tested or tested[0].run != run.id:
+        return False
+    drawn = draft.footing.graph
+    if drawn is None or len({drawn.of.get(entry.pr, -1) for entry in tested}) > 1:
+        return False
+    if tested[0].pr not in drawn.of:
+        return False
+    landed = sum(member.pr in made.landed for member in run.entries)
+    return len(tested) + landed == len(run.entries)
 
 
 def is_sure(draft: Draft, run: Run) -> bool:
@@ -142,49 +195,82 @@ def progress(draft: Draft, run: Run) -> Progress | None:
 
     A failed run and those that examine it are evidence: landings of others do not spoil it.
     """
-    known = draft.progress.get(run.id)
     steps = draft.queue.landed
-    last = steps[-1] if steps else None
-    if known is not None and known.until is last:
+    evidence = _is_evidence(run)
+    known = draft.footing.progress.get(run.id)
+    if known is not None and known.evidence is not evidence:
+        known = None
+    if known is not None and steps and known.until is steps[-1]:
         return known
-    found = _since(draft, run.base_tip.sha)
-    made = None if found is None else _progress(draft, run, found, last)
-    draft.progress[run.id] = made
+    moves = _behind(run, steps, known) if known is not None else None
+    if known is None or moves is None:
+        found = _since(draft, run.base_tip.sha)
+        if found is None:
+            return None
+        numbers = frozenset(member.pr for member in (*run.base, *run.entries))
+        known, moves = Progress(frozenset(), False, None, numbers, None, evidence), found
+    made = _further(draft, run, known, moves)
+    # Without any move the tip alone decides; what voids a base may have left when it is next asked.
+    if made is None or not steps:
+        draft.footing.progress.pop(run.id, None)
+        return made
+    made = draft.footing.progress[run.id] = replace(made, until=steps[-1])
     return made
 
 
-def _progress(
-    draft: Draft, run: Run, steps: tuple[LandedStep, ...], last: LandedStep | None
+def _behind(
+    run: Run, steps: tuple[LandedStep, ...], known: Progress
+) -> tuple[LandedStep, ...] | None:
+    """The moves behind the last one looked at; None when all have to be looked at again."""
+    for index in range(len(steps) - 1, -1, -1):
+        step = steps[index]
+        if step is known.until:
+            return steps[index + 1 :]
+        if step.sha == run.base_tip.sha:
+            return None
+    return None
+
+
+def _further(
+    draft: Draft, run: Run, known: Progress, moves: tuple[LandedStep, ...]
 ) -> Progress | None:
     landed: set[int] = set()
-    unproved: list[int] = []
-    others = False
-    numbers = {member.pr for member in (*run.base, *run.entries)} if steps else set()
-    for step in steps:
-        if step.pr in numbers:
+    unproved = list(known.unproved)
+    others, reach = known.others, known.reach
+    for step in moves:
+        if step.pr in known.numbers:
             landed.add(step.pr)
             unproved += () if step.is_proved else (step.pr,)
         elif step.pr is None or step.before == step.sha:
             continue
-        elif _is_beside(draft, run, step):
+        elif known.evidence and step.pr != FOREIGN:
             others = True
-        else:
+        elif not draft.is_parallel or step.targets is None:
             return None
-    return Progress(frozenset(landed), tuple(unproved), others, last)
+        else:
+            if reach is None or targets.meet(step.targets, reach):
+                reach = _reach(draft, run)
+            if targets.meet(step.targets, reach):
+                return None
+            others = True
+    if not landed and others is known.others and reach is known.reach:
+        return known
+    return replace(
+        known,
+        landed=known.landed | landed,
+        unproved=tuple(unproved),
+        others=others,
+        reach=reach,
+    )
 
 
-def _is_beside(draft: Draft, run: Run, step: LandedStep) -> bool:
-    """Whether a landing of others leaves what the run says true."""
-    if _is_evidence(run) and step.pr != FOREIGN:
-        return True
-    if not draft.is_parallel or step.targets is None:
-        return False
-    touched = targets.union(
+def _reach(draft: Draft, run: Run) -> Targets:
+    """What the live ones of a run and its base touch; it gets less, or this is forgotten."""
+    return targets.union(
         entry.touches
         for entry in map(draft.entry_of, (*run.base, *run.entries))
         if entry is not None
     )
-    return not targets.meet(step.targets, touched)
 
 
 def _unlanded(members: tuple[Member, ...], made: Progress) -> tuple[Member, ...]:
@@ -199,10 +285,26 @@ def has_passed(draft: Draft, member: Member) -> bool:
     return entry is not None and entry.state is EntryState.TESTS_PASSED
 
 
-def _drawn(draft: Draft) -> Graph:
-    drawn = Graph(single=not draft.is_parallel)
+def _undrawn(draft: Draft) -> list[tuple[int, int]]:
+    """The line behind what is drawn of it."""
+    known, line = draft.footing.graph, draft.places.line
+    if known is None or not line or line[-1][0] <= known.end:
+        return [] if known is not None else line
+    return line[bisect_right(line, known.end, key=lambda place: place[0]) :]
+
+
+def _is_torn(draft: Draft, drawn: Graph, behind: list[tuple[int, int]]) -> bool:
+    """Whether a batch stands half in what is drawn, half behind it."""
+    batch = draft.entries[behind[0][1]].batch
+    if batch is None or not drawn.live:
+        return False
+    last = drawn.nodes[drawn.live.bit_length() - 1]
+    return draft.entries[last.members[0].pr].batch == batch
+
+
+def _draw(draft: Draft, drawn: Graph, behind: list[tuple[int, int]]) -> None:
     group: list[Entry] = []
-    for _, pr in draft.places.line:
+    for _, pr in behind:
         entry = draft.entries[pr]
         if not is_expected(entry):
             continue
@@ -212,15 +314,28 @@ def _drawn(draft: Draft) -> Graph:
         group.append(entry)
     if group:
         drawn.append(_node(draft, group))
-    return drawn
+    if behind:
+        drawn.end = behind[-1][0]
 
 
 def _node(draft: Draft, group: list[Entry]) -> Node:
     members = tuple(member_of(draft, entry) for entry in group)
     touches: Targets | None = group[0].touches
-    if len(group) > 1 and draft.is_parallel:
-        touches = targets.union(entry.touches for entry in group)
+    if draft.is_parallel:
+        landed = _landed_of_batch(draft, group[0])
+        if landed or len(group) > 1:
+            touches = targets.union((*landed, *(entry.touches for entry in group)))
     return Node(members, group[-1].rank or 0, touches)
+
+
+def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets]:
+    """What those of its batch touched that have landed before it: a base takes batches whole."""
+    run = draft.runs.get(entry.run or "")
+    if run is None or run.number != entry.batch or draft.entry_of(run.entries[0]) is not None:
+        return []
+    numbers = {member.pr for member in run.entries}
+    moves = (move for move in draft.queue.landed if move.pr in numbers)
+    return [move.targets for move in moves if move.targets is not None]
 
 
 def _member(draft: Draft, entry: Entry) -> Member:
@@ -259,8 +374,15 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
     """
     if _is_evidence(run) or not run.steps or made.others:
         return True
-    count = len(made.landed)
-    if any(step.pr not in made.landed for step in run.steps[:count]):
+    count = landed = 0
+    live = {member.pr for member in (*run.base, *run.entries) if draft.entry_of(member)}
+    for step in run.steps:
+        # One that brings nothing counts as landed once it has left.
+        if step.pr not in made.landed and not (step.contained and step.pr not in live):
+            break
+        count += 1
+        landed += step.pr in made.landed
+    if landed < len(made.landed):
         return draft.is_parallel
     tree = run.steps[count - 1].tree if count else run.base_tip.tree
     tip = draft.queue.tip

@@ -269,7 +269,7 @@ def _disturbed(
     beneath = [member for member in (*run.base, *run.entries) if member.pr not in proven]
     numbers = {member.pr for member in beneath}
     behind = []
-    for node in bases.graph(draft).nodes:
+    for node in bases.graph(draft).standing():
         first = draft.entries[node.members[0].pr]
         if first.state is EntryState.PENDING or first.pr in numbers:
             continue
@@ -292,7 +292,7 @@ def _disturbed(
 def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:
     """Rank them before every pending entry that they meet."""
     rank = entries[0].rank or 0
-    for node in bases.graph(draft).nodes:
+    for node in bases.graph(draft).standing():
         if node.rank > rank:
             return
         other = draft.entries[node.members[0].pr]

@@ -49,7 +49,7 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
         if after is not None:
             yield after
     yield from _of_batches(draft)
-    for _, pr in draft.places.line:
+    for pr in draft.places.delayed:
         entry = draft.entries[pr]
         if entry.build_after is not None:
             yield entry.build_after

@@ -121,7 +121,6 @@ def set_impacted_targets(draft: Draft, one: SetImpactedTargets) -> Refused | Non
     if entry.run is not None:
         wide = targets.union((entry.touches, one.targets))
     draft.put(replace(entry, targets=one.targets, wide=wide))
-    draft.progress.clear()
     updated = draft.entries[one.pr]
     draft.say(EntryUpdated(updated.pr, updated.id, updated.priority, updated.no_batch, one.targets))
     return None

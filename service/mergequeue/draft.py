@@ -10,12 +10,12 @@ from uuid import UUID, uuid5
 
 from service.errors import InvariantBroken
 from service.mergequeue.config import Mode
+from service.mergequeue.graph import Graph
 from service.mergequeue.model import (
     NOTHING,
     Bisection,
     Detail,
     Entry,
-    LandedStep,
     Member,
     MergeQueue,
     Named,
@@ -57,20 +57,6 @@ class Finding:
     failed: tuple[Named, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What has landed since a run's tip: pull requests of its own, and whether others did too.
-
-    `unproved` are those of its own that others merged before they had passed.
-    `until` is the last move looked at, so that a later look begins behind it.
-    """
-
-    landed: frozenset[int]
-    unproved: tuple[int, ...]
-    others: bool
-    until: LandedStep | None
-
-
 class Draft:
     """A queue's value with changes on top, and what the changes say to the outside.
 
@@ -86,8 +72,9 @@ class Draft:
         self.actor = actor
         self.entries = dict(queue.entries)
         self.runs = dict(queue.runs)
-        self.places, self.graph = index_of(queue.entries)
-        self.progress: dict[str, Progress | None] = {}
+        self.places, self.footing = index_of(queue.entries)
+        self._is_graph_own = False
+        self._busy: list[RunKind] | None = None
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -119,6 +106,7 @@ class Draft:
         if moved:
             self.doubt_bases()
         if queue.config.mode is not self.queue.config.mode:
+            self.footing.progress.clear()
             self._change_line()
         self.queue = queue
         self.revision += 1
@@ -198,6 +186,7 @@ class Draft:
     def start(self, run: Run) -> None:
         """Take in a new run."""
         self.runs[run.id] = run
+        self._busy = None
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
@@ -230,6 +219,9 @@ class Draft:
             run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now)
         run = replace(run, deadline=None)
         del self.runs[run.id]
+        self._busy = None
+        self.footing.progress.pop(run.id, None)
+        self.footing.sound.discard(run.id)
         self.judging.discard(run.id)
         self.finished_runs[run.id] = run
         self.revision += 1
@@ -240,6 +232,24 @@ class Draft:
     def doubt_bases(self) -> None:
         """Have every base looked at again."""
         self.line_changed = True
+
+    def graph_to_change(self) -> Graph:
+        """The graph, or an empty one; older values do not see what is changed in it."""
+        known = self.footing.graph
+        if known is None:
+            known = Graph(single=not self.is_parallel)
+        elif not self._is_graph_own:
+            known = known.copy()
+        self._is_graph_own = True
+        self.footing.graph = known
+        return known
+
+    def kinds_in_progress(self) -> list[RunKind]:
+        """The kinds of the runs under way, one for each."""
+        if self._busy is None:
+            going = RunStatus.IN_PROGRESS
+            self._busy = [run.kind for run in self.runs.values() if run.status is going]
+        return self._busy
 
     def entry_of(self, member: Member) -> Entry | None:
         """The live entry a run's member stands for, None when it has left."""
@@ -264,12 +274,14 @@ class Draft:
         """The queue as it stands; the very value we began with if nothing changed."""
         if self.revision == 0:
             return self.before
-        entries = IndexedEntries(self.entries, self.places, self.graph)
+        entries = IndexedEntries(self.entries, self.places, self.footing)
         return replace(self.queue, entries=entries, runs=self.runs)
 
     def _swap(self, old: Entry, new: Entry) -> None:
-        if _standing(old) != _standing(new):
-            self._change_line()
+        if old.batch != new.batch or _standing(old) != _standing(new):
+            self._stand_elsewhere(old, new)
+        if old.run != new.run:
+            self.footing.sound -= {old.run, new.run}
         self.places.remove(old)
         self.entries[new.pr] = new
         self.places.add(new)
@@ -282,21 +294,73 @@ class Draft:
         del self.entries[old.pr]
         self.touched.discard(old.pr)
         self.finished_entries[final.id] = final
-        self._change_line()
+        if self._has_landed(old):
+            self.graph_to_change().land(old.pr)
+        elif is_expected(old):
+            self._change_line()
+        self.doubt_bases()
         self.revision += 1
+
+    def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
+        """Note what an entry does to the line: nobody is behind one that comes as the last."""
+        if old.touches != new.touches and (old.rank is not None or old.run is not None):
+            self.footing.progress.clear()
+        if old.rank is None and (new.rank is None or self._is_last(new.rank)):
+            return
+        if _standing(old) == _standing(new) and self._is_node_kept(old, new):
+            return
+        self._change_line()
+
+    def _is_last(self, rank: int) -> bool:
+        line, graph = self.places.line, self.footing.graph
+        if graph is not None and rank <= graph.end:
+            return False
+        return not line or rank > line[-1][0]
+
+    def _is_node_kept(self, old: Entry, new: Entry) -> bool:
+        """Whether a batch begins behind all that is drawn, or one alone stays alone."""
+        graph = self.footing.graph
+        if graph is None or old.rank is None:
+            return False
+        place = graph.of.get(old.pr)
+        if place is None:
+            return old.batch is None and old.rank > graph.end
+        node = graph.nodes[place]
+        if len(node.members) > 1 or node.touches != old.touches:
+            return False
+        beside = (self.entries[next_to.members[0].pr] for next_to in graph.neighbors(place))
+        return new.batch is None or all(entry.batch != new.batch for entry in beside)
+
+    def _has_landed(self, entry: Entry) -> bool:
+        """Whether an entry that ends is what moved the target, and nothing stood ahead of it."""
+        graph, moves = self.footing.graph, self.queue.landed
+        if graph is None or not moves or moves[-1].pr != entry.pr:
+            return False
+        last = moves[-1]
+        is_known = last.targets is not None or not self.is_parallel
+        return is_known and last.before != last.sha and graph.is_next(entry.pr)
 
     def _change_line(self) -> None:
         self.doubt_bases()
-        self.graph = None
+        self.footing.graph = None
+        self.footing.sound.clear()
 
     def _set_run(self, run: Run) -> None:
+        if _foreseen(self.runs[run.id]) != _foreseen(run):
+            self.footing.progress.pop(run.id, None)
+            self.footing.sound.discard(run.id)
         self.runs[run.id] = run
-        self.progress.pop(run.id, None)
+        self._busy = None
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
 
 
 def _standing(entry: Entry) -> tuple[object, ...]:
-    """What of an entry those behind it depend on."""
-    return entry.rank, entry.batch, is_expected(entry), entry.touches
+    """What of an entry those behind it depend on, beside its batch."""
+    return entry.rank, is_expected(entry), entry.touches
+
+
+def _foreseen(run: Run) -> tuple[object, ...]:
+    """What of a run decides whether its base holds."""
+    return run.kind, run.status, run.base_tip, run.base, run.entries, run.steps

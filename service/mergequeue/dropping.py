@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from service.mergequeue import bases, holds, leaving
 from service.mergequeue.draft import Draft
+from service.mergequeue.graph import Graph
 from service.mergequeue.model import Detail, Run
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import RunKind, RunStatus
@@ -21,7 +22,7 @@ def drop(draft: Draft) -> None:
         return
     draft.line_changed = False
     backs: list[leaving.Back] = []
-    for run in _standing(draft):
+    for run in _doubtful(draft):
         why = bases.broken(draft, run)
         if why is None:
             continue
@@ -31,6 +32,40 @@ def drop(draft: Draft) -> None:
         backs += [leaving.Back(entry.pr, why.reason, detail) for entry in draft.own(run)]
     if backs:
         leaving.send_back(draft, backs)
+
+
+def _doubtful(draft: Draft) -> list[Run]:
+    """The runs whose base may hold no more.
+
+    A landing that the graph has seen concerns those that stand on it; it meets nothing of the
+    others, else one of them would stand on the other and the lower not have landed before it.
+    Any other move of the target concerns all.
+    """
+    footing, moves = draft.footing, draft.queue.landed
+    drawn = bases.graph(draft)
+    landed = 0
+    for move in reversed(moves):
+        if move is footing.seen:
+            break
+        place = drawn.landed.get(move.pr or 0)
+        if place is None:
+            footing.sound.clear()
+            break
+        landed |= 1 << place
+    else:
+        footing.sound.clear()
+    footing.seen = moves[-1] if moves else None
+    return [
+        run
+        for run in _standing(draft)
+        if run.id not in footing.sound or _stands_on(drawn, run, landed)
+    ]
+
+
+def _stands_on(drawn: Graph, run: Run, mask: int) -> bool:
+    """Whether any of these nodes is below the run, or the landed part of its own."""
+    place = drawn.of[run.entries[-1].pr]
+    return bool((drawn.nodes[place].ahead | 1 << place) & mask)
 
 
 def _standing(draft: Draft) -> list[Run]:

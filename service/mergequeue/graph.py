@@ -4,19 +4,30 @@ ENGINE.md 7. A node is the batch of a live run, or one placed entry; a base take
 Sets of nodes are bit masks over their places, so that a closure is one integer and joining two
 is one operation. Within one target the nodes form a chain: the closure of the last of them holds
 all the earlier ones, so a node only looks at the last of each chain it belongs to.
+
+Nodes come at the end and go by landing, which leaves all others as they are: what a landed node
+stood on has landed before it, so masking it away is all. Any other change draws a new graph.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from service.mergequeue import targets
 from service.mergequeue.model import Member
-from service.mergequeue.targets import Targets
+from service.mergequeue.targets import Targets, meet
+
+DEAD_MAX = 64
+"""Landed nodes that a graph carries before it is worth drawing anew."""
+
+NOWHERE = -(2**63)
+"""A rank before all others."""
 
 
 @dataclass(slots=True)
 class Node:
-    """One place of the graph; `rank` is that of its last member, `ahead` a mask."""
+    """One place of the graph; `rank` is that of its last member, `ahead` a mask.
+
+    What has landed since stays in `ahead`: it counts only together with `Graph.live`.
+    """
 
     members: tuple[Member, ...]
     rank: int
@@ -25,17 +36,52 @@ class Node:
 
 
 class Graph:
-    """Nodes in line order. With `single` any two meet, whatever they touch."""
+    """Nodes in line order. With `single` any two meet, whatever they touch.
+
+    `live` is the mask of those that have not landed, `of` gives the places of their members and
+    `landed` those of members that have; `end` is the rank up to which the line is drawn.
+    """
 
     def __init__(self, *, single: bool) -> None:
         self.single = single
         self.nodes: list[Node] = []
+        self.live = 0
         self.of: dict[int, int] = {}
+        self.landed: dict[int, int] = {}
+        self.end = NOWHERE
         self._chains: dict[str, int] = {}
         self._barrier = 0
-        self._decoded: dict[int, tuple[Member, ...]] = {}
         self._flat: list[Member] = []
         self._starts: list[int] = []
+
+    def copy(self) -> "Graph":
+        """A graph of its own with the same content."""
+        twin = Graph(single=self.single)
+        twin.nodes = self.nodes.copy()
+        twin.live = self.live
+        twin.of = self.of.copy()
+        twin.landed = self.landed.copy()
+        twin.end = self.end
+        twin._chains = self._chains.copy()
+        twin._barrier = self._barrier
+        twin._flat = self._flat.copy()
+        twin._starts = self._starts.copy()
+        return twin
+
+    @property
+    def size(self) -> int:
+        """How many nodes stand."""
+        return self.live.bit_count()
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether most of it has landed."""
+        dead = len(self.nodes) - self.size
+        return dead > max(DEAD_MAX, self.size)
+
+    def standing(self) -> Iterator[Node]:
+        """The nodes that have not landed, in line order."""
+        return map(self.nodes.__getitem__, places(self.live))
 
     def append(self, node: Node) -> None:
         """Take in the next node of the line; its `ahead` is set."""
@@ -43,61 +89,83 @@ class Graph:
         own = 1 << place
         node.ahead = own - 1 if self.single else self._ahead_of_last(node.touches, own)
         self.nodes.append(node)
+        self.live |= own
         self._starts.append(len(self._flat))
         self._flat.extend(node.members)
         for member in node.members:
             self.of[member.pr] = place
 
+    def is_next(self, pr: int) -> bool:
+        """Whether nothing stands ahead of this one: no node, and nobody in its own."""
+        place = self.of.get(pr)
+        if place is None or self.nodes[place].members[0].pr != pr:
+            return False
+        return not self.nodes[place].ahead & self.live
+
+    def land(self, pr: int) -> None:
+        """Take out one that is next. The rest of its batch still touches what the whole touched."""
+        place = self.of.pop(pr)
+        self.landed[pr] = place
+        node = self.nodes[place]
+        if len(node.members) == 1:
+            self.live &= ~(1 << place)
+        else:
+            self.nodes[place] = replace(node, members=node.members[1:])
+            self._starts[place] += 1
+
+    def neighbors(self, place: int) -> list[Node]:
+        """The nodes right before and right behind this place."""
+        before = self.live & ((1 << place) - 1)
+        behind = self.live >> place + 1
+        found = [self.nodes[before.bit_length() - 1]] if before else []
+        if behind:
+            found.append(self.nodes[place + (behind & -behind).bit_length()])
+        return found
+
     def closure(self, touches: Targets | None, end: int | None = None) -> int:
         """What somebody who touches this would depend on, standing behind the first `end` nodes."""
-        end = len(self.nodes) if end is None else end
-        if self.single:
-            return (1 << end) - 1
+        if end is None or end == len(self.nodes):
+            return self._met(touches) & self.live
         mask = 0
         for place in range(end - 1, -1, -1):
             node = self.nodes[place]
-            if not mask >> place & 1 and targets.meet(touches, node.touches):
+            if not mask >> place & 1 and (self.single or meet(touches, node.touches)):
                 mask |= node.ahead | 1 << place
-        return mask
+        return mask & self.live
 
     def members(self, mask: int) -> tuple[Member, ...]:
         """The members of these nodes, in line order."""
-        known = self._decoded.get(mask)
-        if known is None:
-            known = self._decoded[mask] = self._decode(mask)
-        return known
-
-    def before(self, rank: int) -> int:
-        """How many nodes stand before this rank."""
-        low, high = 0, len(self.nodes)
-        while low < high:
-            middle = (low + high) // 2
-            if self.nodes[middle].rank < rank:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def _decode(self, mask: int) -> tuple[Member, ...]:
-        if not mask & (mask + 1):
-            last = mask.bit_length()
-            stop = self._starts[last] if last < len(self._starts) else len(self._flat)
-            return tuple(self._flat[:stop])
+        low = mask & -mask
+        if not mask & mask + low:
+            if not mask:
+                return ()
+            behind = mask.bit_length()
+            stop = self._starts[behind] if behind < len(self._starts) else len(self._flat)
+            return tuple(self._flat[self._starts[low.bit_length() - 1] : stop])
         return tuple(member for place in places(mask) for member in self.nodes[place].members)
 
+    def before(self, rank: int) -> int:
+        """The place behind all nodes that stand before this rank."""
+        for place in range(len(self.nodes) - 1, -1, -1):
+            if self.live >> place & 1 and self.nodes[place].rank < rank:
+                return place + 1
+        return 0
+
+    def _met(self, touches: Targets | None) -> int:
+        if self.single or touches is None or touches.everything:
+            return (1 << len(self.nodes)) - 1
+        mask = self._barrier
+        for name in touches.names:
+            mask |= self._chains.get(name, 0)
+        return mask
+
     def _ahead_of_last(self, touches: Targets | None, own: int) -> int:
+        ahead = self._met(touches)
         if touches is None or touches.everything:
-            self._barrier = own | own - 1
-            return own - 1
-        ahead = self._barrier
-        chains = self._chains
-        for name in touches.names:
-            known = chains.get(name)
-            if known is not None:
-                ahead |= known
-        inclusive = ahead | own
-        for name in touches.names:
-            chains[name] = inclusive
+            self._barrier = ahead | own
+        else:
+            for name in touches.names:
+                self._chains[name] = ahead | own
         return ahead
 
 

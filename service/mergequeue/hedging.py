@@ -59,9 +59,9 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
     drawn = bases.graph(draft)
     found = [
         one
-        for place, node in enumerate(drawn.nodes)
-        if node.ahead and node.members not in hedged
-        for one in _best(draft, drawn, place, node)
+        for node in drawn.standing()
+        if node.ahead & drawn.live and node.members not in hedged
+        for one in _best(draft, drawn, node)
     ]
     found.sort(key=lambda pair: -pair[0])
     return [hedge for _, hedge in found[:room]]
@@ -82,7 +82,7 @@ def give_way(draft: Draft) -> None:
         )
 
 
-def _best(draft: Draft, drawn: Graph, place: int, node: Node) -> Iterator[tuple[float, Hedge]]:
+def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge]]:
     """The best hedge of one group, if any is worth a run."""
     first = draft.entries[node.members[0].pr]
     run = draft.runs.get(first.run or "")
@@ -90,13 +90,13 @@ def _best(draft: Draft, drawn: Graph, place: int, node: Node) -> Iterator[tuple[
         return
     undecided = {
         ahead: _p_fail(draft, drawn.nodes[ahead])
-        for ahead in places(node.ahead)
+        for ahead in places(node.ahead & drawn.live)
         if not _has_passed(draft, drawn.nodes[ahead])
     }
     best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead), default=None)
     if best is None or undecided[best] < draft.queue.config.hedge_threshold:
         return
-    base = _base_without(drawn, place, best)
+    base = _base_without(drawn, node, best)
     if any(draft.entries[member.pr].state is EntryState.PENDING for member in base):
         return
     score = undecided[best]
@@ -107,14 +107,14 @@ def _best(draft: Draft, drawn: Graph, place: int, node: Node) -> Iterator[tuple[
     yield score, Hedge(run.entries, base, without)
 
 
-def _base_without(drawn: Graph, place: int, left: int) -> tuple[Member, ...]:
+def _base_without(drawn: Graph, node: Node, left: int) -> tuple[Member, ...]:
     """The base of a node if one ahead of it were not there."""
-    node = drawn.nodes[place]
+    others = node.ahead & drawn.live & ~(1 << left)
     if drawn.single:
-        return drawn.members(node.ahead & ~(1 << left))
+        return drawn.members(others)
     taken = [node]
     mask = 0
-    for ahead in reversed(list(places(node.ahead & ~(1 << left)))):
+    for ahead in reversed(list(places(others))):
         other = drawn.nodes[ahead]
         if any(targets.meet(one.touches, other.touches) for one in taken):
             taken.append(other)
@@ -128,7 +128,7 @@ def _worth(draft: Draft, drawn: Graph, run: Run) -> float:
     if place is None:
         return 0.0
     score = 1.0
-    for ahead in places(drawn.nodes[place].ahead):
+    for ahead in places(drawn.nodes[place].ahead & drawn.live):
         node = drawn.nodes[ahead]
         if not _has_passed(draft, node):
             chance = _p_fail(draft, node)

@@ -6,6 +6,7 @@ E8 (planning again changes nothing) needs a second step and is theirs too.
 """
 
 from bisect import bisect_left
+from dataclasses import replace
 from datetime import datetime
 
 from service.errors import InvariantBroken
@@ -53,7 +54,8 @@ def check(draft: Draft) -> None:
 
 def check_whole(queue: MergeQueue, now: datetime) -> None:
     """Check everything that can be seen in a value. Raises InvariantBroken."""
-    draft = Draft(queue, now, SYSTEM)
+    # A plain mapping brings nothing that is known from earlier steps: all is looked at anew.
+    draft = Draft(replace(queue, entries=dict(queue.entries)), now, SYSTEM)
     for entry in queue.entries.values():
         _entry(draft, entry)
     for run in queue.runs.values():
@@ -140,7 +142,7 @@ def _base(draft: Draft, run: Run) -> None:
     landing = draft.queue.landing
     if not own or own[0].bisection is not None or (landing and landing.run == run.id):
         return
-    why = bases.broken(draft, run)
+    why = bases.looked_over(draft, run)
     if why is not None:
         raise InvariantBroken("E3", f"run {run.number} stands on a base: {why.reason.value}")
 
@@ -188,14 +190,14 @@ def _room(draft: Draft, run: Run) -> None:
     limit = config.concurrency if run.bisection is None else config.bisection_concurrency
     if config.bisection_concurrency == 0:
         kinds, limit = MAIN_SLOTS | PROBE_SLOTS, config.concurrency
-    used = sum(
-        one.kind in kinds and one.status is RunStatus.IN_PROGRESS for one in draft.runs.values()
-    )
+    used = sum(map(draft.kinds_in_progress().count, kinds))
+    if used <= limit:
+        return
     before = sum(
         one.kind in kinds and one.status is RunStatus.IN_PROGRESS
         for one in draft.before.runs.values()
     )
-    if used > max(limit, before):
+    if used > before:
         raise InvariantBroken("E4", f"{used} runs in {limit} slots")
 
 

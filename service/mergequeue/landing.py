@@ -137,17 +137,36 @@ def _is_free(draft: Draft) -> bool:
 
 
 def _candidate(draft: Draft) -> Run | None:
-    """The run of the first unit of the line that may land now; only the first of each lane may."""
+    """The run of the first unit of the line that may land now; only the first of each lane may.
+
+    A unit that has begun to land goes on before any other: it is proved only as a whole.
+    """
+    begun = _begun(draft)
+    if begun is not None and _may_land(draft, begun):
+        return begun
     seen: set[str] = set()
-    for node in bases.graph(draft).nodes:
+    for node in bases.foremost(draft):
         run_id = draft.entries[node.members[0].pr].verified_by
         if run_id is not None and run_id not in seen:
             seen.add(run_id)
             run = draft.runs[run_id]
             if _may_land(draft, run):
                 return run
-        if not draft.is_parallel:
-            return None
+    return None
+
+
+def _begun(draft: Draft) -> Run | None:
+    """The run whose next position stands right on what landed last."""
+    last = draft.queue.landed[-1].pr if draft.queue.landed else None
+    if not last or not draft.is_parallel:
+        return None
+    for run in draft.runs.values():
+        members = _members(run)
+        places = [place for place, member in enumerate(members) if member.pr == last]
+        if places and places[0] + 1 < len(members):
+            entry = draft.entry_of(members[places[0] + 1])
+            if entry is not None and entry.verified_by == run.id:
+                return run
     return None
 
 

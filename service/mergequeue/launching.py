@@ -12,11 +12,10 @@ from service.vocabulary import RequiredName
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What every run started in one step stands on: tip, required statuses, known trees."""
+    """What every run started in one step stands on: tip and required statuses."""
 
     tip: Tip
     required: RequiredSet
-    known_trees: reuse.Trees
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +55,7 @@ def probe_slots(draft: Draft) -> int:
 
 def in_progress(draft: Draft, kinds: frozenset[RunKind]) -> int:
     """How many runs of these kinds are under way."""
-    return sum(
-        run.kind in kinds and run.status is RunStatus.IN_PROGRESS for run in draft.runs.values()
-    )
+    return sum(map(draft.kinds_in_progress().count, kinds))
 
 
 def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
@@ -90,8 +87,11 @@ def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
     return run
 
 
-def ask_branch(draft: Draft, run: Run, known_trees: reuse.Trees) -> None:
-    """Have the test branch of a run built."""
+def ask_branch(draft: Draft, run: Run, *, anew: bool = False) -> None:
+    """Have the test branch of a run built; `anew` asks for tests of a tree that has passed too."""
+    known_trees: reuse.Trees = ()
+    if not anew and draft.queue.required is not None:
+        known_trees = reuse.known_trees(draft.queue, draft.queue.required.names, draft.now)
     steps = [_below(draft, member) for member in run.base]
     steps += [HeadToMerge(member.pr, member.head, tested=True) for member in run.entries]
     draft.do(

@@ -7,7 +7,7 @@ It holds numbers only; nothing here changes an entry or decides about one.
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 
-from service.mergequeue.graph import Graph
+from service.mergequeue.footing import Footing
 from service.mergequeue.model import Entry
 from service.mergequeue.states import EntryState
 
@@ -25,7 +25,9 @@ class Places:
     """The index.
 
     `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
-    the sets are numbers of pull requests that a clock or another's leaving may move.
+    the sets are numbers of pull requests that a clock or another's leaving may move: `idle` are
+    placed ones that wait for a run, `delayed` those whose branch is built later, `verified` those
+    that a passed run proves.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -36,6 +38,9 @@ class Places:
         self.held: set[int] = set()
         self.unready: set[int] = set()
         self.leaving: set[int] = set()
+        self.idle: set[int] = set()
+        self.delayed: set[int] = set()
+        self.verified: set[int] = set()
         for entry in entries:
             if entry.rank is not None:
                 self.line.append((entry.rank, entry.pr))
@@ -60,7 +65,7 @@ class Places:
         elif entry.state is EntryState.PENDING:
             key = (entry.priority, entry.seq or 0, entry.pr)
             del self.waiting[bisect_left(self.waiting, key)]
-        for numbers in (self.not_ready, self.failing, self.held, self.unready, self.leaving):
+        for numbers in self._sets():
             numbers.discard(entry.pr)
 
     def copy(self) -> "Places":
@@ -68,12 +73,21 @@ class Places:
         twin = Places(())
         twin.line = self.line.copy()
         twin.waiting = self.waiting.copy()
-        twin.not_ready = self.not_ready.copy()
-        twin.failing = self.failing.copy()
-        twin.held = self.held.copy()
-        twin.unready = self.unready.copy()
-        twin.leaving = self.leaving.copy()
+        for numbers, copied in zip(self._sets(), twin._sets(), strict=True):
+            copied.update(numbers)
         return twin
+
+    def _sets(self) -> tuple[set[int], ...]:
+        return (
+            self.not_ready,
+            self.failing,
+            self.held,
+            self.unready,
+            self.leaving,
+            self.idle,
+            self.delayed,
+            self.verified,
+        )
 
     def _note(self, entry: Entry) -> None:
         if entry.state is EntryState.NOT_READY:
@@ -86,25 +100,31 @@ class Places:
             self.unready.add(entry.pr)
         if entry.cancel is not None:
             self.leaving.add(entry.pr)
+        if entry.state is EntryState.PENDING and is_expected(entry):
+            self.idle.add(entry.pr)
+        if entry.build_after is not None:
+            self.delayed.add(entry.pr)
+        if entry.verified_by is not None:
+            self.verified.add(entry.pr)
 
 
 class IndexedEntries(dict[int, Entry]):
     """Entries by number together with their index, as the engine hands them out.
 
     Equal to a plain mapping of the same entries; a value that was loaded or made by hand has
-    such a one, and its first step builds the index. `graph` is None when it has to be drawn anew.
+    such a one, and its first step builds the index.
     """
 
-    __slots__ = ("graph", "places")
+    __slots__ = ("footing", "places")
 
-    def __init__(self, entries: Mapping[int, Entry], places: Places, graph: Graph | None) -> None:
+    def __init__(self, entries: Mapping[int, Entry], places: Places, footing: Footing) -> None:
         super().__init__(entries)
         self.places = places
-        self.graph = graph
+        self.footing = footing
 
 
-def index_of(entries: Mapping[int, Entry]) -> tuple[Places, Graph | None]:
-    """An index of these entries that may be changed, and their graph if it is drawn."""
+def index_of(entries: Mapping[int, Entry]) -> tuple[Places, Footing]:
+    """An index of these entries that may be changed, and what is known of their runs."""
     if isinstance(entries, IndexedEntries):
-        return entries.places.copy(), entries.graph
-    return Places(entries.values()), None
+        return entries.places.copy(), entries.footing.copy()
+    return Places(entries.values()), Footing()

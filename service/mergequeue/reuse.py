@@ -41,13 +41,13 @@ def remember(draft: Draft, run: Run) -> None:
     digest = digest_of(run.required)
     tree = run.steps[-1].tree
     green = Green(tree, digest, run.id, run.sha or run.steps[-1].commit, draft.now)
-    known = {
-        key: old
-        for key, old in draft.queue.greens.items()
-        if old.at + AGE_MAX > draft.now and key != _key(tree, digest)
-    }
-    if len(known) >= GREENS_MAX:
-        del known[min(known, key=lambda key: known[key].at)]
+    # Oldest first, also as loaded, so that those to forget are in front.
+    known = dict(draft.queue.greens)
+    known.pop(_key(tree, digest), None)
+    for key, old in draft.queue.greens.items():
+        if len(known) < GREENS_MAX and _is_young(old, draft.now):
+            break
+        known.pop(key, None)
     known[_key(tree, digest)] = green
     draft.put_queue(replace(draft.queue, greens=known))
 
@@ -65,10 +65,9 @@ def known_trees(queue: MergeQueue, required: Iterable[RequiredName], now: dateti
     if not queue.config.result_reuse_enabled:
         return ()
     digest = digest_of(required)
+    oldest = now - AGE_MAX
     greens = [
-        green
-        for green in queue.greens.values()
-        if green.required == digest and _is_young(green, now)
+        green for green in queue.greens.values() if green.at > oldest and green.required == digest
     ]
     greens.sort(key=lambda green: green.at, reverse=True)
     return tuple(green.tree for green in greens[:KNOWN_TREES_MAX])

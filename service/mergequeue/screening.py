@@ -135,7 +135,7 @@ def is_to_blame(draft: Draft, run: Run) -> bool:
 
 def _is_idle(draft: Draft) -> bool:
     """Whether the line is long and slots are free: then trying everybody first costs nothing."""
-    if draft.is_parallel or len(bases.graph(draft).nodes) < LINE_MIN:
+    if draft.is_parallel or bases.graph(draft).size < LINE_MIN:
         return False
     busy = sum(run.status is RunStatus.IN_PROGRESS for run in draft.runs.values())
     return busy < BUSY_MAX * draft.queue.config.concurrency

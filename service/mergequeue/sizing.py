@@ -57,5 +57,5 @@ class Chance:
         return True
 
     def _of(self, entry: Entry) -> float:
-        nodes = min(len(bases.graph(self._draft).nodes), NODES_MAX)
+        nodes = min(bases.graph(self._draft).size, NODES_MAX)
         return (1.0 - p_fail(entry)) * (1.0 - CONFLICT_PRIOR) ** nodes

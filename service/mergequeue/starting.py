@@ -82,7 +82,7 @@ def _make_room(draft: Draft, urgent: Entry) -> None:
     """Without a free slot the last of the line in progress gives way, unless a met one does."""
     if launching.free_slots(draft) > 0:
         return
-    nodes = bases.graph(draft).nodes
+    nodes = list(bases.graph(draft).standing())
     for node in reversed(nodes):
         last = draft.entries[node.members[-1].pr]
         run = draft.runs.get(last.run or "")
@@ -110,8 +110,7 @@ def _ground(draft: Draft) -> launching.Ground | None:
         return None
     if not (draft.places.line or draft.places.waiting):
         return None
-    trees = reuse.known_trees(queue, queue.required.names, draft.now)
-    return launching.Ground(queue.tip, queue.required, trees)
+    return launching.Ground(queue.tip, queue.required)
 
 
 def _start_probe(draft: Draft, ground: launching.Ground) -> None:
@@ -209,11 +208,8 @@ def _is_direct(draft: Draft, ground: launching.Ground, entry: Entry) -> bool:
 
 
 def _placed(draft: Draft) -> list[int]:
-    return [
-        pr
-        for _, pr in draft.places.line
-        if (entry := draft.entries[pr]).state is EntryState.PENDING and is_expected(entry)
-    ]
+    idle = (draft.entries[pr] for pr in draft.places.idle)
+    return [entry.pr for entry in sorted(idle, key=lambda entry: entry.rank or 0)]
 
 
 def _waiting(draft: Draft) -> list[int]:
@@ -247,7 +243,7 @@ def _bisect(draft: Draft, ground: launching.Ground) -> None:
         bisecting.begun(draft, probe.bisection.id, probe.cut, run)
         mode = draft.queue.config.optimization_mode
         skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS and not run.fresh
-        launching.ask_branch(draft, run, ground.known_trees if skips else ())
+        launching.ask_branch(draft, run, anew=not skips)
 
 
 def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
@@ -265,7 +261,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
         run = launching.launch(draft, plan, fresh=True)
         for entry in group:
             _put_into(draft, entry, run)
-        launching.ask_branch(draft, run, ())
+        launching.ask_branch(draft, run, anew=True)
 
 
 def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Run:
@@ -276,7 +272,7 @@ def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Ru
     run = launching.launch(draft, plan, fresh=fresh)
     for entry in group:
         _put_into(draft, entry, run)
-    launching.ask_branch(draft, run, () if run.fresh else ground.known_trees)
+    launching.ask_branch(draft, run, anew=run.fresh)
     return run
 
 
@@ -298,7 +294,7 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
             without=hedge.without,
         )
         run = launching.launch(draft, plan, fresh=False)
-        launching.ask_branch(draft, run, ground.known_trees)
+        launching.ask_branch(draft, run)
 
 
 def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:

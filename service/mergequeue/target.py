@@ -21,7 +21,7 @@ def moved(draft: Draft, one: TargetMoved) -> None:
         return
     if one.tip.sha == queue.tip.sha or (_is_past(draft, one.tip) and not one.rewritten):
         return
-    move = KeptMove(one.tip, one.prs, one.rewritten, one.targets)
+    move = KeptMove(one.tip, one.prs, one.rewritten, targets.union((one.targets,)))
     if queue.landing is not None or holds.is_waiting_for_a_look(queue):
         _keep(draft, move)
     else:
@@ -91,7 +91,7 @@ def _keep(draft: Draft, move: KeptMove) -> None:
         prs = (*kept.prs, *(pr for pr in move.prs if pr not in kept.prs))
         rewritten = kept.rewritten or move.rewritten
         both = targets.union((kept.targets, move.targets))
-        move = KeptMove(move.tip, prs, rewritten, None if both.everything else both)
+        move = KeptMove(move.tip, prs, rewritten, both)
     if move != kept:
         draft.put_queue(replace(draft.queue, kept_move=move))
 

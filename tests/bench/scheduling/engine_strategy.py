@@ -81,6 +81,9 @@ REQUIRED = RequiredSet((RequiredName(UNIT),), RequiredSource.MERGE_INSTANCE)
 PREFIXES_MAX = 10_000
 """Steps kept for branches that begin alike."""
 
+CHECKED_EVERY = 100
+"""One step in so many is checked (PERFORMANCE.md 2.4); the tests of the engine check them all."""
+
 UID = "c0ffee00-0000-4000-8000-000000000001"
 
 Answers = Iterable[Input]
@@ -114,6 +117,7 @@ class EngineStrategy:
         self.unfinished: dict[int, tuple[str, Sha]] = {}
         self.prefixes: dict[tuple[int, Sha], tuple[RunStep, int]] = {}
         self.commits = 0
+        self.steps = 0
         self.tested = 0
         self.out: list[Action] = []
         self._take(TargetMoved(FIRST_TIP))
@@ -159,7 +163,9 @@ class EngineStrategy:
                 waiting.extend(self._step(answer).actions)
 
     def _step(self, one: Input) -> Step:
-        step = engine.step(self.queue, one, self.now)
+        self.steps += 1
+        is_checked = self.steps % CHECKED_EVERY == 0
+        step = engine.step(self.queue, one, self.now, is_checked=is_checked)
         if step.refusal is not None:
             raise ProtocolError(f"the engine refused {type(one).__name__}: {step.refusal.text}")
         self.queue = step.queue
