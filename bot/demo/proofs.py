@@ -118,7 +118,7 @@ async def history(bare: Path, branch: Branch) -> Found:
     said = [claim.landed for claim in branch.merged]
     if found != said:
         return f"found {short(found)}, reported were {short(said)}", ""
-    return "", listed(branch.merged)
+    return "", listed(branch.merged) or "nothing"
 
 
 async def trees(bare: Path, branch: Branch) -> Found:

@@ -212,7 +212,7 @@ def lanes(played: Played) -> Shown:
         facts,
         missing(
             (at_once, f"#{slower} and #{quicker} were not tested at the same time"),
-            (apart, f"#{slower} and #{quicker} were tested on top of each other"),
+            (apart, f"#{slower} and #{quicker} were not tested apart from each other"),
             (list(played.order) == [quicker, slower], f"#{quicker} did not land first"),
             (kind == SAME_CHANGE, f"#{slower} did not land beside #{quicker}: {kind}"),
         ),

@@ -132,7 +132,7 @@ CASES = [
     (changed("lanes", proofs={16: EXACT_TREE}), "#16 did not land beside #17: EXACT_TREE"),
     (
         changed("lanes", runs=(a_run("slow", (16,)), a_run("quick", (17,), base=(16,)))),
-        "#16 and #17 were tested on top of each other",
+        "#16 and #17 were not tested apart from each other",
     ),
     (
         changed(
