@@ -133,11 +133,7 @@ def looked_over(draft: Draft, run: Run) -> Broken | None:
         # Nobody is blamed on top of what was merged by hand and had not passed.
         return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     now_ahead = ahead(draft, tested or own)
-    beneath = _unlanded(below(draft, run), made) if made is not None else ()
-    idle = {step.pr for step in run.steps if step.contained}
-    if idle:
-        # One that brings nothing may leave: the tree is the same without it.
-        beneath = tuple(one for one in beneath if one.pr not in idle or draft.entry_of(one))
+    beneath = _unlanded(draft, run, below(draft, run), made) if made is not None else ()
     stands = beneath == now_ahead
     if made is not None and stands and is_predicted(draft, run, made):
         if _is_whole(draft, run, tested, made):
@@ -162,8 +158,7 @@ def _is_whole(draft: Draft, run: Run, tested: list[Entry], made: Progress) -> bo
 def is_sure(draft: Draft, run: Run) -> bool:
     """Whether everything unlanded of a base that holds has passed, on bases that hold."""
     made = progress(draft, run)
-    landed = made.landed if made is not None else frozenset()
-    rest = [member for member in run.base if member.pr not in landed]
+    rest = _unlanded(draft, run, run.base, made) if made is not None else run.base
     if not all(has_passed(draft, member) for member in rest):
         return False
     proofs = {draft.entries[member.pr].verified_by or "": None for member in rest}
@@ -182,8 +177,8 @@ def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
         return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     gone = [
         member
-        for member in bisection.base
-        if member.pr not in made.landed and not has_passed(draft, member)
+        for member in _unlanded(draft, failed, bisection.base, made)
+        if not has_passed(draft, member)
     ]
     if not gone:
         return None
@@ -273,10 +268,21 @@ def _reach(draft: Draft, run: Run) -> Targets:
     )
 
 
-def _unlanded(members: tuple[Member, ...], made: Progress) -> tuple[Member, ...]:
-    if not made.landed:
+def _unlanded(
+    draft: Draft, run: Run, members: tuple[Member, ...], made: Progress
+) -> tuple[Member, ...]:
+    """Those of the members that matter still: not landed, and not gone without a trace.
+
+    One that brings nothing may leave: the tree is the same without it.
+    """
+    idle = {step.pr for step in run.steps if step.contained}
+    if not made.landed and not idle:
         return members
-    return tuple(member for member in members if member.pr not in made.landed)
+    return tuple(
+        one
+        for one in members
+        if one.pr not in made.landed and (one.pr not in idle or draft.entry_of(one))
+    )
 
 
 def has_passed(draft: Draft, member: Member) -> bool:

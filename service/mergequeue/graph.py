@@ -53,6 +53,8 @@ class Graph:
         self._barrier = 0
         self._flat: list[Member] = []
         self._starts: list[int] = []
+        self._stops: list[int] = []
+        self._half = 0
 
     def copy(self) -> "Graph":
         """A graph of its own with the same content."""
@@ -66,6 +68,8 @@ class Graph:
         twin._barrier = self._barrier
         twin._flat = self._flat.copy()
         twin._starts = self._starts.copy()
+        twin._stops = self._stops.copy()
+        twin._half = self._half
         return twin
 
     @property
@@ -92,6 +96,7 @@ class Graph:
         self.live |= own
         self._starts.append(len(self._flat))
         self._flat.extend(node.members)
+        self._stops.append(len(self._flat))
         for member in node.members:
             self.of[member.pr] = place
 
@@ -112,7 +117,7 @@ class Graph:
         else:
             self.nodes[place] = replace(node, members=node.members[1:])
             self._starts[place] += 1
-            self._decoded = {}
+            self._half |= 1 << place
 
     def neighbors(self, place: int) -> list[Node]:
         """The nodes right before and right behind this place."""
@@ -137,12 +142,12 @@ class Graph:
     def members(self, mask: int) -> tuple[Member, ...]:
         """The members of these nodes, in line order."""
         low = mask & -mask
-        if not mask & mask + low:
+        # Neighbors stand side by side; only the first of them may have begun to land.
+        if not mask & mask + low and not mask & self._half & ~low:
             if not mask:
                 return ()
-            behind = mask.bit_length()
-            stop = self._starts[behind] if behind < len(self._starts) else len(self._flat)
-            return tuple(self._flat[self._starts[low.bit_length() - 1] : stop])
+            first, last = low.bit_length() - 1, mask.bit_length() - 1
+            return tuple(self._flat[self._starts[first] : self._stops[last]])
         return tuple(member for place in places(mask) for member in self.nodes[place].members)
 
     def before(self, rank: int) -> int:
