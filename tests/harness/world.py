@@ -16,6 +16,7 @@ from bot import wiring
 from bot.sandbox import app as sandbox_app
 from bot.sandbox.acts import seeds
 from bot.sandbox.app import Sandbox, SandboxOptions
+from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import BareRepository
 from bot.sandbox.records import Repository
 from bot.settings import Settings
@@ -178,6 +179,20 @@ class World:
         """Reactions of our App on the comments of a pull request, in order."""
         comments = self.repository.issues[number].comments
         return [one.content for comment in comments for one in comment.reactions]
+
+    def comment_on(self, number: int) -> str:
+        """The status comment of our App on a pull request; empty when there is none."""
+        bot = self.sandbox.world.apps[APP_SLUG].bot
+        own = [one.body for one in self.repository.issues[number].comments if one.author is bot]
+        return own[0] if own else ""
+
+    def check_on(self, number: int) -> str:
+        """Title and conclusion of our check on a pull request's head, `Merged (success)`."""
+        pull = self.repository.issues[number].pull
+        app = self.sandbox.world.apps[APP_SLUG]
+        checks = self.repository.check_runs(pull.head_sha) if pull is not None else []
+        own = [one for one in checks if one.suite.app is app]
+        return f"{own[-1].title} ({own[-1].conclusion or own[-1].status})" if own else ""
 
     async def make_queue(
         self, *, state: QueueState = QueueState.RUNNING, **settings: ConfigValue
