@@ -40,7 +40,7 @@ async def test_a_pass_on_top_of_a_failure_clears_it_and_both_land_as_one_unit(
     await submit(world, failed, cleared, behind)
     await gates.fails(world, failed)
     await world.settle()
-    assert f"tested on top of it (`#{cleared}` and `#{behind}`)" in world.comment_on(failed)
+    assert f"tested on top of it (`#{cleared}`)" in world.comment_on(failed)
     run = await gates.ends(world, cleared)
     await world.settle()
     assert await world.landed_trees() == [step.tree for step in run.steps]
@@ -61,7 +61,7 @@ async def test_an_urgent_one_goes_ahead_of_a_batch_that_is_then_tested_on_top_of
     late = await gates.tested(world, urgent)
     again = await gates.tested(world, one, two)
     assert (late.run.base, [member.pr for member in again.run.base]) == ((), [urgent])
-    assert f"because `#{urgent}` is urgent" in world.comment_on(one)
+    assert f"because `#{urgent}` went ahead as urgent" in world.comment_on(one)
     await gates.ends(world, one, two)
     await gates.ends(world, urgent)
     await world.settle()
