@@ -98,6 +98,8 @@ async def test_lanes_whose_claim_is_false_meet_before_the_landing_and_are_built_
     await gates.ends(world, other)
     late = await gates.tested(world, other)
     assert early.run.id != late.run.id
+    (why,) = await world.landings_refused()
+    assert why == f"Pull request {other} and what landed since its base: app."
     assert await world.merged() == [one]
     await gates.ends(world, other)
     await world.settle()

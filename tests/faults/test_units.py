@@ -56,6 +56,7 @@ async def test_a_push_between_two_positions_restarts_the_rest_and_holds_nothing(
     await world.act("push", by="alice", **STRANGER)
     world.sandbox.world.faults.clear()
     await gates.ends(world, second, third)
+    assert await world.landings_refused() == ["The target branch has moved."]
     await world.settle()
     assert await world.merged() == [first, second, third]
     assert (await world.value()).holds == ()
@@ -70,6 +71,8 @@ async def test_a_push_before_the_move_of_a_whole_unit_lets_nothing_of_it_land(
     await world.fault({"graphql": "updateRefs", "nth": 1}, "before", act=act)
     await gates.ends(world, *numbers)
     run = await gates.ends(world, *numbers)
+    (why,) = await world.landings_refused()
+    assert "beforeOid mismatch" in why
     await world.settle()
     assert await world.landed_trees() == [step.tree for step in run.steps]
     assert (await world.value()).holds == ()
@@ -139,6 +142,8 @@ async def test_targets_that_grow_while_a_landing_waits_keep_it_from_landing(
     world.sandbox.world.faults.clear()
     late = await gates.tested(world, grown)
     assert late.run.id != early.run.id
+    (why,) = await world.landings_refused()
+    assert why == "What it was tested on is not what it would land on."
     assert await world.merged() == [other]
     await gates.ends(world, grown)
     await world.settle()

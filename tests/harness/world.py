@@ -212,6 +212,12 @@ class World:
         git = self.repository.git
         return [_tree(git, row.landed_sha) for row in rows]
 
+    async def landings_refused(self) -> list[str]:
+        """Why landings did not happen, oldest first."""
+        queue = await self.queue()
+        rows = await self.runtime.store.read(_landings, queue.id, "refused")
+        return [row.evidence for row in rows]
+
     async def tested_trees(self, numbers: list[int]) -> list[str]:
         """Trees of the commits on which the runs of these pull requests were tested."""
         found = []
@@ -231,9 +237,9 @@ def _tree(git: BareRepository, sha: str) -> str:
     return commit.tree
 
 
-def _landings(session: Tx, queue_id: int) -> list[Any]:
+def _landings(session: Tx, queue_id: int, state: str = "landed") -> list[Any]:
     table = LandingRow.__table__
-    done = select(table).where(table.c.queue_id == queue_id, table.c.state == "landed")
+    done = select(table).where(table.c.queue_id == queue_id, table.c.state == state)
     return list(session.execute(done.order_by(table.c.id)))
 
 
