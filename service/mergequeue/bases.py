@@ -6,7 +6,7 @@ SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from service.mergequeue import targets
 from service.mergequeue.draft import Draft
@@ -194,13 +194,14 @@ def progress(draft: Draft, run: Run) -> Progress | None:
         if found is None:
             return None
         numbers = frozenset(member.pr for member in (*run.base, *run.entries))
-        known, moves = Progress(frozenset(), False, None, numbers, None, evidence), found
+        last = steps[-1] if steps else None
+        known, moves = Progress(frozenset(), False, last, numbers, None, evidence), found
     made = _further(draft, run, known, moves)
     # Without any move the tip alone decides; what voids a base may have left when it is next asked.
     if made is None or not steps:
         draft.footing.progress.pop(run.id, None)
-        return made
-    made = draft.footing.progress[run.id] = replace(made, until=steps[-1])
+    else:
+        draft.footing.progress[run.id] = made
     return made
 
 
@@ -237,9 +238,8 @@ def _further(
             if targets.meet(step.targets, reach):
                 return None
             others = True
-    if not landed and others is known.others and reach is known.reach:
-        return known
-    return replace(known, landed=known.landed | landed, others=others, reach=reach)
+    until = moves[-1] if moves else known.until
+    return Progress(known.landed | landed, others, until, known.numbers, reach, known.evidence)
 
 
 def _reach(draft: Draft, run: Run) -> Targets:

@@ -1,7 +1,7 @@
 """Which runs start now: slots, order, and what a run is made of (ENGINE.md 8)."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from service.mergequeue import (
@@ -53,11 +53,11 @@ def start(draft: Draft) -> None:
     if not shares:
         _bisect(draft, ground)
     blocked = grouping.Reach(not draft.is_parallel)
-    _start_each(draft, ground, _placed(draft), blocked)
+    _start_each(draft, ground, _placed, blocked)
     if shares:
         _bisect(draft, ground)
     _screen(draft, ground, share=0.5)
-    _start_each(draft, ground, _waiting(draft), blocked)
+    _start_each(draft, ground, _waiting, blocked)
     _screen(draft, ground, share=1.0)
     _hedge(draft, ground)
 
@@ -126,11 +126,15 @@ def _start_probe(draft: Draft, ground: launching.Ground) -> None:
 
 
 def _start_each(
-    draft: Draft, ground: launching.Ground, order: Sequence[int], blocked: grouping.Reach
+    draft: Draft,
+    ground: launching.Ground,
+    order_of: Callable[[Draft], Sequence[int]],
+    blocked: grouping.Reach,
 ) -> None:
     """Start groups in order. Nobody starts over one that he meets and that could not start."""
     slots = launching.free_slots(draft)
     direct = draft.queue.config.direct_merge_mode
+    order = order_of(draft) if slots > 0 or direct != "OFF" else ()
     for index, pr in enumerate(order):
         if slots < 1 and direct == "OFF":
             return
