@@ -146,7 +146,7 @@ def _is_due(draft: Draft, run: Run) -> bool:
 
 def _open(draft: Draft, run: Run) -> None:
     own = draft.own(run)
-    members = tuple(bases.member_of(draft, entry) for entry in own)
+    members = tuple(draft.member_of(entry) for entry in own)
     queue = draft.queue
     weights = run.evidence.weights if run.evidence is not None else {}
     bisection = Bisection(

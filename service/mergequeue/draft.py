@@ -256,6 +256,17 @@ class Draft:
         entry = self.entries.get(member.pr)
         return entry if entry is not None and entry.id == member.entry else None
 
+    def member_of(self, entry: Entry) -> Member:
+        """The entry as runs hold it: one object, so that bases are compared by identity."""
+        known = self.members.get(entry.id)
+        if known is None:
+            run = self.runs.get(entry.run or "")
+            own = run.entries if run is not None else ()
+            new = Member(entry.pr, entry.id, entry.head)
+            known = next((member for member in own if member == new), new)
+            self.members[entry.id] = known
+        return known
+
     def own(self, run: Run) -> tuple[Entry, ...]:
         """The live entries whose run this is, in tested order: with those it cleared below it."""
         numbers = self.places.in_run.get(run.id, ())

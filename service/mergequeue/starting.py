@@ -249,7 +249,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     for group in screening.wanted(draft, slots):
         if not all(_is_startable(draft, entry) for entry in group):
             continue
-        members = tuple(bases.member_of(draft, entry) for entry in group)
+        members = tuple(draft.member_of(entry) for entry in group)
         plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
         run = launching.launch(draft, plan, fresh=True)
         for entry in group:
@@ -261,7 +261,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
 def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Run:
     fresh = any(entry.fresh for entry in group)
     base = bases.ahead(draft, group)
-    members = tuple(bases.member_of(draft, entry) for entry in group)
+    members = tuple(draft.member_of(entry) for entry in group)
     plan = launching.Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
     run = launching.launch(draft, plan, fresh=fresh)
     for entry in group:
@@ -296,7 +296,7 @@ def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> Non
     if entry.rank is None:
         entry = line.append(draft, entry)
     facts = entry.facts
-    member = bases.member_of(draft, entry)
+    member = draft.member_of(entry)
     plan = launching.Plan(RunKind.DIRECT, (member,), (), ground.tip, ground.required.names)
     run = launching.launch(draft, plan, fresh=False)
     tree = facts.head_tree or plan.base_tip.tree
