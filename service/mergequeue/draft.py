@@ -33,7 +33,7 @@ from service.mergequeue.outputs import (
     RunRetired,
     Tell,
 )
-from service.mergequeue.places import IndexedEntries, index_of, is_expected
+from service.mergequeue.places import indexed, is_expected
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import (
     ENTRY_TRANSITIONS,
@@ -70,9 +70,9 @@ class Draft:
         self.queue = queue
         self.now = now
         self.actor = actor
-        self.entries = dict(queue.entries)
+        self.entries = indexed(queue.entries)
         self.runs = dict(queue.runs)
-        self.places, self.footing = index_of(queue.entries)
+        self.places, self.footing = self.entries.places, self.entries.footing
         self._is_graph_own = False
         self._busy: list[RunKind] | None = None
         self.events: list[Recorded] = []
@@ -256,10 +256,25 @@ class Draft:
         entry = self.entries.get(member.pr)
         return entry if entry is not None and entry.id == member.entry else None
 
+    def member_of(self, entry: Entry) -> Member:
+        """The entry as runs hold it: one object, so that bases are compared by identity."""
+        known = self.members.get(entry.id)
+        if known is None:
+            run = self.runs.get(entry.run or "")
+            own = run.entries if run is not None else ()
+            new = Member(entry.pr, entry.id, entry.head)
+            known = next((member for member in own if member == new), new)
+            self.members[entry.id] = known
+        return known
+
     def own(self, run: Run) -> tuple[Entry, ...]:
         """The live entries whose run this is, in tested order: with those it cleared below it."""
-        found = (self.entry_of(member) for member in (*run.base, *run.entries))
-        return tuple(entry for entry in found if entry is not None and entry.run == run.id)
+        numbers = self.places.in_run.get(run.id, ())
+        members = [member for member in run.entries if member.pr in numbers]
+        if len(members) < len(numbers):
+            members = [member for member in (*run.base, *run.entries) if member.pr in numbers]
+        found = map(self.entry_of, members)
+        return tuple(entry for entry in found if entry is not None)
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
         """The live entries that the run tests, whosever run they are in."""
@@ -274,8 +289,7 @@ class Draft:
         """The queue as it stands; the very value we began with if nothing changed."""
         if self.revision == 0:
             return self.before
-        entries = IndexedEntries(self.entries, self.places, self.footing)
-        return replace(self.queue, entries=entries, runs=self.runs)
+        return replace(self.queue, entries=self.entries, runs=self.runs)
 
     def _swap(self, old: Entry, new: Entry) -> None:
         if old.batch != new.batch or _standing(old) != _standing(new):

@@ -8,6 +8,7 @@ from service.mergequeue import (
     breaker,
     leaving,
     optimism,
+    proving,
     reuse,
     screening,
     verdict,
@@ -102,7 +103,7 @@ def _is_searched(draft: Draft, run: Run) -> bool:
 def _own_passed(draft: Draft, run: Run, reason: Reason) -> None:
     own = draft.own(run)
     if own and own[0].state is EntryState.PENDING_FAILURE and not own[0].kept:
-        bisecting.prove(draft, run, tuple(bases.member_of(draft, one) for one in own), reason)
+        proving.prove(draft, run, tuple(draft.member_of(one) for one in own), reason)
         return
     for entry in own:
         mine = replace(entry, verified_by=run.id, kept=False, fresh=False, build_tries=0)
