@@ -243,12 +243,18 @@ def _further(
 
 
 def _reach(draft: Draft, run: Run) -> Targets:
-    """What the live ones of a run and its base touch; it gets less, or this is forgotten."""
-    return targets.union(
+    """What the live ones of a run and its base touch; it gets less, or this is forgotten.
+
+    What has landed of its own batch counts as long as the rest has not: it proves the whole.
+    """
+    touched = [
         entry.touches
         for entry in map(draft.entry_of, (*run.base, *run.entries))
         if entry is not None
-    )
+    ]
+    own = {member.pr for member in run.entries}
+    touched += [step.targets for step in draft.queue.landed if step.pr in own]
+    return targets.union(touched)
 
 
 def _unlanded(

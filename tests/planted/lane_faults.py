@@ -265,6 +265,12 @@ def _mates_stay(draft: Draft, run: Run, entry: Entry, behind: Reason) -> None:
     """Those who shared a run with one that left go on in it."""
 
 
+def _lands_out_of_turn(patch: Patch) -> None:
+    """A unit lands before what it stands on."""
+    patch.setattr(landing, "_may_land", _first_of_any)
+    patch.setattr(bases, "foremost", lambda draft: bases.graph(draft).standing())
+
+
 def _first_of_any(draft: Draft, run: Run) -> bool:
     """A unit lands before what it stands on."""
     return verdict.verdict_of(run, draft.now, draft.queue.sends_results).is_green
@@ -316,9 +322,7 @@ FAULTS: Mapping[str, Fault] = {
     "the others of a batch go on when one left": _seen(
         replaced(leaving, "_send_others", _mates_stay), BATCHES
     ),
-    "a unit lands before what it stands on": _seen(
-        replaced(landing, "_may_land", _first_of_any), LANES
-    ),
+    "a unit lands before what it stands on": _seen(Fault(_lands_out_of_turn), LANES),
     "who travels alone is put into a batch": _seen(
         replaced(grouping, "is_isolated", _together), BATCHES
     ),
