@@ -74,7 +74,9 @@ class Draft:
         self.runs = dict(queue.runs)
         self.places, self.footing = self.entries.places, self.entries.footing
         self._is_graph_own = False
-        self._busy: list[RunKind] | None = None
+        self._busy: dict[frozenset[RunKind], int] = {}
+        deadlines = (run.deadline for run in self.runs.values() if run.deadline is not None)
+        self._due_at: datetime | None = min(deadlines, default=None)
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -186,7 +188,9 @@ class Draft:
     def start(self, run: Run) -> None:
         """Take in a new run."""
         self.runs[run.id] = run
-        self._busy = None
+        self._busy.clear()
+        if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):
+            self._due_at = run.deadline
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
@@ -216,10 +220,11 @@ class Draft:
             or any(check.outcome is CheckOutcome.RUNNING for check in run.checks)
         )
         if run.status is RunStatus.IN_PROGRESS:
-            run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now)
-        run = replace(run, deadline=None)
+            run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now, deadline=None)
+        elif run.deadline is not None:
+            run = replace(run, deadline=None)
         del self.runs[run.id]
-        self._busy = None
+        self._busy.clear()
         self.footing.progress.pop(run.id, None)
         self.footing.sound.discard(run.id)
         self.judging.discard(run.id)
@@ -244,12 +249,22 @@ class Draft:
         self.footing.graph = known
         return known
 
-    def kinds_in_progress(self) -> list[RunKind]:
-        """The kinds of the runs under way, one for each."""
-        if self._busy is None:
+    def in_progress(self, kinds: frozenset[RunKind]) -> int:
+        """How many runs of these kinds are under way."""
+        known = self._busy.get(kinds)
+        if known is None:
             going = RunStatus.IN_PROGRESS
-            self._busy = [run.kind for run in self.runs.values() if run.status is going]
-        return self._busy
+            busy = [run.kind for run in self.runs.values() if run.status is going]
+            known = self._busy[kinds] = sum(map(busy.count, kinds))
+        return known
+
+    def to_judge(self) -> list[Run]:
+        """The runs whose reports changed, or whose clock may have run out."""
+        if self._due_at is not None and self._due_at <= self.now:
+            return list(self.runs.values())
+        if not self.judging:
+            return []
+        return [run for run in self.runs.values() if run.id in self.judging]
 
     def entry_of(self, member: Member) -> Entry | None:
         """The live entry a run's member stands for, None when it has left."""
@@ -364,7 +379,9 @@ class Draft:
             self.footing.progress.pop(run.id, None)
             self.footing.sound.discard(run.id)
         self.runs[run.id] = run
-        self._busy = None
+        self._busy.clear()
+        if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):
+            self._due_at = run.deadline
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1

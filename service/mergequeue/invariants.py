@@ -188,7 +188,7 @@ def _room(draft: Draft, run: Run) -> None:
     limit = config.concurrency if run.bisection is None else config.bisection_concurrency
     if config.bisection_concurrency == 0:
         kinds, limit = MAIN_SLOTS | PROBE_SLOTS, config.concurrency
-    used = sum(map(draft.kinds_in_progress().count, kinds))
+    used = draft.in_progress(kinds)
     if used <= limit:
         return
     before = sum(
