@@ -51,6 +51,7 @@ class Graph:
         self.end = NOWHERE
         self._chains: dict[str, int] = {}
         self._barrier = 0
+        self._partial = 0
         self._flat: list[Member] = []
         self._starts: list[int] = []
 
@@ -64,6 +65,7 @@ class Graph:
         twin.end = self.end
         twin._chains = self._chains.copy()
         twin._barrier = self._barrier
+        twin._partial = self._partial
         twin._flat = self._flat.copy()
         twin._starts = self._starts.copy()
         return twin
@@ -110,8 +112,14 @@ class Graph:
         if len(node.members) == 1:
             self.live &= ~(1 << place)
         else:
+            self._partial |= 1 << place
             self.nodes[place] = replace(node, members=node.members[1:])
             self._starts[place] += 1
+
+    def is_partial(self, pr: int) -> bool:
+        """Whether others of its batch have landed before this one."""
+        place = self.of.get(pr)
+        return place is not None and bool(self._partial >> place & 1)
 
     def neighbors(self, place: int) -> list[Node]:
         """The nodes right before and right behind this place."""
@@ -136,11 +144,10 @@ class Graph:
     def members(self, mask: int) -> tuple[Member, ...]:
         """The members of these nodes, in line order."""
         low = mask & -mask
-        if not mask & mask + low:
-            if not mask:
-                return ()
-            behind = mask.bit_length()
-            stop = self._starts[behind] if behind < len(self._starts) else len(self._flat)
+        # In one chain only the first node can be one that has landed in part.
+        if mask and self.single and not mask & mask + low:
+            last = mask.bit_length() - 1
+            stop = self._starts[last] + len(self.nodes[last].members)
             return tuple(self._flat[self._starts[low.bit_length() - 1] : stop])
         return tuple(member for place in places(mask) for member in self.nodes[place].members)
 
