@@ -84,10 +84,12 @@ def give_way(draft: Draft) -> None:
 
 
 def _risky(draft: Draft, drawn: Graph) -> int:
-    """The undecided nodes that fail often enough for a run without them."""
+    """The undecided nodes below others that fail often enough for a run without them."""
     least = draft.queue.config.hedge_threshold
-    mask = 0
-    for place in places(drawn.live):
+    below = mask = 0
+    for node in drawn.standing():
+        below |= node.ahead & drawn.live
+    for place in places(below):
         node = drawn.nodes[place]
         if _p_fail(draft, node) >= least and not _has_passed(draft, node):
             mask |= 1 << place

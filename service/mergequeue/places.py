@@ -22,6 +22,11 @@ def is_expected(entry: Entry) -> bool:
     return entry.state in _COUNTED_ON or entry.kept
 
 
+def standing_of(entry: Entry) -> tuple[object, ...]:
+    """What of an entry those behind it depend on, beside its batch."""
+    return entry.rank, is_expected(entry), entry.touches
+
+
 class Places:
     """The index.
 

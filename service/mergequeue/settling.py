@@ -32,7 +32,7 @@ _SPENT = {
 def settle(draft: Draft) -> None:
     """Judge every run whose reports changed or whose clock ran out, and act on it."""
     judged: list[tuple[Run, Verdict]] = []
-    for run in list(draft.runs.values()):
+    for run in draft.to_judge():
         is_due = run.deadline is not None and run.deadline <= draft.now
         if (is_due or run.id in draft.judging) and _is_judged(run):
             judged.append((run, _verdict(draft, run)))

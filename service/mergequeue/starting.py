@@ -37,6 +37,8 @@ from service.mergequeue.states import (
     RunStatus,
 )
 
+_SCREENS = frozenset({RunKind.SCREEN})
+
 STEPS_MAX = 200
 """Heads in one test branch, base included (ENGINE.md 2)."""
 
@@ -255,7 +257,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     limit = int(draft.queue.config.concurrency * share)
     slots = min(
         launching.free_slots(draft),
-        limit - launching.in_progress(draft, frozenset({RunKind.SCREEN})),
+        limit - draft.in_progress(_SCREENS),
     )
     for group in screening.wanted(draft, slots):
         if not all(_is_startable(draft, entry) for entry in group):
