@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
+ROWS := simulation exhaustive
+SEEDS := 200000
 
 .DEFAULT_GOAL := help
 .PHONY: help assets demo test check bench soak fmt cover constraints
@@ -42,8 +44,9 @@ check: $(STAMP) ## lint, format, types, import rules, dependencies
 bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 	ONLY='$(ONLY)' SCALE='$(SCALE)' $(BIN)/python -m tests.bench
 
-soak: $(STAMP) ## run the engine on 200,000 seeds; HEADGATE_SIM_SEEDS=n for another number
-	HEADGATE_SIM_SEEDS="$${HEADGATE_SIM_SEEDS:-200000}" $(BIN)/python -m pytest -n auto -q --timeout 0 tests/simulation
+soak: $(STAMP) ## run the engine for long; ROWS=simulation or exhaustive picks one, SEEDS=n histories
+	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_EXHAUSTIVE=long \
+	  $(BIN)/python -m pytest -n auto -q --timeout 0 $(addprefix tests/,$(ROWS))
 
 fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .

@@ -45,6 +45,7 @@ KNOWN_ELSEWHERE = frozenset(
         "CONTRACT_TOKEN",
         "CONTRACT_URL",
         "REQUIRE_ALL",
+        "SHARED_DATA",
         "SIM_SEEDS",
         "TEST_POSTGRES_URL",
         "TOKEN",

@@ -13,6 +13,7 @@ The floors, each importing only those below it:
 - `operations`: one function for each thing that can be asked or must be done.
 - `store`: the only part that speaks SQL. Returns values, never rows.
 - `wording`: reasons and states as text that people read.
+- `simulation`: the engine in virtual time over submissions with known outcomes.
 - `mergequeue`: the engine. States and transitions are data, `engine.step` is the one door,
   and nothing in it does I/O or reads a clock.
 - `provider`: the seam. Outward the `Provider` protocol, inward the signals.

@@ -152,12 +152,16 @@ class Shelf(Generic[Kept]):
 SHELF_MAX = 10_000
 """Answers kept of one kind; the least recently used goes first."""
 
+PASTS_MAX = 512
+"""Queues whose past is kept, as many as their values (ARCHITECTURE.md 5)."""
+
 
 class Memory:
     """Answers that stand as long as nothing they were made of has changed.
 
     `generation` grows when something outside a queue's version changes (targets uploaded).
     `troubled_hosts` are hosts whose installations could not be read, with what the host said.
+    `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
     `callers` and `places` stand under the store's access version: who holds a token, and which
     queue a name means. `access_version` is the one that the newest request was let in under.
     """
@@ -166,6 +170,7 @@ class Memory:
         self.generation = 0
         self.troubled_hosts: dict[str, Exception] = {}
         self.access_version = -1
+        self.pasts: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.callers: Shelf[object] = Shelf()
         self.places: Shelf[object] = Shelf()
         self._views: dict[int, tuple[Stamp, dict[int | None, object]]] = {}

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.harness import expect, needs
 
-pytest_plugins = ("tests.harness.databases", "tests.harness.story")
+pytest_plugins = ("tests.harness.databases", "tests.harness.figures", "tests.harness.story")
 
 # A busy machine must not decide a test: no deadline, and the same examples every time.
 settings.register_profile(

@@ -1,9 +1,9 @@
 """The command line: `headgate COMMAND`.
 
 Two kinds of commands live here. Those that run or look after this machine's service (`serve`,
-`migrate`, `token`, `sandbox`, `demo`) build it through `bot/wiring.py` or open its database.
-All others are clients: they speak HTTP to `/v1` of a running service like anybody's script
-and know nothing of its database.
+`migrate`, `token`, `simulate`, `sandbox`, `demo`) build it through `bot/wiring.py` or open its
+database. All others are clients: they speak HTTP to `/v1` of a running service like anybody's
+script and know nothing of its database.
 
 Who does what. `app.py` is the root and the only place where an error becomes a line on stderr
 and an exit code. `exits.py` has the codes and the one exception for "say this, then end with

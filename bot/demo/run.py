@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
@@ -69,15 +69,19 @@ async def played(evening: Evening, playing: Scene, began: float) -> Report:
     try:
         async with asyncio.timeout(evening.timeout_s):
             await playing.play()
-    except aiohttp.ClientError as broken:
-        late = (f"the story broke off: {broken}",)
-    except TimeoutError:
-        late = (f"the story was not over after {evening.timeout_s:.0f} s",)
-    claims = await playing.claims()
-    proved = await proofs.all_of(playing.stage.bare, playing.stage.start, claims)
-    order = [claim.number for claim in claims]
-    faults = (*late, *report.faults_of(playing.records, order))
-    return Report(playing.records, proved, faults, evening.clock.monotonic_s() - began)
+    except* aiohttp.ClientError as broken:
+        late = tuple(f"the story broke off: {each}" for each in broken.exceptions)
+    except* TimeoutError:
+        late = (*late, f"the story was not over after {evening.timeout_s:.0f} s")
+    bare, stories, branches = playing.stage.bare, [], []
+    for each in story.STORIES:
+        told = await playing.played(each)
+        start, claims = playing.stage.starts[each.branch], playing.claims(told)
+        branch = proofs.Branch(each.branch, start, claims, each.is_parallel)
+        branches.append(branch)
+        stories.append(replace(told, proofs=await proofs.known_landings(bare, branch)))
+    proved = await proofs.all_of(bare, branches)
+    return Report(stories, proved, late, evening.clock.monotonic_s() - began)
 
 
 def shown(evening: Evening, outcome: Report, raised: Stage, out: TextIO) -> None:
@@ -94,6 +98,9 @@ def welcome(raised: Stage) -> list[str]:
         f"  Service  {found['service']}",
         f"  Sandbox  {found['sandbox']}   ← comment /merge here",
         "",
+        f"Four branches of {story.SLUG} with a queue each, played at the same time:",
+        *(f"  {each.branch:<10} {each.shows}" for each in story.STORIES),
+        "",
     ]
 
 
@@ -102,7 +109,7 @@ async def open_doors(raised: Stage, out: TextIO) -> None:
     body = json.dumps(
         {
             "repo": {"host": HOST, "owner": story.OWNER, "name": story.NAME},
-            "targetBranch": story.BRANCH,
+            "targetBranch": story.MAIN.branch,
         }
     )
     found = report.addresses(raised)
@@ -115,7 +122,7 @@ async def open_doors(raised: Stage, out: TextIO) -> None:
         f"  curl -s {found['api']}/getQueue -H 'content-type: application/json' "
         f"-H 'x-api-token: {token}' -d '{body}'\n"
         f"  HEADGATE_URL={raised.service} HEADGATE_TOKEN={token} "
-        f"{called_as(sys.argv[0])} queue show --repo {repo}",
+        f"{called_as(sys.argv[0])} queue show --repo {repo} --branch {story.MAIN.branch}",
         file=out,
         flush=True,
     )

@@ -1,7 +1,7 @@
 """The two servers of the demo, and the world in which they meet."""
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ import aiohttp
 from pydantic import JsonValue
 
 from bot import settings, wiring
-from bot.demo import story
+from bot.demo import story, widgets
 from bot.github import webhook
 from bot.sandbox import app as sandboxes
 from bot.sandbox.app import CannotRun, Sandbox, SandboxOptions
@@ -25,7 +25,11 @@ from service.vocabulary import SYSTEM, Role
 
 SERVICE_PORT, SANDBOX_PORT = 8642, 8643
 LOOPBACK = "127.0.0.1"
+BRANCHES = tuple(played.branch for played in story.STORIES)
 ANSWER_WITHIN_S = 30
+
+# The tests mostly sleep; more of them at a time than a machine has cores do no harm.
+COMMANDS_AT_ONCE = 12
 
 # The sandbox imitates how long GitHub takes; nobody came to watch that.
 KNOBS = {"mergeable_delay_s": 0.2, "rename_delay_s": 0.2}
@@ -43,13 +47,16 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where the play takes place. `start` is main before it, `heads` the pull requests' heads."""
+    """Where the play takes place.
+
+    `starts` are the target branches before it, `heads` the pull requests' heads.
+    """
 
     service: str
     sandbox: str
     token: str
     bare: Path
-    start: str
+    starts: dict[str, str]
     heads: dict[int, str]
     session: aiohttp.ClientSession
 
@@ -58,10 +65,10 @@ class Stage:
         body: Json = {"as": who, "act": act, "repo": story.SLUG, **fields}
         return await post(self.session, f"{self.sandbox}/_sandbox/acts", body)
 
-    async def ask(self, path: str, **members: JsonValue) -> Json | None:
-        """What the service's API answers about the queue; None for 404."""
+    async def ask(self, path: str, branch: str, **members: JsonValue) -> Json | None:
+        """What the service's API answers about the queue of a branch; None for 404."""
         repo: Json = {"host": HOST, "owner": story.OWNER, "name": story.NAME}
-        body: Json = {"repo": repo, "targetBranch": story.BRANCH, **members}
+        body: Json = {"repo": repo, "targetBranch": branch, **members}
         sent = self.session.post(
             f"{self.service}/v1{path}", json=body, headers={"x-api-token": self.token}
         )
@@ -85,13 +92,16 @@ async def raised(folder: Path, ports: Ports) -> AsyncIterator[Stage]:
         port=sandbox_port,
         data=folder / "sandbox",
         allow_commands=True,
+        commands_at_once=COMMANDS_AT_ONCE,
     )
     patience = aiohttp.ClientTimeout(total=ANSWER_WITHIN_S)
     async with (
         aiohttp.ClientSession(timeout=patience) as session,
         sandbox_of(options) as sandbox,
     ):
-        heads, start = await seeded(session, sandbox.url)
+        cache = folder / "ci-cache"
+        cache.mkdir()
+        heads, starts = await seeded(session, sandbox.url, cache)
         chosen = settings_of(sandbox, folder, service_port)
         async with wiring.running(chosen, World()) as service:
             sandbox.world.webhook_url = f"{service.url}{webhook.PATH}"
@@ -101,7 +111,7 @@ async def raised(folder: Path, ports: Ports) -> AsyncIterator[Stage]:
                 sandbox=sandbox.url,
                 token=await token_for(service.runtime),
                 bare=repository.git.folder if repository else folder,
-                start=start,
+                starts=starts,
                 heads=heads,
                 session=session,
             )
@@ -171,42 +181,72 @@ def is_free(port: int) -> bool:
     return True
 
 
-async def seeded(session: aiohttp.ClientSession, sandbox: str) -> tuple[dict[int, str], str]:
-    """Make the repository with its pull requests; their heads, and main as it stands now."""
-    files: Json = {**story.FILES, ".sandbox/ci.yml": story.ci_file()}
+async def seeded(
+    session: aiohttp.ClientSession, sandbox: str, cache: Path
+) -> tuple[dict[int, str], dict[str, str]]:
+    """Make the repository with its pull requests; their heads, and the branches as they stand."""
+    acts = f"{sandbox}/_sandbox/acts"
+    await post(session, f"{sandbox}/_sandbox/seed", repository_seed(cache))
+    for branch in BRANCHES[1:]:
+        await post(session, acts, pushed(branch, {}, f"Begin {branch}"))
+    heads = {}
+    for played in story.STORIES:
+        for role in played.roles:
+            made = await post(session, acts, opened(role, played.branch))
+            heads[int(str(made["number"]))] = str(made["head"])
+    starts = {}
+    for branch in BRANCHES:
+        made = await post(session, acts, pushed(branch, widgets.LATER, "Begin a change log"))
+        starts[branch] = str(made["sha"])
+    return heads, starts
+
+
+def repository_seed(cache: Path) -> Json:
+    """The repository: its files, its people, and the check that every target branch requires."""
+    statuses: Json = {
+        "required_status_checks": [{"context": widgets.CHECK}],
+        "strict_required_status_checks_policy": False,
+    }
+    required: Json = {
+        "name": "tests pass",
+        "include": [f"refs/heads/{branch}" for branch in BRANCHES],
+        "rules": [{"type": "required_status_checks", "parameters": statuses}],
+    }
     repository: Json = {
         "full_name": story.SLUG,
-        "default_branch": story.BRANCH,
-        "files": files,
+        "default_branch": BRANCHES[0],
+        "files": {**widgets.FILES, ".sandbox/ci.yml": widgets.ci_file(cache)},
         "collaborators": dict(story.PEOPLE),
-        "required_checks": [story.CHECK],
+        "rulesets": [required],
     }
-    seed: Json = {"repositories": [repository], "knobs": dict(KNOBS)}
-    await post(session, f"{sandbox}/_sandbox/seed", seed)
-    acts = f"{sandbox}/_sandbox/acts"
-    heads = {}
-    for role in story.ROLES:
-        opened: Json = {
-            "as": role.author,
-            "act": "open",
-            "repo": story.SLUG,
-            "head": role.branch,
-            "title": role.title,
-            "files": dict(role.files),
-            "draft": role.draft,
-        }
-        made = await post(session, acts, opened)
-        heads[int(str(made["number"]))] = str(made["head"])
-    pushed: Json = {
+    return {"repositories": [repository], "knobs": dict(KNOBS)}
+
+
+def opened(role: story.Role, branch: str) -> Json:
+    """The act that opens a pull request."""
+    return {
+        "as": role.author,
+        "act": "open",
+        "repo": story.SLUG,
+        "head": role.branch,
+        "base": branch,
+        "title": role.title,
+        "files": dict(role.files),
+        "draft": role.draft,
+    }
+
+
+def pushed(branch: str, files: Mapping[str, str], message: str) -> Json:
+    """The act that brings a commit onto a target branch, past its rules."""
+    return {
         "as": "alice",
         "act": "push",
         "repo": story.SLUG,
-        "branch": story.BRANCH,
-        "files": dict(story.LATER),
-        "message": "Begin a change log",
+        "branch": branch,
+        "files": dict(files),
+        "message": message,
         "bypass": True,
     }
-    return heads, str((await post(session, acts, pushed))["sha"])
 
 
 async def post(session: aiohttp.ClientSession, url: str, body: Json) -> Json:

@@ -24,32 +24,34 @@ from bot.github.translate import OwnApp
 from service.clock import Clock
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.signals import Delivery, Signal
+from service.provider.trees import (
+    Change,
+    Different,
+    Disjoint,
+    Overlapping,
+    Same,
+    Unproven,
+)
 from service.provider.values import (
     AccessLevel,
     AdvanceRequest,
     BuildRequest,
     BuildResult,
-    Change,
     ChangedFiles,
     Checks,
     CiRun,
     Commit,
-    Different,
-    Disjoint,
     FailedDelivery,
     LandStop,
     Merged,
     MergeRequest,
     Notice,
     NotPossible,
-    Overlapping,
     PullRequest,
     Reaction,
     Reply,
     Repository,
     Required,
-    Same,
-    Unproven,
     VehicleRef,
 )
 from service.vocabulary import Actor, RepoRef, Sha

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from bot.github.line import Line
-from service.provider.values import (
+from service.provider.trees import (
     Change,
     Different,
     Disjoint,

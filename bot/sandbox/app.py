@@ -39,7 +39,7 @@ from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
-from bot.sandbox.world import World
+from bot.sandbox.world import COMMANDS_AT_ONCE, World
 
 BODY_MAX = 256 << 20  # a push may carry this much
 MANUAL_START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -87,7 +87,8 @@ class SandboxOptions:
     """How to run a sandbox.
 
     Port 0 takes a free one. Without `data` everything lives in a temporary folder. With a
-    `clock` nothing happens by itself: whoever owns the clock also does the jobs.
+    `clock` nothing happens by itself: whoever owns the clock also does the jobs. More commands of
+    checks than `commands_at_once` wait for each other.
     """
 
     host: str = "127.0.0.1"
@@ -98,6 +99,7 @@ class SandboxOptions:
     webhook_url: str | None = None
     webhook_secret: str = WEBHOOK_SECRET
     allow_commands: bool = False
+    commands_at_once: int = COMMANDS_AT_ONCE
     pass_env: tuple[str, ...] = ()
     is_ghes: bool = False
     is_manual: bool = False
@@ -211,6 +213,7 @@ def make_world(options: SandboxOptions, folder: Path) -> World:
     world.webhook_url = options.webhook_url
     world.webhook_secret = options.webhook_secret
     world.allow_commands = options.allow_commands
+    world.command_places = asyncio.Semaphore(options.commands_at_once)
     world.pass_env = options.pass_env
     for login in (*seeds.PEOPLE, seeds.STRANGER):
         world.add_account(login)

@@ -97,7 +97,7 @@ def broken(draft: Draft, run: Run) -> Broken | None:
     # ahead alike; only moves of the target are left to look at.
     if run.id in draft.footing.sound:
         made = progress(draft, run)
-        if made is not None and is_predicted(draft, run, made):
+        if made is not None and not made.unproved and is_predicted(draft, run, made):
             return None
     return looked_over(draft, run)
 
@@ -110,8 +110,12 @@ def looked_over(draft: Draft, run: Run) -> Broken | None:
     numbers = {member.pr for member in run.entries}
     tested = [entry for entry in own if entry.pr in numbers]
     made = progress(draft, run)
+    if made is not None and made.unproved and run.status is RunStatus.FAILED:
+        # Nobody is blamed on top of what was merged by hand and had not passed.
+        return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     now_ahead = ahead(draft, tested or own)
-    stands = made is not None and _unlanded(below(draft, run), made) == now_ahead
+    beneath = _unlanded(draft, run, below(draft, run), made) if made is not None else ()
+    stands = beneath == now_ahead
     if made is not None and stands and is_predicted(draft, run, made):
         if _is_whole(draft, run, tested, made):
             draft.footing.sound.add(run.id)
@@ -133,10 +137,13 @@ def _is_whole(draft: Draft, run: Run, tested: list[Entry], made: Progress) -> bo
 
 
 def is_sure(draft: Draft, run: Run) -> bool:
-    """Whether everything unlanded of a base that holds has passed its own tests."""
+    """Whether everything unlanded of a base that holds has passed, on bases that hold."""
     made = progress(draft, run)
-    landed = made.landed if made is not None else frozenset()
-    return all(has_passed(draft, member) for member in run.base if member.pr not in landed)
+    rest = _unlanded(draft, run, run.base, made) if made is not None else run.base
+    if not all(has_passed(draft, member) for member in rest):
+        return False
+    proofs = {draft.entries[member.pr].verified_by or "": None for member in rest}
+    return all(broken(draft, draft.runs[proof]) is None for proof in proofs)
 
 
 def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
@@ -147,10 +154,12 @@ def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
     made = progress(draft, failed)
     if made is None:
         return Broken(Reason.TARGET_MOVED)
+    if made.unproved:
+        return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     gone = [
         member
-        for member in bisection.base
-        if member.pr not in made.landed and not has_passed(draft, member)
+        for member in _unlanded(draft, failed, bisection.base, made)
+        if not has_passed(draft, member)
     ]
     if not gone:
         return None
@@ -203,10 +212,12 @@ def _further(
     draft: Draft, run: Run, known: Progress, moves: tuple[LandedStep, ...]
 ) -> Progress | None:
     landed: set[int] = set()
+    unproved = list(known.unproved)
     others, reach = known.others, known.reach
     for step in moves:
         if step.pr in known.numbers:
             landed.add(step.pr)
+            unproved += () if step.is_proved else (step.pr,)
         elif step.pr is None or step.before == step.sha:
             continue
         elif known.evidence and step.pr != FOREIGN:
@@ -220,7 +231,15 @@ def _further(
                 return None
             others = True
     until = moves[-1] if moves else known.until
-    return Progress(known.landed | landed, others, until, known.numbers, reach, known.evidence)
+    return Progress(
+        landed=known.landed | landed,
+        others=others,
+        until=until,
+        numbers=known.numbers,
+        reach=reach,
+        evidence=known.evidence,
+        unproved=tuple(unproved),
+    )
 
 
 def _reach(draft: Draft, run: Run) -> Targets:
@@ -232,10 +251,21 @@ def _reach(draft: Draft, run: Run) -> Targets:
     )
 
 
-def _unlanded(members: tuple[Member, ...], made: Progress) -> tuple[Member, ...]:
-    if not made.landed:
+def _unlanded(
+    draft: Draft, run: Run, members: tuple[Member, ...], made: Progress
+) -> tuple[Member, ...]:
+    """Those of the members that matter still: not landed, and not gone without a trace.
+
+    One that brings nothing may leave: the tree is the same without it.
+    """
+    idle = {step.pr for step in run.steps if step.contained}
+    if not made.landed and not idle:
         return members
-    return tuple(member for member in members if member.pr not in made.landed)
+    return tuple(
+        one
+        for one in members
+        if one.pr not in made.landed and (one.pr not in idle or draft.entry_of(one))
+    )
 
 
 def has_passed(draft: Draft, member: Member) -> bool:
@@ -273,8 +303,15 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
     """
     if _is_evidence(run) or not run.steps or made.others:
         return True
-    count = len(made.landed)
-    if any(step.pr not in made.landed for step in run.steps[:count]):
+    count = landed = 0
+    live = {member.pr for member in (*run.base, *run.entries) if draft.entry_of(member)}
+    for step in run.steps:
+        # One that brings nothing counts as landed once it has left.
+        if step.pr not in made.landed and not (step.contained and step.pr not in live):
+            break
+        count += 1
+        landed += step.pr in made.landed
+    if landed < len(made.landed):
         return draft.is_parallel
     tree = run.steps[count - 1].tree if count else run.base_tip.tree
     tip = draft.queue.tip

@@ -8,7 +8,7 @@ failures of its tree. A run of one entry begins there.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from service.mergequeue import bases, holds, leaving, line, optimism, verdict
+from service.mergequeue import bases, holds, leaving, optimism, proving, verdict
 from service.mergequeue.config import ConfirmFailures
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Bisection, Detail, Entry, Member, Named, Run
@@ -16,6 +16,8 @@ from service.mergequeue.outputs import BisectionNarrowed, BisectionOpened
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import EntryState, RunKind, RunStatus
 from service.vocabulary import CheckOutcome
+
+_IN_DOUBT = frozenset({EntryState.PENDING_FAILURE, EntryState.NOT_READY})
 
 RUNS_MAX = 3
 """Failed runs of one tree of which the last decides alone."""
@@ -52,7 +54,7 @@ def wanted(draft: Draft, slots: int) -> list[Probe]:
         free = slots - len(probes)
         if free < 1:
             break
-        if bisection.probes:
+        if bisection.probes or _is_delayed(draft, bisection):
             continue
         failed = draft.runs[bisection.run]
         if bisection.hi - bisection.lo > 1:
@@ -82,7 +84,7 @@ def green(draft: Draft, run: Run, reason: Reason = Reason.BISECTION_PASSED) -> N
     proven = bisection.entries[bisection.lo : cut]
     narrowed = replace(bisection, lo=cut, hi=min(reds, default=cut), reds=reds, probes=probes)
     _narrow(draft, bisection, narrowed)
-    prove(draft, run, proven, reason)
+    proving.prove(draft, run, proven, reason, is_sure=True)
 
 
 def red(draft: Draft, run: Run) -> None:
@@ -180,11 +182,28 @@ def _advance(draft: Draft, bisection: Bisection) -> None:
     if bisection.lo == len(bisection.entries):
         leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
         return
-    undone = bases.is_undone(draft, bisection, draft.runs[bisection.run])
+    undone = _is_gone(draft, bisection)
+    undone = undone or bases.is_undone(draft, bisection, draft.runs[bisection.run])
     if undone is not None:
         leaving.abandon(draft, bisection, undone.reason, Detail(prs=undone.prs))
     elif bisection.hi - bisection.lo == 1 and _is_proven(draft, bisection):
         _convict(draft, bisection)
+
+
+def _is_gone(draft: Draft, bisection: Bisection) -> bases.Broken | None:
+    """Whether a proven entry has left or fails, so that what was proven on it is in doubt."""
+    made = bases.progress(draft, draft.runs[bisection.run])
+    landed = made.landed if made is not None else frozenset()
+    for member in bisection.entries[: bisection.lo]:
+        entry = draft.entry_of(member)
+        if entry is None and member.pr not in landed:
+            final = draft.finished_entries.get(member.entry)
+            is_failed = final is not None and final.state is EntryState.FAILED
+            reason = Reason.AHEAD_FAILED if is_failed else Reason.AHEAD_CANCELLED
+            return bases.Broken(reason, (member.pr,))
+        if entry is not None and entry.state in _IN_DOUBT:
+            return bases.Broken(Reason.AHEAD_OUT, (member.pr,))
+    return None
 
 
 def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
@@ -197,81 +216,7 @@ def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
             draft.retire(draft.runs[run_id], Reason.BISECTION_REQUIRED)
     draft.put_bisection(replace(after, probes=kept))
     if (before.lo, before.hi) != (after.lo, after.hi) and len(after.entries) > 1:
-        draft.say(BisectionNarrowed(after.id, after.lo, after.hi))
-
-
-def prove(draft: Draft, run: Run, proven: Sequence[Member], reason: Reason) -> None:
-    """Proven entries land as they are, unless that would disturb others (ENGINE.md 10.5)."""
-    entries = [draft.entries[member.pr] for member in proven]
-    disturbed = _disturbed(draft, run, entries)
-    if disturbed is not None:
-        _prove_behind(draft, run, entries, disturbed, late=reason is Reason.LATE_SUCCESS)
-        return
-    _go_first(draft, entries)
-    owners = [draft.entries[entry.pr] for entry in entries]
-    for entry in owners:
-        mine = replace(
-            entry,
-            run=run.id,
-            verified_by=run.id,
-            bisection=None,
-            batch=run.number,
-            fresh=False,
-        )
-        draft.move(mine, EntryState.TESTS_PASSED, reason, Detail(run=run.id))
-
-
-def _prove_behind(
-    draft: Draft, run: Run, entries: Sequence[Entry], others: tuple[int, ...], *, late: bool
-) -> None:
-    """Proven entries are tested again, where that disturbs nobody."""
-    word = Reason.AHEAD_CHANGED if late else Reason.BISECTION_PASSED
-    text = "its checks passed; others went ahead meanwhile, so it is tested behind them"
-    detail = Detail(text=text, run=run.id, prs=others)
-    for entry in entries:
-        draft.put(replace(entry, bisection=None))
-    leaving.come_back(draft, [leaving.Back(entry.pr, word, detail) for entry in entries])
-    if run.id in draft.runs and not draft.own(run):
-        draft.retire(run, word)
-
-
-def _disturbed(draft: Draft, run: Run, entries: Sequence[Entry]) -> tuple[int, ...] | None:
-    """Who runs or has passed without these entries; None when they may land as they are."""
-    made = bases.progress(draft, run)
-    proven = {entry.pr for entry in entries}
-    beneath = [member for member in (*run.base, *run.entries) if member.pr not in proven]
-    numbers = {member.pr for member in beneath}
-    behind = []
-    for node in bases.graph(draft).standing():
-        first = draft.entries[node.members[0].pr]
-        if first.state is EntryState.PENDING or first.pr in numbers:
-            continue
-        members = [draft.entries[member.pr] for member in node.members]
-        if any(bases.meets(draft, one, entry) for one in members for entry in entries):
-            behind += [one.pr for one in members]
-    if behind or made is None or not bases.is_predicted(draft, run, made):
-        return tuple(behind)
-    left = tuple(one for one in beneath if one.pr not in made.landed)
-    counted_on = tuple(
-        one
-        for one in bases.ahead(draft, entries)
-        if draft.entries[one.pr].state is not EntryState.PENDING
-    )
-    return None if left == counted_on else ()
-
-
-def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:
-    """Rank them before every pending entry that they meet."""
-    rank = entries[0].rank or 0
-    for node in bases.graph(draft).standing():
-        if node.rank > rank:
-            return
-        other = draft.entries[node.members[0].pr]
-        if other.state is EntryState.PENDING and any(
-            bases.meets(draft, other, entry) for entry in entries
-        ):
-            line.put_before(draft, other, entries)
-            return
+        draft.say(BisectionNarrowed(after.id, after.run, after.lo, after.hi))
 
 
 def _is_proven(draft: Draft, bisection: Bisection) -> bool:
@@ -322,7 +267,8 @@ def _convict(draft: Draft, bisection: Bisection) -> None:
     reason, evidence = _blame(bisection, runs, together=together)
     undecided = leaving.close(draft, bisection, suspect.pr, reason)
     behind = [entry for entry in undecided if entry.pr != suspect.pr]
-    leaving.leave_alone(draft, draft.entries[suspect.pr], reason, evidence)
+    ending = leaving.Ending(EntryState.FAILED, reason, evidence)
+    leaving.leave_alone(draft, draft.entries[suspect.pr], ending)
     back = Detail(run=bisection.run, prs=(suspect.pr,))
     leaving.come_back(
         draft, [leaving.Back(entry.pr, Reason.BISECTION_REQUIRED, back) for entry in behind]
@@ -357,6 +303,23 @@ def _of(draft: Draft, run: Run) -> Bisection:
     if known is not None:
         return known
     return next(one for one in draft.queue.bisections.values() if one.run == run.id)
+
+
+def is_examining(draft: Draft, run: Run) -> bool:
+    """Whether the run serves a search now, and is no proof that entries stand on."""
+    return run.bisection is not None and not draft.own(run)
+
+
+def undecided(draft: Draft, bisection: Bisection) -> tuple[Entry, ...]:
+    """The entries that a search has not decided yet."""
+    found = map(draft.entry_of, bisection.entries)
+    return tuple(one for one in found if one is not None and one.bisection == bisection.id)
+
+
+def _is_delayed(draft: Draft, bisection: Bisection) -> bool:
+    """Whether a probe was refused so lately that the next one has to wait."""
+    waits = [entry.build_after for entry in undecided(draft, bisection)]
+    return any(at is not None and at > draft.now for at in waits)
 
 
 def _rank(draft: Draft, bisection: Bisection) -> int:

@@ -64,7 +64,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     draft.say(RunBuilt(run.id, one.sha))
     for entry in draft.own(ready):
         draft.put(replace(entry, build_tries=0, build_after=None))
-    green = reuse.green_of(draft, ready)
+    green = reuse.green_of(draft, ready) if _may_reuse(draft, ready) else None
     if all(step.contained for step in one.steps[len(run.base) :]):
         settling.passed(draft, replace(ready, contained=True), Reason.RESULT_REUSED)
     elif green is not None:
@@ -72,6 +72,12 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     elif not one.published:
         # The result it relied on may not be used any more, and there is nothing to test.
         settling.retry_on_new_branch(draft, ready, Detail(run=run.id))
+
+
+def _may_reuse(draft: Draft, run: Run) -> bool:
+    """Probes reuse earlier results only where that is asked for (ENGINE.md 13)."""
+    mode = draft.queue.config.optimization_mode
+    return run.kind is not RunKind.PROBE or mode == "BISECTION_SKIP_REDUNDANT_TESTS"
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
@@ -134,7 +140,7 @@ def refused(draft: Draft, one: TestBranchRefused) -> None:
     if reason is HoldReason.TEST_BRANCH_DENIED:
         until = draft.now + holds.TRY_AGAIN
     holds.place_once(draft, holds.Wish(reason, detail.text, until=until))
-    _back(draft, run, Reason.BUILD_RETRY, detail)
+    _repeat(draft, run, Reason.BUILD_RETRY, detail)
 
 
 def lost(draft: Draft, one: TestBranchLost) -> None:
@@ -148,18 +154,12 @@ def lost(draft: Draft, one: TestBranchLost) -> None:
     text = f"its test branch was taken away by {one.by or 'somebody'}"
     for entry in own:
         draft.put(replace(entry, losses=entry.losses + 1))
-    spent = [entry for entry in own if entry.losses >= LOSSES_MAX]
-    for entry in spent:
-        losses = entry.losses + 1
-        detail = Detail(text=f"{text}, {losses} times in all", run=run.id)
-        mine = draft.entries[entry.pr]
-        leaving.leave(draft, mine, EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED, detail)
-    if run.id not in draft.runs:
-        return
-    if run.bisection in draft.queue.bisections:
-        bisecting.lost(draft, run, Reason.TEST_BRANCH_LOST)
-    else:
-        _back(draft, run, Reason.TEST_BRANCH_LOST, Detail(text=text, run=run.id))
+    for entry in own:
+        if entry.losses >= LOSSES_MAX:
+            last = Detail(text=f"{text}, {entry.losses + 1} times in all", run=run.id)
+            tampered = leaving.Ending(EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED, last)
+            leaving.leave_alone(draft, draft.entries[entry.pr], tampered)
+    _repeat(draft, run, Reason.TEST_BRANCH_LOST, Detail(text=text, run=run.id))
 
 
 def _building(draft: Draft, run_id: str) -> Run | None:
@@ -182,34 +182,46 @@ def _hold_out(draft: Draft, run: Run, entry: Entry, detail: Detail) -> None:
 
 
 def _try_again(draft: Draft, run: Run, detail: Detail) -> None:
-    """Build once more, later each time; after the last try the entries leave."""
+    """Build once more, later each time; after the last try a batch is taken apart.
+
+    One that is alone leaves: the provider does not build its branch.
+    """
     own = _examined(draft, run)
     tries = max((entry.build_tries for entry in own), default=0) + 1
     if own and tries >= TRIES_MAX:
-        text = f"{detail.text} ({tries} tries)"
-        last = replace(detail, text=text)
-        leaving.leave(draft, own[0], EntryState.FAILED, Reason.BUILD_REFUSED, last)
+        _give_up(draft, run, own, replace(detail, text=f"{detail.text} ({tries} tries)"))
         return
     wait = FIRST_WAIT * 2 ** (tries - 1)
     for entry in own:
         draft.put(replace(entry, build_tries=tries, build_after=draft.now + wait))
-    _back(draft, run, Reason.BUILD_RETRY, detail)
+    _repeat(draft, run, Reason.BUILD_RETRY, detail)
+
+
+def _give_up(draft: Draft, run: Run, own: tuple[Entry, ...], detail: Detail) -> None:
+    if len(own) == 1:
+        leaving.leave(draft, own[0], EntryState.FAILED, Reason.BUILD_REFUSED, detail)
+        return
+    for entry in own:
+        draft.put(replace(entry, taken_apart=True, build_tries=0))
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is not None:
+        leaving.abandon(draft, searched, Reason.BATCH_TAKEN_APART, detail)
+    else:
+        leaving.restart(draft, run, Reason.BATCH_TAKEN_APART, detail)
 
 
 def _examined(draft: Draft, run: Run) -> tuple[Entry, ...]:
     """Whose run this is; of a probe: whom its search has not decided yet."""
-    searched = draft.queue.bisections.get(run.bisection or "")
-    if searched is None:
+    if not bisecting.is_examining(draft, run):
         return draft.own(run)
-    found = map(draft.entry_of, searched.entries)
-    return tuple(one for one in found if one is not None and one.bisection == searched.id)
+    return bisecting.undecided(draft, draft.queue.bisections[run.bisection or ""])
 
 
-def _back(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:
-    searched = draft.queue.bisections.get(run.bisection or "")
-    if searched is not None:
-        leaving.abandon(draft, searched, reason, detail)
-    elif draft.own(run):
-        leaving.restart(draft, run, reason, detail)
+def _repeat(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:
+    """The same once more, on another branch; a search just wants another probe."""
+    if run.id not in draft.runs:
+        return
+    if bisecting.is_examining(draft, run):
+        bisecting.lost(draft, run, reason)
     else:
-        draft.retire(run, reason)
+        leaving.restart(draft, run, reason, detail)

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from service.mergequeue import breaker, grouping, readiness
 from service.mergequeue.config import BatchSizing
 from service.mergequeue.draft import Draft
-from service.mergequeue.states import EntryState
 
 
 def wake_at(draft: Draft) -> datetime | None:
@@ -52,6 +51,5 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
     yield from _of_batches(draft)
     for pr in draft.places.delayed:
         entry = draft.entries[pr]
-        is_placed = entry.rank is not None and entry.state is EntryState.PENDING
-        if is_placed and entry.build_after is not None:
+        if entry.build_after is not None:
             yield entry.build_after

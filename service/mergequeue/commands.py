@@ -104,10 +104,10 @@ def restart(draft: Draft, one: Restart) -> Refused | None:
         return None
     for own in draft.own(run):
         draft.put(replace(own, fresh=True))
-    searched = draft.queue.bisections.get(entry.bisection or "")
-    if searched is not None:
-        leaving.abandon(draft, searched, reason)
-    else:
+    for searched in list(draft.queue.bisections.values()):
+        if any(member.entry == entry.id for member in searched.entries):
+            leaving.abandon(draft, searched, reason)
+    if run.id in draft.runs and draft.own(run):
         leaving.begin_anew(draft, run, reason)
     return None
 

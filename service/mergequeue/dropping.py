@@ -71,10 +71,14 @@ def _stands_on(drawn: Graph, run: Run, mask: int) -> bool:
 
 
 def _standing(draft: Draft) -> list[Run]:
-    """The runs of entries in the line that no search examines, in its order."""
+    """The runs of entries in the line that no search examines, in its order.
+
+    Not the one that is landing now: its outcome is known before anything else is.
+    """
     found: dict[str, None] = {}
     for _, pr in draft.places.line:
         entry = draft.entries[pr]
-        if entry.run is not None and entry.bisection is None:
+        is_free = entry.bisection is None and not leaving.is_landing(draft, entry)
+        if entry.run is not None and is_free:
             found[entry.run] = None
     return [run for run in map(draft.runs.__getitem__, found) if run.kind is not RunKind.SCREEN]

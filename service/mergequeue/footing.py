@@ -16,7 +16,8 @@ class Progress:
     """What has landed since a run's tip: pull requests of its own, and whether others did too.
 
     `until` is the last move looked at, so that a later look begins behind it. `numbers` are the
-    pull requests of the run and its base, `reach` what those of them that were live touched (None:
+    pull requests of the run and its base, `unproved` those of them that others merged before they
+    had passed, `reach` what those of them that were live touched (None:
     not looked at), `evidence` says that the run was looked at as evidence.
     """
 
@@ -26,6 +27,7 @@ class Progress:
     numbers: frozenset[int]
     reach: Targets | None
     evidence: bool
+    unproved: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

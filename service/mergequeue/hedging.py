@@ -110,12 +110,15 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
     best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead), default=None)
     if best is None or undecided[best] < draft.queue.config.hedge_threshold:
         return
+    base = _base_without(drawn, node, best)
+    if any(draft.entries[member.pr].state is EntryState.PENDING for member in base):
+        return
     score = undecided[best]
     for other, chance in undecided.items():
         if other != best:
             score *= 1.0 - chance
     without = tuple(member.entry for member in drawn.nodes[best].members)
-    yield score, Hedge(run.entries, _base_without(drawn, node, best), without)
+    yield score, Hedge(run.entries, base, without)
 
 
 def _base_without(drawn: Graph, node: Node, left: int) -> tuple[Member, ...]:
@@ -209,7 +212,10 @@ def _take_over(draft: Draft, run: Run, main: Run) -> None:
             verified_by=run.id if state is EntryState.TESTS_PASSED else None,
             kept=kept,
         )
-        draft.move(mine, state, reason, Detail(run=run.id))
+        if entry.state is state is EntryState.TESTS_PASSED:
+            draft.put(mine)
+        else:
+            draft.move(mine, state, reason, Detail(run=run.id))
 
 
 def _has_passed(draft: Draft, node: Node) -> bool:

@@ -119,13 +119,14 @@ def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
         return
     mine = {entry.pr for entry in own}
     made = bases.progress(draft, run)
-    if made is None:
+    if made is None or holds.is_view_stale(draft.queue):
         return
     idle = {step.pr for step in run.steps if step.contained}
     has_begun = any(member.pr in made.landed for member in run.entries)
     last = max(index for index, member in enumerate(run.entries) if member.pr in mine or not index)
     for member in run.entries[: last + 1] if has_begun else run.entries:
-        if member.pr not in mine and member.pr not in made.landed and member.pr not in idle:
+        is_there = draft.entry_of(member) is not None and run.status is not RunStatus.IN_PROGRESS
+        if member.pr not in mine | made.landed | idle and not is_there:
             raise InvariantBroken("E1", f"run {run.number} tests {member.pr}, which has left")
     if run.kind is RunKind.MAIN and own[-1].pr in bases.graph(draft).of:
         drawn = bases.graph(draft)
@@ -138,7 +139,8 @@ def _base(draft: Draft, run: Run) -> None:
     if holds.is_view_stale(draft.queue) or run.kind is RunKind.SCREEN:
         return
     own = draft.own(run)
-    if not own or own[0].bisection is not None:
+    landing = draft.queue.landing
+    if not own or own[0].bisection is not None or (landing and landing.run == run.id):
         return
     why = bases.looked_over(draft, run)
     if why is not None:
@@ -226,8 +228,9 @@ def _landing(draft: Draft) -> None:
     run = draft.runs.get(now.run)
     if run is None or run.status is not RunStatus.SUCCEEDED:
         raise InvariantBroken("I2", "a landing began without a passed run")
+    first = (*run.base, *run.entries)[: now.positions[0] - 1]
     mine = {entry.id for entry in draft.own(run)}
-    if any(member.entry not in mine and draft.entry_of(member) for member in run.base):
+    if any(member.entry not in mine and draft.entry_of(member) for member in first):
         raise InvariantBroken("I7", "a landing began before everything in its base had landed")
     _base(draft, run)
 

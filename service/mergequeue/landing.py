@@ -5,7 +5,7 @@ One landing per queue at a time. It carries everything the shell needs to refuse
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from service.errors import InvariantBroken
 from service.mergequeue import bases, holds, leaving, readiness, target, verdict
@@ -17,6 +17,8 @@ from service.mergequeue.model import (
     LandedStep,
     Landing,
     LandMode,
+    Member,
+    MergeQueue,
     Proof,
     Run,
     Tip,
@@ -30,7 +32,7 @@ from service.mergequeue.outputs import (
 )
 from service.mergequeue.reasons import HoldReason, Reason
 from service.mergequeue.states import LANDS, EntryState, RunKind
-from service.vocabulary import MergeMethod
+from service.vocabulary import SYSTEM, MergeMethod
 
 ADVANCE_PAUSE = timedelta(minutes=10)
 """How long the merge call is used after the atomic update was refused."""
@@ -66,6 +68,16 @@ def is_open(draft: Draft) -> bool:
         and queue.required is not None
         and queue.required.source is not None
     )
+
+
+def stands(queue: MergeQueue, run_id: str, now: datetime) -> bool:
+    """Whether the run that is landing still stands on what it was built on.
+
+    Asked before a landing is permitted: what a pull request touches may have grown meanwhile.
+    """
+    draft = Draft(queue, now, SYSTEM)
+    run = draft.runs.get(run_id)
+    return run is not None and bases.broken(draft, run) is None
 
 
 def landed(draft: Draft, one: Landed) -> None:
@@ -125,7 +137,13 @@ def _is_free(draft: Draft) -> bool:
 
 
 def _candidate(draft: Draft) -> Run | None:
-    """The run of the first unit of the line that may land now; only the first of each lane may."""
+    """The run of the first unit of the line that may land now; only the first of each lane may.
+
+    A unit that has begun to land goes on before any other: it is proved only as a whole.
+    """
+    begun = _begun(draft)
+    if begun is not None and _may_land(draft, begun):
+        return begun
     seen: set[str] = set()
     for node in bases.foremost(draft):
         run_id = draft.entries[node.members[0].pr].verified_by
@@ -133,6 +151,22 @@ def _candidate(draft: Draft) -> Run | None:
             seen.add(run_id)
             run = draft.runs[run_id]
             if _may_land(draft, run):
+                return run
+    return None
+
+
+def _begun(draft: Draft) -> Run | None:
+    """The run whose next position stands right on what landed last."""
+    last = draft.queue.landed[-1].pr if draft.queue.landed else None
+    if not last or not draft.is_parallel:
+        return None
+    proved = {draft.entries[pr].verified_by for pr in draft.places.verified}
+    for run in draft.runs.values():
+        members = _members(run) if run.id in proved else ()
+        places = [place for place, member in enumerate(members) if member.pr == last]
+        if places and places[0] + 1 < len(members):
+            entry = draft.entry_of(members[places[0] + 1])
+            if entry is not None and entry.verified_by == run.id:
                 return run
     return None
 
@@ -146,7 +180,8 @@ def _may_land(draft: Draft, run: Run) -> bool:
     if not all(readiness.may_land(entry) for entry in own):
         return False
     mine = {entry.id for entry in own}
-    if any(member.entry not in mine and draft.entry_of(member) for member in run.base):
+    last = max(place for place, member in enumerate(_members(run)) if member.entry in mine)
+    if any(member.entry not in mine and draft.entry_of(member) for member in _members(run)[:last]):
         return False
     return verdict.verdict_of(run, draft.now, draft.queue.sends_results).is_green
 
@@ -197,6 +232,10 @@ def _places(draft: Draft, run: Run) -> tuple[int, ...]:
                 break
             found.append(place)
     return tuple(found)
+
+
+def _members(run: Run) -> tuple[Member, ...]:
+    return (*run.base, *run.entries)
 
 
 def _is_contained(run: Run, entry: Entry) -> bool:
@@ -257,6 +296,7 @@ def _close(draft: Draft, run_id: str, position: int, code: str, text: str) -> Ru
         return None
     draft.put_queue(replace(draft.queue, landing=None))
     draft.judging.add(run_id)
+    draft.doubt_bases()
     draft.say(LandingHalted(run_id, position, code, text))
     return run
 

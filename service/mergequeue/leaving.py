@@ -37,6 +37,15 @@ class Back:
     detail: Detail = NOTHING
 
 
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a submission ends."""
+
+    state: EntryState
+    reason: Reason
+    detail: Detail
+
+
 def restart(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
     """Take all entries of a run back to PENDING; the run goes. Followers are not touched.
 
@@ -96,7 +105,7 @@ def close(
     """End a search and let its runs go; the entries it has not decided, still out, in order."""
     draft.drop_bisection(bisection)
     if len(bisection.entries) > 1:
-        draft.say(BisectionClosed(bisection.id, culprit, why))
+        draft.say(BisectionClosed(bisection.id, bisection.run, culprit, why))
     undecided = []
     for member in bisection.entries:
         entry = draft.entry_of(member)
@@ -139,10 +148,10 @@ def leave(
     draft.move(entry, state, reason, detail)
 
 
-def leave_alone(draft: Draft, entry: Entry, reason: Reason, detail: Detail) -> None:
-    """End the submission as FAILED; what becomes of its batch is decided by who judges it."""
-    _let_go(draft, [entry], [reason])
-    draft.move(entry, EntryState.FAILED, reason, detail)
+def leave_alone(draft: Draft, entry: Entry, ending: Ending) -> None:
+    """End the submission; what becomes of the rest of its batch is the caller's to decide."""
+    _let_go(draft, [entry], [ending.reason])
+    draft.move(entry, ending.state, ending.reason, ending.detail)
 
 
 def state_after(reason: Reason) -> EntryState:

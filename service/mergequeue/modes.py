@@ -5,12 +5,12 @@ from dataclasses import replace
 from service.mergequeue import config, leaving
 from service.mergequeue.config import Mode
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import Detail
+from service.mergequeue.model import Detail, Run
 from service.mergequeue.outputs import ModeChanged, QueueConfigured
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
 
-_LIVE = frozenset({RunStatus.IN_PROGRESS, RunStatus.SUCCEEDED})
+_GOES_ON = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED})
 
 
 def ask(draft: Draft, mode: Mode) -> None:
@@ -30,7 +30,10 @@ def switch(draft: Draft) -> None:
     mode = draft.queue.target_mode
     if mode is None:
         return
-    if any(run.status in _LIVE for run in draft.runs.values()):
+    for run in list(draft.runs.values()):
+        if run.kind is RunKind.HEDGE:
+            draft.retire(run, Reason.MODE_SWITCHED)
+    if any(_is_awaited(draft, run) for run in draft.runs.values()):
         if draft.queue.state is QueueState.RUNNING:
             draft.set_state(QueueState.SWITCHING_MODES, f"to {mode.value}")
         return
@@ -41,6 +44,14 @@ def switch(draft: Draft) -> None:
     if draft.queue.state is QueueState.SWITCHING_MODES:
         draft.set_state(QueueState.RUNNING, None)
     _require_targets(draft)
+
+
+def _is_awaited(draft: Draft, run: Run) -> bool:
+    """Whether a run is under way, or has passed and can land without another one starting."""
+    if run.status is not RunStatus.SUCCEEDED:
+        return run.status is RunStatus.IN_PROGRESS
+    below = [entry for entry in map(draft.entry_of, run.base) if entry is not None]
+    return all(entry.state in _GOES_ON for entry in below)
 
 
 def _give_up_failures(draft: Draft) -> None:

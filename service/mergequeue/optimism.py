@@ -19,20 +19,28 @@ def clear(draft: Draft, run: Run) -> None:
     """
     if not draft.queue.config.can_optimistically_merge or bases.broken(draft, run) is not None:
         return
-    cleared = [
-        entry
-        for member in run.base
-        if (entry := draft.entry_of(member)) is not None and entry.state in _NOT_PASSED
-    ]
+    cleared = _cleared(draft, run)
     before = {entry.run: None for entry in cleared if entry.run is not None}
     for entry in cleared:
         mine = replace(entry, run=run.id, verified_by=run.id, kept=False, fresh=False)
-        detail = Detail(run=run.id)
-        draft.move(mine, EntryState.TESTS_PASSED, Reason.SUCCESSOR_PASSED, detail)
+        if entry.state is EntryState.TESTS_PASSED:
+            draft.put(mine)
+        else:
+            detail = Detail(run=run.id, prs=run.prs)
+            draft.move(mine, EntryState.TESTS_PASSED, Reason.SUCCESSOR_PASSED, detail)
     for run_id in before:
         old = draft.runs.get(run_id)
         if old is not None and not draft.own(old):
             draft.retire(old, Reason.SUCCESSOR_PASSED)
+
+
+def clear_by_follower(draft: Draft, run: Run) -> None:
+    """A run failed that had followers: one of them may have passed before."""
+    own = draft.own(run)
+    for follower, _ in _levels(draft, bases.graph(draft), own[0]) if own else ():
+        if follower.status is RunStatus.SUCCEEDED:
+            clear(draft, follower)
+            return
 
 
 def is_window_closed(draft: Draft, run: Run) -> bool:
@@ -55,9 +63,20 @@ def is_window_closed(draft: Draft, run: Run) -> bool:
     return not _can_start(draft, own)
 
 
-def levels_of(draft: Draft, entry: Entry) -> list[tuple[Run, int]]:
-    """The runs that stand on this entry, and how deep each does."""
-    return _levels(draft, bases.graph(draft), entry)
+def _cleared(draft: Draft, run: Run) -> list[Entry]:
+    """What has not passed below the run, and what passed on top of that: it lands with it."""
+    found: list[Entry] = []
+    ids: set[str] = set()
+    for member in run.base:
+        entry = draft.entry_of(member)
+        if entry is None:
+            continue
+        proof = draft.runs.get(entry.verified_by or "")
+        stands_on = proof is not None and any(one.entry in ids for one in proof.base)
+        if entry.state in _NOT_PASSED or stands_on:
+            found.append(entry)
+            ids.add(entry.id)
+    return found
 
 
 def _levels(draft: Draft, drawn: Graph, entry: Entry) -> list[tuple[Run, int]]:

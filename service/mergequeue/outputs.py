@@ -226,6 +226,7 @@ class BisectionNarrowed:
     """The first `lo` are proven, the first `hi` fail."""
 
     bisection: str
+    run: str
     lo: int
     hi: int
 
@@ -235,6 +236,7 @@ class BisectionClosed:
     """The search is over: with a culprit, or why without one."""
 
     bisection: str
+    run: str
     culprit: int | None
     why: Reason
 

@@ -47,6 +47,24 @@ def is_due(draft: Draft, entry: Entry) -> bool:
     return entry.p_fail > RISK_MAX or _is_idle(draft)
 
 
+def is_overtaken(draft: Draft, entry: Entry) -> bool:
+    """Whether somebody who is tried alone, or has to be, was to go before this entry."""
+    if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
+        return False
+    key = (entry.priority, entry.seq or 0, entry.pr)
+    waiting = [draft.entries[pr] for _, _, pr in draft.places.waiting]
+    tried = [
+        other
+        for run in draft.runs.values()
+        if run.kind is RunKind.SCREEN
+        for other in draft.own(run)
+    ]
+    return any(
+        (other.priority, other.seq or 0, other.pr) < key and bases.meets(draft, entry, other)
+        for other in (*tried, *(one for one in waiting if is_due(draft, one)))
+    )
+
+
 def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     """The groups to try now, suspects first, for at most so many slots."""
     if slots < 1 or draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:

@@ -8,6 +8,7 @@ from service.mergequeue import (
     breaker,
     leaving,
     optimism,
+    proving,
     reuse,
     screening,
     verdict,
@@ -47,7 +48,7 @@ def passed(draft: Draft, run: Run, reason: Reason) -> None:
     finished = draft.finish(run, RunStatus.SUCCEEDED, Finding(run.cause))
     reuse.remember(draft, finished)
     breaker.note_pass(draft, finished)
-    if run.bisection is not None or _is_searched(draft, run):
+    if bisecting.is_examining(draft, run) or _is_searched(draft, run):
         late = run.bisection is None
         bisecting.green(draft, finished, Reason.LATE_SUCCESS if late else Reason.BISECTION_PASSED)
     elif run.kind is RunKind.SCREEN:
@@ -59,7 +60,7 @@ def passed(draft: Draft, run: Run, reason: Reason) -> None:
 
 def retry_on_new_branch(draft: Draft, run: Run, detail: Detail) -> None:
     """Begin anew on another test branch."""
-    if run.bisection is not None:
+    if bisecting.is_examining(draft, run):
         bisecting.lost(draft, run, Reason.RETRY_ON_NEW_BRANCH)
     elif run.kind is RunKind.HEDGE:
         draft.retire(run, Reason.RETRY_ON_NEW_BRANCH)
@@ -102,7 +103,7 @@ def _is_searched(draft: Draft, run: Run) -> bool:
 def _own_passed(draft: Draft, run: Run, reason: Reason) -> None:
     own = draft.own(run)
     if own and own[0].state is EntryState.PENDING_FAILURE and not own[0].kept:
-        bisecting.prove(draft, run, tuple(draft.member_of(one) for one in own), reason)
+        proving.prove(draft, run, tuple(draft.member_of(one) for one in own), reason)
         return
     for entry in own:
         mine = replace(entry, verified_by=run.id, kept=False, fresh=False, build_tries=0)
@@ -147,7 +148,7 @@ def _of_passed(draft: Draft, run: Run, one: Verdict) -> None:
     landing = draft.queue.landing
     if landing is not None and landing.run == run.id:
         return
-    if run.kind is RunKind.DIRECT or _is_borrowed_proof(draft, run):
+    if run.kind is RunKind.DIRECT:
         _begin_afresh(draft, run)
     elif one.word is Word.FAILED and one.cause is None:
         _failed(draft, run, one)
@@ -176,7 +177,8 @@ def _of_failed(draft: Draft, run: Run, one: Verdict) -> None:
     """A failed run that nobody has judged yet: a late success counts."""
     if not one.is_green:
         return
-    if run.bisection is not None or _is_searched(draft, run) or bases.broken(draft, run) is None:
+    searched = bisecting.is_examining(draft, run) or _is_searched(draft, run)
+    if searched or bases.broken(draft, run) is None:
         passed(draft, _green(run, one), Reason.LATE_SUCCESS)
 
 
@@ -193,8 +195,10 @@ def _ended(draft: Draft, run: Run, one: Verdict) -> None:
 def _failed(draft: Draft, run: Run, one: Verdict) -> None:
     """A blaming failure: the entries are out, or still counted on, until it is decided."""
     failed = draft.finish(run, RunStatus.FAILED, Finding(one.cause, one.failed))
-    if run.bisection is not None:
+    if bisecting.is_examining(draft, failed):
         bisecting.red(draft, failed)
+    elif run.kind not in (RunKind.SCREEN, RunKind.HEDGE) and _is_borrowed_proof(draft, run):
+        _begin_afresh(draft, failed)
     elif run.kind is RunKind.SCREEN:
         screening.failed(draft, failed, one.failed)
     elif run.kind is not RunKind.HEDGE:
@@ -207,11 +211,15 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
         return
     reason = Reason.RUN_TIMED_OUT if one.cause is Cause.TIMEOUT else Reason.CHECK_FAILED
     kept = draft.queue.config.can_optimistically_merge
+    # What a base may stand on is less for a run that failed than for one under way.
+    draft.doubt_bases()
     for entry in draft.own(run):
         if entry.state is not EntryState.PENDING_FAILURE:
             out = replace(entry, verified_by=None, kept=kept)
             detail = Detail(run=run.id, checks=one.failed)
             draft.move(out, EntryState.PENDING_FAILURE, reason, detail)
+    if kept:
+        optimism.clear_by_follower(draft, run)
 
 
 def _doubt(draft: Draft, run: Run, one: Verdict) -> None:
@@ -247,12 +255,10 @@ def _spent(draft: Draft, run: Run, cause: Cause, detail: Detail) -> None:
     failing = cause in (Cause.KNOWN_FLAKY, Cause.INFRA)
     status = RunStatus.FAILED if failing else RunStatus.CANCELLED
     draft.finish(run, status, Finding(cause, detail.checks))
-    searched = draft.queue.bisections.get(run.bisection or "")
-    if searched is None:
-        entries = draft.own(run)
-    else:
-        members = (draft.entry_of(member) for member in searched.entries)
-        entries = tuple(one for one in members if one and one.bisection == searched.id)
+    searched = None
+    if bisecting.is_examining(draft, run):
+        searched = draft.queue.bisections[run.bisection or ""]
+    entries = draft.own(run) if searched is None else bisecting.undecided(draft, searched)
     if len(entries) == 1:
         leaving.leave(draft, entries[0], EntryState.CANCELLED, _SPENT[cause], detail)
         return

@@ -168,9 +168,12 @@ def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Rea
     waits = first.rank is None and not grouping.is_complete(draft, group, follower, size)
     while len(group) > 1 and len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
         group.pop()
-    if waits or len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
+    ahead = bases.ahead(draft, group)
+    if waits or len(ahead) + len(group) > STEPS_MAX:
         return []
-    return group
+    # Somebody between may be met by both, though they do not meet each other.
+    is_open = any(draft.entries[one.pr].state is EntryState.PENDING for one in ahead)
+    return [] if is_open else group
 
 
 def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
@@ -189,9 +192,17 @@ def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
 
 def _placed_together(draft: Draft, group: Sequence[Entry]) -> list[Entry]:
     if group[0].rank is None:
-        return [line.append(draft, entry) for entry in group]
+        return [_appended(draft, entry) for entry in group]
     line.gather(draft, group)
     return [draft.entries[entry.pr] for entry in group]
+
+
+def _appended(draft: Draft, entry: Entry) -> Entry:
+    placed = line.append(draft, entry)
+    if screening.is_overtaken(draft, placed):
+        event = EntryPlaced(placed.pr, placed.id, placed.rank, PlacedWhy.SCREENED)
+        draft.say(event)
+    return placed
 
 
 def _is_direct(draft: Draft, ground: launching.Ground, entry: Entry) -> bool:
@@ -256,7 +267,6 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
         run = launching.launch(draft, plan, fresh=True)
         for entry in group:
             _put_into(draft, entry, run)
-            draft.say(EntryPlaced(entry.pr, entry.id, None, PlacedWhy.SCREENED))
         launching.ask_branch(draft, run, anew=True)
 
 

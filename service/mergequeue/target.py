@@ -21,7 +21,7 @@ def moved(draft: Draft, one: TargetMoved) -> None:
         return
     if one.tip.sha == queue.tip.sha or (_is_past(draft, one.tip) and not one.rewritten):
         return
-    move = KeptMove(one.tip, one.prs, one.rewritten, one.targets)
+    move = KeptMove(one.tip, one.prs, one.rewritten, targets.union((one.targets,)))
     if queue.landing is not None or holds.is_waiting_for_a_look(queue):
         _keep(draft, move)
     else:
@@ -52,7 +52,7 @@ def mismatched(draft: Draft, one: LandingMismatch) -> None:
     if one.reachable:
         landed = replace(draft.entries[step.pr], cancel=None)
         detail = Detail(text=one.evidence, run=run.id)
-        leaving.leave(draft, landed, EntryState.MERGED, Reason.LANDED, detail)
+        leaving.leave_alone(draft, landed, leaving.Ending(EntryState.MERGED, Reason.LANDED, detail))
 
 
 def take_kept(draft: Draft) -> None:
@@ -91,7 +91,7 @@ def _keep(draft: Draft, move: KeptMove) -> None:
         prs = (*kept.prs, *(pr for pr in move.prs if pr not in kept.prs))
         rewritten = kept.rewritten or move.rewritten
         both = targets.union((kept.targets, move.targets))
-        move = KeptMove(move.tip, prs, rewritten, None if both.everything else both)
+        move = KeptMove(move.tip, prs, rewritten, both)
     if move != kept:
         draft.put_queue(replace(draft.queue, kept_move=move))
 
@@ -140,11 +140,20 @@ def _set_foreign(draft: Draft, kept: KeptMove) -> None:
 
 def _adopt(draft: Draft, tip: Tip, old: Tip, merged: list[Entry]) -> None:
     """Go on from a tip that has the predicted tree: the bases below hold."""
-    first = merged[0].pr if merged else None
-    steps = [LandedStep(first, old.sha, tip.sha, tip.tree)]
-    steps += [LandedStep(entry.pr, tip.sha, tip.sha, tip.tree) for entry in merged[1:]]
+    touches = targets.union(entry.touches for entry in merged)
+    steps = [LandedStep(None, old.sha, tip.sha, tip.tree, touches)]
+    if merged:
+        below = [old.sha, *(tip.sha for _ in merged[1:])]
+        steps = [
+            LandedStep(entry.pr, before, tip.sha, tip.tree, touches, is_proved=_is_proved(entry))
+            for entry, before in zip(merged, below, strict=True)
+        ]
     draft.put_queue(replace(draft.queue, tip=tip, landed=(*draft.queue.landed, *steps)))
     draft.say(TipMoved(tip.sha, landed=False, adopted=True))
+
+
+def _is_proved(entry: Entry) -> bool:
+    return entry.state is EntryState.TESTS_PASSED
 
 
 def _by_hand(draft: Draft, prs: tuple[int, ...]) -> list[Entry]:

@@ -8,7 +8,14 @@ from service.mergequeue.model import Proof
 from service.mergequeue.outputs import Land, LandStep
 from service.operations.proving import Proved, Unproved
 from service.provider.port import Provider
-from service.provider.values import Change, Different, Disjoint, Overlapping, Same, Unproven
+from service.provider.trees import (
+    Change,
+    Different,
+    Disjoint,
+    Overlapping,
+    Same,
+    Unproven,
+)
 from service.vocabulary import RepoRef
 
 PATHS_MAX = 20

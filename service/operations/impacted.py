@@ -42,14 +42,14 @@ async def set_targets(
         head = (await pull_requests.read(runtime, queue.repo, upload.number)).head_sha
     place = PullRequestHead(queue.repository_id, upload.number, head)
     # Naming a large set takes long: neither the loop nor the writer waits for it.
-    await asyncio.to_thread(target_sets.word_of, upload.targets)
-    await runtime.store.run(known_pulls.put_targets, place, upload.targets, runtime.clock.now())
+    targets = await asyncio.to_thread(target_sets.shared, upload.targets)
+    await runtime.store.run(known_pulls.put_targets, place, targets, runtime.clock.now())
     runtime.memory.forget()
-    told = SetImpactedTargets(upload.number, head, upload.targets, actor)
+    told = SetImpactedTargets(upload.number, head, targets, actor)
     for ref in await runtime.store.read(stored.queues_of, queue.repository_id):
         if _is_meant(await turn.value(runtime, ref.id), told):
             await turn.ask(runtime, ref, told)
-    return TargetsStored(upload.number, head, upload.targets.everything, len(upload.targets.names))
+    return TargetsStored(upload.number, head, targets.everything, len(targets.names))
 
 
 def _is_meant(value: MergeQueue, told: SetImpactedTargets) -> bool:

@@ -5,7 +5,7 @@ Decides on the queue's newest value; what was read afresh has been told to the q
 
 from datetime import datetime
 
-from service.mergequeue import verdict
+from service.mergequeue import landing, verdict
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.outputs import Land
 from service.mergequeue.reasons import HoldScope
@@ -32,6 +32,8 @@ def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
         return "The run is not green."
     if value.required is None or value.required.source is None:
         return "It is not known what must pass."
+    if not landing.stands(value, run.id, now):
+        return "What it was tested on is not what it would land on."
     if run.kind is RunKind.DIRECT or verdict.verdict_of(run, now, value.sends_results).is_green:
         return None
     return "A required status has not passed."

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from service.errors import Conflict, Invalid, NotFound, ServiceError
 from service.mergequeue.inputs import Cancel, Restart, SetImpactedTargets, Submit
-from service.mergequeue.model import Entry, Facts
+from service.mergequeue.model import Entry
 from service.mergequeue.outputs import EntryMoved, EntrySubmitted, EntryUpdated, Refused, Step
 from service.mergequeue.reasons import Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import FINAL, EntryState
 from service.mergequeue.targets import Targets
-from service.operations import facts, requirements, shown, turn
+from service.operations import estimates, facts, requirements, shown, turn
 from service.operations.views import PullRequestView, Restarted, Submitted
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import (
@@ -73,7 +74,12 @@ async def enter(
     known = await facts.of(runtime, queue, value.config, pull)
     targets = await _targets_of(runtime, queue, known)
     wish = Submit(
-        known, actor, priority=options.priority, no_batch=options.no_batch, targets=targets
+        known,
+        actor,
+        priority=options.priority,
+        no_batch=options.no_batch,
+        targets=targets,
+        p_fail=estimates.of_submission(runtime, queue, value.config, known),
     )
     row = _audited(runtime, queue, actor, "pull_request.submit", pull.number)
     steps = await turn.take(runtime, queue.id, [*told, wish], turn.Along(audit=row))

@@ -4,11 +4,13 @@ The views of a queue are kept while its version stands, so that hot reads come f
 (PERFORMANCE.md 3.1).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.memory import Stamp
-from service.mergequeue import explain
+from service.mergequeue import eta, explain
+from service.mergequeue.eta import TimeLeftRange
 from service.mergequeue.explain import Explained
 from service.mergequeue.model import Entry, MergeQueue, RequiredSet, Run
 from service.mergequeue.states import FINAL, EntryState
@@ -30,7 +32,7 @@ class Context:
     queue: QueueRef
     value: MergeQueue
     web_url: str
-    durations_s: tuple[float, ...]
+    etas: Mapping[int, TimeLeftRange]
     now: datetime
     with_targets: frozenset[int]
 
@@ -112,12 +114,13 @@ def _context(
 ) -> Context:
     repository = access.repository(session, ref.repository_id)
     pairs = [(one.pr, one.head) for one in shown]
+    last = shown[0].pr if len(shown) == 1 else None
     uploaded = pull_requests.targets_known(session, ref.repository_id, pairs)
     return Context(
         queue=ref,
         value=current,
         web_url=repository.url,
-        durations_s=runs.succeeded_durations_s(session, ref.id),
+        etas=eta.etas(current, runs.succeeded_durations_s(session, ref.id), now, last),
         now=now,
         with_targets=frozenset(number for number, _ in uploaded),
     )
@@ -133,7 +136,7 @@ def _live_view(context: Context, entry: Entry, position: int | None, size: int) 
         config=value.config,
         position=position,
         length=size,
-        eta=time_left.of(value, entry, position, context.durations_s, context.now),
+        eta=time_left.of(context.etas.get(entry.pr), context.now),
         conclusion=None,
         run=run.id if run is not None and built else None,
         has_targets=entry.pr in context.with_targets,

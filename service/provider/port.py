@@ -9,30 +9,32 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from service.provider.trees import (
+    Change,
+    Different,
+    Disjoint,
+    Overlapping,
+    Same,
+    Unproven,
+)
 from service.provider.values import (
     AccessLevel,
     AdvanceRequest,
     BuildRequest,
     BuildResult,
-    Change,
     ChangedFiles,
     Checks,
     CiRun,
     Commit,
-    Different,
-    Disjoint,
     FailedDelivery,
     LandStop,
     Merged,
     MergeRequest,
     Notice,
     NotPossible,
-    Overlapping,
     PullRequest,
     Repository,
     Required,
-    Same,
-    Unproven,
     VehicleRef,
 )
 from service.vocabulary import Actor, RepoRef, Sha

@@ -15,7 +15,8 @@ which it is. PostgreSQL's upsert stands for both: the two compile to the same te
 *The queue as a value.* `queues.load` reads one `MergeQueue`; `queues.save` writes what differs
 between the value before and after, told apart by identity first (`changes.py`), and names the
 version it read: another writer's change makes it raise `Stale`. What has left the value stays
-as rows, read by `runs.py`. `cache.py` keeps the newest committed values.
+as rows, read by `runs.py`, and by `history.py` as the past. `cache.py` keeps the newest committed
+values.
 
 *In, out, and what happened.* `inbox.py` keeps deliveries until worked off, in order of their
 lane. `outbox.py` keeps effects: they are written in the transaction that decides them and

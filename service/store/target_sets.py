@@ -1,13 +1,14 @@
 """Impacted targets, stored once for each content and named by a word everywhere else.
 
 A set may hold hundreds of thousands of names, so rows, JSON and events hold its word: `ALL`,
-or `set-` and the digest of its sorted names. The names are written when a set is first
+or `set-` and the digest of its names. The names are written when a set is first
 referred to, are read when the process lacks them, and equal sets share one object. A set that
 nothing refers to is removed; the journal does not count, and reads such a set as unknown.
 """
 
 import hashlib
 import re
+import zlib
 from collections.abc import Iterable
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -20,6 +21,8 @@ from service.store.tables.pull_requests import ImpactedTargetsRow, TargetSetRow
 from service.store.tables.queues import EntryRow, MergeQueueRow
 
 ALL_WORD = "ALL"
+PARTS = 256
+"""Of one set, while its digest is made; another number is another digest."""
 _WORD = re.compile(r"set-[0-9a-f]{64}")
 
 sets = TargetSetRow.__table__
@@ -40,15 +43,34 @@ INSERT = upsert(sets).on_conflict_do_nothing()
 
 
 def word_of(targets: Targets) -> str:
-    """What stands for these targets in rows and JSON; sorts all names the first time."""
+    """What stands for these targets in rows and JSON; looks at every name the first time."""
     if targets.everything:
         return ALL_WORD
     known = _words.get(targets.names)
     if known is None:
-        digest = hashlib.sha256(orjson.dumps(sorted(targets.names))).hexdigest()
-        known = _words[targets.names] = f"set-{digest}"
+        known = _words[targets.names] = f"set-{_digest(targets.names)}"
     _sets.setdefault(known, targets.names)
     return known
+
+
+def shared(targets: Targets) -> Targets:
+    """The same targets in the one object that stands for them in this process."""
+    return of_word(word_of(targets)) or targets
+
+
+def _digest(names: frozenset[str]) -> str:
+    """The same for the same names in any order.
+
+    They are sorted in parts that their content decides: one sort of a million names would
+    keep every other thread of the process waiting.
+    """
+    parts: list[list[str]] = [[] for _ in range(PARTS)]
+    for name in names:
+        parts[zlib.crc32(name.encode()) % PARTS].append(name)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(orjson.dumps(sorted(part)))
+    return digest.hexdigest()
 
 
 def of_word(word: str) -> Targets | None:

@@ -8,7 +8,8 @@ seconds and a lost process nothing.
 `inbox` takes deliveries in order within a repository. `outbox` performs effects: control
 actions in order per run, landings of a queue one at a time, notices when due. `ticks` lets
 time pass for queues whose clock has come. `sweeps` read the provider again, on a clock.
-`housekeeping` removes what nobody needs any more.
+`housekeeping` removes what nobody needs any more, and tells queues that plan by it how likely
+their pull requests fail.
 
 `flow` takes rows up side by side for the first two, so that a slow or broken one holds up no
 other. `supervisor` runs all loops in one task group; one that crashes is started again after

@@ -50,12 +50,12 @@ def provider(clock: HandClock) -> ForkedProvider:
 
 
 @pytest.fixture
-async def asked(runtime: Runtime, provider: ForkedProvider) -> AsyncIterator[Runtime]:
+async def asked(runtime: Runtime, provider: ForkedProvider) -> Runtime:
     """The runtime with that provider and a paused queue."""
     whole = replace(runtime, providers={provider.ref.host: provider})
     record = await whole.store.run(repositories.keep, await provider.repository(provider.ref))
     await queues.create(whole, record, "main", QueueWish({}, QueueState.PAUSED), SYSTEM)
-    yield whole
+    return whole
 
 
 @pytest.fixture

@@ -208,7 +208,7 @@ def test_an_event_without_step_or_run_has_null_for_them(event, reason):
 
 def test_the_steps_of_a_search_are_told_by_how_it_began():
     opened = Recorded(NOW, SYSTEM, BisectionOpened("b1", "r1", (1, 2, 3)))
-    narrowed = Recorded(NOW, SYSTEM, BisectionNarrowed("b1", 1, 3))
+    narrowed = Recorded(NOW, SYSTEM, BisectionNarrowed("b1", "r1", 1, 3))
     listed = TimelineEvent(9, narrowed)
     shown = responses.event(listed, "main", [opened, narrowed])
     assert shown["event"] == "BisectionNarrowed"

@@ -1,4 +1,4 @@
-"""What surrounds the demo's story: expectations, ports, folders. The story: tests/end_to_end."""
+"""What surrounds the demo's play: its telling, ports, folders. The play: tests/end_to_end."""
 
 import socket
 import sys
@@ -6,57 +6,12 @@ import sys
 import pytest
 
 from bot.cli import app
-from bot.demo import report, run, scene, stage, story
+from bot.demo import run, scene, stage
 from bot.demo.run import Evening
 from bot.demo.stage import Ports
 from service.clock import SystemClock
 from service.errors import StartRefused
 from tests.cli import processes
-
-
-def as_promised():
-    """The records of a story that went as it should."""
-    records = {
-        role.number: {"state": role.expected, "reason": role.reason or "landed", "restarts": {}}
-        for role in story.ROLES
-        if role.expected
-    }
-    records[story.SLOW.number]["restarts"] = {report.INTERRUPTED: 1}
-    return records
-
-
-ORDER = (1, 5, 2, 3, 4, 7, 6)
-
-
-def test_a_story_as_promised_has_no_fault():
-    assert report.faults_of(as_promised(), ORDER) == ()
-
-
-@pytest.mark.parametrize(
-    ("number", "difference", "fault"),
-    [
-        (1, {"state": "FAILED", "reason": "interaction"}, "#1 is FAILED (interaction), expected"),
-        (3, {"state": "MERGED", "reason": "landed"}, "#3 is MERGED (landed), expected FAILED"),
-        (3, {"reason": "run_timed_out"}, "#3 failed by run_timed_out, expected required_status"),
-        (6, {"restarts": {}}, "#7 interrupted nobody"),
-    ],
-)
-def test_what_ends_otherwise_is_a_fault(number, difference, fault):
-    records = as_promised()
-    records[number] |= difference
-    (found,) = report.faults_of(records, ORDER)
-    assert found.startswith(fault)
-
-
-def test_a_pull_request_that_never_came_is_a_fault():
-    records = as_promised()
-    del records[4]
-    assert report.faults_of(records, ORDER) == ("#4 is never queued (None), expected MERGED",)
-
-
-def test_an_urgent_one_that_comes_last_is_a_fault():
-    faults = report.faults_of(as_promised(), (1, 2, 3, 4, 5, 6, 7))
-    assert faults == ("#7 is urgent and left after #6",)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +26,32 @@ def test_an_urgent_one_that_comes_last_is_a_fault():
 )
 def test_the_story_leaves_out_what_follows_by_itself(event, told):
     assert scene.is_told(event) is told
+
+
+def an_event(sequence, message, run=None, at="2026-03-02T14:20:00.000Z"):
+    return {
+        "sequence": sequence,
+        "at": at,
+        "event": "RunFinished",
+        "message": message,
+        "testRunId": run,
+    }
+
+
+def test_what_one_run_is_told_of_neighbors_is_said_once():
+    news = [
+        (an_event(3, "Started.", "r1"), 12),
+        (an_event(1, "Queued."), 13),
+        (an_event(2, "Started.", "r1"), 13),
+        (an_event(4, "Started.", "r2"), 14),
+        (an_event(1, "Queued.", at="2026-03-02T14:19:00.000Z"), 15),
+    ]
+    assert scene.together(news) == [
+        ("Queued.", [15]),
+        ("Queued.", [13]),
+        ("Started.", [12, 13]),
+        ("Started.", [14]),
+    ]
 
 
 def test_a_taken_port_is_replaced_unless_it_was_asked_for():

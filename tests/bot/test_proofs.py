@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.demo import proofs, story
-from bot.demo.proofs import Claim
+from bot.demo import proofs
+from bot.demo.proofs import EXACT_TREE, SAME_CHANGE, Branch, Claim, NotTested
 
 MAIN = "refs/heads/main"
 GOOD = "import sys\nprint('OK')\n"
@@ -18,7 +18,7 @@ NAMES = (
     "history is what was reported",
     "what landed is what was tested",
     "nothing of a failed pull request is reachable",
-    "the tests pass on main",
+    "the tests pass on each branch",
     "no test branch is left",
 )
 
@@ -65,10 +65,16 @@ class Evening:
     bare: Bare
     start: str
     claims: tuple[Claim, ...]
+    is_parallel: bool = False
+
+    @property
+    def branch(self):
+        """What is claimed of main."""
+        return Branch("main", self.start, self.claims, self.is_parallel)
 
     async def proved(self):
         """Which proofs hold, by name."""
-        found = await proofs.all_of(self.bare.folder, self.start, self.claims)
+        found = await proofs.all_of(self.bare.folder, (self.branch,))
         assert tuple(proof.name for proof in found) == NAMES
         return {proof.name: proof.ok for proof in found}
 
@@ -77,7 +83,7 @@ class Evening:
 def _evening(tmp_path, needs):
     needs("git")
     folder = tmp_path / "widgets.git"
-    subprocess.run(["git", "init", "-q", "--bare", "-b", story.BRANCH, str(folder)], check=True)
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(folder)], check=True)
     bare = Bare(folder)
     files = {"run_tests.py": GOOD, "a": "0"}
     start = bare.commit(files)
@@ -160,9 +166,71 @@ async def test_tests_that_fail_on_main_are_found(evening):
     landed = evening.bare.commit(files, one.landed)
     evening.bare.git("update-ref", MAIN, landed)
     evening.claims = (one, replace(two, landed=landed, tested=landed), three)
-    await only_this_fails(evening, "the tests pass on main")
+    await only_this_fails(evening, "the tests pass on each branch")
 
 
 async def test_a_test_branch_that_is_left_is_found(evening):
     evening.bare.git("update-ref", "refs/heads/headgate/merge/pr-1/x", evening.start)
     await only_this_fails(evening, "no test branch is left")
+
+
+async def test_a_fault_of_one_branch_is_a_fault_of_all(evening):
+    other = Branch("other", evening.start, ())
+    evening.bare.git("update-ref", "refs/heads/other", str(evening.claims[0].landed))
+    found = await proofs.all_of(evening.bare.folder, (evening.branch, other))
+    (fault,) = [proof for proof in found if not proof.ok]
+    assert fault.name == "history is what was reported"
+    assert fault.detail.startswith("other: found ")
+
+
+def as_unit(evening, *, swapped=False):
+    """Both landed by one run; `swapped`: its test branch brought them the other way round."""
+    one, two, three = evening.claims
+    files = {"run_tests.py": GOOD, "a": "0"}
+    first = files | ({"new-2": "2"} if swapped else {"new-1": "1"})
+    step = evening.bare.commit(first, evening.start, one.head, note="step 1")
+    both = evening.bare.commit(files | {"new-1": "1", "new-2": "2"}, step, two.head, note="step 2")
+    evening.claims = (replace(one, tested=both), replace(two, tested=both), three)
+
+
+async def test_each_of_a_unit_is_held_against_its_own_step(evening):
+    as_unit(evening)
+    assert all((await evening.proved()).values())
+
+
+async def test_a_unit_that_landed_in_another_order_than_tested_is_found(evening):
+    as_unit(evening, swapped=True)
+    await only_this_fails(evening, "what landed is what was tested")
+
+
+def beside(evening, **more):
+    """#2 was tested on the start alone, and landed after #1; `more` is what else it brought."""
+    one, two, three = evening.claims
+    files = {"run_tests.py": GOOD, "a": "0"}
+    tested = evening.bare.commit(files | {"new-2": "2"}, evening.start, two.head)
+    landed = evening.bare.commit(files | {"new-1": "1", "new-2": "2"} | more, one.landed)
+    evening.bare.git("update-ref", MAIN, landed)
+    evening.claims = (one, replace(two, landed=landed, tested=tested), three)
+
+
+async def test_beside_others_the_same_change_is_what_was_tested(evening):
+    evening.is_parallel = True
+    beside(evening)
+    assert all((await evening.proved()).values())
+    kinds = await proofs.landings(evening.bare.folder, evening.branch)
+    assert kinds == {1: EXACT_TREE, 2: SAME_CHANGE}
+
+
+@pytest.mark.parametrize("more", [{"smuggled": "4"}, {"new-2": "two"}, {"a": "1"}])
+async def test_another_change_than_the_tested_one_is_found(evening, more):
+    evening.is_parallel = True
+    beside(evening, **more)
+    await only_this_fails(evening, "what landed is what was tested")
+
+
+async def test_where_nothing_lands_beside_only_the_tested_tree_counts(evening):
+    beside(evening)
+    await only_this_fails(evening, "what landed is what was tested")
+    with pytest.raises(NotTested, match="#2 landed tree"):
+        await proofs.landings(evening.bare.folder, evening.branch)
+    assert await proofs.known_landings(evening.bare.folder, evening.branch) == {}

@@ -7,19 +7,24 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from service.provider.trees import (
+    Change,
+    Different,
+    Disjoint,
+    Overlapping,
+    Same,
+    Unproven,
+)
 from service.provider.values import (
     AccessLevel,
     AdvanceRequest,
     BuildRequest,
     BuildResult,
     Built,
-    Change,
     ChangedFiles,
     Checks,
     CiRun,
     Commit,
-    Different,
-    Disjoint,
     FailedDelivery,
     Known,
     LandStop,
@@ -27,13 +32,10 @@ from service.provider.values import (
     MergeRequest,
     Notice,
     NotPossible,
-    Overlapping,
     Prefix,
     PullRequest,
     Repository,
     Required,
-    Same,
-    Unproven,
     VehicleRef,
 )
 from service.vocabulary import (

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from service.errors import InvariantBroken
-from service.mergequeue import apply, engine, estimates, explain, inputs, plan
+from service.mergequeue import apply, engine, explain, inputs, plan
 from service.mergequeue.conditions import ConditionCode
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.draft import Draft, Finding
@@ -180,25 +180,6 @@ def test_a_thousand_results_are_remembered_the_newest() -> None:
     greens = stage.queue.greens
     assert len(greens) == 1000
     assert min(green.at for green in greens.values()) == START + timedelta(seconds=3)
-
-
-@pytest.mark.parametrize(
-    ("rounds", "elapsed", "expected"),
-    [(0, 0, (120, 186)), (0, 60, (60, 126)), (2, 0, (360, 558)), (0, 200, (-80, -14))],
-)
-def test_time_left_is_the_middle_of_what_it_took_before(
-    rounds: int, elapsed: float, expected: tuple[float, float]
-) -> None:
-    left = estimates.time_left([200, 120, 100, 165, 130], elapsed, rounds)
-    assert left is not None
-    assert (left.earliest_s, round(left.latest_s)) == expected
-
-
-def test_time_left_is_unknown_below_five_runs_and_looks_at_fifty() -> None:
-    assert estimates.time_left([60] * 4, 0) is None
-    left = estimates.time_left([60] * 50 + [9000] * 50, 0)
-    assert left is not None
-    assert left.latest_s == 60
 
 
 def test_steps_that_do_not_exist_are_our_mistake() -> None:

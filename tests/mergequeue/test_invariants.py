@@ -76,7 +76,7 @@ def test_a_landing_needs_an_open_queue_a_passed_run_and_its_base_on_the_target()
     draft, _, run = a_draft()
     tip = draft.queue.tip
     assert tip is not None
-    flight = Landing(1, run.id, (1,), LandMode.CALL, tip, START)
+    flight = Landing(1, run.id, (2,), LandMode.CALL, tip, START)
     draft.queue = replace(draft.queue, landing=replace(flight, run="gone"))
     refused(draft, "E4")
     draft.queue = replace(draft.queue, landing=flight, state=QueueState.PAUSED)

@@ -27,6 +27,7 @@ from service.mergequeue.model import (
 )
 from service.mergequeue.outputs import Land, LandStep, Step
 from service.mergequeue.reasons import Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
 from service.operations import facts, queues, repositories, turn
 from service.operations.queues import QueueWish
@@ -166,10 +167,11 @@ async def a_unit(
     (queue,) = await runtime.store.read(stored_queues.all_queues)
     value = await turn.value(runtime, queue.id)
     run = await _passed_run(runtime, stage, value, pulls, base)
-    entries = {
-        number: await _entry(runtime, queue, value, run, place, number)
-        for place, (number, _) in enumerate(pulls)
-    }
+    entries = {}
+    for place, (number, _) in enumerate(pulls, start=1):
+        pull = await stage.provider.pull_request(stage.repo, number)
+        known = await facts.of(runtime, queue, value.config, pull)
+        entries[number] = _entry(known, run, place)
     await runtime.store.run(_write, value, entries, run)
     runtime.store.cache.drop(queue.id)
     return Unit(stage, runtime, queue, run, value.config.merge_method)
@@ -211,14 +213,10 @@ async def _passed_run(
     )
 
 
-async def _entry(
-    runtime: Runtime, queue: QueueRef, value: MergeQueue, run: Run, place: int, number: int
-) -> Entry:
-    pull = await runtime.providers[queue.repo.host].pull_request(queue.repo, number)
-    known = await facts.of(runtime, queue, value.config, pull)
+def _entry(known: Facts, run: Run, place: int) -> Entry:
     return Entry(
-        id=f"entry-{number}",
-        pr=number,
+        id=f"entry-{known.pr}",
+        pr=known.pr,
         facts=known,
         head=known.head,
         submitted_by=SYSTEM,
@@ -228,8 +226,8 @@ async def _entry(
         state=EntryState.TESTS_PASSED,
         state_since=run.created_at,
         reason=Reason.RUN_PASSED,
-        seq=place + 1,
-        rank=place + 1,
+        seq=place,
+        rank=place,
         run=run.id,
         verified_by=run.id,
         targets=targets.of(["//unit"]),

@@ -10,6 +10,7 @@ from service.mergequeue.outputs import Step
 from service.mergequeue.states import EntryState, RunKind, RunStatus
 from service.mergequeue.targets import Targets
 from service.operations import testing, turn
+from service.operations.views import TestingView
 from service.runtime import Runtime
 from service.store import pull_requests
 from service.store import queues as stored_queues
@@ -17,6 +18,8 @@ from service.store.pull_requests import PullRequestHead
 from service.vocabulary import QueueRef
 from tests.operations.test_building import a_live_run, members
 from tests.store.builders import NOW, an_entry
+
+WEB = "https://values.test/octo/widgets"
 
 
 @pytest.fixture
@@ -47,8 +50,9 @@ async def upload(runtime: Runtime, queue: QueueRef, pr: int, what: Targets) -> N
 
 async def test_all_tested_pull_requests_are_named_and_those_they_stand_on(runtime, batch):
     answer = shown.shown(await testing.details(runtime, batch, "r2"))
-    assert [each["prNumber"] for each in answer["testedPullRequests"]] == [3, 4]
-    assert [each["title"] for each in answer["testedPullRequests"]] == ["Change 3", "Change 4"]
+    assert answer["testedPullRequests"] == [
+        {"prNumber": pr, "prUrl": f"{WEB}/pull/{pr}", "title": f"Change {pr}"} for pr in (3, 4)
+    ]
     assert answer["dependentPrs"] == (1, 2)
     assert answer["waitingOn"] == (1, 2)
 
@@ -75,7 +79,7 @@ async def test_targets_are_those_of_the_batch_and_with_those_it_stands_on(runtim
 def test_only_probes_and_confirmations_are_a_bisection(kind):
     run = a_live_run("r9", [1, 2], kind=kind, status=RunStatus.IN_PROGRESS)
     is_search = kind in {RunKind.PROBE, RunKind.CONFIRMATION}
-    view = testing.TestingView(
+    view = TestingView(
         run=run,
         tested=(),
         suites=(),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.provider.values import (
+from service.provider.trees import (
     Change,
     Different,
     Disjoint,

@@ -9,22 +9,30 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from service.mergequeue import outputs
+from service.mergequeue.config import Mode, OptimizationMode
 from service.mergequeue.inputs import (
     ChecksReported,
     FactsChanged,
     Input,
     Landed,
+    SetImpactedTargets,
     Submit,
     TestBranchBuilt,
+    TimePassed,
 )
-from service.mergequeue.model import MergeQueue
-from service.mergequeue.outputs import Action, BuildTestBranch, Land, PlacedWhy, RetireRun, Step
+from service.mergequeue.model import LandMode, MergeQueue, Proof, Run
+from service.mergequeue.outputs import Action, BuildTestBranch, Land, LandStep, PlacedWhy, Step
 from service.mergequeue.reasons import MEANINGS, HoldScope, Reason
 from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.targets import Targets
 from service.vocabulary import Check, CheckOutcome, RequiredName, Sha
-from tests.mergequeue.trees import Tree
-from tests.simulation.truth import Truth
+from tests.mergequeue import trees
+from tests.mergequeue.trees import Change, Tree
+from tests.simulation import order
+from tests.simulation.order import ENDS, Lanes, Submission, Violation
+from tests.simulation.truth import Truth, number_of
 
+_MERGED = EntryState.MERGED
 _COUNTED_ON = (EntryState.TESTING, EntryState.TESTS_PASSED)
 _BY_OTHERS = frozenset(
     {
@@ -37,28 +45,12 @@ _BY_OTHERS = frozenset(
         Reason.AHEAD_CHANGED,
     }
 )
-_ENDS = frozenset({EntryState.MERGED, EntryState.FAILED, EntryState.CANCELLED})
+ALWAYS_REQUIRED = "unit"
+"""The one status that every history requires from its beginning."""
 
-
-class Violation(AssertionError):
-    """A property does not hold."""
-
-    def __init__(self, name: str, what: str) -> None:
-        super().__init__(f"{name}: {what}")
-        self.name = name
-
-
-@dataclass
-class Submission:
-    """What the checker knows of one entry from events alone."""
-
-    pr: int
-    head: Sha
-    priority: int
-    ready_at: int | None = None
-    placed_at: int | None = None
-    excused_at: int = -1
-    state: EntryState = EntryState.NOT_READY
+_NAMES_SOMEBODY = _BY_OTHERS - {Reason.TARGET_MOVED, Reason.AHEAD_CHANGED}
+_HOLDS_ENTRIES = frozenset({RunKind.MAIN, RunKind.DIRECT})
+_TAKES_A_SLOT = frozenset({RunKind.MAIN, RunKind.HEDGE})
 
 
 @dataclass
@@ -79,44 +71,55 @@ class Checker:
     entries: dict[str, Submission] = field(default_factory=dict)
     trees: dict[Sha, Tree] = field(default_factory=dict)
     heads: dict[int, Sha] = field(default_factory=dict)
+    pinned: dict[int, Sha] = field(default_factory=dict)
+    claims: dict[int, Targets | None] = field(default_factory=dict)
+    moves: dict[Change, Targets | None] = field(default_factory=dict)
     landed: Counter[tuple[int, Sha]] = field(default_factory=Counter)
+    landed_by: dict[int, str] = field(default_factory=dict)
     required: tuple[RequiredName, ...] = ()
     is_known: bool = True
     builds: set[str] = field(default_factory=set)
     retired: set[str] = field(default_factory=set)
+    batches: set[frozenset[int]] = field(default_factory=set)
     passed: dict[tuple[Sha, frozenset[RequiredName]], datetime] = field(default_factory=dict)
     reported: dict[Sha, tuple[Check, ...]] = field(default_factory=dict)
+    unit: tuple[str, int] | None = None
+    lanes: Lanes | None = None
     time: int = 0
+    mode: Mode | None = None
 
     def after(self, one: Input, step: Step, now: datetime) -> None:
         """Look at one step."""
-        self.time += 1
+        if step.refusal is None:
+            self._heard(one)
+        self.lanes = Lanes(self.mode or step.queue.config.mode, self.claims)
+        self.mode = step.queue.config.mode
         for recorded in step.events:
+            self.time += 1
+            if isinstance(recorded.event, outputs.ModeChanged):
+                self.lanes = Lanes(recorded.event.mode, self.claims)
             self._event(recorded.event, one, step)
         for action in step.actions:
             self._action(action, step)
         live = {entry.id for entry in step.queue.entries.values()}
-        known = {key for key, entry in self.entries.items() if entry.state not in _ENDS}
+        known = {key for key, entry in self.entries.items() if entry.state not in ENDS}
         if live != known:
             raise Violation("I12", f"entries vanished or appeared: {live ^ known}")
         self._two_runs(step.queue)
-        if isinstance(one, ChecksReported):
-            self.reported[one.sha] = one.checks
-        elif isinstance(one, FactsChanged | Submit):
-            self.reported[one.facts.head] = one.facts.own_checks
+        self._unit_goes_on(step.queue)
         self._reused(one, step, now)
 
-    def landing(self, pr: int, head: Sha, tree: Tree) -> None:
-        """Something of ours landed on the branch with this content."""
-        self.landed[pr, head] += 1
-        if self.landed[pr, head] > 1:
-            raise Violation("S2", f"pull request {pr} landed twice")
+    def landing(self, action: Land, step: LandStep, run: Run | None, tree: Tree) -> None:
+        """A step of ours landed on the branch, which has this content now."""
+        self.landed[step.pr, step.head] += 1
+        self.landed_by[step.pr] = action.run
+        if self.landed[step.pr, step.head] > 1:
+            raise Violation("S2", f"pull request {step.pr} landed twice")
         if not self.is_known:
-            raise Violation("I2", f"pull request {pr} landed with unreadable required statuses")
-        if not any(
-            seen.tree == tree and self.is_green(seen.checks) for seen in self.commits.values()
-        ):
-            raise Violation("S1", f"pull request {pr} landed as a tree that never passed")
+            raise Violation("I2", f"pull request {step.pr} landed with unreadable rules")
+        if run is None:
+            raise Violation("S1", f"pull request {step.pr} landed by a run that is over")
+        self._was_tested(action, step, run, tree)
 
     def at_rest(self, queue: MergeQueue) -> None:
         """Nothing is left to happen: every ready entry has ended (S5, S6)."""
@@ -125,147 +128,13 @@ class Checker:
                 raise Violation("S5", f"pull request {entry.pr} is stuck in {entry.state.value}")
             if entry.head != self.heads[entry.pr]:
                 raise Violation("S6", f"pull request {entry.pr} is pinned to an old head")
+        if queue.state is QueueState.SWITCHING_MODES or queue.target_mode is not None:
+            raise Violation("S5", "the queue is switching modes for ever")
+        if queue.bisections:
+            raise Violation("S5", f"{len(queue.bisections)} bisections never ended")
         left = self.builds - self.retired
         if left:
             raise Violation("I35", f"{len(left)} test branches were never given back")
-
-    def _event(self, event: outputs.Event, one: Input, step: Step) -> None:
-        match event:
-            case outputs.EntrySubmitted():
-                if any(e.pr == event.pr and e.state not in _ENDS for e in self.entries.values()):
-                    raise Violation("I13", f"pull request {event.pr} is queued twice")
-                self.entries[event.entry] = Submission(event.pr, event.head, event.priority)
-            case outputs.EntryUpdated():
-                self.entries[event.entry].priority = event.priority
-                self.entries[event.entry].excused_at = self.time
-            case outputs.EntryPlaced():
-                entry = self.entries[event.entry]
-                entry.excused_at = self.time
-                if event.why is PlacedWhy.URGENT and entry.priority != 0:
-                    raise Violation("I20", f"pull request {entry.pr} interrupts unurgently")
-                entry.placed_at = entry.placed_at or self.time
-            case outputs.EntryMoved():
-                self._moved(event, one, step)
-            case outputs.RunStarted():
-                self._started(event, step)
-            case _:
-                pass
-
-    def _moved(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
-        entry = self.entries[event.entry]
-        if entry.state in _ENDS or entry.state is not event.origin:
-            raise Violation("I14", f"pull request {entry.pr} moved from {event.origin.value}")
-        entry.state = event.state
-        if event.state in (EntryState.NOT_READY, EntryState.PENDING_FAILURE) or event.reason in (
-            Reason.CONFLICT_AHEAD,
-            Reason.CONFLICT_CLEARED,
-        ):
-            entry.excused_at = self.time
-        if event.state is EntryState.NOT_READY:
-            entry.placed_at = None
-        if event.reason is Reason.NOW_READY and entry.ready_at is None:
-            entry.ready_at = self.time
-        if event.state is EntryState.TESTING and entry.placed_at is None:
-            self._placed(entry)
-        if event.state is EntryState.MERGED and event.reason is Reason.LANDED:
-            self._in_order(entry)
-        if event.state is EntryState.FAILED and MEANINGS[event.reason].blames:
-            self._blamed(event, step)
-        if event.state is EntryState.PENDING and event.origin in _COUNTED_ON:
-            self._restarted(event, one, step)
-
-    def _restarted(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
-        """S7: a predicted landing restarts nobody."""
-        if not isinstance(one, Landed) or event.reason not in _BY_OTHERS:
-            return
-        others = any(
-            isinstance(r.event, outputs.TipMoved) and not r.event.landed for r in step.events
-        )
-        if not others:
-            raise Violation("S7", f"a landing restarted {event.pr}: {event.reason.value}")
-
-    def _placed(self, entry: Submission) -> None:
-        """S4: among those that wait, priority and then age decide."""
-        entry.placed_at = self.time
-        if entry.excused_at >= 0:
-            return
-        for other in self.entries.values():
-            if (
-                other.state is EntryState.PENDING
-                and other.placed_at is None
-                and other.ready_at is not None
-                and other.excused_at < 0
-                and entry.ready_at is not None
-                and (other.priority, other.ready_at) < (entry.priority, entry.ready_at)
-            ):
-                raise Violation("S4", f"{entry.pr} was started before {other.pr}")
-
-    def _in_order(self, entry: Submission) -> None:
-        """S4: landings follow the line, but for what was recorded."""
-        for other in self.entries.values():
-            if (
-                other.state not in _ENDS
-                and other.placed_at is not None
-                and entry.placed_at is not None
-                and other.placed_at < entry.placed_at
-                and other.excused_at < 0
-                and entry.excused_at < 0
-            ):
-                raise Violation("S4", f"{entry.pr} landed before {other.pr}")
-
-    def _blamed(self, event: outputs.EntryMoved, step: Step) -> None:
-        """S3, I18: the base was good, and this change makes it bad."""
-        if event.reason in (Reason.CONFLICT_TARGET, Reason.REBASE_DIFFERS):
-            return
-        run = next((run for run in step.finished_runs if run.id == event.detail.run), None)
-        if run is None or not run.steps:
-            raise Violation("I18", f"{event.pr} is blamed without a run")
-        for member in run.base:
-            ahead = next((e for key, e in self.entries.items() if key == member.entry), None)
-            if ahead is None or ahead.state not in (EntryState.MERGED, EntryState.TESTS_PASSED):
-                raise Violation("I18", f"{event.pr} is blamed on top of {member.pr}")
-        if not self.has_flakes and event.reason is Reason.REQUIRED_STATUS_FAILED:
-            tree = self.trees[run.steps[-1].commit]
-            if self.truth.is_good(tree, tuple(one.name for one in run.required)):
-                raise Violation("S3", f"{event.pr} is innocent")
-
-    def _started(self, event: outputs.RunStarted, step: Step) -> None:
-        if event.kind is RunKind.DIRECT:
-            return
-        if step.queue.state is not QueueState.RUNNING:
-            raise Violation("I22", f"run {event.number} started while {step.queue.state.value}")
-        if not self.is_known:
-            raise Violation("I2", f"run {event.number} started without readable rules")
-
-    def _action(self, action: Action, step: Step) -> None:
-        if isinstance(action, BuildTestBranch):
-            self.builds.add(action.run)
-        elif isinstance(action, RetireRun):
-            if action.run in self.retired or action.run not in self.builds:
-                raise Violation("I35", "a run was retired twice, or was never built")
-            self.retired.add(action.run)
-        elif isinstance(action, Land):
-            self._land(action, step.queue)
-
-    def _land(self, action: Land, queue: MergeQueue) -> None:
-        if queue.state is QueueState.PAUSED:
-            raise Violation("I21", "a paused queue lands")
-        if any(hold.scope is not HoldScope.START for hold in queue.holds):
-            raise Violation("I28", "a held queue lands")
-        if queue.landing is None or queue.landing.run != action.run:
-            raise Violation("I23", "two landings at once")
-        for step in action.steps:
-            if step.head != self.heads[step.pr]:
-                raise Violation("I5", f"an old head of {step.pr} is about to land")
-
-    def _two_runs(self, queue: MergeQueue) -> None:
-        tested: Counter[str] = Counter()
-        for run in queue.runs.values():
-            if run.kind is not RunKind.CONFIRMATION:
-                tested.update(member.entry for member in run.entries)
-        twice = [entry for entry, count in tested.items() if count > 1]
-        if twice:
-            raise Violation("I23", f"entries in two runs: {twice}")
 
     def is_green(self, checks: tuple[Check, ...], also: tuple[RequiredName, ...] = ()) -> bool:
         """Every required status passed in all suites, by the App it is pinned to."""
@@ -280,28 +149,317 @@ class Checker:
                 return False
         return True
 
+    def is_green_tree(self, tree: Tree) -> bool:
+        """Whether CI's present word on some commit of this content is good."""
+        return any(
+            seen.tree == tree and self.is_green(seen.checks) for seen in self.commits.values()
+        )
+
+    # --- what was said
+
+    def _heard(self, one: Input) -> None:
+        if isinstance(one, ChecksReported):
+            self.reported[one.sha] = one.checks
+        elif isinstance(one, FactsChanged | Submit):
+            facts = one.facts
+            self.reported[facts.head] = facts.own_checks
+            self.heads[facts.pr] = facts.head
+        if isinstance(one, Submit) and self.pinned.get(one.facts.pr) == one.facts.head:
+            # Submitted again, a word that was said stands; only an upload replaces it.
+            self.claims[one.facts.pr] = self.claims.get(one.facts.pr) or one.targets
+        if isinstance(one, SetImpactedTargets) and self.pinned.get(one.pr) == one.head:
+            self.claims[one.pr] = one.targets
+
+    def _event(self, event: outputs.Event, one: Input, step: Step) -> None:
+        match event:
+            case outputs.EntrySubmitted():
+                if any(e.pr == event.pr and e.state not in ENDS for e in self.entries.values()):
+                    raise Violation("I13", f"pull request {event.pr} is queued twice")
+                alone = isinstance(one, Submit) and bool(one.no_batch)
+                self.claims[event.pr] = one.targets if isinstance(one, Submit) else None
+                self.pinned[event.pr] = event.head
+                entry = Submission(event.pr, event.head, event.priority, alone)
+                self.entries[event.entry] = entry
+            case outputs.EntryUpdated():
+                entry = self.entries[event.entry]
+                entry.priority, entry.no_batch = event.priority, event.no_batch
+                entry.excused_at = self.time
+            case outputs.EntryPlaced():
+                entry = self.entries[event.entry]
+                entry.excused_at = self.time
+                if event.why is PlacedWhy.URGENT and entry.priority != order.URGENT:
+                    raise Violation("I20", f"pull request {entry.pr} interrupts unurgently")
+                entry.placed_at = entry.placed_at or self.time
+            case outputs.EntryMoved():
+                self._moved(event, one, step)
+            case outputs.RunStarted():
+                self._started(event, step)
+            case outputs.RunFinished(status=RunStatus.SUCCEEDED):
+                self._succeeded(event, step)
+            case outputs.BisectionOpened():
+                self._opened(event, step)
+            case _:
+                pass
+
+    def _moved(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
+        entry = self.entries[event.entry]
+        if entry.state in ENDS or entry.state is not event.origin:
+            raise Violation("I14", f"pull request {entry.pr} moved from {event.origin.value}")
+        entry.state = event.state
+        if event.state in (EntryState.NOT_READY, EntryState.PENDING_FAILURE) or event.reason in (
+            Reason.CONFLICT_AHEAD,
+            Reason.CONFLICT_CLEARED,
+        ):
+            entry.excused_at = self.time
+        if event.state is EntryState.NOT_READY:
+            entry.placed_at = None
+        if event.reason is Reason.NOW_READY and entry.ready_at is None:
+            entry.ready_at = self.time
+        if event.state is EntryState.TESTING:
+            self._tested(entry, _run_of(event.run, step))
+        if event.state is EntryState.MERGED and event.reason is Reason.LANDED:
+            order.judge_landing(entry, self.entries.values(), self._lanes())
+        if event.state is EntryState.PENDING_FAILURE:
+            self._failing(event, step)
+        if event.state is EntryState.FAILED and MEANINGS[event.reason].blames:
+            self._blamed(event, step)
+            self._was_not_cleared(event, one, step)
+        if event.state is EntryState.PENDING and event.origin in _COUNTED_ON:
+            self._restarted(event, one, step)
+
+    def _tested(self, entry: Submission, run: Run | None) -> None:
+        if run is not None and run.kind is RunKind.SCREEN:
+            # Screened beside the line: it comes into it when it has passed.
+            entry.excused_at = self.time
+        elif entry.placed_at is None:
+            entry.placed_at = self.time
+            order.judge_start(entry, self.entries.values(), self._lanes())
+
+    def _lanes(self) -> Lanes:
+        assert self.lanes is not None
+        return self.lanes
+
+    # --- S1: what lands was tested
+
+    def _was_tested(self, action: Land, step: LandStep, run: Run, tree: Tree) -> None:
+        """As that tree, at its place in a run whose whole tree is green, or with strangers."""
+        place = next((k for k, one in enumerate(run.steps) if one.pr == step.pr), None)
+        if place is None or run.steps[place].tree != step.tree:
+            raise Violation("S1", f"{step.pr} landed as a tree that its run does not have")
+        tested = self.trees[run.steps[place].commit]
+        if run.kind is RunKind.HEDGE:
+            raise Violation("S8", f"{step.pr} landed by a hedge")
+        if not self.is_green_tree(self.trees[run.steps[-1].commit]):
+            raise Violation("S1", f"pull request {step.pr} landed by a tree that never passed")
+        if tree == tested:
+            return
+        if action.proof is Proof.EXACT_TREE or not tested < tree:
+            raise Violation("S1", f"pull request {step.pr} landed as another tree than was tested")
+        # Those who landed before it by runs of their own had the same right to: who meets them
+        # and stands behind them was tested on top of them.
+        mine = [one.pr for one in run.steps[: place + 1] if self.landed_by.get(one.pr) == run.id]
+        for change in tree - tested:
+            if self._lanes().meets_any(self._targets_of(change), mine):
+                raise Violation("S1", f"{step.pr} landed on top of {change[0]}, which it meets")
+
+    def _targets_of(self, change: Change) -> Targets | None:
+        pr = number_of(change)
+        return self.moves.get(change) if pr is None else self.claims.get(pr)
+
+    def _unit_goes_on(self, queue: MergeQueue) -> None:
+        """S1: what one run proves together is not left half landed for somebody else's sake."""
+        landing = queue.landing
+        if landing is None:
+            return
+        if self.unit is not None and self.unit[0] != landing.run:
+            run = queue.runs.get(self.unit[0])
+            other = queue.runs.get(landing.run)
+            if run is None or other is None or run.status is not RunStatus.SUCCEEDED:
+                return
+            left = [one.pr for one in run.entries if one.pr in queue.entries]
+            if any(self._lanes().meet(pr, next_) for pr in left for next_ in other.prs):
+                raise Violation("S1", f"{left} were left behind by their unit")
+
+    # --- S3, S8: who is blamed
+
+    def _failing(self, event: outputs.EntryMoved, step: Step) -> None:
+        run = _run_of(event.detail.run, step)
+        if run is not None and run.kind is RunKind.HEDGE:
+            raise Violation("S8", f"{event.pr} is held to have failed by a hedge")
+
+    def _blamed(self, event: outputs.EntryMoved, step: Step) -> None:
+        """S3, I18: the base was good, and this change makes it bad."""
+        if event.reason in (Reason.CONFLICT_TARGET, Reason.REBASE_DIFFERS):
+            return
+        run = _run_of(event.detail.run, step)
+        if run is None or not run.steps:
+            raise Violation("I18", f"{event.pr} is blamed without a run")
+        if run.kind is RunKind.HEDGE:
+            raise Violation("S8", f"{event.pr} is blamed by a hedge")
+        if run.steps[-1].pr != event.pr:
+            raise Violation("I18", f"{event.pr} is blamed by a run of others too")
+        below = run.steps[-2].tree if len(run.steps) > 1 else run.base_tip.tree
+        greens = {tree for tree, _ in self.passed}
+        for member in (*run.base, *run.entries[:-1]):
+            ahead = self.entries.get(member.entry)
+            is_sound = ahead is not None and ahead.state in (
+                EntryState.MERGED,
+                EntryState.TESTS_PASSED,
+            )
+            if not is_sound and below not in greens:
+                raise Violation("I18", f"{event.pr} is blamed on top of {member.pr}")
+        if not self.has_flakes and event.reason is not Reason.RUN_TIMED_OUT:
+            self._is_guilty(event, run)
+
+    def _was_not_cleared(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
+        """S3: with optimistic merging a follower that passed clears it, before it is judged."""
+        is_judged = isinstance(one, ChecksReported | TimePassed)
+        if not is_judged or not step.queue.config.can_optimistically_merge:
+            return
+        for run in (*step.queue.runs.values(), *step.finished_runs):
+            stands_on_it = any(member.entry == event.entry for member in run.base)
+            reports = self.reported.get(run.sha or Sha(""), ())
+            if stands_on_it and run.kind is RunKind.MAIN and self.is_green(reports, run.required):
+                raise Violation("S3", f"{event.pr} is blamed although run {run.number} passed")
+
+    def _is_guilty(self, event: outputs.EntryMoved, run: Run) -> None:
+        tree = self.trees[run.steps[-1].commit]
+        names = tuple(one.name for one in run.required)
+        if self.truth.is_good(tree, names):
+            raise Violation("S3", f"{event.pr} is innocent")
+        # What is required later may be broken already by what landed before, and a change that
+        # others merged by hand may have broken the branch itself: that is nobody's case here.
+        always = (ALWAYS_REQUIRED,)
+        change = trees.change_of(event.pr, run.steps[-1].head)
+        is_broken_below = not self.truth.is_good(tree - {change}, always)
+        if is_broken_below and self.truth.is_good(self.trees[run.base_tip.sha], always):
+            raise Violation("S3", f"{event.pr} is blamed for another's fault")
+
+    def _restarted(self, event: outputs.EntryMoved, one: Input, step: Step) -> None:
+        """S7: a predicted landing restarts nobody, and who restarts learns because of whom."""
+        if event.reason in _NAMES_SOMEBODY and not event.detail.prs:
+            raise Violation("S7", f"{event.pr} restarted for {event.reason.value} of nobody")
+        if not isinstance(one, Landed) or event.reason not in _BY_OTHERS:
+            return
+        # Who was cancelled while the landing was in flight leaves with its result.
+        ended = {entry.pr for entry in step.finished_entries if entry.state is not _MERGED}
+        if ended & set(event.detail.prs):
+            return
+        others = any(
+            isinstance(r.event, outputs.TipMoved) and not r.event.landed for r in step.events
+        )
+        if not others:
+            raise Violation("S7", f"a landing restarted {event.pr}: {event.reason.value}")
+
+    # --- starts
+
+    def _started(self, event: outputs.RunStarted, step: Step) -> None:
+        if event.kind is RunKind.DIRECT:
+            return
+        queue = step.queue
+        if queue.state is not QueueState.RUNNING:
+            raise Violation("I22", f"run {event.number} started while {queue.state.value}")
+        if not self.is_known:
+            raise Violation("I2", f"run {event.number} started without readable rules")
+        if event.kind in _TAKES_A_SLOT and _in_progress(queue, _TAKES_A_SLOT) > (
+            queue.config.concurrency
+        ):
+            raise Violation("E4", f"run {event.number} has no slot")
+        batch = frozenset(event.prs)
+        if event.kind is RunKind.MAIN and batch not in self.batches:
+            self.batches.add(batch)
+            members = [e for e in self.entries.values() if e.state not in ENDS and e.pr in batch]
+            order.judge_batch(members, self.claims, queue.config)
+
+    def _opened(self, event: outputs.BisectionOpened, step: Step) -> None:
+        """A bisection starts its parts together, as far as there are slots for them."""
+        queue, own = step.queue, step.queue.config.bisection_concurrency
+        leaves = any(queue.entries[pr].cancel for pr in event.prs if pr in queue.entries)
+        is_free = queue.state is QueueState.RUNNING and not queue.holds and not leaves
+        if not is_free or own == 0 or event.bisection not in queue.bisections:
+            return
+        wanted = min(own, len(event.prs) - 1)
+        if _in_progress(queue, frozenset({RunKind.PROBE, RunKind.CONFIRMATION})) < wanted:
+            raise Violation("S8", f"the bisection of {event.prs} did not begin its parts together")
+
+    # --- actions
+
+    def _action(self, action: Action, step: Step) -> None:
+        if isinstance(action, BuildTestBranch):
+            self.builds.add(action.run)
+        elif isinstance(action, outputs.RetireRun):
+            if action.run in self.retired or action.run not in self.builds:
+                raise Violation("I35", "a run was retired twice, or was never built")
+            self.retired.add(action.run)
+        elif isinstance(action, Land):
+            self._land(action, step.queue)
+
+    def _land(self, action: Land, queue: MergeQueue) -> None:
+        if queue.state is QueueState.PAUSED:
+            raise Violation("I21", "a paused queue lands")
+        if any(hold.scope is not HoldScope.START for hold in queue.holds):
+            raise Violation("I28", "a held queue lands")
+        if queue.landing is None or queue.landing.run != action.run:
+            raise Violation("I23", "two landings at once")
+        run = queue.runs[action.run]
+        if run.status is not RunStatus.SUCCEEDED:
+            raise Violation("S1", f"run {run.number} is to land and has not passed")
+        for step in action.steps:
+            if step.head != self.heads[step.pr]:
+                raise Violation("I5", f"an old head of {step.pr} is about to land")
+            if queue.entries[step.pr].verified_by != action.run:
+                raise Violation("S1", f"{step.pr} is to land by a run that does not prove it")
+        if action.mode is LandMode.CAS and action.steps[-1].tree != run.steps[-1].tree:
+            raise Violation("S1", f"run {run.number} lands in parts although it need not")
+        rest = len(run.steps) - [one.pr for one in run.steps].index(action.steps[-1].pr) - 1
+        self.unit = (action.run, rest) if rest else None
+
+    def _two_runs(self, queue: MergeQueue) -> None:
+        tested: Counter[str] = Counter()
+        for run in queue.runs.values():
+            # A failed one is evidence in a bisection, whose proven members go on elsewhere.
+            if run.kind in _HOLDS_ENTRIES and run.status is not RunStatus.FAILED:
+                tested.update(member.entry for member in run.entries)
+        twice = [entry for entry, count in tested.items() if count > 1]
+        if twice:
+            raise Violation("I23", f"entries in two runs: {twice}")
+
     def _reused(self, one: Input, step: Step, now: datetime) -> None:
         """S8: nobody waits for CI on a tree that passed within the last day."""
         if isinstance(one, TestBranchBuilt):
             run = step.queue.runs.get(one.run)
-            if run is not None and run.status is RunStatus.IN_PROGRESS and not run.fresh:
+            if run is not None and run.status is RunStatus.IN_PROGRESS and _may_reuse(run):
                 at = self.passed.get((run.steps[-1].tree, frozenset(run.required)))
-                is_young = at is not None and now < at + timedelta(hours=24)
-                if is_young and run.config.result_reuse_enabled:
+                if at is not None and now < at + timedelta(hours=24):
                     raise Violation("S8", f"run {run.number} waits on a tree that is green")
-        runs = {run.id: run for run in (*step.queue.runs.values(), *step.finished_runs)}
-        for recorded in step.events:
-            event = recorded.event
-            if isinstance(event, outputs.RunFinished) and event.status is RunStatus.SUCCEEDED:
-                run = runs[event.run]
-                if run.contained or event.cause is not None:
-                    continue
-                tree = run.steps[-1].tree
-                if run.reused_from is not None:
-                    if (tree, frozenset(run.required)) not in self.passed:
-                        raise Violation("I44", f"run {run.number} took another tree's result")
-                    continue
-                seen = self.reported.get(run.sha or Sha(""), ())
-                if not self.is_green(seen, run.required):
-                    raise Violation("I2", f"run {run.number} passed without its reports")
-                self.passed[tree, frozenset(run.required)] = now
+
+    def _succeeded(self, event: outputs.RunFinished, step: Step) -> None:
+        run = _run_of(event.run, step)
+        if run is None or run.contained or event.cause is not None:
+            return
+        key = run.steps[-1].tree, frozenset(run.required)
+        if run.reused_from is not None:
+            if key not in self.passed:
+                raise Violation("I44", f"run {run.number} took another tree's result")
+        elif not self.is_green(self.reported.get(run.sha or Sha(""), ()), run.required):
+            raise Violation("I2", f"run {run.number} passed without its reports")
+        else:
+            self.passed[key] = step.events[0].at
+
+
+def _run_of(name: str | None, step: Step) -> Run | None:
+    live = step.queue.runs.get(name or "")
+    return live or next((run for run in step.finished_runs if run.id == name), None)
+
+
+def _in_progress(queue: MergeQueue, kinds: frozenset[RunKind]) -> int:
+    return sum(
+        run.kind in kinds and run.status is RunStatus.IN_PROGRESS for run in queue.runs.values()
+    )
+
+
+def _may_reuse(run: Run) -> bool:
+    if run.fresh or not run.config.result_reuse_enabled:
+        return False
+    skips = run.config.optimization_mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS
+    return run.kind is not RunKind.CONFIRMATION and (run.kind is not RunKind.PROBE or skips)

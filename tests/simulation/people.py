@@ -5,10 +5,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.mergequeue import inputs
+from service.mergequeue import inputs, targets
+from service.mergequeue.config import Mode
 from service.mergequeue.inputs import Input
-from service.mergequeue.model import Facts, MergeQueue, RequiredSet
+from service.mergequeue.model import MergeQueue, RequiredSet
 from service.mergequeue.reasons import LIFTED_BY_PERSON, HoldReason, Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import QueueState
 from service.vocabulary import (
     SYSTEM,
@@ -21,6 +23,8 @@ from service.vocabulary import (
 from tests.mergequeue import trees
 from tests.mergequeue.stage import ALICE, facts_of
 from tests.mergequeue.trees import Target
+from tests.simulation import settings
+from tests.simulation.settings import TARGETS
 from tests.simulation.truth import Ci, Truth
 
 PULL_REQUESTS_MAX = 9
@@ -36,6 +40,8 @@ class People:
     truth: Truth
     ci: Ci
     target: Target
+    weights: settings.Weights
+    moves: dict[trees.Change, targets.Targets | None]
     names: tuple[str, ...]
     pin: str | None
     queue: MergeQueue
@@ -54,6 +60,9 @@ class People:
         raise NotImplementedError
 
     def _mail_tip(self) -> None:
+        raise NotImplementedError
+
+    def _tip(self) -> Input:
         raise NotImplementedError
 
     def required(self) -> RequiredSet:
@@ -77,6 +86,8 @@ class People:
         self._set(facts)
         self._make_truth(pr)
         self._submits(pr)
+        if self.weights.parallel and self.chance.random() < 0.1:
+            self._uploads(pr)
 
     def _submits(self, pr: int | None = None) -> None:
         if pr is None:
@@ -84,7 +95,44 @@ class People:
                 return
             pr = self.chance.choice(sorted(self.facts))
         priority = self.chance.choice((None, None, None, 10, 200, 0))
-        self.tell(inputs.Submit(self._fresh(pr), ALICE, priority))
+        submit = inputs.Submit(self._fresh(pr), ALICE, priority)
+        if self.weights.batch and self.chance.random() < 0.1:
+            submit = replace(submit, no_batch=True)
+        if self.weights.adaptive or self.weights.hedging:
+            submit = replace(submit, p_fail=self._estimate(pr))
+        if self.weights.parallel and self.chance.random() < 0.8:
+            submit = replace(submit, targets=self._claim(pr))
+        self.tell(submit)
+
+    def _estimate(self, pr: int) -> float:
+        """A chance of failing that knows a little."""
+        change = trees.change_of(pr, self.facts[pr].head)
+        is_bad = change in self.truth.broken
+        return round(self.chance.betavariate(3, 4) if is_bad else self.chance.betavariate(1, 8), 3)
+
+    def _estimates(self) -> None:
+        pr = self._any_entry()
+        if pr is not None:
+            self.tell(inputs.EstimateChanged(pr, self._estimate(pr)))
+
+    def _claim(self, pr: int) -> targets.Targets:
+        """What a pull request is said to touch: all it does, and perhaps more."""
+        change = trees.change_of(pr, self.facts[pr].head)
+        if self.chance.random() < 0.08:
+            return targets.ALL
+        more = self.chance.sample(TARGETS, self.chance.choice((0, 0, 0, 1)))
+        return targets.of(self.truth.touched[change].union(more))
+
+    def _uploads(self, pr: int | None = None) -> None:
+        """The newest word on what it touches; it may grow and shrink."""
+        pr = pr or self._any_entry()
+        if pr is not None:
+            head = self.facts[pr].head
+            self.tell(inputs.SetImpactedTargets(pr, head, self._claim(pr), ALICE))
+
+    def _switches_mode(self) -> None:
+        mode = self.chance.choice(tuple(Mode))
+        self.tell(inputs.Configure({"mode": mode}, ALICE))
 
     def _pushes(self) -> None:
         pr = self._any_entry()
@@ -135,9 +183,19 @@ class People:
 
     def _foreign_push(self) -> None:
         same = self.chance.random() < 0.3
-        more = set() if same else {("foreign", str(len(self.target.commits)))}
-        self.target.move(self.target.tree | more)
+        if not same:
+            self._foreign_change()
+        else:
+            self.target.move(self.target.tree)
         self._mail_tip()
+
+    def _foreign_change(self) -> None:
+        """Somebody brings something of his own onto the branch."""
+        change = ("foreign", str(len(self.target.commits)))
+        self.truth.touch(change, self.chance)
+        known = self.weights.parallel and self.chance.random() < 0.5
+        self.moves[change] = targets.of(self.truth.touched[change]) if known else None
+        self.target.move(self.target.tree | {change})
 
     def _rewrites(self) -> None:
         if len(self.target.commits) < 2 or self.chance.random() < 0.7:
@@ -180,21 +238,25 @@ class People:
         self.post.append(lambda: inputs.RequiredChanged(self.required()))
 
     def _configures(self) -> None:
-        changes = {"concurrency": self.chance.randint(1, 4)}
-        self.tell(inputs.Configure(changes, ALICE))
+        self.tell(inputs.Configure(settings.a_change(self.chance, self.weights), ALICE))
 
     def _make_truth(self, pr: int) -> None:
         change = trees.change_of(pr, self.facts[pr].head)
+        self.truth.touch(change, self.chance)
         if self.chance.random() < 0.15:
             self.truth.broken[change] = self.chance.choice(("unit", "unit", "lint"))
         for other, facts in self.facts.items():
             pair = frozenset({change, trees.change_of(other, facts.head)})
-            if other == pr or len(pair) < 2:
+            if other == pr or len(pair) < 2 or not self._may_meet(pair):
                 continue
             if self.chance.random() < 0.04:
                 self.truth.fail_together.add(pair)
             elif self.chance.random() < 0.06:
                 self.truth.conflict.add(pair)
+
+    def _may_meet(self, pair: frozenset[trees.Change]) -> bool:
+        """In one line everybody meets; claims of disjointness are true wherever they count."""
+        return not self.weights.parallel or self.truth.share(pair)
 
     def _set(self, facts: Facts) -> None:
         self.facts[facts.pr] = facts

@@ -8,14 +8,26 @@ from dataclasses import dataclass, field
 
 from service.vocabulary import Check, CheckKind, CheckOutcome, Sha
 from tests.mergequeue.trees import Change, Tree
+from tests.simulation.settings import TARGETS
 
 CI, OTHER_APP = "7", "13"
 
 
+def number_of(change: Change) -> int | None:
+    """Whose change it is, None for one of others."""
+    what = change[0]
+    return int(what.removeprefix("pr ")) if what.startswith("pr ") else None
+
+
 @dataclass
 class Truth:
-    """Broken changes by the check that shows it, and pairs that fail or conflict together."""
+    """Broken changes by the check that shows it, and pairs that fail or conflict together.
 
+    `touched` are the targets that a change truly has to do with; only changes that share one
+    can fail or conflict together. What is said of targets is never less than that.
+    """
+
+    touched: dict[Change, frozenset[str]] = field(default_factory=dict)
     broken: dict[Change, str] = field(default_factory=dict)
     fail_together: set[frozenset[Change]] = field(default_factory=set)
     conflict: set[frozenset[Change]] = field(default_factory=set)
@@ -28,6 +40,17 @@ class Truth:
 
     def is_good(self, tree: Tree, names: tuple[str, ...]) -> bool:
         return not any(self.fails(tree, name) for name in names)
+
+    def touch(self, change: Change, chance: random.Random) -> None:
+        """Draw what a change has to do with, once."""
+        if change not in self.touched:
+            count = chance.choice((1, 1, 1, 2))
+            self.touched[change] = frozenset(chance.sample(TARGETS, count))
+
+    def share(self, pair: frozenset[Change]) -> bool:
+        """Whether changes have to do with a common target."""
+        one, other = (self.touched.get(change, frozenset()) for change in pair)
+        return not one.isdisjoint(other)
 
     def conflicts(self, tree: Tree, change: Change) -> bool:
         return any(pair <= tree | {change} for pair in self.conflict if change in pair)

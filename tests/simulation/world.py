@@ -1,7 +1,6 @@
 """People, a shell and its post around one queue: one seed is one history.
 
-The shell keeps the promises of its side (a landing needs a fresh permit and is proved); the post
-between CI, provider and queue loses, doubles, delays and reorders what it carries.
+The post between CI, provider and queue loses, doubles, delays and reorders what it carries.
 """
 
 import random
@@ -9,47 +8,51 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.mergequeue import engine, inputs, invariants
-from service.mergequeue.config import ConfirmFailures, QueueConfig, Toggle
-from service.mergequeue.inputs import Input, LandingStopCode
-from service.mergequeue.model import Evidence, Explanation, Facts, RunStep
+from service.mergequeue import engine, inputs, invariants, targets
+from service.mergequeue.config import Mode, Toggle
+from service.mergequeue.inputs import Input
 from service.mergequeue.outputs import (
-    Action,
-    AskEvidence,
     BuildTestBranch,
     Land,
-    RerunChecks,
     Step,
 )
-from service.mergequeue.states import LANDS, EntryState, QueueState
+from service.mergequeue.reported import Facts
+from service.mergequeue.states import EntryState, QueueState
+from service.mergequeue.targets import Targets
 from service.vocabulary import (
     CheckOutcome,
-    MergeMethod,
-    PullRequestState,
     Sha,
 )
 from tests.mergequeue import trees
 from tests.mergequeue.stage import ALICE, START, a_queue
-from tests.mergequeue.trees import Target, Tree
-from tests.simulation.checker import Checker, Seen, Violation
-from tests.simulation.people import People, Post
-from tests.simulation.truth import CI, Ci, Truth
+from tests.mergequeue.trees import Change, Target
+from tests.simulation import settings
+from tests.simulation.checker import Checker
+from tests.simulation.order import Violation
+from tests.simulation.people import Post
+from tests.simulation.shell import Shell
+from tests.simulation.truth import CI, Ci, Truth, number_of
 
 TURNS = 100
 """Things that happen before the world comes to rest."""
 
 TURNS_TO_REST = 1500
 
+Happenings = tuple[tuple[int, str], ...]
+
 WHOLE_CHECK_EVERY = 4
 """Steps between two full checks of the value and of planning's idempotence."""
 
 
-class World(People):
+class World(Shell):
     """One history."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, weights: settings.Weights = settings.DRAWN) -> None:
         chance = self.chance = random.Random(seed)
         self.now = START
+        self.weights = weights
+        self.happenings = happenings(weights)
+        self.moves: dict[Change, Targets | None] = {}
         self.truth = Truth()
         self.has_flakes = chance.random() < 0.5
         self.ci = Ci(self.truth, chance, 0.08 if self.has_flakes else 0.0)
@@ -61,12 +64,13 @@ class World(People):
         self.post: list[Post] = []
         self.builds: list[BuildTestBranch] = []
         self.lands: list[Land] = []
+        self.made: dict[tuple[Sha, ...], Sha] = {}
         self.merged_by_hand: set[int] = set()
         self.is_rewritten = False
         self.is_calm = False
         self.steps = 0
-        self.checker = Checker(self.truth, self.has_flakes)
-        self.queue = a_queue(_a_config(chance))
+        self.checker = Checker(self.truth, self.has_flakes, moves=self.moves)
+        self.queue = a_queue(settings.a_config(chance, weights))
         self.wake_at: datetime | None = None
         self.tell(inputs.RequiredChanged(self.required()))
         if chance.random() < 0.3:
@@ -76,7 +80,7 @@ class World(People):
         """Trouble, then rest. Raises Violation or InvariantBroken."""
         for _ in range(TURNS):
             self.now += timedelta(seconds=self.chance.choice((1, 5, 20, 90)))
-            self._one_of(_HAPPENINGS)()
+            self._one_of(self.happenings)()
             if self.wake_at is not None and self.wake_at <= self.now:
                 self.tell(inputs.TimePassed())
         self.rest()
@@ -104,8 +108,6 @@ class World(People):
             if self.checker.is_known:
                 self.checker.required = one.required.names
         step = engine.step(self.queue, one, self.now)
-        if isinstance(one, inputs.FactsChanged | inputs.Submit) and step.refusal is None:
-            self.checker.heads[one.facts.pr] = one.facts.head
         self.steps += 1
         if step.refusal is None and self.steps % WHOLE_CHECK_EVERY == 0:
             self._check_whole(step)
@@ -121,39 +123,7 @@ class World(People):
         if again.queue is not step.queue or again.actions or again.events:
             raise Violation("E8", "planning again changed something")
 
-    def _take(self, action: Action) -> None:
-        if isinstance(action, BuildTestBranch):
-            self.builds.append(action)
-        elif isinstance(action, Land):
-            self.lands.append(action)
-        elif isinstance(action, RerunChecks):
-            self._rerun(action)
-        elif isinstance(action, AskEvidence) and self.chance.random() < 0.8:
-            self.post.append(lambda: self._evidence(action))
-
-    def _rerun(self, action: RerunChecks) -> None:
-        run = self.queue.runs.get(action.run)
-        if run is None or run.sha is None:
-            return
-        if self.chance.random() < 0.3:
-            self.post.append(lambda: inputs.RerunRefused(action.run))
-            return
-        self.ci.again(run.sha, action.names)
-        self.post.append(lambda: inputs.RerunStarted(action.run, action.attempt))
-
-    def _evidence(self, action: AskEvidence) -> Input | None:
-        run = self.queue.runs.get(action.run)
-        if run is None or run.sha is None:
-            return None
-        said = {
-            name: Explanation.FLAKY
-            if (run.sha, name) in self.ci.flaked
-            else Explanation.UNEXPLAINED
-            for name in action.checks
-        }
-        return inputs.EvidenceReported(run.id, Evidence(run.attempt, said, f"print {run.prs}"))
-
-    def _one_of(self, table: tuple[tuple[int, str], ...]) -> Callable[[], None]:
+    def _one_of(self, table: Happenings) -> Callable[[], None]:
         weights = [weight for weight, _ in table]
         name = self.chance.choices([name for _, name in table], weights)[0]
         return getattr(self, f"_{name}")
@@ -209,7 +179,22 @@ class World(People):
 
     def _tip(self) -> Input:
         prs = tuple(sorted(self.merged_by_hand)) if self.chance.random() < 0.8 else ()
-        return inputs.TargetMoved(self.target.tip, prs, self.is_rewritten)
+        return inputs.TargetMoved(self.target.tip, prs, self.is_rewritten, self._moved_targets())
+
+    def _moved_targets(self) -> Targets | None:
+        """What the moves that the queue does not know have to do with; None: unknown."""
+        known = self.queue.tip
+        if known is None or self.is_rewritten or not self.weights.parallel:
+            return None
+        before = self.target.tree_of(known.sha)
+        names: set[str] = set()
+        for change in self.target.tree ^ before:
+            pr = number_of(change)
+            said = self.moves.get(change) if pr is None else self.checker.claims.get(pr)
+            if said is None or said.everything:
+                return said
+            names |= said.names
+        return targets.of(names)
 
     def _post_comes(self) -> None:
         if not self.post:
@@ -248,141 +233,10 @@ class World(People):
             head_tree=trees.tree_id(tree),
         )
 
-    def _builds_one(self) -> None:
-        if not self.builds:
-            return
-        action = self.builds.pop(self.chance.randrange(len(self.builds)))
-        if action.run not in self.queue.runs:
-            return
-        if self.chance.random() < 0.08 and not self.is_calm:
-            code = self.chance.choice((inputs.BuildRefusal.OTHER, inputs.BuildRefusal.NAME_TAKEN))
-            self.tell(inputs.TestBranchRefused(action.run, None, code, "refused"))
-            return
-        self.tell(self._built(action))
-
-    def _built(self, action: BuildTestBranch) -> Input:
-        tree: Tree = self.target.tree_of(action.base_tip.sha)
-        commit = action.base_tip.sha
-        steps: list[RunStep] = []
-        for step in action.steps:
-            change = trees.change_of(step.pr, step.head)
-            if self.truth.conflicts(tree, change):
-                return self._conflict(action, tree, change)
-            is_in = change in tree
-            if not is_in:
-                tree |= {change}
-                last = step is action.steps[-1]
-                commit = trees.sha(commit, step.head, action.run if last else "")
-            steps.append(RunStep(step.pr, step.head, commit, trees.tree_id(tree), is_in))
-        if steps[-1].contained:
-            return inputs.NothingToTest(action.run)
-        published = steps[-1].tree not in action.known_trees
-        self.checker.trees[commit] = tree
-        if published:
-            self.ci.begin(commit, tree, self.names)
-            self._seen(commit, tree)
-        branch = f"headgate/{action.run}"
-        return inputs.TestBranchBuilt(action.run, commit, tuple(steps), branch, published)
-
-    def _conflict(self, action: BuildTestBranch, tree: Tree, change: trees.Change) -> Input:
-        base = self.target.tree_of(action.base_tip.sha)
-        with_base = self.truth.conflicts(base, change)
-        others = {trees.change_of(step.pr, step.head): step.pr for step in action.steps}
-        culprit = next(
-            (
-                others[other]
-                for pair in self.truth.conflict
-                if change in pair
-                for other in pair - {change}
-                if other in tree and other in others
-            ),
-            None,
-        )
-        if self.chance.random() < 0.3:
-            culprit = None
-        return inputs.TestBranchConflicted(
-            action.run, others[change], with_base, None if with_base else culprit, ("a.py",)
-        )
-
-    def _seen(self, commit: Sha, tree: Tree) -> None:
-        self.checker.trees[commit] = tree
-        self.checker.commits[commit] = Seen(tree, self.ci.reports(commit))
-
     def _loses_branch(self) -> None:
         if self.queue.runs:
             run = self.chance.choice(sorted(self.queue.runs))
             self.tell(inputs.TestBranchLost(run, "mallory"))
-
-    # --- landing, as the shell must do it
-
-    def _lands_one(self) -> None:
-        if not self.lands:
-            return
-        action = self.lands.pop(0)
-        step = action.steps[0]
-        if self.chance.random() < 0.7:
-            self.tell(inputs.FactsChanged(self._fresh(step.pr)))
-            self.tell(self._tip())
-        stop = self._refusal(action)
-        if stop is not None:
-            self.tell(inputs.LandingStopped(action.run, 1, stop, f"refused: {stop.value}"))
-            return
-        if self.chance.random() < 0.08 and not self.is_calm:
-            self._lands_elsewhere(action)
-            return
-        for one in action.steps:
-            tree = self.target.tree | {trees.change_of(one.pr, one.head)}
-            name = one.commit if action.mode == "CAS" else None
-            sha = self.target.move(tree, name)
-            self._set(replace(self.facts[one.pr], state=PullRequestState.MERGED, merged_sha=sha))
-            for commit, seen in self.checker.commits.items():
-                seen.checks = self.ci.reports(commit)
-            self.checker.landing(one.pr, one.head, tree)
-            self.tell(inputs.Landed(action.run, one.position, sha, trees.tree_id(tree)))
-            self._mail_tip()
-
-    def _lands_elsewhere(self, action: Land) -> None:
-        """Somebody pushes between the permit and the call."""
-        self.target.move(self.target.tree | {("foreign", str(len(self.target.commits)))})
-        if action.mode == "CAS":
-            self.tell(
-                inputs.LandingStopped(action.run, 1, LandingStopCode.BASE_MOVED, "tip differs")
-            )
-            self._mail_tip()
-            return
-        step = action.steps[0]
-        change = trees.change_of(step.pr, step.head)
-        sha = self.target.move(self.target.tree | {change})
-        self._set(replace(self.facts[step.pr], state=PullRequestState.MERGED, merged_sha=sha))
-        tip = self.target.tip
-        self.tell(inputs.LandingMismatch(action.run, 1, True, tip, "another tree"))
-
-    def _refusal(self, action: Land) -> LandingStopCode | None:
-        """The conditions of a permit, on what is true now (RELIABILITY.md 2)."""
-        queue, step = self.queue, action.steps[0]
-        if not self.is_calm and self.chance.random() < 0.06:
-            return self.chance.choice(tuple(LandingStopCode))
-        facts = self.facts[step.pr]
-        if facts.state is not PullRequestState.OPEN:
-            return LandingStopCode.CLOSED
-        if facts.head != step.head:
-            return LandingStopCode.HEAD_CHANGED
-        if self.target.tip.sha != action.expected_tip.sha:
-            return LandingStopCode.BASE_MOVED
-        is_held = any(hold.scope != "START" for hold in queue.holds)
-        if queue.state not in LANDS or is_held or facts.blockers:
-            return LandingStopCode.STALE
-        run = queue.runs.get(action.run)
-        if run is None or not self._is_green_still(run.steps[-1].tree):
-            return LandingStopCode.CHECKS_MISSING
-        return None
-
-    def _is_green_still(self, tree: Sha) -> bool:
-        for commit, seen in self.checker.commits.items():
-            seen.checks = self.ci.reports(commit)
-            if trees.tree_id(seen.tree) == tree and self.checker.is_green(seen.checks):
-                return True
-        return False
 
     # --- rest
 
@@ -411,6 +265,9 @@ class World(People):
         for pr in sorted(self.queue.entries):
             if pr in self.queue.entries:
                 self.tell(inputs.FactsChanged(self._fresh(pr)))
+        for pr, entry in sorted(self.queue.entries.items()):
+            if entry.targets is None and self.queue.config.mode is Mode.PARALLEL:
+                self._uploads(pr)
         self.tell(inputs.RequiredChanged(self.required()))
         self.ci.need(self.names)
         self.tell(self._tip())
@@ -429,7 +286,7 @@ class World(People):
         )
 
 
-_HAPPENINGS: tuple[tuple[int, str], ...] = (
+_ALWAYS: Happenings = (
     (14, "opens"),
     (3, "submits"),
     (4, "pushes"),
@@ -455,14 +312,13 @@ _HAPPENINGS: tuple[tuple[int, str], ...] = (
 """What may happen in a turn, by weight."""
 
 
-def _a_config(chance: random.Random) -> QueueConfig:
-    return QueueConfig(
-        concurrency=chance.randint(1, 4),
-        bisection_concurrency=chance.randint(0, 2),
-        confirm_failures=chance.choice(tuple(ConfirmFailures)),
-        auto_retry_limit=chance.randint(0, 2),
-        merge_method=chance.choice((MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT)),
-        direct_merge_mode=chance.choice((Toggle.OFF, Toggle.OFF, Toggle.ALWAYS)),
-        result_reuse_enabled=chance.random() < 0.8,
-        not_ready_timeout_hours=0,
-    )
+def happenings(weights: settings.Weights) -> Happenings:
+    """What may happen in a turn of a history with these weights."""
+    more: list[tuple[int, str]] = []
+    if weights.parallel:
+        more.append((4, "uploads"))
+    if weights.switches:
+        more.append((2, "switches_mode"))
+    if weights.adaptive or weights.hedging:
+        more.append((2, "estimates"))
+    return (*_ALWAYS, *more)

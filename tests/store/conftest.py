@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
@@ -15,6 +16,7 @@ from service.store import access, queues
 from service.store.database import Store
 from service.vocabulary import MergeMethod, RepoId, RepoRef
 from tests.harness import databases
+from tests.harness.databases import Server
 
 COUNT_ANEW = """
     DO $$ DECLARE name TEXT; BEGIN
@@ -66,3 +68,17 @@ def session(request: pytest.FixtureRequest) -> Iterator[Connection]:
     with databases.connected(url) as connection:
         connection.exec_driver_sql("BEGIN" if is_sqlite else COUNT_ANEW)
         yield connection
+
+
+@pytest.fixture
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database without any table."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/empty.db"
+        return
+    server: Server = request.getfixturevalue("postgres")
+    with server.database("template1") as url:
+        yield url
+
+
+on_both = pytest.mark.parametrize("empty_url", ["sqlite", "postgresql"], indirect=True)

@@ -2,7 +2,6 @@
 
 import sqlite3
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,25 +15,11 @@ from service.store import database, migrate, queues, sqlite_file
 from service.store.database import StoreOptions, open_store
 from service.store.tables import access, deliveries, pull_requests
 from service.store.tables.base import METADATA
-from tests.harness.databases import Server, connected, opened_at
-from tests.store.conftest import a_stored_queue
+from tests.harness.databases import connected, opened_at
+from tests.store.conftest import a_stored_queue, on_both
 
 # Imported so that METADATA has all of them, as the store itself does.
 assert all((access, deliveries, pull_requests, queues))
-
-
-@pytest.fixture
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a database without any table."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/empty.db"
-        return
-    server: Server = request.getfixturevalue("postgres")
-    with server.database("template1") as url:
-        yield url
-
-
-on_both = pytest.mark.parametrize("empty_url", ["sqlite", "postgresql"], indirect=True)
 
 
 def shape_of(connection: Connection) -> dict[str, object]:

@@ -7,14 +7,13 @@ import pytest
 from sqlalchemy import Connection
 
 from service.errors import InvariantBroken
-from service.mergequeue.model import LandMode, Tip
+from service.mergequeue.model import LandMode, Proof, Tip
 from service.mergequeue.outputs import (
     AskEvidence,
     BuildTestBranch,
     HeadToMerge,
     Land,
     LandStep,
-    Proof,
     RerunChecks,
     RetireRun,
     Tell,

@@ -25,6 +25,7 @@ from sqlalchemy import (
 from service.store import (
     access,
     audit,
+    history,
     inbox,
     journal,
     landings,
@@ -241,11 +242,21 @@ STATEMENTS = {
     "landings.open_permits": (landings.SELECT_OPEN_PERMITS,),
     "queues.live_queues": (queues.SELECT_LIVE,),
     "access.token_by_id": (access.SELECT_TOKEN_BY_ID,),
+    "history.past": (history.SELECT_ENTRIES, *history.SELECT_RUNS, history.SELECT_READY),
+    "history.judged": (history.SELECT_JUDGED,),
+    "history.first_seen": (history.SELECT_FIRST_SEEN,),
 }
 Sent = tuple[str, Any]
 """A statement as the driver gets it, and its parameters."""
 
-BINDS = {"of_queue": 200, "of_ids": ["r1", "r2"], "of_id": "e7", "of_pr": 7}
+BINDS = {
+    "of_queue": 200,
+    "of_repository": 7,
+    "of_ids": ["r1", "r2"],
+    "of_id": "e7",
+    "of_pr": 7,
+    "since": NOW,
+}
 
 
 @contextmanager

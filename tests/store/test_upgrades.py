@@ -1,5 +1,6 @@
 """A database of an older schema comes up with everything that was in it."""
 
+from datetime import datetime
 from pathlib import Path
 
 import orjson
@@ -15,10 +16,7 @@ from service.store.rows import ENTRY, QUEUE, RUN, check_rows, member_rows
 from service.vocabulary import Sha
 from tests.harness.databases import connected, opened_at
 from tests.store.builders import a_run, a_sha, an_entry
-from tests.store.conftest import NOW, a_queue
-from tests.store.test_migrations import empty_url, on_both
-
-assert empty_url
+from tests.store.conftest import NOW, a_queue, on_both
 
 ORG = {"id": 7, "host": "github.test", "slug": "octo"}
 REPOSITORY = {
@@ -96,7 +94,7 @@ def stored(connection: Connection, row: dict[str, object]) -> dict[str, object]:
         return row
     return {
         name: value.replace(tzinfo=None).isoformat(timespec="microseconds")
-        if hasattr(value, "isoformat")
+        if isinstance(value, datetime)
         else value
         for name, value in row.items()
     }

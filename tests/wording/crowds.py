@@ -115,7 +115,7 @@ def search(prs: tuple[int, ...], lo: int, hi: int, *cuts: int) -> PullRequestTex
     if found:
         suspect = () if prs[hi - 1] == 482 else (prs[hi - 1],)
         conditions.append(Condition(ConditionCode.CONFIRMED, met=False, prs=suspect))
-    narrowed = (stories.recorded(24, BisectionNarrowed(SEARCH, lo, hi)),) if lo else ()
+    narrowed = (stories.recorded(24, BisectionNarrowed(SEARCH, RUN, lo, hi)),) if lo else ()
     history = (
         *UP_TO_TESTING[:2],
         started(1, RunKind.MAIN, prs, 478),
@@ -141,7 +141,7 @@ def again(reason: Reason, *prs: int) -> PullRequestText:
         EntryState.PENDING, reason, restarts={reason.value: 1}, detail=detail, rank=9
     )
     slot = Condition(ConditionCode.FREE_SLOT, met=False, prs=(478, 480), count=2, total=2)
-    closed = BisectionClosed(SEARCH, prs[0] if prs else None, reason)
+    closed = BisectionClosed(SEARCH, RUN, prs[0] if prs else None, reason)
     is_search = reason is Reason.BISECTION_REQUIRED
     over = (
         stories.recorded(19, BisectionOpened(SEARCH, RUN, (480, 481, 482))),

@@ -197,10 +197,10 @@ def test_the_text_of_every_step_of_a_search():
     told = [stories.recorded(1, opened)]
     steps: list[Event] = [opened, replace(opened, prs=(478,))]
     steps += [
-        BisectionNarrowed(crowds.SEARCH, lo, hi)
+        BisectionNarrowed(crowds.SEARCH, stories.RUN, lo, hi)
         for lo, hi in ((0, 2), (1, 3), (2, 4), (0, 1), (2, 3), (4, 4))
     ]
-    closed = BisectionClosed(crowds.SEARCH, None, Reason.BISECTION_PASSED)
+    closed = BisectionClosed(crowds.SEARCH, stories.RUN, None, Reason.BISECTION_PASSED)
     steps += [replace(closed, culprit=480, why=Reason.REQUIRED_STATUS_FAILED), closed]
     whys = (Reason.RESTARTED_BY_API, Reason.MODE_SWITCHED, Reason.AHEAD_OUT, Reason.USER_REQUESTED)
     steps += [replace(closed, why=why) for why in whys]

@@ -74,7 +74,10 @@ class EntryRow(Row, table=True):
     """One submission; `live` while the queue's value holds it."""
 
     __tablename__ = "entry"
-    __table_args__ = (Index("ix_entry_queue_id_pr_no", "queue_id", "pr", "no"),)
+    __table_args__ = (
+        Index("ix_entry_queue_id_no", "queue_id", "no"),
+        Index("ix_entry_queue_id_pr_no", "queue_id", "pr", "no"),
+    )
 
     no: int | None = Field(default=None, primary_key=True, sa_type=Id)
     org_id: int = Field(sa_type=Id)

@@ -1,6 +1,8 @@
 """Batches, lanes, bisections, and sets of targets that are stored once."""
 
 import hashlib
+import zlib
+from collections.abc import Iterable
 
 import orjson
 import sqlalchemy as sa
@@ -52,6 +54,16 @@ def upgrade() -> None:
     op.create_index("ix_impacted_targets_targets", "impacted_targets", ["targets"])
 
 
+def digest_of(names: Iterable[str]) -> str:
+    parts: list[list[str]] = [[] for _ in range(256)]
+    for name in names:
+        parts[zlib.crc32(name.encode()) % 256].append(name)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(orjson.dumps(sorted(part)))
+    return digest.hexdigest()
+
+
 def name_uploads() -> None:
     """Replace the names of each upload, which were JSON, by their word; NULL meant all."""
     connection = op.get_bind()
@@ -66,9 +78,10 @@ def name_uploads() -> None:
         found = connection.execute(sa.select(UPLOADS.c.targets).where(this)).scalar()
         word = "ALL"
         if found is not None:
-            names = orjson.dumps(sorted(set(orjson.loads(found))))
-            word = f"set-{hashlib.sha256(names).hexdigest()}"
+            names = set(orjson.loads(found))
+            word = f"set-{digest_of(names)}"
             if word not in kept:
                 kept.add(word)
-                connection.execute(sa.insert(SETS).values(word=word, names=names.decode()))
+                text = orjson.dumps(list(names)).decode()
+                connection.execute(sa.insert(SETS).values(word=word, names=text))
         connection.execute(sa.update(UPLOADS).where(this).values(targets=word))

@@ -1,0 +1,44 @@
+"""Two changes of a repository side by side: what is asked, and what comes back (GITHUB.md 5.4)."""
+
+from dataclasses import dataclass
+
+from service.vocabulary import Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What lies between two trees."""
+
+    before: Sha
+    after: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Same:
+    """Two changes leave the same files behind: equal sets of (path, mode, content)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Different:
+    """Paths that two changes leave behind differently, at most 200, sorted."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Disjoint:
+    """No path is changed by both, and none lies below a file of the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overlapping:
+    """Paths that both changes touch, at most 200, sorted."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """The trees could not be compared to the end; counts as overlapping and as different."""
+
+    reason: str

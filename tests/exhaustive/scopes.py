@@ -1,0 +1,225 @@
+"""The small worlds that are searched, each with its bound.
+
+A scope is complete for its number of inputs. `is_on` says whether the engine has what the scope
+is about.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from service.mergequeue.config import (
+    BatchSizing,
+    ConfirmFailures,
+    Hedging,
+    Mode,
+    QueueConfig,
+)
+from service.mergequeue.inputs import LandingStopCode
+from service.mergequeue.states import QueueState
+from service.vocabulary import MergeMethod
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A small world.
+
+    `inputs` is the bound in `make test`, `inputs_long` in `make soak`. `breaks` names the sets of
+    pull requests that fail together (a set of one: it is broken); then CI never errs. None: CI may
+    say anything at any time. `targets` are what pull requests touch, by number, `p_fail` the chance
+    of failing that is said of each. With `late` a report may come at the instant at which a clock
+    runs out.
+    """
+
+    name: str
+    config: QueueConfig
+    pull_requests: int
+    inputs: int
+    inputs_long: int
+    breaks: tuple[frozenset[int], ...] | None = None
+    priorities: tuple[int | None, ...] = (None,)
+    versions: int = 1
+    states: tuple[QueueState, ...] = ()
+    stops: tuple[LandingStopCode, ...] = ()
+    wait_max: timedelta = timedelta(seconds=100)
+    cancels: bool = False
+    restarts: bool = False
+    conflicts: bool = False
+    foreign: bool = False
+    by_hand: bool = False
+    unknown: bool = False
+    interrupted: bool = False
+    evidence: bool = False
+    crashes: bool = False
+    late: bool = False
+    targets: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    uploads: tuple[tuple[str, ...], ...] = ()
+    modes: tuple[Mode, ...] = ()
+    p_fail: float | None = None
+    is_on: bool = True
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether pull requests differ in nothing but their number."""
+        return self.breaks is None and not self.targets
+
+
+def _config(**settings: object) -> QueueConfig:
+    """Clocks of hours are put beyond every bound: within it they cannot run out."""
+    known: dict[str, object] = {
+        "concurrency": 2,
+        "not_ready_timeout_hours": 0,
+        "check_start_timeout_minutes": 1440,
+        "testing_timeout_minutes": 10080,
+        "result_reuse_enabled": False,
+    }
+    return QueueConfig(**(known | settings))  # type: ignore[arg-type]
+
+
+_ALL_STATES = (QueueState.RUNNING, QueueState.PAUSED, QueueState.DRAINING)
+_STOPS = (LandingStopCode.STALE, LandingStopCode.CONFLICT, LandingStopCode.PR_REFUSED)
+_PAIR = (frozenset({1, 3}),)
+_ONE = (frozenset({2}),)
+_BATCH = {"batch": True, "batching_min_size": 2, "batching_max_wait_time_minutes": 1}
+_LANES = {1: ("a",), 2: ("b",), 3: ("a", "b")}
+
+SCOPES: tuple[Scope, ...] = (
+    Scope(
+        "SINGLE, anything CI may say",
+        _config(confirm_failures=ConfirmFailures.ALWAYS),
+        pull_requests=3,
+        inputs=12,
+        inputs_long=16,
+        conflicts=True,
+        cancels=True,
+    ),
+    Scope(
+        "SINGLE, people against a landing",
+        _config(concurrency=2, merge_method=MergeMethod.MERGE_COMMIT),
+        pull_requests=2,
+        inputs=9,
+        inputs_long=12,
+        versions=2,
+        cancels=True,
+        restarts=True,
+        states=_ALL_STATES,
+        stops=_STOPS,
+        unknown=True,
+        crashes=True,
+    ),
+    Scope(
+        "SINGLE, the branch moves",
+        _config(concurrency=2, result_reuse_enabled=True),
+        pull_requests=3,
+        inputs=10,
+        inputs_long=13,
+        foreign=True,
+        by_hand=True,
+        crashes=True,
+        stops=(LandingStopCode.STALE,),
+    ),
+    Scope(
+        "SINGLE, urgent among four",
+        _config(concurrency=3),
+        pull_requests=4,
+        inputs=9,
+        inputs_long=12,
+        priorities=(None, 0),
+        cancels=True,
+    ),
+    Scope(
+        "SINGLE, interrupted CI and evidence",
+        _config(concurrency=2),
+        pull_requests=2,
+        inputs=11,
+        inputs_long=14,
+        interrupted=True,
+        evidence=True,
+        restarts=True,
+    ),
+    Scope(
+        "SINGLE, CI that never errs, a pair that fails together",
+        _config(concurrency=3),
+        pull_requests=4,
+        inputs=12,
+        inputs_long=16,
+        breaks=(*_PAIR, *_ONE),
+        cancels=True,
+        foreign=True,
+    ),
+    Scope(
+        "batch of 2",
+        _config(**_BATCH),
+        pull_requests=4,
+        inputs=12,
+        inputs_long=15,
+        cancels=True,
+        conflicts=True,
+        is_on=False,
+    ),
+    Scope(
+        "batch of 2, CI that never errs",
+        _config(**_BATCH),
+        pull_requests=4,
+        inputs=15,
+        inputs_long=20,
+        breaks=(*_PAIR, *_ONE),
+        cancels=True,
+        foreign=True,
+        is_on=False,
+    ),
+    Scope(
+        "optimistic, depth 1",
+        _config(can_optimistically_merge=True, pending_failure_depth=1),
+        pull_requests=3,
+        inputs=13,
+        inputs_long=16,
+        cancels=True,
+        stops=(LandingStopCode.STALE, LandingStopCode.CONFLICT),
+        late=True,
+        is_on=False,
+    ),
+    Scope(
+        "PARALLEL, targets a, b and both",
+        _config(mode=Mode.PARALLEL, concurrency=3),
+        pull_requests=3,
+        inputs=12,
+        inputs_long=15,
+        targets=_LANES,
+        uploads=(("a",), ("a", "b")),
+        cancels=True,
+        is_on=False,
+    ),
+    Scope(
+        "PARALLEL and back, batches, CI that never errs",
+        _config(mode=Mode.PARALLEL, **_BATCH),
+        pull_requests=3,
+        inputs=13,
+        inputs_long=16,
+        targets=_LANES,
+        breaks=(frozenset({1, 3}),),
+        modes=(Mode.SINGLE, Mode.PARALLEL),
+        is_on=False,
+    ),
+    Scope(
+        "adaptive sizes and screens",
+        _config(**(_BATCH | {"batch_sizing": BatchSizing.ADAPTIVE})),
+        p_fail=0.1,
+        pull_requests=3,
+        inputs=12,
+        inputs_long=15,
+        cancels=True,
+        is_on=False,
+    ),
+    Scope(
+        "hedging",
+        _config(concurrency=3, hedging=Hedging.SPARE_SLOTS, hedge_threshold=0.05),
+        p_fail=0.4,
+        pull_requests=3,
+        inputs=12,
+        inputs_long=15,
+        cancels=True,
+        is_on=False,
+    ),
+)
+"""Every scope; each is one test."""

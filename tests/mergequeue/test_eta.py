@@ -1,0 +1,151 @@
+"""When entries merge: what is told of small queues, and of every scenario on the way."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from service.mergequeue import eta, inputs
+from service.mergequeue.config import Mode, QueueConfig
+from service.mergequeue.model import Member
+from service.mergequeue.reasons import HoldReason
+from service.mergequeue.states import EntryState, QueueState
+from service.vocabulary import SYSTEM, CheckOutcome
+from tests.mergequeue.script import Script
+from tests.mergequeue.stage import Stage, a_check
+from tests.mergequeue.test_scenarios import RULE, SCENARIOS
+
+# 25th percentile 120 s, 90th 186 s.
+DURATIONS = (200.0, 120.0, 100.0, 165.0, 130.0)
+TOLD = {EntryState.PENDING, EntryState.TESTING, EntryState.TESTS_PASSED}
+
+
+def a_stage(*prs: int, **settings) -> Stage:
+    stage = Stage(QueueConfig(**{"concurrency": 2, **settings}))
+    for pr in prs:
+        stage.tell(stage.submit(pr))
+    return stage
+
+
+def told(stage: Stage, durations=DURATIONS, last=None) -> dict[int, tuple[int, int]]:
+    found = eta.etas(stage.queue, durations, stage.now, last)
+    return {pr: (round(one.earliest_s), round(one.latest_s)) for pr, one in found.items()}
+
+
+def passes(stage: Stage, number: int) -> None:
+    run = stage.run(number)
+    assert run.sha is not None
+    checks = (a_check("unit", CheckOutcome.PASSED),)
+    stage.tell(inputs.ChecksReported(run.id, run.sha, checks, True))
+
+
+def test_runs_under_way_have_their_time_less_what_has_passed():
+    stage = a_stage(1, 2)
+    assert told(stage) == {1: (120, 186), 2: (120, 186)}
+    stage.passes(timedelta(seconds=60))
+    assert told(stage) == {1: (60, 126), 2: (60, 126)}
+    stage.passes(timedelta(seconds=140))
+    assert told(stage)[1] == (-80, -14)
+
+
+def test_who_waits_takes_the_slot_that_is_free_first():
+    stage = a_stage(1)
+    stage.passes(timedelta(seconds=100))
+    for pr in (2, 3, 4):
+        stage.tell(stage.submit(pr))
+    assert told(stage) == {1: (20, 86), 2: (120, 186), 3: (140, 272), 4: (240, 372)}
+
+
+def test_who_has_passed_waits_for_those_ahead():
+    stage = a_stage(1, 2)
+    passes(stage, 2)
+    assert stage.queue.entries[2].state is EntryState.TESTS_PASSED
+    assert told(stage) == {1: (120, 186), 2: (120, 186)}
+
+
+def test_those_of_a_batch_share_one_run_and_wait_for_it_to_fill():
+    stage = a_stage(1, 2, 3, 4, 5, concurrency=1)
+    queue = replace(stage.queue, config=replace(stage.queue.config, batch=True))
+    stage.queue = replace(queue, config=replace(queue.config, batching_min_size=2))
+    found = told(stage)
+    assert found[2] == found[3] == (240, 486)
+    assert found[4] == found[5] == (360, 672)
+
+
+def test_in_parallel_mode_only_those_of_its_base_are_waited_for():
+    stage = a_stage(1)
+    stage.passes(timedelta(seconds=100))
+    stage.tell(stage.submit(2))
+    run = stage.run(2)
+    alone = {run.id: replace(run, base=())}
+    parallel = replace(stage.queue.config, mode=Mode.PARALLEL)
+    passed = replace(
+        stage.queue.entries[2], state=EntryState.TESTS_PASSED, verified_by=run.id, run=run.id
+    )
+    entries = dict(stage.queue.entries) | {2: passed}
+    runs = dict(stage.queue.runs)
+    stage.queue = replace(stage.queue, config=parallel, entries=entries, runs=runs)
+    assert isinstance(run.base[0], Member)
+    assert told(stage)[2] == (20, 86)
+    stage.queue = replace(stage.queue, runs=runs | alone)
+    assert told(stage)[2] == (0, 0)
+
+
+def test_who_waits_in_parallel_mode_may_meet_anybody_or_nobody():
+    stage = a_stage(1, 2, 3, concurrency=1)
+    queue = stage.queue
+    stage.queue = replace(queue, config=replace(queue.config, mode=Mode.PARALLEL))
+    assert told(stage)[3] == (360, 558)
+
+
+def test_nothing_is_told_below_five_runs_and_fifty_are_looked_at():
+    stage = a_stage(1)
+    assert told(stage, [60.0] * 4) == {}
+    assert told(stage, [60.0] * 50 + [9000.0] * 50) == {1: (60, 60)}
+
+
+def test_nothing_is_told_of_a_queue_that_stands_still():
+    stage = a_stage(1)
+    stage.tell(inputs.SetState(QueueState.PAUSED, None, SYSTEM))
+    assert told(stage) == {}
+    stage.tell(inputs.SetState(QueueState.RUNNING, None, SYSTEM))
+    stage.tell(inputs.PlaceHold(HoldReason.FREEZE, None, "stop", SYSTEM))
+    assert told(stage) == {}
+
+
+def test_what_a_draining_queue_never_starts_has_no_time():
+    stage = a_stage(1, 2, 3)
+    stage.tell(inputs.SetState(QueueState.DRAINING, None, SYSTEM))
+    assert list(told(stage)) == [1, 2]
+
+
+def test_asking_for_one_looks_no_further():
+    stage = a_stage(1, 2, 3, 4)
+    assert list(told(stage, last=3)) == [1, 2, 3]
+    assert told(stage, last=3)[3] == told(stage)[3]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.txt")))
+def test_every_scenario_has_sound_times_at_every_step(name: str) -> None:
+    inputs_, _, _ = (SCENARIOS / f"{name}.txt").read_text("utf-8").partition(f"{RULE}\n")
+    lines = [line for line in inputs_.splitlines() if line and not line.startswith("#")]
+    script = Script(lines[0])
+    for line in lines[1:]:
+        for part in line.removeprefix("> ").split(" ; "):
+            script.play(part)
+            _check(script.stage)
+
+
+def _check(stage: Stage) -> None:
+    queue = stage.queue
+    found = eta.etas(queue, DURATIONS, stage.now)
+    states = {pr: queue.entries[pr].state for pr in found}
+    assert set(states.values()) <= TOLD
+    assert all(one.earliest_s <= one.latest_s for one in found.values())
+    if queue.config.mode is Mode.SINGLE:
+        for side in ("earliest_s", "latest_s"):
+            times = [getattr(one, side) for one in found.values()]
+            assert times == sorted(times)
+    if not queue.holds and queue.state is QueueState.RUNNING:
+        expected = {pr for pr, one in queue.entries.items() if one.state in TOLD}
+        assert set(found) == expected

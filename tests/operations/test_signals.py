@@ -1,0 +1,42 @@
+"""What a signal is about while several pull requests of one run land one after the other."""
+
+import pytest
+
+from service.mergequeue.model import LandMode
+from service.operations import signals
+from service.provider.signals import PullRequestChanged, Where
+from service.runtime import Runtime
+from service.store.database import Store
+from service.vocabulary import RepoId
+from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
+from tests.provider.stage import Stage, on_sandbox
+
+
+@pytest.fixture
+async def stage():
+    async with on_sandbox() as made:
+        yield made
+
+
+@pytest.fixture
+def runtime(stage: Stage, store: Store) -> Runtime:
+    return runtime_of(stage, store)
+
+
+async def reads_after_a_change_of(unit: Unit, position: int) -> int:
+    """Questions to the provider that news of a pull request of the run causes."""
+    fresh = await unit.stage.provider.repository(unit.stage.repo)
+    step = unit.run.steps[position - 1]
+    where = Where(RepoId(fresh.id.host, fresh.id.id), fresh.ref)
+    before = len(unit.stage.calls())
+    signal = PullRequestChanged(where, step.pr, step.head)
+    await signals.receive(unit.runtime, signal, unit.runtime.clock.now())
+    return len(unit.stage.calls()) - before
+
+
+async def test_only_what_lands_now_is_left_to_its_landing(stage, runtime):
+    unit = await a_unit(runtime, stage, await three(stage), base=1)
+    await unit.land([2], LandMode.CALL)
+    assert await reads_after_a_change_of(unit, 2) == 0
+    assert await reads_after_a_change_of(unit, 1) > 0
+    assert await reads_after_a_change_of(unit, 3) > 0

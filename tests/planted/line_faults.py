@@ -1,0 +1,196 @@
+"""Faults of one line of pull requests, each tested alone: the verdict, the base, the landing."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from service.mergequeue import (
+    bases,
+    inputs,
+    landing,
+    leaving,
+    line,
+    reports,
+    reuse,
+    starting,
+    verdict,
+    world,
+)
+from service.mergequeue.draft import Draft
+from service.mergequeue.footing import Progress
+from service.mergequeue.model import NOTHING, Detail, Entry, Green, RequiredSet, Run
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import QueueState
+from service.vocabulary import Check, CheckOutcome, RequiredName, RequiredSource
+from tests.planted.planting import Fault, applied, replaced
+
+
+def _push_ignored(draft: Draft, one: inputs.FactsChanged) -> None:
+    entry = draft.entries.get(one.facts.pr)
+    if entry is not None and one.facts.head != entry.head:
+        return
+    reports.facts_changed(draft, one)
+
+
+def _any_commits_reports(draft: Draft, one: inputs.ChecksReported) -> None:
+    run = draft.runs.get(one.run)
+    if run is not None and run.sha is not None:
+        one = replace(one, sha=run.sha)
+    reports.checks_reported(draft, one)
+
+
+def _unknown_passes(checks: Iterable[Check]) -> tuple[Check, ...]:
+    return tuple(
+        replace(check, outcome=CheckOutcome.PASSED)
+        if check.outcome is CheckOutcome.UNKNOWN
+        else check
+        for check in _newest(checks)
+    )
+
+
+_newest = verdict.newest
+
+
+def _unreadable_is_none(draft: Draft, one: inputs.RequiredChanged) -> None:
+    if one.error is not None:
+        none = RequiredSet((), RequiredSource.BRANCH_PROTECTION)
+        one = inputs.RequiredChanged(none)
+    world.required_changed(draft, one)
+
+
+def _any_app(
+    required: RequiredName, counting: tuple[Check, ...], old: frozenset[str] = frozenset()
+) -> verdict.Standing:
+    return _standing(RequiredName(required.name), counting, old)
+
+
+_standing = verdict.standing
+
+
+def _lands_while_paused(draft: Draft) -> bool:
+    return True
+
+
+def _starts_while_draining(draft: Draft) -> object:
+    queue = draft.queue
+    if queue.state is not QueueState.DRAINING:
+        return _ground(draft)
+    draft.queue = replace(queue, state=QueueState.RUNNING)
+    ground = _ground(draft)
+    draft.queue = queue
+    return ground
+
+
+_ground = starting._ground
+
+
+def _to_the_tail(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
+    own = draft.own(run)
+    _restart(draft, run, reason, detail)
+    for entry in own:
+        last = draft.places.line[-1][0] if draft.places.line else 0
+        draft.put(replace(draft.entries[entry.pr], rank=last + line.GAP))
+
+
+_restart = leaving.restart
+
+
+def _dropped_with_its_run(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
+    own = draft.own(run)
+    draft.retire(run, reason)
+    for entry in own:
+        draft.places.remove(draft.entries[entry.pr])
+        del draft.entries[entry.pr]
+        draft.touched.discard(entry.pr)
+        draft.revision += 1
+
+
+def _any_green(draft: Draft, run: Run) -> Green | None:
+    return next(iter(draft.queue.greens.values()), None)
+
+
+def _green_for_ever(draft: Draft, one: inputs.ChecksReported) -> None:
+    """What once was reported as passed is never taken back."""
+    run = draft.runs.get(one.run)
+    if run is not None:
+        green = {check.name for check in run.checks if check.outcome is CheckOutcome.PASSED}
+        checks = tuple(
+            replace(check, outcome=CheckOutcome.PASSED) if check.name in green else check
+            for check in one.checks
+        )
+        one = replace(one, checks=checks)
+    reports.checks_reported(draft, one)
+
+
+def _landed_restarts(draft: Draft, run: Run) -> Progress | None:
+    """A landing that was predicted counts as a foreign push."""
+    return _progress(draft, run) if draft.queue.tip == run.base_tip else None
+
+
+_progress = bases.progress
+
+
+def _failed_base_holds(draft: Draft, run: Run) -> bases.Broken | None:
+    why = _broken(draft, run)
+    return None if why is not None and why.reason is Reason.AHEAD_FAILED else why
+
+
+_broken = bases.broken
+
+
+def _kept_while_landing(draft: Draft, entry: Entry) -> bool:
+    return False
+
+
+def _no_settling(run: Run, now: datetime, sends_results: bool) -> verdict.Verdict:
+    one = _verdict_of(run, now, sends_results)
+    if one.word is verdict.Word.WAITING and run.checks:
+        return verdict.Verdict(verdict.Word.PASSED)
+    return one
+
+
+_verdict_of = verdict.verdict_of
+
+
+def _never_unsure(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(bases, "is_sure", lambda draft, run: True)
+    patch.setattr(bases, "is_undone", lambda draft, bisection, failed: None)
+
+
+FAULTS: Mapping[str, Fault] = {
+    "B6 a push to a queued pull request is ignored": applied(inputs.FactsChanged, _push_ignored),
+    "B8 reports on another commit count for the run": applied(
+        inputs.ChecksReported, _any_commits_reports
+    ),
+    "B9 an unknown conclusion passes": replaced(verdict, "newest", _unknown_passes),
+    "B10 unreadable required statuses are none": applied(
+        inputs.RequiredChanged, _unreadable_is_none
+    ),
+    "B11 a status added before landing is not awaited": replaced(
+        world, "_grow", lambda draft, run, added: None
+    ),
+    "B12 another App's check of the same name counts": replaced(verdict, "standing", _any_app),
+    "B13 a run stands although one in its base failed": replaced(
+        bases, "broken", _failed_base_holds
+    ),
+    "B16 a paused queue lands": replaced(landing, "is_open", _lands_while_paused),
+    "B18 a draining queue starts runs": replaced(starting, "_ground", _starts_while_draining),
+    "B19 a failure is judged before its base is sure": Fault(_never_unsure),
+    "B21 a rebuilt entry goes to the tail": replaced(leaving, "restart", _to_the_tail),
+    "B22 medium priority interrupts": replaced(line, "URGENT", 100),
+    "B28 an earlier event wins over what is read now": applied(
+        inputs.ChecksReported, _green_for_ever
+    ),
+    "B33 an entry is dropped with its voided run": replaced(
+        leaving, "restart", _dropped_with_its_run
+    ),
+    "B34 two live runs hold one entry": replaced(leaving, "_let_go", lambda *_: None),
+    "B44 a result is reused for another tree": replaced(reuse, "green_of", _any_green),
+    "a predicted landing restarts those behind": replaced(bases, "progress", _landed_restarts),
+    "a run passes before all its checks have": replaced(verdict, "verdict_of", _no_settling),
+    "an entry leaves while its landing is in flight": replaced(
+        leaving, "is_landing", _kept_while_landing
+    ),
+}

@@ -1,0 +1,225 @@
+"""The shell around the queue, as it must be: it builds branches and lands what was tested.
+
+A landing needs a fresh permit and is proved; everything else that the provider may refuse, it
+refuses now and then.
+"""
+
+from dataclasses import replace
+
+from service.mergequeue import inputs, landing
+from service.mergequeue.inputs import Input, LandingStopCode
+from service.mergequeue.model import LandMode, RunStep
+from service.mergequeue.outputs import (
+    Action,
+    AskEvidence,
+    BuildTestBranch,
+    Land,
+    LandStep,
+    RerunChecks,
+)
+from service.mergequeue.reported import Evidence, Explanation
+from service.mergequeue.states import LANDS
+from service.vocabulary import PullRequestState, Sha
+from tests.mergequeue import trees
+from tests.mergequeue.trees import Tree
+from tests.simulation.checker import Checker, Seen
+from tests.simulation.people import People
+
+
+class Shell(People):
+    """What the queue's actions do to the world."""
+
+    checker: Checker
+    builds: list[BuildTestBranch]
+    lands: list[Land]
+    made: dict[tuple[Sha, ...], Sha]
+
+    def _take(self, action: Action) -> None:
+        if isinstance(action, BuildTestBranch):
+            self.builds.append(action)
+        elif isinstance(action, Land):
+            self.lands.append(action)
+        elif isinstance(action, RerunChecks):
+            self._rerun(action)
+        elif isinstance(action, AskEvidence) and self.chance.random() < 0.8:
+            self.post.append(lambda: self._evidence(action))
+
+    def _rerun(self, action: RerunChecks) -> None:
+        run = self.queue.runs.get(action.run)
+        if run is None or run.sha is None:
+            return
+        if self.chance.random() < 0.3:
+            self.post.append(lambda: inputs.RerunRefused(action.run))
+            return
+        self.ci.again(run.sha, action.names)
+        self.post.append(lambda: inputs.RerunStarted(action.run, action.attempt))
+
+    def _evidence(self, action: AskEvidence) -> Input | None:
+        run = self.queue.runs.get(action.run)
+        if run is None or run.sha is None:
+            return None
+        said = {
+            name: Explanation.FLAKY
+            if (run.sha, name) in self.ci.flaked
+            else Explanation.UNEXPLAINED
+            for name in action.checks
+        }
+        own_head = tuple(pr for pr in run.prs if self._fails_alone(pr))
+        weights = {pr: self.chance.choice((0.0, 0.5, 1.0, 4.0)) for pr in run.prs}
+        if self.chance.random() < 0.5:
+            own_head, weights = (), {}
+        evidence = Evidence(run.attempt, said, f"print {run.prs}", own_head, weights)
+        return inputs.EvidenceReported(run.id, evidence)
+
+    def _fails_alone(self, pr: int) -> bool:
+        change = trees.change_of(pr, self.facts[pr].head)
+        return change in self.truth.broken
+
+    def _builds_one(self) -> None:
+        if not self.builds:
+            return
+        action = self.builds.pop(self.chance.randrange(len(self.builds)))
+        if action.run not in self.queue.runs:
+            return
+        if self.chance.random() < 0.08 and not self.is_calm:
+            code = self.chance.choice((inputs.BuildRefusal.OTHER, inputs.BuildRefusal.NAME_TAKEN))
+            self.tell(inputs.TestBranchRefused(action.run, None, code, "refused"))
+            return
+        self.tell(self._built(action))
+
+    def _built(self, action: BuildTestBranch) -> Input:
+        tree: Tree = self.target.tree_of(action.base_tip.sha)
+        self.checker.trees[action.base_tip.sha] = tree
+        commit = action.base_tip.sha
+        steps: list[RunStep] = []
+        heads: tuple[Sha, ...] = (commit,)
+        for step in action.steps:
+            heads = (*heads, step.head)
+            change = trees.change_of(step.pr, step.head)
+            if self.truth.conflicts(tree, change):
+                return self._conflict(action, tree, change)
+            is_in = change in tree
+            if not is_in:
+                tree |= {change}
+                commit = self._commit(action, heads, commit)
+                self.checker.trees[commit] = tree
+            steps.append(RunStep(step.pr, step.head, commit, trees.tree_id(tree), is_in))
+        tested = [step for step, head in zip(steps, action.steps, strict=True) if head.tested]
+        if all(step.contained for step in tested):
+            return inputs.NothingToTest(action.run)
+        published = steps[-1].tree not in action.known_trees
+        if published:
+            self.ci.begin(commit, tree, self.names)
+            self._seen(commit, tree)
+        branch = f"headgate/{action.run}"
+        return inputs.TestBranchBuilt(action.run, commit, tuple(steps), branch, published)
+
+    def _commit(self, action: BuildTestBranch, heads: tuple[Sha, ...], parent: Sha) -> Sha:
+        """A merge; one that a run ahead made of the same heads is gone on from."""
+        is_last = len(heads) == len(action.steps) + 1
+        if is_last:
+            self.made[heads] = trees.sha(parent, heads[-1], action.run)
+        return self.made.get(heads) or trees.sha(parent, heads[-1], "")
+
+    def _conflict(self, action: BuildTestBranch, tree: Tree, change: trees.Change) -> Input:
+        base = self.target.tree_of(action.base_tip.sha)
+        with_base = self.truth.conflicts(base, change)
+        others = {trees.change_of(step.pr, step.head): step.pr for step in action.steps}
+        culprit = next(
+            (
+                others[other]
+                for pair in self.truth.conflict
+                if change in pair
+                for other in pair - {change}
+                if other in tree and other in others
+            ),
+            None,
+        )
+        if self.chance.random() < 0.3:
+            culprit = None
+        return inputs.TestBranchConflicted(
+            action.run, others[change], with_base, None if with_base else culprit, ("a.py",)
+        )
+
+    def _seen(self, commit: Sha, tree: Tree) -> None:
+        self.checker.trees[commit] = tree
+        self.checker.commits[commit] = Seen(tree, self.ci.reports(commit))
+
+    # --- landing, as the shell must do it
+
+    def _lands_one(self) -> None:
+        if not self.lands:
+            return
+        action = self.lands.pop(0)
+        first = action.steps[0]
+        if self.chance.random() < 0.7:
+            self.tell(inputs.FactsChanged(self._fresh(first.pr)))
+            self.tell(self._tip())
+        for step in action.steps:
+            stop = self._refusal(action, step)
+            if stop is not None:
+                words = f"refused: {stop.value}"
+                self.tell(inputs.LandingStopped(action.run, step.position, stop, words))
+                return
+        if self.chance.random() < 0.08 and not self.is_calm:
+            self._lands_elsewhere(action)
+            return
+        run = self.queue.runs.get(action.run)
+        landed = []
+        for one in action.steps:
+            tree = self.target.tree | {trees.change_of(one.pr, one.head)}
+            sha = self.target.move(tree, one.commit if action.mode is LandMode.CAS else None)
+            self._set(replace(self.facts[one.pr], state=PullRequestState.MERGED, merged_sha=sha))
+            for commit, seen in self.checker.commits.items():
+                seen.checks = self.ci.reports(commit)
+            self.checker.landing(action, one, run, tree)
+            landed.append(inputs.Landed(action.run, one.position, sha, trees.tree_id(tree)))
+        for report in landed:
+            self.tell(report)
+        self._mail_tip()
+
+    def _lands_elsewhere(self, action: Land) -> None:
+        """Somebody pushes between the permit and the call."""
+        self._foreign_change()
+        step = action.steps[0]
+        if action.mode is LandMode.CAS:
+            moved = LandingStopCode.BASE_MOVED
+            self.tell(inputs.LandingStopped(action.run, step.position, moved, "tip differs"))
+            self._mail_tip()
+            return
+        change = trees.change_of(step.pr, step.head)
+        sha = self.target.move(self.target.tree | {change})
+        self._set(replace(self.facts[step.pr], state=PullRequestState.MERGED, merged_sha=sha))
+        tip = self.target.tip
+        self.tell(inputs.LandingMismatch(action.run, step.position, True, tip, "another tree"))
+
+    def _refusal(self, action: Land, step: LandStep) -> LandingStopCode | None:
+        """The conditions of a permit, on what is true now (RELIABILITY.md 2)."""
+        queue = self.queue
+        if not self.is_calm and self.chance.random() < 0.06:
+            return self.chance.choice(tuple(LandingStopCode))
+        facts = self.facts[step.pr]
+        if facts.state is not PullRequestState.OPEN:
+            return LandingStopCode.CLOSED
+        if facts.head != step.head:
+            return LandingStopCode.HEAD_CHANGED
+        if self.target.tip.sha != action.expected_tip.sha:
+            return LandingStopCode.BASE_MOVED
+        is_held = any(hold.scope != "START" for hold in queue.holds)
+        if queue.state not in LANDS or is_held or facts.blockers:
+            return LandingStopCode.STALE
+        run = queue.runs.get(action.run)
+        if run is None or not landing.stands(queue, run.id, self.now):
+            return LandingStopCode.STALE
+        if not self._is_green_still(run.steps[-1].tree):
+            return LandingStopCode.CHECKS_MISSING
+        if self.truth.conflicts(self.target.tree, trees.change_of(step.pr, step.head)):
+            return LandingStopCode.CONFLICT
+        return None
+
+    def _is_green_still(self, tree: Sha) -> bool:
+        for commit, seen in self.checker.commits.items():
+            seen.checks = self.ci.reports(commit)
+            if trees.tree_id(seen.tree) == tree and self.checker.is_green(seen.checks):
+                return True
+        return False
