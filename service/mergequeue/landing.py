@@ -161,8 +161,8 @@ def _begun(draft: Draft) -> Run | None:
     if not last or not draft.is_parallel:
         return None
     proved = {draft.entries[pr].verified_by for pr in draft.places.verified}
-    for run in draft.runs.values():
-        members = _members(run) if run.id in proved else ()
+    for run in [run for run in draft.runs.values() if run.id in proved]:
+        members = _members(run)
         places = [place for place, member in enumerate(members) if member.pr == last]
         if places and places[0] + 1 < len(members):
             entry = draft.entry_of(members[places[0] + 1])
