@@ -51,9 +51,10 @@ class Graph:
         self.end = NOWHERE
         self._chains: dict[str, int] = {}
         self._barrier = 0
-        self._partial = 0
         self._flat: list[Member] = []
         self._starts: list[int] = []
+        self._stops: list[int] = []
+        self._half = 0
 
     def copy(self) -> "Graph":
         """A graph of its own with the same content."""
@@ -65,9 +66,10 @@ class Graph:
         twin.end = self.end
         twin._chains = self._chains.copy()
         twin._barrier = self._barrier
-        twin._partial = self._partial
         twin._flat = self._flat.copy()
         twin._starts = self._starts.copy()
+        twin._stops = self._stops.copy()
+        twin._half = self._half
         return twin
 
     @property
@@ -94,6 +96,7 @@ class Graph:
         self.live |= own
         self._starts.append(len(self._flat))
         self._flat.extend(node.members)
+        self._stops.append(len(self._flat))
         for member in node.members:
             self.of[member.pr] = place
 
@@ -112,14 +115,14 @@ class Graph:
         if len(node.members) == 1:
             self.live &= ~(1 << place)
         else:
-            self._partial |= 1 << place
             self.nodes[place] = replace(node, members=node.members[1:])
             self._starts[place] += 1
+            self._half |= 1 << place
 
     def is_partial(self, pr: int) -> bool:
         """Whether others of its batch have landed before this one."""
         place = self.of.get(pr)
-        return place is not None and bool(self._partial >> place & 1)
+        return place is not None and bool(self._half >> place & 1)
 
     def neighbors(self, place: int) -> list[Node]:
         """The nodes right before and right behind this place."""
@@ -144,11 +147,12 @@ class Graph:
     def members(self, mask: int) -> tuple[Member, ...]:
         """The members of these nodes, in line order."""
         low = mask & -mask
-        # In one chain only the first node can be one that has landed in part.
-        if mask and self.single and not mask & mask + low:
-            last = mask.bit_length() - 1
-            stop = self._starts[last] + len(self.nodes[last].members)
-            return tuple(self._flat[self._starts[low.bit_length() - 1] : stop])
+        # Neighbors stand side by side; only the first of them may have begun to land.
+        if not mask & mask + low and not mask & self._half & ~low:
+            if not mask:
+                return ()
+            first, last = low.bit_length() - 1, mask.bit_length() - 1
+            return tuple(self._flat[self._starts[first] : self._stops[last]])
         return tuple(member for place in places(mask) for member in self.nodes[place].members)
 
     def before(self, rank: int) -> int:
