@@ -4,11 +4,10 @@ A base is the target's tip and the expected nodes ahead that the run depends on:
 SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from service.mergequeue import targets
+from service.mergequeue import drawing, targets
 from service.mergequeue.draft import Draft
 from service.mergequeue.footing import Progress
 from service.mergequeue.graph import Graph, Node, places
@@ -35,17 +34,7 @@ class Broken:
 
 def graph(draft: Draft) -> Graph:
     """The expected entries of the line and who of them stands on whom."""
-    known = draft.footing.graph
-    line = draft.places.line
-    if known is not None and (not line or line[-1][0] <= known.end):
-        return known
-    behind = _undrawn(draft)
-    if known is not None and _is_torn(draft, known, behind):
-        draft.footing.graph = None
-        behind = line
-    drawn = draft.graph_to_change()
-    _draw(draft, drawn, behind)
-    return drawn
+    return drawing.drawn(draft)
 
 
 def foremost(draft: Draft) -> Iterator[Node]:
@@ -69,7 +58,7 @@ def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
     """
     known = draft.footing.graph
     # A group that has just been placed is drawn when it is in a run: as one node.
-    waits = {pr for _, pr in _undrawn(draft)} <= {entry.pr for entry in entries}
+    waits = {pr for _, pr in drawing.undrawn(draft)} <= {entry.pr for entry in entries}
     drawn = known if known is not None and waits else graph(draft)
     mask = own = 0
     for entry in entries:
@@ -86,14 +75,6 @@ def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
 def meets(draft: Draft, one: Entry, other: Entry) -> bool:
     """Whether two entries may influence each other, in this queue's mode."""
     return not draft.is_parallel or targets.meet(one.touches, other.touches)
-
-
-def member_of(draft: Draft, entry: Entry) -> Member:
-    """The entry as runs hold it: one object, so that bases are compared by identity."""
-    known = draft.members.get(entry.id)
-    if known is None:
-        known = draft.members[entry.id] = _member(draft, entry)
-    return known
 
 
 def below(draft: Draft, run: Run) -> tuple[Member, ...]:
@@ -203,13 +184,14 @@ def progress(draft: Draft, run: Run) -> Progress | None:
         if found is None:
             return None
         numbers = frozenset(member.pr for member in (*run.base, *run.entries))
-        known, moves = Progress(frozenset(), False, None, numbers, None, evidence), found
+        last = steps[-1] if steps else None
+        known, moves = Progress(frozenset(), False, last, numbers, None, evidence), found
     made = _further(draft, run, known, moves)
     # Without any move the tip alone decides; what voids a base may have left when it is next asked.
     if made is None or not steps:
         draft.footing.progress.pop(run.id, None)
-        return made
-    made = draft.footing.progress[run.id] = replace(made, until=steps[-1])
+    else:
+        draft.footing.progress[run.id] = made
     return made
 
 
@@ -248,24 +230,31 @@ def _further(
             if targets.meet(step.targets, reach):
                 return None
             others = True
-    if not landed and others is known.others and reach is known.reach:
-        return known
-    return replace(
-        known,
+    until = moves[-1] if moves else known.until
+    return Progress(
         landed=known.landed | landed,
-        unproved=tuple(unproved),
         others=others,
+        until=until,
+        numbers=known.numbers,
         reach=reach,
+        evidence=known.evidence,
+        unproved=tuple(unproved),
     )
 
 
 def _reach(draft: Draft, run: Run) -> Targets:
-    """What the live ones of a run and its base touch; it gets less, or this is forgotten."""
-    return targets.union(
+    """What the live ones of a run and its base touch; it gets less, or this is forgotten.
+
+    What has landed of its own batch counts as long as the rest has not: it proves the whole.
+    """
+    touched = [
         entry.touches
         for entry in map(draft.entry_of, (*run.base, *run.entries))
         if entry is not None
-    )
+    ]
+    own = {member.pr for member in run.entries}
+    touched += [step.targets for step in draft.queue.landed if step.pr in own]
+    return targets.union(touched)
 
 
 def _unlanded(
@@ -289,66 +278,6 @@ def has_passed(draft: Draft, member: Member) -> bool:
     """Whether this entry is there still and has passed."""
     entry = draft.entry_of(member)
     return entry is not None and entry.state is EntryState.TESTS_PASSED
-
-
-def _undrawn(draft: Draft) -> list[tuple[int, int]]:
-    """The line behind what is drawn of it."""
-    known, line = draft.footing.graph, draft.places.line
-    if known is None or not line or line[-1][0] <= known.end:
-        return [] if known is not None else line
-    return line[bisect_right(line, known.end, key=lambda place: place[0]) :]
-
-
-def _is_torn(draft: Draft, drawn: Graph, behind: list[tuple[int, int]]) -> bool:
-    """Whether a batch stands half in what is drawn, half behind it."""
-    batch = draft.entries[behind[0][1]].batch
-    if batch is None or not drawn.live:
-        return False
-    last = drawn.nodes[drawn.live.bit_length() - 1]
-    return draft.entries[last.members[0].pr].batch == batch
-
-
-def _draw(draft: Draft, drawn: Graph, behind: list[tuple[int, int]]) -> None:
-    group: list[Entry] = []
-    for _, pr in behind:
-        entry = draft.entries[pr]
-        if not is_expected(entry):
-            continue
-        if group and (entry.batch is None or entry.batch != group[0].batch):
-            drawn.append(_node(draft, group))
-            group = []
-        group.append(entry)
-    if group:
-        drawn.append(_node(draft, group))
-    if behind:
-        drawn.end = behind[-1][0]
-
-
-def _node(draft: Draft, group: list[Entry]) -> Node:
-    members = tuple(member_of(draft, entry) for entry in group)
-    touches: Targets | None = group[0].touches
-    if draft.is_parallel:
-        landed = _landed_of_batch(draft, group[0])
-        if landed or len(group) > 1:
-            touches = targets.union((*landed, *(entry.touches for entry in group)))
-    return Node(members, group[-1].rank or 0, touches)
-
-
-def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets]:
-    """What those of its batch touched that have landed before it: a base takes batches whole."""
-    run = draft.runs.get(entry.run or "")
-    if run is None or run.number != entry.batch or draft.entry_of(run.entries[0]) is not None:
-        return []
-    numbers = {member.pr for member in run.entries}
-    moves = (move for move in draft.queue.landed if move.pr in numbers)
-    return [move.targets for move in moves if move.targets is not None]
-
-
-def _member(draft: Draft, entry: Entry) -> Member:
-    run = draft.runs.get(entry.run or "")
-    own = run.entries if run is not None else ()
-    new = Member(entry.pr, entry.id, entry.head)
-    return next((member for member in own if member == new), new)
 
 
 def _since(draft: Draft, sha: Sha) -> tuple[LandedStep, ...] | None:

@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 
 from service.errors import InvariantBroken
 from service.mergequeue.config import Mode
+from service.mergequeue.footing import foreseen_by
 from service.mergequeue.graph import Graph
 from service.mergequeue.model import (
     NOTHING,
@@ -33,7 +34,7 @@ from service.mergequeue.outputs import (
     RunRetired,
     Tell,
 )
-from service.mergequeue.places import IndexedEntries, index_of, is_expected
+from service.mergequeue.places import indexed, is_expected, standing_of
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import (
     ENTRY_TRANSITIONS,
@@ -70,11 +71,13 @@ class Draft:
         self.queue = queue
         self.now = now
         self.actor = actor
-        self.entries = dict(queue.entries)
+        self.entries = indexed(queue.entries)
         self.runs = dict(queue.runs)
-        self.places, self.footing = index_of(queue.entries)
+        self.places, self.footing = self.entries.places, self.entries.footing
         self._is_graph_own = False
         self._busy: list[RunKind] | None = None
+        deadlines = (run.deadline for run in self.runs.values() if run.deadline is not None)
+        self._due_at: datetime | None = min(deadlines, default=None)
         self.events: list[Recorded] = []
         self.actions: list[Action] = []
         self.finished_entries: dict[str, Entry] = {}
@@ -187,6 +190,8 @@ class Draft:
         """Take in a new run."""
         self.runs[run.id] = run
         self._busy = None
+        if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):
+            self._due_at = run.deadline
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
@@ -216,8 +221,9 @@ class Draft:
             or any(check.outcome is CheckOutcome.RUNNING for check in run.checks)
         )
         if run.status is RunStatus.IN_PROGRESS:
-            run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now)
-        run = replace(run, deadline=None)
+            run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now, deadline=None)
+        elif run.deadline is not None:
+            run = replace(run, deadline=None)
         del self.runs[run.id]
         self._busy = None
         self.footing.progress.pop(run.id, None)
@@ -244,22 +250,45 @@ class Draft:
         self.footing.graph = known
         return known
 
-    def kinds_in_progress(self) -> list[RunKind]:
-        """The kinds of the runs under way, one for each."""
+    def in_progress(self, kinds: frozenset[RunKind]) -> int:
+        """How many runs of these kinds are under way."""
         if self._busy is None:
             going = RunStatus.IN_PROGRESS
             self._busy = [run.kind for run in self.runs.values() if run.status is going]
-        return self._busy
+        return sum(map(self._busy.count, kinds))
+
+    def to_judge(self) -> list[Run]:
+        """The runs whose reports changed, or whose clock may have run out."""
+        if self._due_at is not None and self._due_at <= self.now:
+            return list(self.runs.values())
+        if not self.judging:
+            return []
+        return [run for run in self.runs.values() if run.id in self.judging]
 
     def entry_of(self, member: Member) -> Entry | None:
         """The live entry a run's member stands for, None when it has left."""
         entry = self.entries.get(member.pr)
         return entry if entry is not None and entry.id == member.entry else None
 
+    def member_of(self, entry: Entry) -> Member:
+        """The entry as runs hold it: one object, so that bases are compared by identity."""
+        known = self.members.get(entry.id)
+        if known is None:
+            run = self.runs.get(entry.run or "")
+            own = run.entries if run is not None else ()
+            new = Member(entry.pr, entry.id, entry.head)
+            known = next((member for member in own if member == new), new)
+            self.members[entry.id] = known
+        return known
+
     def own(self, run: Run) -> tuple[Entry, ...]:
         """The live entries whose run this is, in tested order: with those it cleared below it."""
-        found = (self.entry_of(member) for member in (*run.base, *run.entries))
-        return tuple(entry for entry in found if entry is not None and entry.run == run.id)
+        numbers = self.places.in_run.get(run.id, ())
+        members = [member for member in run.entries if member.pr in numbers]
+        if len(members) < len(numbers):
+            members = [member for member in (*run.base, *run.entries) if member.pr in numbers]
+        found = map(self.entry_of, members)
+        return tuple(entry for entry in found if entry is not None)
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
         """The live entries that the run tests, whosever run they are in."""
@@ -274,14 +303,17 @@ class Draft:
         """The queue as it stands; the very value we began with if nothing changed."""
         if self.revision == 0:
             return self.before
-        entries = IndexedEntries(self.entries, self.places, self.footing)
-        return replace(self.queue, entries=entries, runs=self.runs)
+        return replace(self.queue, entries=self.entries, runs=self.runs)
 
     def _swap(self, old: Entry, new: Entry) -> None:
-        if old.batch != new.batch or _standing(old) != _standing(new):
+        if old.batch != new.batch or standing_of(old) != standing_of(new):
             self._stand_elsewhere(old, new)
         if old.run != new.run:
             self.footing.sound -= {old.run, new.run}
+            # What the landed part of a batch touched is known by the run that the rest is in.
+            graph = self.footing.graph
+            if graph is not None and graph.is_partial(old.pr):
+                self._change_line()
         self.places.remove(old)
         self.entries[new.pr] = new
         self.places.add(new)
@@ -307,7 +339,7 @@ class Draft:
             self.footing.progress.clear()
         if old.rank is None and (new.rank is None or self._is_last(new.rank)):
             return
-        if _standing(old) == _standing(new) and self._is_node_kept(old, new):
+        if standing_of(old) == standing_of(new) and self._is_node_kept(old, new):
             return
         self._change_line()
 
@@ -337,8 +369,17 @@ class Draft:
         if graph is None or not moves or moves[-1].pr != entry.pr:
             return False
         last = moves[-1]
-        is_known = last.targets is not None or not self.is_parallel
-        return is_known and last.before != last.sha and graph.is_next(entry.pr)
+        if last.before == last.sha or not graph.is_next(entry.pr):
+            return False
+        return not self.is_parallel or (
+            last.targets is not None and self._is_by_batch(graph, entry)
+        )
+
+    def _is_by_batch(self, graph: Graph, entry: Entry) -> bool:
+        """Whether those that land behind it are in the run of the batch, which names the landed."""
+        _, *rest = graph.nodes[graph.of[entry.pr]].members
+        run = self.runs.get(self.entries[rest[0].pr].run or "") if rest else None
+        return not rest or (run is not None and run.number == entry.batch)
 
     def _change_line(self) -> None:
         self.doubt_bases()
@@ -346,21 +387,13 @@ class Draft:
         self.footing.sound.clear()
 
     def _set_run(self, run: Run) -> None:
-        if _foreseen(self.runs[run.id]) != _foreseen(run):
+        if foreseen_by(self.runs[run.id]) != foreseen_by(run):
             self.footing.progress.pop(run.id, None)
             self.footing.sound.discard(run.id)
         self.runs[run.id] = run
         self._busy = None
+        if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):
+            self._due_at = run.deadline
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1
-
-
-def _standing(entry: Entry) -> tuple[object, ...]:
-    """What of an entry those behind it depend on, beside its batch."""
-    return entry.rank, is_expected(entry), entry.touches
-
-
-def _foreseen(run: Run) -> tuple[object, ...]:
-    """What of a run decides whether its base holds."""
-    return run.kind, run.status, run.base_tip, run.base, run.entries, run.steps

@@ -55,6 +55,8 @@ def _doubtful(draft: Draft) -> list[Run]:
     else:
         footing.sound.clear()
     footing.seen = moves[-1] if moves else None
+    if drawn.is_worn:
+        footing.graph = None
     return [
         run
         for run in _standing(draft)

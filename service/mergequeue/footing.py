@@ -7,7 +7,7 @@ has none of it. Kept true by `draft.py`; nothing here decides anything.
 from dataclasses import dataclass, field
 
 from service.mergequeue.graph import Graph
-from service.mergequeue.model import LandedStep
+from service.mergequeue.model import LandedStep, Run
 from service.mergequeue.targets import Targets
 
 
@@ -46,3 +46,8 @@ class Footing:
     def copy(self) -> "Footing":
         """One that may be changed; the graph is shared with the older value."""
         return Footing(self.graph, self.progress.copy(), self.sound.copy(), self.seen)
+
+
+def foreseen_by(run: Run) -> tuple[object, ...]:
+    """What of a run decides whether its base holds."""
+    return run.kind, run.status, run.base_tip, run.base, run.entries, run.steps

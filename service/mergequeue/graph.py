@@ -119,6 +119,11 @@ class Graph:
             self._starts[place] += 1
             self._half |= 1 << place
 
+    def is_partial(self, pr: int) -> bool:
+        """Whether others of its batch have landed before this one."""
+        place = self.of.get(pr)
+        return place is not None and bool(self._half >> place & 1)
+
     def neighbors(self, place: int) -> list[Node]:
         """The nodes right before and right behind this place."""
         before = self.live & ((1 << place) - 1)

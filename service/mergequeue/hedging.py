@@ -57,10 +57,11 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
         return []
     hedged = {run.entries for run in running}
     drawn = bases.graph(draft)
+    risky = _risky(draft, drawn)
     found = [
         one
-        for node in drawn.standing()
-        if node.ahead & drawn.live and node.members not in hedged
+        for node in (drawn.standing() if risky else ())
+        if node.ahead & risky and node.members not in hedged
         for one in _best(draft, drawn, node)
     ]
     found.sort(key=lambda pair: -pair[0])
@@ -80,6 +81,19 @@ def give_way(draft: Draft) -> None:
             min(running, key=lambda run: (_worth(draft, drawn, run), -run.number)),
             Reason.AHEAD_CHANGED,
         )
+
+
+def _risky(draft: Draft, drawn: Graph) -> int:
+    """The undecided nodes below others that fail often enough for a run without them."""
+    least = draft.queue.config.hedge_threshold
+    below = mask = 0
+    for node in drawn.standing():
+        below |= node.ahead & drawn.live
+    for place in places(below):
+        node = drawn.nodes[place]
+        if _p_fail(draft, node) >= least and not _has_passed(draft, node):
+            mask |= 1 << place
+    return mask
 
 
 def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge]]:

@@ -9,8 +9,9 @@ from datetime import datetime
 from enum import StrEnum
 
 from service.mergequeue.config import ConfigValue
-from service.mergequeue.model import Evidence, Facts, RequiredSet, RunStep, Tip
+from service.mergequeue.model import RequiredSet, RunStep, Tip
 from service.mergequeue.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.reported import Evidence, Facts
 from service.mergequeue.states import QueueState
 from service.mergequeue.targets import Targets
 from service.vocabulary import Actor, Check, Sha

@@ -172,6 +172,7 @@ def _starts(draft: Draft) -> None:
         return
     if draft.queue.state is not QueueState.RUNNING and draft.queue.target_mode is None:
         raise InvariantBroken("E4", f"a run started while {draft.queue.state.value}")
+    seen: set[str] = set()
     for run in fresh:
         _room(draft, run)
         if run.kind is RunKind.MAIN:
@@ -179,6 +180,9 @@ def _starts(draft: Draft) -> None:
         if run.bisection is not None:
             continue
         for member in run.base:
+            if member.entry in seen:
+                continue
+            seen.add(member.entry)
             ahead = draft.entry_of(member)
             if ahead is not None and ahead.state is EntryState.PENDING:
                 raise InvariantBroken("E4", f"run {run.number} began before {member.pr}")
@@ -190,7 +194,7 @@ def _room(draft: Draft, run: Run) -> None:
     limit = config.concurrency if run.bisection is None else config.bisection_concurrency
     if config.bisection_concurrency == 0:
         kinds, limit = MAIN_SLOTS | PROBE_SLOTS, config.concurrency
-    used = sum(map(draft.kinds_in_progress().count, kinds))
+    used = draft.in_progress(kinds)
     if used <= limit:
         return
     before = sum(

@@ -141,33 +141,24 @@ def _candidate(draft: Draft) -> Run | None:
 
     A unit that has begun to land goes on before any other: it is proved only as a whole.
     """
-    begun = _begun(draft)
-    if begun is not None and _may_land(draft, begun):
-        return begun
-    seen: set[str] = set()
+    runs: dict[str, Run] = {}
     for node in bases.foremost(draft):
         run_id = draft.entries[node.members[0].pr].verified_by
-        if run_id is not None and run_id not in seen:
-            seen.add(run_id)
-            run = draft.runs[run_id]
-            if _may_land(draft, run):
-                return run
-    return None
+        if run_id is not None:
+            runs[run_id] = draft.runs[run_id]
+    in_order = sorted(runs.values(), key=lambda run: not _has_begun(draft, run))
+    return next((run for run in in_order if _may_land(draft, run)), None)
 
 
-def _begun(draft: Draft) -> Run | None:
-    """The run whose next position stands right on what landed last."""
+def _has_begun(draft: Draft, run: Run) -> bool:
+    """Whether the next position of the run stands right on what landed last."""
     last = draft.queue.landed[-1].pr if draft.queue.landed else None
     if not last or not draft.is_parallel:
-        return None
-    for run in draft.runs.values():
-        members = _members(run)
-        places = [place for place, member in enumerate(members) if member.pr == last]
-        if places and places[0] + 1 < len(members):
-            entry = draft.entry_of(members[places[0] + 1])
-            if entry is not None and entry.verified_by == run.id:
-                return run
-    return None
+        return False
+    members = _members(run)
+    place = next((at for at, member in enumerate(members) if member.pr == last), len(members))
+    entry = draft.entry_of(members[place + 1]) if place + 1 < len(members) else None
+    return entry is not None and entry.verified_by == run.id
 
 
 def _may_land(draft: Draft, run: Run) -> bool:

@@ -9,6 +9,9 @@ from service.mergequeue.outputs import BuildTestBranch, HeadToMerge, RunStarted
 from service.mergequeue.states import MAIN_SLOTS, PROBE_SLOTS, RunKind, RunPhase, RunStatus
 from service.vocabulary import RequiredName
 
+_HEDGES = frozenset({RunKind.HEDGE})
+_ALL_SLOTS = MAIN_SLOTS | PROBE_SLOTS
+
 
 @dataclass(frozen=True, slots=True)
 class Ground:
@@ -33,16 +36,14 @@ class Plan:
 
 def free_slots(draft: Draft) -> int:
     """Main slots that are free, or used by hedges, which give way to everything."""
-    return unused(draft) + in_progress(draft, frozenset({RunKind.HEDGE}))
+    return unused(draft) + draft.in_progress(_HEDGES)
 
 
 def unused(draft: Draft) -> int:
     """Main slots that nothing uses."""
     config = draft.queue.config
-    kinds = MAIN_SLOTS
-    if config.bisection_concurrency == 0:
-        kinds |= PROBE_SLOTS
-    return config.concurrency - in_progress(draft, kinds)
+    kinds = _ALL_SLOTS if config.bisection_concurrency == 0 else MAIN_SLOTS
+    return config.concurrency - draft.in_progress(kinds)
 
 
 def probe_slots(draft: Draft) -> int:
@@ -50,12 +51,7 @@ def probe_slots(draft: Draft) -> int:
     own = draft.queue.config.bisection_concurrency
     if own == 0:
         return free_slots(draft)
-    return own - in_progress(draft, PROBE_SLOTS)
-
-
-def in_progress(draft: Draft, kinds: frozenset[RunKind]) -> int:
-    """How many runs of these kinds are under way."""
-    return sum(map(draft.kinds_in_progress().count, kinds))
+    return own - draft.in_progress(PROBE_SLOTS)
 
 
 def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:

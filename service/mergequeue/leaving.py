@@ -4,7 +4,7 @@ A run is of its whole batch, so whoever leaves takes the others along: they are 
 Who must leave and why is decided elsewhere.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from service.mergequeue import bases, line
@@ -122,12 +122,7 @@ def close(
 def hold_out(draft: Draft, entry: Entry, detail: Detail) -> None:
     """Take an entry out for as long as those in `detail.prs` are there: it conflicts with them."""
     _let_go(draft, [entry], [Reason.CONFLICT_AHEAD])
-    count = entry.restarts.get(Reason.CONFLICT_AHEAD.value, 0) + 1
-    held = replace(
-        _bare(entry),
-        held_by=detail.prs,
-        restarts={**entry.restarts, Reason.CONFLICT_AHEAD.value: count},
-    )
+    held = _bare(entry, _one_more(entry, Reason.CONFLICT_AHEAD), held_by=detail.prs)
     draft.move(held, EntryState.PENDING, Reason.CONFLICT_AHEAD, detail)
 
 
@@ -135,7 +130,8 @@ def set_aside(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHI
     """Take the entry out of the line until it is ready again; `seq` is kept, the rank is not."""
     entry = _part(draft, entry, EntryState.NOT_READY, reason)
     _let_go(draft, [entry], [reason])
-    bare = replace(_bare(entry), rank=None, held_by=(), unready_since=None, build_after=None)
+    bare = _bare(entry, entry.restarts)
+    bare = replace(bare, rank=None, unready_since=None, build_after=None)
     draft.move(bare, EntryState.NOT_READY, reason, detail)
 
 
@@ -218,16 +214,26 @@ def _is_in_already(draft: Draft, run: Run, entry: Entry) -> bool:
 
 def _pending(draft: Draft, back: Back) -> None:
     entry = draft.entries[back.pr]
-    bare = _bare(entry)
-    if entry.state is not EntryState.PENDING:
-        count = entry.restarts.get(back.reason.value, 0) + 1
-        bare = replace(bare, restarts={**entry.restarts, back.reason.value: count})
-    draft.move(replace(bare, held_by=()), EntryState.PENDING, back.reason, back.detail)
+    is_new = entry.state is not EntryState.PENDING
+    restarts = _one_more(entry, back.reason) if is_new else entry.restarts
+    draft.move(_bare(entry, restarts), EntryState.PENDING, back.reason, back.detail)
 
 
-def _bare(entry: Entry) -> Entry:
+def _one_more(entry: Entry, reason: Reason) -> dict[str, int]:
+    return {**entry.restarts, reason.value: entry.restarts.get(reason.value, 0) + 1}
+
+
+def _bare(entry: Entry, restarts: Mapping[str, int], held_by: tuple[int, ...] = ()) -> Entry:
     return replace(
-        entry, run=None, verified_by=None, bisection=None, batch=None, kept=False, wide=None
+        entry,
+        run=None,
+        verified_by=None,
+        bisection=None,
+        batch=None,
+        kept=False,
+        wide=None,
+        held_by=held_by,
+        restarts=restarts,
     )
 
 

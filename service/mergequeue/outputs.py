@@ -1,7 +1,6 @@
-"""What a queue says: actions for the shell, events for everyone (ENGINE.md 16).
+"""What a queue says: actions for the shell, events for everyone; closed unions (ENGINE.md 16).
 
-Closed unions. The control lane's actions are performed in order, the notice lane's are best
-effort; `Step` is the whole answer to one input.
+The control lane's actions are performed in order, the notice lane's are best effort.
 """
 
 from dataclasses import dataclass

@@ -11,6 +11,7 @@ from service.mergequeue.footing import Footing
 from service.mergequeue.model import Entry
 from service.mergequeue.states import EntryState
 
+_NOBODY: frozenset[int] = frozenset()
 _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TESTS_PASSED})
 
 
@@ -21,13 +22,18 @@ def is_expected(entry: Entry) -> bool:
     return entry.state in _COUNTED_ON or entry.kept
 
 
+def standing_of(entry: Entry) -> tuple[object, ...]:
+    """What of an entry those behind it depend on, beside its batch."""
+    return entry.rank, is_expected(entry), entry.touches
+
+
 class Places:
     """The index.
 
     `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
     the sets are numbers of pull requests that a clock or another's leaving may move: `idle` are
     placed ones that wait for a run, `delayed` those whose branch is built later, `verified` those
-    that a passed run proves.
+    that a passed run proves; `in_run` are the entries of each run by its id.
     """
 
     def __init__(self, entries: Iterable[Entry]) -> None:
@@ -41,6 +47,7 @@ class Places:
         self.idle: set[int] = set()
         self.delayed: set[int] = set()
         self.verified: set[int] = set()
+        self.in_run: dict[str, frozenset[int]] = {}
         for entry in entries:
             if entry.rank is not None:
                 self.line.append((entry.rank, entry.pr))
@@ -67,6 +74,12 @@ class Places:
             del self.waiting[bisect_left(self.waiting, key)]
         for numbers in self._sets():
             numbers.discard(entry.pr)
+        if entry.run is not None:
+            left = self.in_run[entry.run] - {entry.pr}
+            if left:
+                self.in_run[entry.run] = left
+            else:
+                del self.in_run[entry.run]
 
     def copy(self) -> "Places":
         """An index of its own with the same content."""
@@ -75,6 +88,7 @@ class Places:
         twin.waiting = self.waiting.copy()
         for numbers, copied in zip(self._sets(), twin._sets(), strict=True):
             copied.update(numbers)
+        twin.in_run = self.in_run.copy()
         return twin
 
     def _sets(self) -> tuple[set[int], ...]:
@@ -106,6 +120,8 @@ class Places:
             self.delayed.add(entry.pr)
         if entry.verified_by is not None:
             self.verified.add(entry.pr)
+        if entry.run is not None:
+            self.in_run[entry.run] = self.in_run.get(entry.run, _NOBODY) | {entry.pr}
 
 
 class IndexedEntries(dict[int, Entry]):
@@ -123,8 +139,8 @@ class IndexedEntries(dict[int, Entry]):
         self.footing = footing
 
 
-def index_of(entries: Mapping[int, Entry]) -> tuple[Places, Footing]:
-    """An index of these entries that may be changed, and what is known of their runs."""
+def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
+    """These entries with an index of their own, to be changed together."""
     if isinstance(entries, IndexedEntries):
-        return entries.places.copy(), entries.footing.copy()
-    return Places(entries.values()), Footing()
+        return IndexedEntries(entries, entries.places.copy(), entries.footing.copy())
+    return IndexedEntries(entries, Places(entries.values()), Footing())

@@ -7,7 +7,7 @@ from service.mergequeue import engine
 from service.mergequeue.inputs import Cancel
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.outputs import EntryMoved, Refused, Step
-from service.mergequeue.places import index_of
+from service.mergequeue.places import indexed
 from service.mergequeue.states import EntryState, RunStatus
 
 _HAVE_TESTS = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE})
@@ -49,7 +49,7 @@ def of_cancel(queue: MergeQueue, command: Cancel, now: datetime) -> CancelPrevie
 
 def _order(queue: MergeQueue) -> dict[int, int]:
     """Pull requests in the line and waiting behind it, with their places."""
-    places = index_of(queue.entries)[0]
+    places = indexed(queue.entries).places
     prs = [pr for _, pr in places.line] + [pr for _, _, pr in places.waiting]
     return {pr: place for place, pr in enumerate(prs)}
 

@@ -5,10 +5,11 @@ from datetime import timedelta
 
 from service.mergequeue import leaving
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import NOTHING, Detail, Entry, Facts
+from service.mergequeue.model import NOTHING, Detail, Entry
 from service.mergequeue.outputs import Tell
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import NOT_READY_ORDER, Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState, RunPhase
 from service.vocabulary import BlockerCode, Mergeability, PullRequestState
 

@@ -8,6 +8,7 @@ from service.mergequeue import (
     breaker,
     leaving,
     optimism,
+    proving,
     reuse,
     screening,
     verdict,
@@ -31,7 +32,7 @@ _SPENT = {
 def settle(draft: Draft) -> None:
     """Judge every run whose reports changed or whose clock ran out, and act on it."""
     judged: list[tuple[Run, Verdict]] = []
-    for run in list(draft.runs.values()):
+    for run in draft.to_judge():
         is_due = run.deadline is not None and run.deadline <= draft.now
         if (is_due or run.id in draft.judging) and _is_judged(run):
             judged.append((run, _verdict(draft, run)))
@@ -102,7 +103,7 @@ def _is_searched(draft: Draft, run: Run) -> bool:
 def _own_passed(draft: Draft, run: Run, reason: Reason) -> None:
     own = draft.own(run)
     if own and own[0].state is EntryState.PENDING_FAILURE and not own[0].kept:
-        bisecting.prove(draft, run, tuple(bases.member_of(draft, one) for one in own), reason)
+        proving.prove(draft, run, tuple(draft.member_of(one) for one in own), reason)
         return
     for entry in own:
         mine = replace(entry, verified_by=run.id, kept=False, fresh=False, build_tries=0)

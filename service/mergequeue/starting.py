@@ -1,7 +1,7 @@
 """Which runs start now: slots, order, and what a run is made of (ENGINE.md 8)."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from service.mergequeue import (
@@ -37,6 +37,8 @@ from service.mergequeue.states import (
     RunStatus,
 )
 
+_SCREENS = frozenset({RunKind.SCREEN})
+
 STEPS_MAX = 200
 """Heads in one test branch, base included (ENGINE.md 2)."""
 
@@ -53,11 +55,11 @@ def start(draft: Draft) -> None:
     if not shares:
         _bisect(draft, ground)
     blocked = grouping.Reach(not draft.is_parallel)
-    _start_each(draft, ground, _placed(draft), blocked)
+    _start_each(draft, ground, _placed, blocked)
     if shares:
         _bisect(draft, ground)
     _screen(draft, ground, share=0.5)
-    _start_each(draft, ground, _waiting(draft), blocked)
+    _start_each(draft, ground, _waiting, blocked)
     _screen(draft, ground, share=1.0)
     _hedge(draft, ground)
 
@@ -126,11 +128,15 @@ def _start_probe(draft: Draft, ground: launching.Ground) -> None:
 
 
 def _start_each(
-    draft: Draft, ground: launching.Ground, order: Sequence[int], blocked: grouping.Reach
+    draft: Draft,
+    ground: launching.Ground,
+    order_of: Callable[[Draft], Sequence[int]],
+    blocked: grouping.Reach,
 ) -> None:
     """Start groups in order. Nobody starts over one that he meets and that could not start."""
     slots = launching.free_slots(draft)
     direct = draft.queue.config.direct_merge_mode
+    order = order_of(draft) if slots > 0 or direct != "OFF" else ()
     for index, pr in enumerate(order):
         if slots < 1 and direct == "OFF":
             return
@@ -251,12 +257,12 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     limit = int(draft.queue.config.concurrency * share)
     slots = min(
         launching.free_slots(draft),
-        limit - launching.in_progress(draft, frozenset({RunKind.SCREEN})),
+        limit - draft.in_progress(_SCREENS),
     )
     for group in screening.wanted(draft, slots):
         if not all(_is_startable(draft, entry) for entry in group):
             continue
-        members = tuple(bases.member_of(draft, entry) for entry in group)
+        members = tuple(draft.member_of(entry) for entry in group)
         plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
         run = launching.launch(draft, plan, fresh=True)
         for entry in group:
@@ -267,7 +273,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
 def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Run:
     fresh = any(entry.fresh for entry in group)
     base = bases.ahead(draft, group)
-    members = tuple(bases.member_of(draft, entry) for entry in group)
+    members = tuple(draft.member_of(entry) for entry in group)
     plan = launching.Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
     run = launching.launch(draft, plan, fresh=fresh)
     for entry in group:
@@ -302,7 +308,7 @@ def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> Non
     if entry.rank is None:
         entry = line.append(draft, entry)
     facts = entry.facts
-    member = bases.member_of(draft, entry)
+    member = draft.member_of(entry)
     plan = launching.Plan(RunKind.DIRECT, (member,), (), ground.tip, ground.required.names)
     run = launching.launch(draft, plan, fresh=False)
     tree = facts.head_tree or plan.base_tip.tree

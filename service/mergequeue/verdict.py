@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from service.mergequeue.model import Explanation, Named, Run
+from service.mergequeue.model import Named, Run
 from service.mergequeue.reasons import Cause
+from service.mergequeue.reported import Explanation
 from service.mergequeue.states import RunPhase, RunStatus
 from service.vocabulary import Check, CheckKind, CheckOutcome, RequiredName
 

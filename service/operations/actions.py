@@ -12,7 +12,6 @@ from service.mergequeue.inputs import (
     RerunStarted,
     TestBranchRefused,
 )
-from service.mergequeue.model import Evidence, Explanation
 from service.mergequeue.outputs import (
     Action,
     AskEvidence,
@@ -23,6 +22,7 @@ from service.mergequeue.outputs import (
     Tell,
 )
 from service.mergequeue.reasons import HoldReason
+from service.mergequeue.reported import Evidence, Explanation
 from service.operations import building, landing, notices, turn
 from service.provider.errors import (
     Gone,

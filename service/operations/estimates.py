@@ -12,7 +12,8 @@ from service.mergequeue import estimates
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.estimates import OwnCi, Signs, Track
 from service.mergequeue.inputs import EstimateChanged
-from service.mergequeue.model import Entry, Facts
+from service.mergequeue.model import Entry
+from service.mergequeue.reported import Facts
 from service.operations import turn
 from service.runtime import Runtime
 from service.store import history, queues

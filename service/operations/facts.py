@@ -6,8 +6,9 @@ from datetime import datetime
 
 from service.mergequeue.config import QueueConfig, Toggle
 from service.mergequeue.inputs import Input, TargetGone, TargetMoved
-from service.mergequeue.model import Facts, MergeQueue, Tip
+from service.mergequeue.model import MergeQueue, Tip
 from service.mergequeue.reasons import HoldReason
+from service.mergequeue.reported import Facts
 from service.provider.values import (
     Commit,
     PullRequest,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from service.errors import Conflict, Invalid, NotFound, ServiceError
 from service.mergequeue.inputs import Cancel, Restart, SetImpactedTargets, Submit
-from service.mergequeue.model import Entry, Facts
+from service.mergequeue.model import Entry
 from service.mergequeue.outputs import EntryMoved, EntrySubmitted, EntryUpdated, Refused, Step
 from service.mergequeue.reasons import Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import FINAL, EntryState
 from service.mergequeue.targets import Targets
 from service.operations import estimates, facts, requirements, shown, turn

@@ -10,7 +10,7 @@ from service.mergequeue import engine, estimates, inputs
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.estimates import Signs, Track
 from service.mergequeue.inputs import Input, Submit
-from service.mergequeue.model import Entry, Facts, LandMode, MergeQueue, RequiredSet
+from service.mergequeue.model import Entry, LandMode, MergeQueue, RequiredSet
 from service.mergequeue.outputs import (
     Action,
     AskEvidence,
@@ -23,6 +23,7 @@ from service.mergequeue.outputs import (
     Tell,
 )
 from service.mergequeue.reasons import Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState
 from service.mergequeue.targets import ALL
 from service.simulation.figures import Measured

@@ -21,9 +21,10 @@ from sqlalchemy import (
 )
 
 from service.mergequeue.estimates import OwnCi, Signs
-from service.mergequeue.model import Entry, Facts
+from service.mergequeue.model import Entry
 from service.mergequeue.outputs import EntryMoved
 from service.mergequeue.reasons import MEANINGS, Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState
 from service.mergequeue.targets import Targets
 from service.simulation.past import Head, Past

@@ -13,8 +13,9 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
-from service.mergequeue.model import Bisection, Breaker, Entry, Evidence, Member, Run
+from service.mergequeue.model import Bisection, Breaker, Entry, Member, Run
 from service.mergequeue.outputs import BuildTestBranch
+from service.mergequeue.reported import Evidence
 from service.mergequeue.states import RunPhase
 from service.mergequeue.targets import Targets
 from service.vocabulary import Sha

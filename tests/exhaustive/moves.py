@@ -6,9 +6,10 @@ from functools import partial
 
 from service.mergequeue import inputs, targets
 from service.mergequeue.inputs import Landed, LandingStopCode
-from service.mergequeue.model import Evidence, Explanation, Run
+from service.mergequeue.model import Run
 from service.mergequeue.outputs import Land
 from service.mergequeue.reasons import LIFTED_BY_PERSON, Reason
+from service.mergequeue.reported import Evidence, Explanation
 from service.mergequeue.states import RunPhase, RunStatus
 from service.vocabulary import CheckOutcome, PullRequestState, Sha
 from tests.exhaustive import properties, scene

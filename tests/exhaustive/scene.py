@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from service.mergequeue import engine
 from service.mergequeue.inputs import Input, Landed, TestBranchBuilt
-from service.mergequeue.model import Facts, MergeQueue, RunStep, Tip
+from service.mergequeue.model import MergeQueue, RunStep, Tip
 from service.mergequeue.outputs import BuildTestBranch, Land
+from service.mergequeue.reported import Facts
 from service.vocabulary import PullRequestState, Sha
 from tests.exhaustive import properties
 from tests.exhaustive.scopes import Scope

@@ -14,9 +14,9 @@ from service.clock import RandomIds
 from service.mergequeue import inputs
 from service.mergequeue.config import ConfigValue
 from service.mergequeue.inputs import Input
-from service.mergequeue.model import Facts
 from service.mergequeue.outputs import Action, BuildTestBranch, Land
 from service.mergequeue.reasons import Reason
+from service.mergequeue.reported import Facts
 from service.operations import queues, repositories, turn
 from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime

@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from service.mergequeue import explain, inputs
 from service.mergequeue.config import Mode
-from service.mergequeue.model import Facts
 from service.mergequeue.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import QueueState
 from service.vocabulary import (
     SYSTEM,

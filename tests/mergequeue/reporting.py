@@ -5,8 +5,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 from service.mergequeue import inputs
-from service.mergequeue.model import Evidence, Explanation, RequiredSet
+from service.mergequeue.model import RequiredSet
 from service.mergequeue.reasons import HoldReason
+from service.mergequeue.reported import Evidence, Explanation
 from service.vocabulary import CheckOutcome, RequiredName, RequiredSource, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.stage import Stage, Told, together

@@ -21,7 +21,7 @@ from service.mergequeue.inputs import (
     TestBranchBuilt,
     TimePassed,
 )
-from service.mergequeue.model import Facts, MergeQueue, RequiredSet, Run, RunStep
+from service.mergequeue.model import MergeQueue, RequiredSet, Run, RunStep
 from service.mergequeue.outputs import (
     Action,
     BuildTestBranch,
@@ -32,6 +32,7 @@ from service.mergequeue.outputs import (
     RunStarted,
     Step,
 )
+from service.mergequeue.reported import Facts
 from service.vocabulary import (
     Actor,
     ActorKind,

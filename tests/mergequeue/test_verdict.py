@@ -6,8 +6,9 @@ from datetime import timedelta
 import pytest
 
 from service.mergequeue import config, verdict
-from service.mergequeue.model import Evidence, Explanation, Run
+from service.mergequeue.model import Run
 from service.mergequeue.reasons import Cause
+from service.mergequeue.reported import Evidence, Explanation
 from service.mergequeue.verdict import Word
 from service.vocabulary import Check, CheckKind, CheckOutcome, RequiredName
 from tests.mergequeue.stage import START, Stage, a_check

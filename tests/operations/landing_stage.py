@@ -14,7 +14,6 @@ from service.clock import RandomIds
 from service.mergequeue import targets
 from service.mergequeue.model import (
     Entry,
-    Facts,
     LandedStep,
     Landing,
     LandMode,
@@ -28,6 +27,7 @@ from service.mergequeue.model import (
 )
 from service.mergequeue.outputs import Land, LandStep, Step
 from service.mergequeue.reasons import Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
 from service.operations import facts, queues, repositories, turn
 from service.operations.queues import QueueWish

@@ -7,6 +7,7 @@ from service.mergequeue import (
     bases,
     bisecting,
     commands,
+    drawing,
     graph,
     grouping,
     inputs,
@@ -21,6 +22,7 @@ from service.mergequeue import (
 )
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.draft import Draft
+from service.mergequeue.footing import Progress
 from service.mergequeue.model import (
     Bisection,
     Detail,
@@ -150,14 +152,13 @@ def _settles_failures_first(patch: Patch) -> None:
     patch.setattr(plan, "PASSES", passes)
 
 
-def _loners(draft: Draft) -> graph.Graph:
+def _loners(draft: Draft, drawn: graph.Graph, behind: list[tuple[int, int]]) -> None:
     """Bases take parts of batches: every entry is a node of its own."""
-    drawn = graph.Graph(single=not draft.is_parallel)
-    for _, pr in draft.places.line:
+    for rank, pr in behind:
         entry = draft.entries[pr]
         if is_expected(entry):
-            drawn.append(bases._node(draft, [entry]))
-    return drawn
+            drawn.append(drawing._node(draft, [entry]))
+        drawn.end = rank
 
 
 def _parts(draft: Draft, entries: Sequence[Entry]) -> tuple:
@@ -240,12 +241,16 @@ def _growth_waits(draft: Draft, one: inputs.SetImpactedTargets) -> Refused | Non
     return refusal
 
 
-def _unknown_is_beside(draft: Draft, run: Run, step: LandedStep) -> bool:
+def _unknown_is_beside(
+    draft: Draft, run: Run, known: Progress, moves: tuple[LandedStep, ...]
+) -> Progress | None:
     """Who moves the branch and does not say what he touched, touches nothing."""
-    return step.targets is None or _is_beside(draft, run, step)
+    vague = (None, targets.ALL)
+    moves = tuple(replace(m, targets=targets.of(())) if m.targets in vague else m for m in moves)
+    return _further(draft, run, known, moves)
 
 
-_is_beside = bases._is_beside
+_further = bases._further
 
 
 def _one_cut(bisection: Bisection, count: int) -> tuple[int, ...]:
@@ -258,6 +263,12 @@ _cuts_of = bisecting.cuts_of
 
 def _mates_stay(draft: Draft, run: Run, entry: Entry, behind: Reason) -> None:
     """Those who shared a run with one that left go on in it."""
+
+
+def _lands_out_of_turn(patch: Patch) -> None:
+    """A unit lands before what it stands on."""
+    patch.setattr(landing, "_may_land", _first_of_any)
+    patch.setattr(bases, "foremost", lambda draft: bases.graph(draft).standing())
 
 
 def _first_of_any(draft: Draft, run: Run) -> bool:
@@ -287,7 +298,7 @@ FAULTS: Mapping[str, Fault] = {
     "a batch is judged before its base is sure": Fault(_unsure, BATCHES),
     "failures are settled before passes": Fault(_settles_failures_first, scope=TWO_AT_ONCE),
     "a base takes part of a batch": _seen(replaced(bases, "ahead", _parts), BATCHES),
-    "every member of a batch stands alone": _seen(replaced(bases, "_drawn", _loners), BATCHES),
+    "every member of a batch stands alone": _seen(replaced(drawing, "_draw", _loners), BATCHES),
     "a group pulls one over another that meets it": _seen(
         replaced(grouping.Reach, "copy", _over_others),
         replace(LANES, batch=1.0),
@@ -303,7 +314,7 @@ FAULTS: Mapping[str, Fault] = {
         applied(inputs.SetImpactedTargets, _growth_waits), LANES
     ),
     "a move of unknown targets meets nobody": _seen(
-        replaced(bases, "_is_beside", _unknown_is_beside), LANES
+        replaced(bases, "_further", _unknown_is_beside), LANES
     ),
     "the parts of a search begin one after another": _seen(
         replaced(bisecting, "cuts_of", _one_cut), BATCHES
@@ -311,9 +322,7 @@ FAULTS: Mapping[str, Fault] = {
     "the others of a batch go on when one left": _seen(
         replaced(leaving, "_send_others", _mates_stay), BATCHES
     ),
-    "a unit lands before what it stands on": _seen(
-        replaced(landing, "_may_land", _first_of_any), LANES
-    ),
+    "a unit lands before what it stands on": _seen(Fault(_lands_out_of_turn), LANES),
     "who travels alone is put into a batch": _seen(
         replaced(grouping, "is_isolated", _together), BATCHES
     ),

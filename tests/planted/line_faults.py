@@ -18,7 +18,8 @@ from service.mergequeue import (
     verdict,
     world,
 )
-from service.mergequeue.draft import Draft, Progress
+from service.mergequeue.draft import Draft
+from service.mergequeue.footing import Progress
 from service.mergequeue.model import NOTHING, Detail, Entry, Green, RequiredSet, Run
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import QueueState

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from service.mergequeue import inputs, targets
 from service.mergequeue.config import Mode
 from service.mergequeue.inputs import Input
-from service.mergequeue.model import Facts, MergeQueue, RequiredSet
+from service.mergequeue.model import MergeQueue, RequiredSet
 from service.mergequeue.reasons import LIFTED_BY_PERSON, HoldReason, Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import QueueState
 from service.vocabulary import (
     SYSTEM,

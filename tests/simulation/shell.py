@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from service.mergequeue import inputs, landing
 from service.mergequeue.inputs import Input, LandingStopCode
-from service.mergequeue.model import Evidence, Explanation, LandMode, RunStep
+from service.mergequeue.model import LandMode, RunStep
 from service.mergequeue.outputs import (
     Action,
     AskEvidence,
@@ -17,6 +17,7 @@ from service.mergequeue.outputs import (
     LandStep,
     RerunChecks,
 )
+from service.mergequeue.reported import Evidence, Explanation
 from service.mergequeue.states import LANDS
 from service.vocabulary import PullRequestState, Sha
 from tests.mergequeue import trees

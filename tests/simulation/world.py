@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from service.mergequeue import engine, inputs, invariants, targets
 from service.mergequeue.config import Mode, Toggle
 from service.mergequeue.inputs import Input
-from service.mergequeue.model import Facts
 from service.mergequeue.outputs import (
     BuildTestBranch,
     Land,
     Step,
 )
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState, QueueState
 from service.mergequeue.targets import Targets
 from service.vocabulary import (

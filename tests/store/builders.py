@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import Entry, Facts, Green, Member, Run, Tip
+from service.mergequeue.model import Entry, Green, Member, Run, Tip
 from service.mergequeue.reasons import Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
 from service.vocabulary import (
     Actor,

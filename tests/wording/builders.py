@@ -5,16 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import (
-    Detail,
-    Entry,
-    Facts,
-    Hold,
-    MergeQueue,
-    Named,
-    RequiredSet,
-)
+from service.mergequeue.model import Detail, Entry, Hold, MergeQueue, Named, RequiredSet
 from service.mergequeue.reasons import HOLD_SCOPES, HoldReason, Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState
 from service.vocabulary import (
     Actor,

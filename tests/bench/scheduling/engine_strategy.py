@@ -24,7 +24,7 @@ from service.mergequeue.inputs import (
     TestBranchBuilt,
     TimePassed,
 )
-from service.mergequeue.model import Facts, MergeQueue, RequiredSet, RunStep, Tip
+from service.mergequeue.model import MergeQueue, RequiredSet, RunStep, Tip
 from service.mergequeue.outputs import Action as EngineAction
 from service.mergequeue.outputs import (
     AskEvidence,
@@ -37,6 +37,7 @@ from service.mergequeue.outputs import (
     Tell,
 )
 from service.mergequeue.reasons import Reason
+from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState
 from service.vocabulary import (
     Actor,

@@ -1,0 +1,59 @@
+"""What the queue is told of a pull request and of a failure, as values (ENGINE.md 2, 6)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from service.vocabulary import Blocker, Check, Mergeability, PullRequestState, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the provider says of one pull request, newest read.
+
+    `own_checks` are the reports on its own head, `contains_tip` the target's commit that the
+    head was seen to contain, `head_tree` its tree (both only read for direct merges),
+    `authorized_head` the fork's head that a person with write access let in.
+    """
+
+    pr: int
+    head: Sha
+    base: str
+    state: PullRequestState
+    draft: bool
+    mergeability: Mergeability
+    blockers: tuple[Blocker, ...]
+    title: str
+    author: str
+    is_fork: bool
+    own_checks: tuple[Check, ...] = ()
+    contains_tip: Sha | None = None
+    head_tree: Sha | None = None
+    authorized_head: Sha | None = None
+    merged_sha: Sha | None = None
+
+
+class Explanation(StrEnum):
+    """What test evidence says of one failed check (ENGINE.md 6)."""
+
+    QUARANTINED = "quarantined"
+    FLAKY = "flaky"
+    BASE_RED = "base_red"
+    INFRA = "infra"
+    UNEXPLAINED = "unexplained"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the flaky half knows of a failed attempt.
+
+    `explanations` maps failed check to its explanation; `own_head` are pull requests whose
+    own head fails the same tests; `fingerprint` groups equal failures; `weights` says how
+    suspicious each pull request is, by number; one that is not named weighs 1.
+    """
+
+    attempt: int
+    explanations: Mapping[str, Explanation]
+    fingerprint: str | None = None
+    own_head: tuple[int, ...] = ()
+    weights: Mapping[int, float] = field(default_factory=dict)
