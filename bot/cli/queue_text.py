@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 from bot.cli import output
 from bot.cli.client import Json
 from service.mergequeue.config import QueueConfig
+from service.mergequeue.states import QueueState
 from service.vocabulary import RequiredSource
 from service.wording import markdown, phrases
 
@@ -54,7 +55,7 @@ def head(repo: str, answer: Json) -> None:
         [
             ("State", answer["state"]),
             ("New mode", answer.get("targetMode")),
-            ("Because", answer.get("stateReason")),
+            ("Because", because(answer)),
             ("Required", required(answer)),
             ("Version", answer.get("version")),
             ("Ignored", ", ".join(map(str, as_list(answer.get("ignoredFields"))))),
@@ -63,6 +64,11 @@ def head(repo: str, answer: Json) -> None:
     for each in as_list(answer.get("holds")):
         if isinstance(each, dict):
             output.line(hold(each))
+
+
+def because(answer: Json) -> JsonValue:
+    """Why the queue is in its state, as somebody said; a change of mode needs no reason."""
+    return None if answer["state"] == QueueState.SWITCHING_MODES else answer.get("stateReason")
 
 
 def required(answer: Json) -> str:

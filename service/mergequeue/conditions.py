@@ -85,6 +85,7 @@ class Next(StrEnum):
 
     FACTS_CHANGE = "facts_change"
     QUEUE_RESUMES = "queue_resumes"
+    MODE_CHANGES = "mode_changes"
     HOLD_LIFTED = "hold_lifted"
     CONFLICT_CLEARS = "conflict_clears"
     RETRY = "retry"
@@ -224,6 +225,8 @@ def next_after(open_one: Condition) -> Next:
     if open_one.code is ConditionCode.NO_HOLD and not open_one.name:
         # No hold: the branch is still to be read, which Headgate does by itself.
         return Next.RETRY
+    if open_one.word == QueueState.SWITCHING_MODES:
+        return Next.MODE_CHANGES
     return _NEXT.get(open_one.code, Next.FACTS_CHANGE)
 
 
@@ -259,7 +262,8 @@ def _name_of(entry: Entry, reason: Reason) -> str:
 
 
 def _queue_is(queue: MergeQueue, code: ConditionCode, *, met: bool) -> Condition:
-    acts = WhoMustAct.NOBODY if met else WhoMustAct.MAINTAINER
+    goes_on = met or queue.state is QueueState.SWITCHING_MODES
+    acts = WhoMustAct.NOBODY if goes_on else WhoMustAct.MAINTAINER
     return Condition(code, met, acts, since=queue.state_since, word=queue.state.value)
 
 

@@ -34,7 +34,7 @@ async def overlap_of(provider: Provider, repo: RepoRef, action: Land) -> str | N
         others = Change(step.parent_tree, action.expected_tip.tree)
         found = await provider.overlap(repo, others, _tested(step))
         if not isinstance(found, Disjoint):
-            return f"Pull request {step.pr} and what landed since its base: {_text(found)}."
+            return _sentence(step.pr, found)
     return None
 
 
@@ -51,6 +51,13 @@ async def proved_of(
             return Unproved("other_change", f"{sha} is not the tested change: {_text(found)}")
         before = tree
     return outcome
+
+
+def _sentence(pr: int, found: Overlapping | Unproven) -> str:
+    if isinstance(found, Unproven):
+        apart = "is not known to be apart from what landed beside it"
+        return f"Pull request {pr} {apart}: {found.reason}."
+    return f"Pull request {pr} and what landed beside it both change {_text(found)}."
 
 
 def _tested(step: LandStep) -> Change:

@@ -164,15 +164,15 @@ def _pending(view: PullRequestText) -> list[str]:
 
 def _conflict(view: PullRequestText) -> Phrase:
     ahead, paths = view.entry.held_by, view.entry.detail.paths
-    verb = "is" if len(ahead) == 1 else "are"
-    what = phrase("{} " + verb + " ahead", phrases.pulls(ahead))
+    if len(ahead) == 1:
+        what, one = phrase("{} is ahead", phrases.pulls(ahead)), "it"
+    else:
+        words = "It conflicts with {}, which are ahead; the provider does not say with which"
+        what, one = phrase(words, phrases.pulls(ahead, "or")), "that one"
     if paths:
         what += phrase("; both change {}", phrases.names(paths))
-    one = "it" if len(ahead) == 1 else "they"
-    verbs = ("merges", "leaves") if len(ahead) == 1 else ("merge", "leave")
     rest = (
-        f". If {one} {verbs[0]}, you will need to rebase; "
-        f"if {one} {verbs[1]}, this PR goes on by itself."
+        f". If {one} merges, you will need to rebase; if {one} leaves, this PR goes on by itself."
     )
     return what + Phrase((rest,))
 
@@ -200,7 +200,11 @@ def _testing(view: PullRequestText) -> list[str]:
     if run is None:
         return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
     is_building = run.phase is RunPhase.BUILDING
-    built = "The test branch is being made." if is_building else checks_table(run, view)
+    built = (
+        "The test branch was being made when this was written."
+        if is_building
+        else checks_table(run, view)
+    )
     noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
     return [
         _written(_restarted(view), view),

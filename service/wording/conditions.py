@@ -170,7 +170,7 @@ def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
 def _no_conflict_ahead(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met or not condition.prs:
         return phrase("there is no conflict with a PR ahead")
-    return phrase("the conflict with {} is gone", phrases.pulls(condition.prs))
+    return phrase("the conflict with {} is gone", phrases.pulls(condition.prs, "or"))
 
 
 def _turn(condition: Condition, queue: MergeQueue) -> Phrase:

@@ -80,7 +80,8 @@ def _pieces(view: PullRequestText) -> list[Phrase]:
 
 def _pending(view: PullRequestText) -> list[Phrase]:
     if view.entry.held_by:
-        return [phrase("On hold"), phrase("conflicts with {}", phrases.pulls(view.entry.held_by))]
+        ahead = phrases.pulls(view.entry.held_by, "or")
+        return [phrase("On hold"), phrase("conflicts with {}", ahead)]
     word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
     first = "Waiting to be tested again" if has_restarted(view) else "In the queue"
     return [phrase(first), place(view.position, view.length), word]

@@ -113,9 +113,9 @@ def pages(pairs: Sequence[tuple[str, str]]) -> Phrase:
     return listed([Phrase((Page(Code(name), url),)) for name, url in pairs], NAMES_SHOWN_MAX)
 
 
-def pulls(numbers: Sequence[int]) -> Phrase:
+def pulls(numbers: Sequence[int], last: str = "and") -> Phrase:
     """Pull requests in the order given, at most twenty."""
-    return listed([Phrase((Pull(number),)) for number in numbers], PULLS_SHOWN_MAX)
+    return listed([Phrase((Pull(number),)) for number in numbers], PULLS_SHOWN_MAX, last)
 
 
 def stacked(target: str, numbers: Sequence[int]) -> Phrase:

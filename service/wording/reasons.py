@@ -80,14 +80,18 @@ def _found(reason: Reason, table: Mapping[Reason, Text]) -> Text:
 
 def _moved(situation: Situation) -> Phrase:
     sha = situation.detail.sha
+    if situation.detail.text and not sha:
+        # A landing stopped: it would not have been the tested change any more.
+        return phrase("it has to be tested together with what landed beside it")
     to = phrase(" to {}", phrases.short(sha)) if sha else Phrase()
     return phrase("{} moved{} outside the queue", situation.target, to)
 
 
 def _ahead_changed(situation: Situation) -> Phrase:
     if situation.detail.prs:
-        return phrase("{} went ahead of it meanwhile", phrases.pulls(situation.detail.prs))
-    return phrase("the order or the targets ahead of it changed")
+        words = "the order or the impacted targets changed, and it stands on {} now"
+        return phrase(words, phrases.pulls(situation.detail.prs))
+    return phrase("the order or the impacted targets changed")
 
 
 def _split(situation: Situation) -> Phrase:
@@ -97,7 +101,13 @@ def _split(situation: Situation) -> Phrase:
 
 
 def _conflict_cleared(situation: Situation) -> Phrase:
-    return phrase("the conflict with {} is gone", prs(situation, "a PR ahead"))
+    """One of those it may conflict with has landed or left; the next build decides."""
+    return phrase("{}, with which it conflicted, is decided", _one_of(situation))
+
+
+def _one_of(situation: Situation) -> Phrase:
+    ahead = situation.detail.prs
+    return phrases.pulls(ahead, "or") if ahead else phrase("a PR ahead")
 
 
 def _no_result(situation: Situation) -> Phrase:
@@ -170,9 +180,7 @@ PENDING: dict[Reason, Text] = {
     ),
     Reason.BATCH_TAKEN_APART: _fixed("its batch failed for nobody's fault; it is tested alone now"),
     Reason.BASE_RED: lambda situation: phrase("{} itself fails", situation.target),
-    Reason.CONFLICT_AHEAD: lambda situation: phrase(
-        "it conflicts with {}", prs(situation, "a PR ahead")
-    ),
+    Reason.CONFLICT_AHEAD: lambda situation: phrase("it conflicts with {}", _one_of(situation)),
     Reason.CONFLICT_CLEARED: _conflict_cleared,
     Reason.RETRY_ON_NEW_BRANCH: _no_result,
     Reason.TEST_BRANCH_LOST: _fixed("its test branch was lost"),

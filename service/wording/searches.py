@@ -62,7 +62,7 @@ def standing(search: Bisection, pr: int) -> Phrase:
         pieces.append(phrase("Headgate is searching for the cause."))
     cuts = [phrases.pulls(prs[:cut]) for cut in sorted(search.probes) if cut != search.hi]
     if cuts and len(suspects) > 1:
-        pieces.append(phrase("Under test now: {}.", phrases.joined(cuts, "; ")))
+        pieces.append(phrase("Under test when this was written: {}.", phrases.joined(cuts, "; ")))
     if pr in prs[search.hi :]:
         pieces.append(phrase("This PR is tested again after that."))
     return phrases.joined(pieces)

@@ -42,10 +42,11 @@ def _then_prs(one: str, several: str, nobody: str) -> Callable[[NextEvent], Phra
 NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {
     Next.FACTS_CHANGE: _then("A condition that is still open is met."),
     Next.QUEUE_RESUMES: _then("Somebody lets the queue run again."),
+    Next.MODE_CHANGES: _then("The tests that run end, and the queue changes its mode."),
     Next.HOLD_LIFTED: _then("The hold on the queue is lifted."),
     Next.CONFLICT_CLEARS: _then_prs(
         "{} is merged or leaves the queue.",
-        "{} are merged or leave the queue.",
+        "One of {} is merged or leaves the queue.",
         "The PR in conflict is merged or leaves the queue.",
     ),
     Next.RUN_STARTS: _then_prs(

@@ -64,14 +64,14 @@ async def test_only_the_culprit_of_a_batch_fails_and_the_search_is_explained(
     first, culprit, last = await batch_of(world, 3, concurrency=2)
     ask = await asker(world)
     await gates.fails(world, first, culprit, last)
-    probes = [await gates.tested(world, first), await gates.tested(world, first, culprit)]
+    probes = [await gates.under_test(world, first), await gates.under_test(world, first, culprit)]
     explained = await ask.done("explainPullRequest", last)
     found = {one["code"]: one for one in explained["conditions"]}
     assert found["bisection_done"]["met"] is False
     assert f"among #{first}, #{culprit} and #{last}" in found["bisection_done"]["text"]
     await gates.ends(world, first)
     await gates.fails(world, first, culprit)
-    confirmation = await gates.tested(world, first, culprit)
+    confirmation = await gates.under_test(world, first, culprit)
     await world.settle()
     assert confirmation.run.kind is RunKind.CONFIRMATION
     assert await world.merged() == [first]
@@ -94,7 +94,7 @@ async def test_members_that_conflict_are_parted_and_the_later_is_told(world: Wor
     await world.make_queue(batch=True, batching_min_size=3)
     for number in (one, other, three):
         await world.comment("/merge", on=number)
-    await gates.tested(world, one, other)
+    await gates.under_test(world, one, other)
     assert f"conflicts with #{one}" in world.check_on(three)
     await gates.ends(world, one, other)
     await world.settle()
@@ -107,7 +107,7 @@ async def test_a_push_to_a_member_takes_it_out_and_the_others_are_tested_anew(
     world: World,
 ) -> None:
     first, pushed, last = await batch_of(world, 3)
-    await gates.tested(world, first, pushed, last)
+    await gates.under_test(world, first, pushed, last)
     await world.act("push", number=pushed, files={"more.txt": "x\n"})
     await gates.ends(world, first, last)
     await world.settle()

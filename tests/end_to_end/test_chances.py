@@ -4,9 +4,9 @@ import pytest
 
 from service.mergequeue.config import BatchSizing, Hedging
 from service.mergequeue.inputs import EstimateChanged
-from service.mergequeue.states import RunKind
-from service.operations import turn
-from service.vocabulary import MergeMethod
+from service.mergequeue.states import QueueState, RunKind
+from service.operations import queues, turn
+from service.vocabulary import SYSTEM, MergeMethod
 from tests.harness import gates
 from tests.harness.world import World, WorldOptions
 
@@ -56,10 +56,10 @@ async def test_an_urgent_one_goes_ahead_of_a_batch_that_is_then_tested_on_top_of
     one, two, urgent = await opened(world, 3)
     await world.make_queue(batch=True, batching_min_size=2)
     await submit(world, one, two)
-    await gates.tested(world, one, two)
+    await gates.under_test(world, one, two)
     await world.comment("/merge --priority=urgent", on=urgent, by="alice")
-    late = await gates.tested(world, urgent)
-    again = await gates.tested(world, one, two)
+    late = await gates.under_test(world, urgent)
+    again = await gates.under_test(world, one, two)
     assert (late.run.base, [member.pr for member in again.run.base]) == ((), [urgent])
     assert f"because `#{urgent}` went ahead as urgent" in world.comment_on(one)
     await gates.ends(world, one, two)
@@ -74,11 +74,11 @@ async def test_a_hedge_takes_over_with_its_result_when_what_it_left_out_fails(
     risky, behind = await opened(world, 2)
     await world.make_queue(hedging=Hedging.SPARE_SLOTS)
     await submit(world, risky, behind)
-    await gates.tested(world, risky)
-    await gates.tested(world, behind)
+    await gates.under_test(world, risky)
+    await gates.under_test(world, behind)
     queue = await world.queue()
     await turn.take(world.runtime, queue.id, [EstimateChanged(risky, 0.9)])
-    hedge = await gates.tested(world, behind, kind=RunKind.HEDGE)
+    hedge = await gates.under_test(world, behind, kind=RunKind.HEDGE)
     assert hedge.run.base == ()
     await gates.ends(world, behind, kind=RunKind.HEDGE)
     await gates.fails(world, risky)
@@ -88,3 +88,21 @@ async def test_a_hedge_takes_over_with_its_result_when_what_it_left_out_fails(
     assert await world.state(risky) == "FAILED"
 
 
+async def test_a_risky_one_is_tried_alone_and_delays_nobody(world: World) -> None:
+    risky, quick = await opened(world, 2)
+    await world.make_queue(
+        state=QueueState.PAUSED, batch=True, batch_sizing=BatchSizing.ADAPTIVE, concurrency=2
+    )
+    await submit(world, risky, quick)
+    await world.settle()
+    queue = await world.queue()
+    await turn.take(world.runtime, queue.id, [EstimateChanged(risky, 0.5)])
+    await queues.set_state(world.runtime, queue, QueueState.RUNNING, None, SYSTEM)
+    await gates.ends(world, quick)
+    await world.settle()
+    assert await world.merged() == [quick]
+    assert world.check_on(risky).startswith("Testing alone first")
+    await gates.ends(world, risky, kind=RunKind.SCREEN)
+    await gates.ends(world, risky, kind=RunKind.MAIN)
+    await world.settle()
+    assert await world.merged() == [quick, risky]

@@ -36,7 +36,7 @@ async def test_a_lane_lands_beside_another_by_the_change_that_was_tested(
     await world.make_queue(mode=Mode.PARALLEL)
     slower = await in_lane(world, ask, "//api")
     quicker = await in_lane(world, ask, "//web")
-    await gates.tested(world, slower)
+    await gates.under_test(world, slower)
     await gates.ends(world, quicker)
     await world.settle()
     assert await world.merged() == [quicker]
@@ -91,15 +91,15 @@ async def test_lanes_whose_claim_is_false_meet_before_the_landing_and_are_built_
     below = {"app": "".join([*lines[:-1], "last\n"])}
     one = await in_lane(world, ask, "//api", files=above)
     other = await in_lane(world, ask, "//web", files=below)
-    await gates.tested(world, one)
-    early = await gates.tested(world, other)
+    await gates.under_test(world, one)
+    early = await gates.under_test(world, other)
     await gates.ends(world, one)
     await world.settle()
     await gates.ends(world, other)
-    late = await gates.tested(world, other)
+    late = await gates.under_test(world, other)
     assert early.run.id != late.run.id
     (why,) = await world.landings_refused()
-    assert why == f"Pull request {other} and what landed since its base: app."
+    assert why == f"Pull request {other} and what landed beside it both change app."
     assert await world.merged() == [one]
     await gates.ends(world, other)
     await world.settle()
@@ -113,11 +113,11 @@ async def test_targets_that_grow_while_a_run_is_tested_join_the_lanes(
     await world.make_queue(mode=Mode.PARALLEL)
     ahead = await in_lane(world, ask, "//api")
     grown = await in_lane(world, ask, "//web")
-    await gates.tested(world, ahead)
-    early = await gates.tested(world, grown)
+    await gates.under_test(world, ahead)
+    early = await gates.under_test(world, grown)
     await ask.done("setImpactedTargets", grown, impactedTargets=["//web", "//api"])
     await world.settle()
-    late = await gates.tested(world, grown)
+    late = await gates.under_test(world, grown)
     assert early.run.base == ()
     assert [member.pr for member in late.run.base] == [ahead]
     await gates.ends(world, grown)
@@ -134,7 +134,7 @@ async def test_the_mode_changes_once_what_is_tested_has_landed_and_back_again(
 ) -> None:
     await world.make_queue(mode=Mode.SINGLE)
     first = await in_lane(world, ask, "//api")
-    await gates.tested(world, first)
+    await gates.under_test(world, first)
     await ask.done("updateQueue", mode="PARALLEL")
     shown = await ask.done("getQueue")
     assert (shown["state"], shown["mode"], shown["targetMode"]) == (
@@ -148,7 +148,7 @@ async def test_the_mode_changes_once_what_is_tested_has_landed_and_back_again(
     await world.settle()
     assert await world.state(waiting) == "PENDING"
     await gates.ends(world, first)
-    await gates.tested(world, waiting)
+    await gates.under_test(world, waiting)
     shown = await ask.done("getQueue")
     assert (shown["state"], shown["mode"], shown["targetMode"]) == ("RUNNING", "PARALLEL", None)
     await ask.done("updateQueue", mode="SINGLE")

@@ -30,7 +30,7 @@ class Gate:
     check: CheckRun
 
 
-async def tested(world: World, *numbers: int, kind: RunKind | None = None) -> Gate:
+async def under_test(world: World, *numbers: int, kind: RunKind | None = None) -> Gate:
     """The live run that tests exactly these pull requests, once CI has begun with it."""
     found: list[Gate] = []
 
@@ -60,7 +60,7 @@ async def ends(
     world: World, *numbers: int, conclusion: str = "success", kind: RunKind | None = None
 ) -> Run:
     """End the tests of the run of exactly these pull requests; the run."""
-    gate = await tested(world, *numbers, kind=kind)
+    gate = await under_test(world, *numbers, kind=kind)
     app = gate.check.suite.app
     fields = {"status": "completed", "conclusion": conclusion}
     actor = Actor(app.bot, app)

@@ -132,7 +132,9 @@ class Stage:
 
     async def headgate(self, *arguments: str, **more: str) -> tuple[int, str, str]:
         """Run another command of the command line; exit code, stdout, stderr."""
-        said = [self.folder / f"command-{self.clock.monotonic_s()}.{name}" for name in ("out", "err")]
+        said = [
+            self.folder / f"command-{self.clock.monotonic_s()}.{name}" for name in ("out", "err")
+        ]
         for file in said:
             file.touch()
         environment = {**self.environment, **more}

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from service.mergequeue.config import Mode
 from service.mergequeue.model import LandMode, Proof
 from service.operations import landing
 from service.runtime import Runtime
@@ -120,7 +121,7 @@ async def test_a_push_to_one_member_keeps_the_whole_unit_from_landing(stage, run
 
 
 async def test_another_change_than_was_tested_is_a_mismatch(stage, runtime):
-    unit = await a_unit(runtime, stage, await three(stage))
+    unit = await a_unit(runtime, stage, await three(stage), mode=Mode.PARALLEL)
     await stage.act("push", branch="main", files={"lane/other.txt": "x\n"})
     await stage.settle()
     action = await unit.land([1], LandMode.CALL, Proof.SAME_CHANGE)
@@ -132,7 +133,7 @@ async def test_another_change_than_was_tested_is_a_mismatch(stage, runtime):
 
 
 async def test_trees_that_are_too_large_to_compare_prove_nothing(stage, runtime):
-    unit = await a_unit(runtime, stage, await three(stage))
+    unit = await a_unit(runtime, stage, await three(stage), mode=Mode.PARALLEL)
     await stage.act("push", branch="main", files={"lane/other.txt": "x\n"})
     await stage.settle()
     action = await unit.land([1], LandMode.CALL, Proof.SAME_CHANGE)
@@ -141,3 +142,5 @@ async def test_trees_that_are_too_large_to_compare_prove_nothing(stage, runtime)
     await landing.land(runtime, unit.queue, action)
     assert stage.tip() == before
     assert await states(unit) == [LandingState.REFUSED]
+    (record,) = await unit.records()
+    assert "is not known to be apart from what landed beside it" in (record.evidence or "")
