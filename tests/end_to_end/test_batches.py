@@ -1,5 +1,7 @@
 """Batches as people see them: landed as tested, searched for a culprit, broken up by people."""
 
+from typing import Any
+
 import pytest
 
 from service.mergequeue.states import RunKind
@@ -15,12 +17,11 @@ def world_options() -> WorldOptions:
     return WorldOptions(ci=gates.CI)
 
 
-async def batch_of(world: World, count: int, **settings: object) -> list[int]:
+async def batch_of(world: World, count: int, **settings: Any) -> list[int]:
     """So many pull requests, asked to merge, in a queue whose batches are as large."""
     numbers = [await world.open(title=f"Change {place}") for place in range(1, count + 1)]
     await world.settle()
-    chosen = {"batch": True, "batching_min_size": count, **settings}
-    await world.make_queue(**chosen)
+    await world.make_queue(**{"batch": True, "batching_min_size": count, **settings})
     for number in numbers:
         await world.comment("/merge", on=number)
     return numbers

@@ -35,8 +35,9 @@ async def test_a_pass_on_top_of_a_failure_clears_it_and_both_land_as_one_unit(
     method: str, world: World
 ) -> None:
     failed, cleared, behind = await opened(world, 3)
-    settings = {"can_optimistically_merge": True, "pending_failure_depth": 1}
-    await world.make_queue(merge_method=MergeMethod(method), **settings)
+    await world.make_queue(
+        merge_method=MergeMethod(method), can_optimistically_merge=True, pending_failure_depth=1
+    )
     await submit(world, failed, cleared, behind)
     await gates.fails(world, failed)
     await world.settle()

@@ -1,5 +1,7 @@
 """Lanes by impacted targets, and a queue that changes between one line and lanes."""
 
+from typing import Any
+
 import pytest
 
 from service.mergequeue.config import Mode
@@ -21,7 +23,7 @@ async def ask(world: World) -> Asker:
     return await asker(world)
 
 
-async def in_lane(world: World, ask: Asker, *targets: str, **more: object) -> int:
+async def in_lane(world: World, ask: Asker, *targets: str, **more: Any) -> int:
     """A pull request that touches these targets, asked to merge; its number."""
     number = await world.open(**more)
     await world.settle()
