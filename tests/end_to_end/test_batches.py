@@ -131,7 +131,7 @@ async def test_a_member_cancelled_between_two_positions_keeps_those_before_it(
         return await world.merged() == [first] and landing is not None
 
     async def is_cancelled() -> bool:
-        return (await world.entry(second)).cancel is not None
+        return await world.state(second) == "CANCELLED"
 
     await world.until(is_half_way)
     await world.comment("/merge cancel", on=second)

@@ -12,6 +12,8 @@ from tests.harness.asking import asker
 from tests.harness.world import REPO, World, WorldOptions
 
 STRANGER = {"branch": "main", "files": {"stranger.txt": "x\n"}, "bypass": True}
+PUSH = {"act": "push", "as": "alice", "repo": REPO, **STRANGER}
+"""What somebody else does to `main` while ours is about to land."""
 
 
 @pytest.fixture
@@ -30,31 +32,15 @@ async def a_batch(world: World, count: int, **settings: Any) -> list[int]:
     return numbers
 
 
-async def stuck_at(world: World, number: int) -> None:
-    """Let every merge call of a pull request fail until the faults are cleared."""
-    match = {"method": "PUT", "path": f"*/pulls/{number}/merge"}
-    await world.fault(match, "fail_before", status=503)
-
-
-async def has_tried(world: World, number: int) -> None:
-    """Wait until the merge call of a pull request was made."""
-
-    async def is_tried() -> bool:
-        calls = world.sandbox.world.calls
-        return any(str(call["path"]).endswith(f"/pulls/{number}/merge") for call in calls)
-
-    await world.until(is_tried)
-
-
 async def test_a_push_between_two_positions_restarts_the_rest_and_holds_nothing(
     world: World,
 ) -> None:
     first, second, third = await a_batch(world, 3)
-    await stuck_at(world, second)
+    # The push comes with the failing call itself, never between a later judgement and its call.
+    call = {"method": "PUT", "path": f"*/pulls/{second}/merge", "nth": 1}
+    await world.fault(call, "before", act=PUSH)
+    await world.fault(call, "fail_before", status=503)
     await gates.ends(world, first, second, third)
-    await has_tried(world, second)
-    await world.act("push", by="alice", **STRANGER)
-    world.sandbox.world.faults.clear()
     await gates.ends(world, second, third)
     assert await world.landings_refused() == ["The target branch has moved."]
     await world.settle()
@@ -67,8 +53,7 @@ async def test_a_push_before_the_move_of_a_whole_unit_lets_nothing_of_it_land(
     world: World,
 ) -> None:
     numbers = await a_batch(world, 2, merge_method=MergeMethod.MERGE_COMMIT)
-    act = {"act": "push", "as": "alice", "repo": REPO, **STRANGER}
-    await world.fault({"graphql": "updateRefs", "nth": 1}, "before", act=act)
+    await world.fault({"graphql": "updateRefs", "nth": 1}, "before", act=PUSH)
     await gates.ends(world, *numbers)
     run = await gates.ends(world, *numbers)
     for why in await world.landings_refused():
@@ -135,10 +120,20 @@ async def test_targets_that_grow_while_a_landing_waits_keep_it_from_landing(
     early = await gates.under_test(world, grown)
     await gates.ends(world, other)
     await world.settle()
-    await stuck_at(world, grown)
+    match = {"method": "PUT", "path": f"*/pulls/{grown}/merge"}
+    await world.fault(match, "fail_before", status=503)
     await gates.ends(world, grown)
-    await has_tried(world, grown)
+
+    async def is_tried() -> bool:
+        calls = world.sandbox.world.calls
+        return any(str(call["path"]).endswith(f"/pulls/{grown}/merge") for call in calls)
+
+    async def is_refused() -> bool:
+        return await world.landings_refused() != []
+
+    await world.until(is_tried)
     await ask.done("setImpactedTargets", grown, impactedTargets=["//web", "//api"])
+    await world.until(is_refused)
     world.sandbox.world.faults.clear()
     late = await gates.under_test(world, grown)
     assert late.run.id != early.run.id
