@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import select
 
 from bot.sandbox.app import Sandbox
+from bot.sandbox.git import Commit, Objects, TreeItem
 from bot.sandbox.records import Repository
 from service.store.database import Store, Tx
 from service.store.tables.deliveries import OutboxRow
@@ -56,13 +57,36 @@ def _target(sandbox: Sandbox, repository: Repository, rows: dict[str, list[Any]]
             yield f"I1: {after} came onto main by us without a landing"
             continue
         commit = repository.git.objects.commit(after)
-        if commit is None or commit.tree != row.expected_tree:
+        if commit is None or not _is_tested(repository, rows, row, commit):
             yield f"I1: {after} has another tree than was tested"
         if move.before != row.expected_parent and row.position == 1:
             yield f"I3: {after} stands on {move.before}, not on {row.expected_parent}"
     keys = [(row.pr, row.head) for row in landed.values()]
     if len(keys) != len(set(keys)):
         yield "I13: one head landed twice"
+
+
+def _is_tested(
+    repository: Repository, rows: dict[str, list[Any]], row: Any, commit: Commit
+) -> bool:
+    """Whether it landed the tested tree or, beside another lane, exactly the tested change."""
+    if commit.tree == row.expected_tree:
+        return True
+    objects = repository.git.objects
+    run = next(one for one in rows["run"] if one.id == row.run)
+    steps, tip = json.loads(run.steps), json.loads(run.base_tip)
+    before = steps[row.position - 2]["tree"] if row.position > 1 else tip["tree"]
+    parent = objects.a_commit(commit.parents[0]).tree
+    is_lane = json.loads(run.config)["mode"] == "PARALLEL"
+    tested = _change(objects, before, row.expected_tree)
+    return is_lane and tested == _change(objects, parent, commit.tree)
+
+
+def _change(objects: Objects, before: str, after: str) -> dict[str, TreeItem | None]:
+    """What a tree has that another had not or had differently; None for what is gone."""
+    old, new = dict(objects.walk(before)), dict(objects.walk(after))
+    paths = {path for path in old.keys() | new.keys() if old.get(path) != new.get(path)}
+    return {path: new.get(path) for path in paths}
 
 
 def _checks(repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -91,10 +91,16 @@ class Stage:
             return await answer.json()
 
     async def api(self, service: Service, path: str, token: str, **body: Any) -> tuple[int, Any]:
-        """POST to the service's API; status and answer."""
+        """POST to the service's API once it has recovered from its start; status and answer."""
         headers = {"x-api-token": token}
-        async with self.http.post(f"{service.url}/v1/{path}", json=body, headers=headers) as got:
-            return got.status, await got.json(content_type=None)
+        deadline = self.clock.monotonic_s() + START_WITHIN_S
+        while True:
+            url = f"{service.url}/v1/{path}"
+            async with self.http.post(url, json=body, headers=headers) as got:
+                status, answer = got.status, await got.json(content_type=None)
+            if status != 503 or self.clock.monotonic_s() > deadline:
+                return status, answer
+            await self.clock.sleep(LOOK_EVERY_S)
 
     @asynccontextmanager
     async def serving(self, **more: str) -> AsyncIterator[Service]:
@@ -126,17 +132,15 @@ class Stage:
 
     async def headgate(self, *arguments: str, **more: str) -> tuple[int, str, str]:
         """Run another command of the command line; exit code, stdout, stderr."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "bot",
-            *arguments,
-            env={**self.environment, **more},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await process.communicate()
-        return process.returncode or 0, out.decode(), err.decode()
+        said = [self.folder / f"command-{self.clock.monotonic_s()}.{name}" for name in ("out", "err")]
+        for file in said:
+            file.touch()
+        environment = {**self.environment, **more}
+        paths = [str(file) for file in said]
+        process = FORKS.Process(target=command_here, args=(environment, paths, arguments))
+        process.start()
+        await asyncio.to_thread(process.join)
+        return process.exitcode or 0, said[0].read_text(), said[1].read_text()
 
     async def landed(self, number: int, repo: str = "octo/widgets") -> dict[str, Any]:
         """Wait until the sandbox shows the pull request as merged; its facts."""
@@ -205,6 +209,15 @@ def serve_here(environment: dict[str, str], log: str) -> None:
     os.environ.update(environment)
     sys.argv = ["headgate", "serve"]
     app.main()
+
+
+def command_here(environment: dict[str, str], said: list[str], arguments: Sequence[str]) -> None:
+    """The body of any other command's process; `said` are its files for stdout and stderr."""
+    for place, path in enumerate(said, start=1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND), place)
+    os.environ.clear()
+    os.environ.update(environment)
+    app.main(list(arguments))
 
 
 def sandbox_here(telling: Connection) -> None:

@@ -16,6 +16,7 @@ from bot import wiring
 from bot.sandbox import app as sandbox_app
 from bot.sandbox.acts import seeds
 from bot.sandbox.app import Sandbox, SandboxOptions
+from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import BareRepository
 from bot.sandbox.records import Repository
 from bot.settings import Settings
@@ -179,6 +180,20 @@ class World:
         comments = self.repository.issues[number].comments
         return [one.content for comment in comments for one in comment.reactions]
 
+    def comment_on(self, number: int) -> str:
+        """The status comment of our App on a pull request; empty when there is none."""
+        bot = self.sandbox.world.apps[APP_SLUG].bot
+        own = [one.body for one in self.repository.issues[number].comments if one.author is bot]
+        return own[0] if own else ""
+
+    def check_on(self, number: int) -> str:
+        """Title and conclusion of our check on a pull request's head, `Merged (success)`."""
+        pull = self.repository.issues[number].pull
+        app = self.sandbox.world.apps[APP_SLUG]
+        checks = self.repository.check_runs(pull.head_sha) if pull is not None else []
+        own = [one for one in checks if one.suite.app is app]
+        return f"{own[-1].title} ({own[-1].conclusion or own[-1].status})" if own else ""
+
     async def make_queue(
         self, *, state: QueueState = QueueState.RUNNING, **settings: ConfigValue
     ) -> None:
@@ -196,6 +211,12 @@ class World:
         rows = await self.runtime.store.read(_landings, queue.id)
         git = self.repository.git
         return [_tree(git, row.landed_sha) for row in rows]
+
+    async def landings_refused(self) -> list[str]:
+        """Why landings did not happen, oldest first."""
+        queue = await self.queue()
+        rows = await self.runtime.store.read(_landings, queue.id, "refused")
+        return [row.evidence for row in rows]
 
     async def tested_trees(self, numbers: list[int]) -> list[str]:
         """Trees of the commits on which the runs of these pull requests were tested."""
@@ -216,9 +237,9 @@ def _tree(git: BareRepository, sha: str) -> str:
     return commit.tree
 
 
-def _landings(session: Tx, queue_id: int) -> list[Any]:
+def _landings(session: Tx, queue_id: int, state: str = "landed") -> list[Any]:
     table = LandingRow.__table__
-    done = select(table).where(table.c.queue_id == queue_id, table.c.state == "landed")
+    done = select(table).where(table.c.queue_id == queue_id, table.c.state == state)
     return list(session.execute(done.order_by(table.c.id)))
 
 

@@ -1,0 +1,151 @@
+"""What goes wrong around a unit of several: between two of its landings, and in its search."""
+
+from typing import Any
+
+import pytest
+
+from service.mergequeue.config import Mode
+from service.mergequeue.states import RunKind
+from service.vocabulary import MergeMethod
+from tests.harness import gates
+from tests.harness.asking import asker
+from tests.harness.world import REPO, World, WorldOptions
+
+STRANGER = {"branch": "main", "files": {"stranger.txt": "x\n"}, "bypass": True}
+
+
+@pytest.fixture
+def world_options() -> WorldOptions:
+    """CI that ends when the story says so, and a sweep of checks that comes soon."""
+    return WorldOptions(ci=gates.CI, settings={"period_run_checks_s": 10})
+
+
+async def a_batch(world: World, count: int, **settings: Any) -> list[int]:
+    """So many pull requests, asked to merge, in a queue whose batches are as large."""
+    numbers = [await world.open() for _ in range(count)]
+    await world.settle()
+    await world.make_queue(**{"batch": True, "batching_min_size": count, **settings})
+    for number in numbers:
+        await world.comment("/merge", on=number)
+    return numbers
+
+
+async def stuck_at(world: World, number: int) -> None:
+    """Let every merge call of a pull request fail until the faults are cleared."""
+    match = {"method": "PUT", "path": f"*/pulls/{number}/merge"}
+    await world.fault(match, "fail_before", status=503)
+
+
+async def has_tried(world: World, number: int) -> None:
+    """Wait until the merge call of a pull request was made."""
+
+    async def is_tried() -> bool:
+        calls = world.sandbox.world.calls
+        return any(str(call["path"]).endswith(f"/pulls/{number}/merge") for call in calls)
+
+    await world.until(is_tried)
+
+
+async def test_a_push_between_two_positions_restarts_the_rest_and_holds_nothing(
+    world: World,
+) -> None:
+    first, second, third = await a_batch(world, 3)
+    await stuck_at(world, second)
+    await gates.ends(world, first, second, third)
+    await has_tried(world, second)
+    await world.act("push", by="alice", **STRANGER)
+    world.sandbox.world.faults.clear()
+    await gates.ends(world, second, third)
+    assert await world.landings_refused() == ["The target branch has moved."]
+    await world.settle()
+    assert await world.merged() == [first, second, third]
+    assert (await world.value()).holds == ()
+    assert "because `main` moved outside the queue" in world.comment_on(second)
+
+
+async def test_a_push_before_the_move_of_a_whole_unit_lets_nothing_of_it_land(
+    world: World,
+) -> None:
+    numbers = await a_batch(world, 2, merge_method=MergeMethod.MERGE_COMMIT)
+    act = {"act": "push", "as": "alice", "repo": REPO, **STRANGER}
+    await world.fault({"graphql": "updateRefs", "nth": 1}, "before", act=act)
+    await gates.ends(world, *numbers)
+    run = await gates.ends(world, *numbers)
+    (why,) = await world.landings_refused()
+    assert "beforeOid mismatch" in why
+    await world.settle()
+    assert await world.landed_trees() == [step.tree for step in run.steps]
+    assert (await world.value()).holds == ()
+
+
+async def test_a_search_whose_deliveries_are_all_lost_ends_by_the_sweeps(world: World) -> None:
+    first, culprit = await a_batch(world, 2)
+    await gates.fails(world, first, culprit)
+    await gates.tested(world, first)
+    await world.fault({}, "drop")
+    await gates.ends(world, first)
+    await gates.fails(world, first, culprit)
+
+    async def is_over() -> bool:
+        states = [await world.state(number) for number in (first, culprit)]
+        return states == ["MERGED", "FAILED"]
+
+    await world.until(is_over)
+
+
+async def test_the_branch_of_a_probe_is_put_back_once_and_then_made_anew(world: World) -> None:
+    first, culprit = await a_batch(world, 2)
+    await gates.fails(world, first, culprit)
+    probe = await gates.tested(world, first)
+    lost = str(probe.run.branch)
+    await world.act("delete_branch", by="alice", branch=lost, bypass=True)
+
+    async def is_back() -> bool:
+        return lost in world.branches()
+
+    await world.until(is_back)
+    await world.settle()
+    await world.act("delete_branch", by="alice", branch=lost, bypass=True)
+
+    async def is_replaced() -> bool:
+        return probe.run.id not in (await world.value()).runs
+
+    await world.until(is_replaced)
+    again = await gates.tested(world, first)
+    assert (again.run.kind, again.run.id != probe.run.id) == (RunKind.PROBE, True)
+    await gates.ends(world, first)
+    await gates.fails(world, first, culprit)
+    await world.settle()
+    assert await world.merged() == [first]
+    assert await world.state(culprit) == "FAILED"
+
+
+async def test_targets_that_grow_while_a_landing_waits_keep_it_from_landing(
+    world: World,
+) -> None:
+    ask = await asker(world)
+    await world.make_queue(mode=Mode.PARALLEL)
+    numbers = []
+    for target in ("//api", "//web"):
+        numbers.append(await world.open())
+        await world.settle()
+        await ask.done("setImpactedTargets", numbers[-1], impactedTargets=[target])
+        await world.comment("/merge", on=numbers[-1])
+    other, grown = numbers
+    early = await gates.tested(world, grown)
+    await gates.ends(world, other)
+    await world.settle()
+    await stuck_at(world, grown)
+    await gates.ends(world, grown)
+    await has_tried(world, grown)
+    await ask.done("setImpactedTargets", grown, impactedTargets=["//web", "//api"])
+    world.sandbox.world.faults.clear()
+    late = await gates.tested(world, grown)
+    assert late.run.id != early.run.id
+    (why,) = await world.landings_refused()
+    assert why == "What it was tested on is not what it would land on."
+    assert await world.merged() == [other]
+    await gates.ends(world, grown)
+    await world.settle()
+    assert await world.merged() == [other, grown]
+    assert await world.landed_trees() == await world.tested_trees([other, grown])

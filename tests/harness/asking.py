@@ -1,0 +1,73 @@
+"""Whoever asks a world's service: over HTTP with a token, and by the command line."""
+
+import asyncio
+import os
+import sys
+from typing import Any
+
+import aiohttp
+
+from service.operations import tokens
+from service.operations.tokens import TokenWish
+from service.vocabulary import SYSTEM, Role
+from tests.harness.world import REPO, World
+
+HOST = "github.localhost"
+
+
+class Asker:
+    """Somebody with an admin token of the world's organization."""
+
+    def __init__(self, world: World, secret: str) -> None:
+        self.world = world
+        self.secret = secret
+
+    async def post(
+        self, name: str, number: int | None = None, **more: Any
+    ) -> tuple[int, dict[str, Any]]:
+        """Status and answer of an endpoint below /v1, about a pull request if one is named.
+
+        `headers` and `sha` go where they belong, all else into the body.
+        """
+        headers = more.pop("headers", {"x-api-token": self.secret})
+        owner, repo = REPO.split("/")
+        body = {"repo": {"host": HOST, "owner": owner, "name": repo}, "targetBranch": "main"}
+        if number is not None:
+            sha = more.pop("sha", None)
+            body["pr"] = {"number": number} if sha is None else {"number": number, "sha": sha}
+        url = f"{self.world.url}/v1/{name}"
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(url, json={**body, **more}, headers=headers) as answer,
+        ):
+            return answer.status, await answer.json(content_type=None)
+
+    async def done(self, name: str, number: int | None = None, **more: Any) -> dict[str, Any]:
+        """The answer, which must be a success."""
+        status, answer = await self.post(name, number, **more)
+        assert status == 200, answer
+        return answer
+
+    async def headgate(self, *arguments: str) -> str:
+        """What a command prints; it must end well."""
+        plain = {key: text for key, text in os.environ.items() if not key.startswith("HEADGATE_")}
+        own = {"HEADGATE_URL": self.world.url, "HEADGATE_TOKEN": self.secret}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "bot",
+            *arguments,
+            env={**plain, **own, "HEADGATE_GITHUB_HOST": HOST, "GITHUB_REPOSITORY": REPO},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await process.communicate()
+        assert process.returncode == 0, err.decode()
+        return out.decode()
+
+
+async def asker(world: World) -> Asker:
+    """An admin of the organization."""
+    await world.settle()
+    wish = TokenWish(HOST, REPO.split("/")[0], "story", Role.ADMIN)
+    return Asker(world, (await tokens.create_token(world.runtime, wish, SYSTEM)).secret)

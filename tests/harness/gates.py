@@ -1,0 +1,73 @@
+"""CI whose test runs end when the story says so, and what was tested in them.
+
+The heads of pull requests pass by themselves; a test branch is tested until `ends` is called.
+"""
+
+from dataclasses import dataclass
+
+from bot.sandbox import reports
+from bot.sandbox.records import Actor, CheckRun
+from service.mergequeue.model import Run
+from service.mergequeue.states import RunKind, RunStatus
+from tests.harness.world import World
+
+CHECK = "unit"
+CI = """\
+triggers: {pull_request: true}
+checks:
+  - name: unit
+    seconds: 1
+    rules:
+      - {branch: "headgate/merge/**", conclusion: hang}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A test run that waits for its end."""
+
+    run: Run
+    check: CheckRun
+
+
+async def tested(world: World, *numbers: int, kind: RunKind | None = None) -> Gate:
+    """The live run that tests exactly these pull requests, once CI has begun with it."""
+    found: list[Gate] = []
+
+    async def is_there() -> bool:
+        for run in (await world.value()).runs.values():
+            waiting = _waiting(world, run)
+            is_meant = run.prs == numbers and kind in {None, run.kind}
+            if is_meant and run.status is RunStatus.IN_PROGRESS and waiting is not None:
+                found.append(Gate(run, waiting))
+        return bool(found)
+
+    await world.until(is_there, within_s=SOON_S)
+    return found[0]
+
+
+SOON_S = 300.0
+"""Within so much world time a run that was asked for is under test."""
+
+
+def _waiting(world: World, run: Run) -> CheckRun | None:
+    """The check of a run's commit that has not ended."""
+    checks = world.repository.check_runs(run.sha or "")
+    return next((one for one in checks if one.name == CHECK and one.status != "completed"), None)
+
+
+async def ends(
+    world: World, *numbers: int, conclusion: str = "success", kind: RunKind | None = None
+) -> Run:
+    """End the tests of the run of exactly these pull requests; the run."""
+    gate = await tested(world, *numbers, kind=kind)
+    app = gate.check.suite.app
+    fields = {"status": "completed", "conclusion": conclusion}
+    actor = Actor(app.bot, app)
+    reports.change_run(world.sandbox.world, world.repository, gate.check, actor, fields)
+    return gate.run
+
+
+async def fails(world: World, *numbers: int) -> Run:
+    """The same with a failure."""
+    return await ends(world, *numbers, conclusion="failure")
