@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from service.mergequeue import bases, holds, leaving, optimism, proving, verdict
-from service.mergequeue.config import ConfirmFailures
+from service.mergequeue.config import ConfirmFailures, OptimizationMode
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Bisection, Detail, Entry, Member, Named, Run
 from service.mergequeue.outputs import BisectionNarrowed, BisectionOpened
@@ -303,6 +303,31 @@ def _of(draft: Draft, run: Run) -> Bisection:
     if known is not None:
         return known
     return next(one for one in draft.queue.bisections.values() if one.run == run.id)
+
+
+def known_red(draft: Draft, run: Run) -> Run | None:
+    """The run of this search that failed with this very tree, if probes may go by it.
+
+    ENGINE.md 13: with BISECTION_SKIP_REDUNDANT_TESTS, and never a confirmation.
+    """
+    mode = draft.queue.config.optimization_mode
+    skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS
+    if run.kind is not RunKind.PROBE or not skips or not is_examining(draft, run):
+        return None
+    reds = [draft.runs[run_id] for group in _of(draft, run).reds.values() for run_id in group]
+    same = (red for red in reds if red.steps and red.steps[-1].tree == run.steps[-1].tree)
+    return next(same, None)
+
+
+def red_already(draft: Draft, run: Run, red: Run) -> None:
+    """A probe would test what failed already: that failure counts for its entries too."""
+    bisection = _of(draft, run)
+    cut = len(run.entries)
+    bisection = replace(bisection, probes=_without(bisection.probes, run))
+    reds = {**bisection.reds, cut: (*bisection.reds.get(cut, ()), red.id)}
+    narrowed = replace(bisection, hi=min(bisection.hi, cut), reds=reds)
+    draft.retire(run, Reason.BISECTION_REQUIRED)
+    _narrow(draft, bisection, narrowed)
 
 
 def is_examining(draft: Draft, run: Run) -> bool:

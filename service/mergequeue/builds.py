@@ -69,6 +69,8 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
         settling.passed(draft, replace(ready, contained=True), Reason.RESULT_REUSED)
     elif green is not None:
         settling.passed(draft, replace(ready, reused_from=green.run), Reason.RESULT_REUSED)
+    elif (red := bisecting.known_red(draft, ready)) is not None:
+        bisecting.red_already(draft, ready, red)
     elif not one.published:
         # The result it relied on may not be used any more, and there is nothing to test.
         settling.retry_on_new_branch(draft, ready, Detail(run=run.id))

@@ -93,7 +93,9 @@ def landed(draft: Draft, one: Landed) -> None:
     entry = draft.entries[step.pr]
     rest = tuple(position for position in landing.positions if position > one.position)
     tip = Tip(one.sha, one.tree)
-    move = LandedStep(step.pr, landing.expected_tip.sha, one.sha, one.tree, entry.touches)
+    move = LandedStep(
+        step.pr, landing.expected_tip.sha, one.sha, one.tree, entry.touches, run=run.id
+    )
     draft.put_queue(
         replace(
             draft.queue,
@@ -151,14 +153,9 @@ def _candidate(draft: Draft) -> Run | None:
 
 
 def _has_begun(draft: Draft, run: Run) -> bool:
-    """Whether the next position of the run stands right on what landed last."""
-    last = draft.queue.landed[-1].pr if draft.queue.landed else None
-    if not last or not draft.is_parallel:
-        return False
-    members = _members(run)
-    place = next((at for at, member in enumerate(members) if member.pr == last), len(members))
-    entry = draft.entry_of(members[place + 1]) if place + 1 < len(members) else None
-    return entry is not None and entry.verified_by == run.id
+    """Whether what landed last was the beginning of this very unit."""
+    landed = draft.queue.landed
+    return bool(landed) and landed[-1].run == run.id
 
 
 def _may_land(draft: Draft, run: Run) -> bool:

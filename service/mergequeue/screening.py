@@ -15,16 +15,10 @@ from service.mergequeue.draft import Draft
 from service.mergequeue.model import Detail, Entry, Named, Run
 from service.mergequeue.outputs import EntryPlaced, PlacedWhy
 from service.mergequeue.reasons import Cause, Reason
-from service.mergequeue.states import EntryState, RunKind, RunStatus
+from service.mergequeue.states import EntryState, RunKind
 
 RISK_MAX = 0.05
 """A greater chance of failing is tried alone first."""
-
-LINE_MIN = 6
-"""Groups in the line from which on everybody is tried alone first, if slots are idle."""
-
-BUSY_MAX = 0.8
-"""Share of the slots in use above which no slot counts as idle."""
 
 BASE_CHANCE_MIN = 0.4
 """A failure blames its group when the chance that its base is good is at least this."""
@@ -44,7 +38,7 @@ def is_due(draft: Draft, entry: Entry) -> bool:
         return True
     if entry.screened or entry.priority == line.URGENT:
         return False
-    return entry.p_fail > RISK_MAX or _is_idle(draft)
+    return entry.p_fail > RISK_MAX
 
 
 def is_overtaken(draft: Draft, entry: Entry) -> bool:
@@ -131,14 +125,6 @@ def is_to_blame(draft: Draft, run: Run) -> bool:
             continue
         chance *= 1.0 - sizing.p_fail(entry)
     return chance >= BASE_CHANCE_MIN
-
-
-def _is_idle(draft: Draft) -> bool:
-    """Whether the line is long and slots are free: then trying everybody first costs nothing."""
-    if draft.is_parallel or bases.graph(draft).size < LINE_MIN:
-        return False
-    busy = sum(run.status is RunStatus.IN_PROGRESS for run in draft.runs.values())
-    return busy < BUSY_MAX * draft.queue.config.concurrency
 
 
 def _apart(draft: Draft, groups: Sequence[Sequence[Entry]], run: Run, detail: Detail) -> None:

@@ -161,7 +161,7 @@ def _start_each(
 def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Reach) -> list[Entry]:
     """The group to start with the first of these; empty while it has to wait."""
     first = draft.entries[order[0]]
-    size = sizing.size_of(draft, len(draft.places.waiting), slots)
+    size = sizing.size_of(draft, len(draft.places.waiting) + len(draft.places.idle), slots)
     room = grouping.Room(size, is_last_slot=slots == 1, blocked=blocked)
     group = grouping.form(draft, first, _behind(draft, order), room)
     follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
