@@ -23,6 +23,9 @@ RISK_MAX = 0.05
 BASE_CHANCE_MIN = 0.4
 """A failure blames its group when the chance that its base is good is at least this."""
 
+TOGETHER_MIN = 0.65
+"""Risky entries are tried together while the chance that all of them pass is at least this."""
+
 FAILURES_MAX = 3
 """Failures alone of which the last decides, whatever failed before."""
 
@@ -64,22 +67,58 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     if slots < 1 or draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return []
     suspects: dict[int, list[Entry]] = {}
-    risky: list[tuple[Entry, ...]] = []
+    risky: list[Entry] = []
+    second: list[tuple[Entry, ...]] = []
     for _, _, pr in draft.places.waiting:
         entry = draft.entries[pr]
-        if entry.suspected is not None:
-            suspects.setdefault(entry.suspected, []).append(entry)
-        elif len(risky) < slots and is_due(draft, entry):
-            risky.append((entry,))
+        if entry.failures:
+            second.append((entry,))
+        elif entry.suspected is not None:
+            if not _waits_for_half(draft, entry):
+                suspects.setdefault(entry.suspected, []).append(entry)
+        elif is_due(draft, entry):
+            risky.append(entry)
     groups = [tuple(group) for _, group in sorted(suspects.items())]
-    return [*groups, *risky][:slots]
+    groups += _together(draft, risky, slots - len(groups))
+    return [*groups, *second][:slots]
+
+
+def _waits_for_half(draft: Draft, entry: Entry) -> bool:
+    """Whether the other half of what failed is still to be tried, which may spare this one."""
+    if not entry.suspected or not entry.suspected % 2:
+        return False
+    first = entry.suspected - 1
+    return any(one.suspected == first for one in draft.entries.values())
+
+
+def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[Entry, ...]]:
+    """Risky entries for the slots: alone, or if slots are scarce several of the less risky."""
+    if slots < 1 or not risky:
+        return []
+    size = sizing.size_of(draft, len(risky), slots)
+    groups: list[tuple[Entry, ...]] = []
+    rest = list(risky)
+    while rest and len(groups) < slots:
+        group = [rest.pop(0)]
+        chance = 1.0 - group[0].p_fail
+        for entry in list(rest):
+            left = chance * (1.0 - entry.p_fail)
+            if len(group) < size and left >= TOGETHER_MIN:
+                group.append(entry)
+                rest.remove(entry)
+                chance = left
+        groups.append(tuple(group))
+    return groups
 
 
 def passed(draft: Draft, run: Run) -> None:
     """Tried alone and green: they are counted on from now on, or land as they are."""
     own = draft.own(run)
+    tried = own[0].suspected if own else None
     for entry in own:
         draft.put(replace(entry, screened=True, suspected=None, failures=()))
+    if tried is not None:
+        _halve(draft, _other_half(draft, tried))
     if _stands_free(draft, run):
         _land_as_it_is(draft, run)
         return
@@ -90,6 +129,10 @@ def passed(draft: Draft, run: Run) -> None:
 def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     """Tried alone and red: several are halved, one fails when it did so before."""
     own = draft.own(run)
+    if own and own[0].suspected is not None:
+        # One culprit is enough to explain what failed: the other half is as good as before.
+        for entry in _other_half(draft, own[0].suspected):
+            draft.put(replace(entry, suspected=None))
     if len(own) > 1:
         suspect(draft, run, checks)
         return
@@ -100,16 +143,35 @@ def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
         _convict(draft, entry, run, checks)
         return
     draft.put(replace(entry, failures=(*entry.failures, marks)))
-    detail = Detail(run=run.id, checks=checks)
-    _apart(draft, [(draft.entries[entry.pr],)], run, detail)
+    _apart(draft, [draft.entries[entry.pr]], run, checks)
 
 
 def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     """Put the entries of a failed run out of the line and have them tried apart, in halves."""
-    own = draft.own(run)
-    cut = _cut(own)
-    halves = [own[:cut], own[cut:]] if len(own) > 1 else [own]
-    _apart(draft, halves, run, Detail(run=run.id, checks=checks))
+    _apart(draft, draft.own(run), run, checks)
+
+
+def _other_half(draft: Draft, tried: int) -> list[Entry]:
+    """Who waits for what comes out of this group: nobody, if it is itself a second half."""
+    if tried % 2:
+        return []
+    return [entry for entry in draft.entries.values() if entry.suspected == tried + 1]
+
+
+def _halve(draft: Draft, group: Sequence[Entry]) -> None:
+    """Suspects of whom one is to blame: the first half is tried, the second waits for that.
+
+    A first half has an even number, its second half the next one.
+    """
+    if not group:
+        return
+    number = draft.queue.next_bisection
+    number += number % 2
+    draft.put_queue(replace(draft.queue, next_bisection=number + 2))
+    cut = _cut(group) if len(group) > 1 else 1
+    for index, entry in enumerate(group):
+        half = number if index < cut else number + 1
+        draft.put(replace(draft.entries[entry.pr], suspected=half, kept=False))
 
 
 def is_to_blame(draft: Draft, run: Run) -> bool:
@@ -127,20 +189,16 @@ def is_to_blame(draft: Draft, run: Run) -> bool:
     return chance >= BASE_CHANCE_MIN
 
 
-def _apart(draft: Draft, groups: Sequence[Sequence[Entry]], run: Run, detail: Detail) -> None:
-    """Take entries out of the line, back among the waiting, as groups of suspects."""
-    number = draft.queue.next_bisection
-    draft.put_queue(replace(draft.queue, next_bisection=number + len(groups)))
-    for offset, group in enumerate(groups):
-        for entry in group:
-            draft.put(replace(draft.entries[entry.pr], suspected=number + offset, kept=False))
+def _apart(draft: Draft, group: Sequence[Entry], run: Run, checks: tuple[Named, ...]) -> None:
+    """Take entries out of the line, back among the waiting, as suspects."""
+    _halve(draft, group)
+    detail = Detail(run=run.id, checks=checks)
     leaving.restart(draft, draft.runs[run.id], Reason.SCREEN_FAILED, detail)
-    for group in groups:
-        for entry in group:
-            now = draft.entries[entry.pr]
-            if now.rank is not None:
-                draft.put(replace(now, rank=None))
-                draft.say(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
+    for entry in group:
+        now = draft.entries[entry.pr]
+        if now.rank is not None:
+            draft.put(replace(now, rank=None))
+            draft.say(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
 
 
 def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:

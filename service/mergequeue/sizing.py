@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from service.mergequeue import bases
 from service.mergequeue.config import BatchSizing
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Entry
@@ -10,14 +9,8 @@ from service.mergequeue.model import Entry
 CHANCE_MIN = 0.75
 """A batch is closed before the chance that all of it passes falls below this."""
 
-CONFLICT_PRIOR = 0.0
-"""The chance that an entry disturbs one expected node that it meets."""
-
 SCREENED_P_FAIL = 0.015
 """The chance of failing that is left to an entry which passed alone."""
-
-NODES_MAX = 30
-"""Nodes ahead that count for the chance of a disturbance."""
 
 
 def p_fail(entry: Entry) -> float:
@@ -40,22 +33,17 @@ class Chance:
 
     def __init__(self, draft: Draft, group: Sequence[Entry]) -> None:
         self._matters = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
-        self._draft = draft
         self._left = 1.0
         if self._matters:
             for entry in group:
-                self._left *= self._of(entry)
+                self._left *= 1.0 - p_fail(entry)
 
     def admits(self, entry: Entry) -> bool:
         """Whether the group is likely enough to pass with this one too; if so it counts in."""
         if not self._matters:
             return True
-        left = self._left * self._of(entry)
+        left = self._left * (1.0 - p_fail(entry))
         if left < CHANCE_MIN:
             return False
         self._left = left
         return True
-
-    def _of(self, entry: Entry) -> float:
-        nodes = min(bases.graph(self._draft).size, NODES_MAX)
-        return (1.0 - p_fail(entry)) * (1.0 - CONFLICT_PRIOR) ** nodes

@@ -342,11 +342,11 @@ class _Words:
         return min(self.prs[pr] for pr in alike)
 
     def _suspected(self, number: int | None) -> int | None:
-        """The group tried apart that it belongs to, by the order of the groups."""
+        """The group tried apart that it belongs to, by their order; two halves stay a pair."""
         if number is None:
             return None
-        known = {e.suspected for e in self.queue.entries.values() if e.suspected is not None}
-        return sorted(known).index(number)
+        known = {e.suspected // 2 for e in self.queue.entries.values() if e.suspected is not None}
+        return 2 * sorted(known).index(number // 2) + number % 2
 
     def _search(self, name: str | None) -> int | None:
         if name is None:
