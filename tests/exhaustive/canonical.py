@@ -288,6 +288,8 @@ class _Words:
                 self._commit(step.before),
                 self._commit(step.sha),
                 _targets(step.targets),
+                step.is_proved,
+                self.runs.get(step.run or "", -1),
             )
             for step in landed[first:]
         )
