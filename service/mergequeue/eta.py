@@ -68,13 +68,16 @@ def etas(
 
 
 def _in_order(queue: MergeQueue) -> Iterator[Entry]:
-    """The line, then the waiting."""
+    """The line, then those that wait or are tried alone."""
     entries = queue.entries
     places = (
         entries.places if isinstance(entries, IndexedEntries) else Places(tuple(entries.values()))
     )
     yield from (entries[pr] for _, pr in places.line)
-    yield from (entries[pr] for _, _, pr in places.waiting)
+    in_run = (entries[pr] for numbers in places.in_run.values() for pr in numbers)
+    tried = [entry for entry in in_run if entry.rank is None]
+    apart = [(entry.priority, entry.seq or 0, entry.pr) for entry in tried]
+    yield from (entries[pr] for _, _, pr in heapq.merge(sorted(apart), places.waiting))
 
 
 class _Course:

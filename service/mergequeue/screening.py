@@ -92,7 +92,8 @@ def _waits_for_half(draft: Draft, entry: Entry) -> bool:
     if not entry.suspected or not entry.suspected % 2:
         return False
     first = entry.suspected - 1
-    return any(one.suspected == first for one in draft.entries.values())
+    tried = (EntryState.PENDING, EntryState.TESTING)
+    return any(one.suspected == first and one.state in tried for one in draft.entries.values())
 
 
 def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[Entry, ...]]:
