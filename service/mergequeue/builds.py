@@ -103,6 +103,11 @@ def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
     if run is None:
         return
     entry = next((other for other in draft.own(run) if other.pr == one.pr), None)
+    own = draft.own(run)
+    if run.kind is RunKind.SCREEN and not one.with_base and len(own) > 1:
+        # Nobody stands ahead of another here: each is tried alone.
+        _give_up(draft, run, own, Detail(paths=one.paths, prs=(one.pr,), run=run.id))
+        return
     if entry is None or (run.kind is RunKind.SCREEN and not one.with_base):
         text = f"pull request {one.pr} did not merge while the test branch was built"
         _try_again(draft, run, Detail(text=text, paths=one.paths, prs=(one.pr,)))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from service.mergequeue import bases, leaving, line, sizing
+from service.mergequeue import bases, grouping, leaving, line, sizing
 from service.mergequeue.config import BatchSizing
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Detail, Entry, Named, Run
@@ -75,7 +75,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     second: list[tuple[Entry, ...]] = []
     for _, _, pr in draft.places.waiting:
         entry = draft.entries[pr]
-        if entry.failures:
+        if entry.failures or (entry.suspected is not None and entry.taken_apart):
             second.append((entry,))
         elif entry.suspected is not None:
             if not _waits_for_half(draft, entry):
@@ -106,7 +106,10 @@ def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[En
     while rest and len(groups) < slots:
         group = [rest.pop(0)]
         chance = 1.0 - group[0].p_fail
-        for entry in list(rest):
+        if grouping.is_isolated(draft.queue.config, group[0]):
+            groups.append(tuple(group))
+            continue
+        for entry in [one for one in rest if not grouping.is_isolated(draft.queue.config, one)]:
             left = chance * (1.0 - entry.p_fail)
             if len(group) < size and left >= TOGETHER_MIN:
                 group.append(entry)
