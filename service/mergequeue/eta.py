@@ -68,12 +68,15 @@ def etas(
 
 
 def _in_order(queue: MergeQueue) -> Iterator[Entry]:
-    """The line, then the waiting."""
+    """The line, those that are tried alone, then the waiting."""
     entries = queue.entries
     places = (
         entries.places if isinstance(entries, IndexedEntries) else Places(tuple(entries.values()))
     )
     yield from (entries[pr] for _, pr in places.line)
+    for run in queue.runs.values():
+        if run.kind is RunKind.SCREEN:
+            yield from (one for one in entries.values() if one.run == run.id and one.rank is None)
     yield from (entries[pr] for _, _, pr in places.waiting)
 
 
