@@ -92,7 +92,16 @@ def _waits_for_half(draft: Draft, entry: Entry) -> bool:
     if not entry.suspected or not entry.suspected % 2:
         return False
     first = entry.suspected - 1
-    return any(one.suspected == first for one in draft.entries.values())
+    # Who is not ready may stay so for ever: nobody waits for that.
+    return any(
+        one.suspected == first and (one.run is not None or _may_be_tried(one))
+        for one in draft.entries.values()
+    )
+
+
+def _may_be_tried(entry: Entry) -> bool:
+    is_pending = entry.state is EntryState.PENDING
+    return is_pending and not (entry.unmet or entry.held_by or entry.build_after)
 
 
 def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[Entry, ...]]:
