@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from service.mergequeue import bases, leaving, line, sizing
+from service.mergequeue import bases, grouping, leaving, line, sizing
 from service.mergequeue.config import BatchSizing
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Detail, Entry, Named, Run
@@ -70,7 +70,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     """The groups to try now, suspects first, for at most so many slots."""
     if slots < 1 or draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return []
-    suspects: dict[int, list[Entry]] = {}
+    suspects: dict[tuple[int, int], list[Entry]] = {}
     risky: list[Entry] = []
     second: list[tuple[Entry, ...]] = []
     for _, _, pr in draft.places.waiting:
@@ -79,7 +79,8 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
             second.append((entry,))
         elif entry.suspected is not None:
             if not _waits_for_half(draft, entry):
-                suspects.setdefault(entry.suspected, []).append(entry)
+                alone = entry.pr if entry.taken_apart else 0
+                suspects.setdefault((entry.suspected, alone), []).append(entry)
         elif is_due(draft, entry):
             risky.append(entry)
     groups = [tuple(group) for _, group in sorted(suspects.items())]
@@ -114,7 +115,11 @@ def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[En
     while rest and len(groups) < slots:
         group = [rest.pop(0)]
         chance = 1.0 - group[0].p_fail
-        for entry in list(rest):
+        config = draft.queue.config
+        others = [] if grouping.is_isolated(config, group[0]) else list(rest)
+        for entry in others:
+            if grouping.is_isolated(config, entry) or not _may_be_tried(entry):
+                continue
             left = chance * (1.0 - entry.p_fail)
             if len(group) < size and left >= TOGETHER_MIN:
                 group.append(entry)
