@@ -70,7 +70,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     """The groups to try now, suspects first, for at most so many slots."""
     if slots < 1 or draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return []
-    suspects: dict[int, list[Entry]] = {}
+    suspects: dict[tuple[int, int], list[Entry]] = {}
     risky: list[Entry] = []
     second: list[tuple[Entry, ...]] = []
     for _, _, pr in draft.places.waiting:
@@ -79,7 +79,8 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
             second.append((entry,))
         elif entry.suspected is not None:
             if not _waits_for_half(draft, entry):
-                suspects.setdefault(entry.suspected, []).append(entry)
+                alone = entry.pr if entry.taken_apart else 0
+                suspects.setdefault((entry.suspected, alone), []).append(entry)
         elif is_due(draft, entry):
             risky.append(entry)
     groups = [tuple(group) for _, group in sorted(suspects.items())]
@@ -92,8 +93,16 @@ def _waits_for_half(draft: Draft, entry: Entry) -> bool:
     if not entry.suspected or not entry.suspected % 2:
         return False
     first = entry.suspected - 1
-    tried = (EntryState.PENDING, EntryState.TESTING)
-    return any(one.suspected == first and one.state in tried for one in draft.entries.values())
+    # Who is not ready may stay so for ever: nobody waits for that.
+    return any(
+        one.suspected == first and (one.run is not None or _may_be_tried(one))
+        for one in draft.entries.values()
+    )
+
+
+def _may_be_tried(entry: Entry) -> bool:
+    is_pending = entry.state is EntryState.PENDING
+    return is_pending and not (entry.unmet or entry.held_by or entry.build_after)
 
 
 def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[Entry, ...]]:
@@ -106,10 +115,11 @@ def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[En
     while rest and len(groups) < slots:
         group = [rest.pop(0)]
         chance = 1.0 - group[0].p_fail
-        if grouping.is_isolated(draft.queue.config, group[0]):
-            groups.append(tuple(group))
-            continue
-        for entry in [one for one in rest if not grouping.is_isolated(draft.queue.config, one)]:
+        config = draft.queue.config
+        others = [] if grouping.is_isolated(config, group[0]) else list(rest)
+        for entry in others:
+            if grouping.is_isolated(config, entry) or not _may_be_tried(entry):
+                continue
             left = chance * (1.0 - entry.p_fail)
             if len(group) < size and left >= TOGETHER_MIN:
                 group.append(entry)
