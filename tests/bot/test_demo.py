@@ -65,7 +65,12 @@ def test_a_taken_port_is_replaced_unless_it_was_asked_for():
     assert stage.port_of(number, 1) == number
 
 
-def test_the_two_servers_never_get_the_same_port():
+def test_the_two_servers_never_get_the_same_port(monkeypatch):
+    # Others on this machine may use the usual ones meanwhile.
+    with socket.socket() as one, socket.socket() as other:
+        for usual, name in ((one, "SERVICE_PORT"), (other, "SANDBOX_PORT")):
+            usual.bind((stage.LOOPBACK, 0))
+            monkeypatch.setattr(stage, name, usual.getsockname()[1])
     for asked in (Ports(service=stage.SANDBOX_PORT), Ports(sandbox=stage.SERVICE_PORT), Ports()):
         assert len(set(stage.both_of(asked))) == 2
     with pytest.raises(StartRefused, match="for both servers"):
