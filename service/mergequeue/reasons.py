@@ -8,21 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Group(StrEnum):
-    """Which kind of step a code explains."""
-
-    SUBMITTED = "submitted"
-    NOT_READY = "not_ready"
-    PENDING = "pending"
-    TESTING = "testing"
-    PASSED = "passed"
-    PENDING_FAILURE = "pending_failure"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    MERGED = "merged"
-    REFUSAL = "refusal"
-
-
 class WhoMustAct(StrEnum):
     """Whose move it is."""
 

@@ -70,7 +70,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     """The groups to try now, suspects first, for at most so many slots."""
     if slots < 1 or draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return []
-    suspects: dict[tuple[int, int], list[Entry]] = {}
+    suspects: dict[int, list[Entry]] = {}
     risky: list[Entry] = []
     second: list[tuple[Entry, ...]] = []
     for _, _, pr in draft.places.waiting:
@@ -79,8 +79,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
             second.append((entry,))
         elif entry.suspected is not None:
             if not _waits_for_half(draft, entry):
-                alone = entry.pr if entry.taken_apart else 0
-                suspects.setdefault((entry.suspected, alone), []).append(entry)
+                suspects.setdefault(entry.suspected, []).append(entry)
         elif is_due(draft, entry):
             risky.append(entry)
     groups = [tuple(group) for _, group in sorted(suspects.items())]
