@@ -17,8 +17,6 @@ from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import EntryState, RunKind, RunStatus
 from service.vocabulary import CheckOutcome
 
-_IN_DOUBT = frozenset({EntryState.PENDING_FAILURE, EntryState.NOT_READY})
-
 RUNS_MAX = 3
 """Failed runs of one tree of which the last decides alone."""
 
@@ -60,7 +58,7 @@ def wanted(draft: Draft, slots: int) -> list[Probe]:
         if bisection.hi - bisection.lo > 1:
             cuts = cuts_of(bisection, min(free, bisection.hi - bisection.lo - 1))
             probes += [Probe(bisection, cut, RunKind.PROBE, failed) for cut in cuts]
-        else:
+        elif not _is_proven(draft, bisection):
             probes.append(Probe(bisection, bisection.hi, RunKind.CONFIRMATION, failed))
     return probes
 
@@ -186,12 +184,15 @@ def _advance(draft: Draft, bisection: Bisection) -> None:
     undone = undone or bases.is_undone(draft, bisection, draft.runs[bisection.run])
     if undone is not None:
         leaving.abandon(draft, bisection, undone.reason, Detail(prs=undone.prs))
+    elif _is_doubted(draft, bisection):
+        # Who failed elsewhere after being proven here may be the culprit here too.
+        return
     elif bisection.hi - bisection.lo == 1 and _is_proven(draft, bisection):
         _convict(draft, bisection)
 
 
 def _is_gone(draft: Draft, bisection: Bisection) -> bases.Broken | None:
-    """Whether a proven entry has left or fails, so that what was proven on it is in doubt."""
+    """Whether a proven entry has left or failed, so that what was proven on it says nothing."""
     made = bases.progress(draft, draft.runs[bisection.run])
     landed = made.landed if made is not None else frozenset()
     for member in bisection.entries[: bisection.lo]:
@@ -201,9 +202,15 @@ def _is_gone(draft: Draft, bisection: Bisection) -> bases.Broken | None:
             is_failed = final is not None and final.state is EntryState.FAILED
             reason = Reason.AHEAD_FAILED if is_failed else Reason.AHEAD_CANCELLED
             return bases.Broken(reason, (member.pr,))
-        if entry is not None and entry.state in _IN_DOUBT:
+        if entry is not None and entry.state is EntryState.NOT_READY:
             return bases.Broken(Reason.AHEAD_OUT, (member.pr,))
     return None
+
+
+def _is_doubted(draft: Draft, bisection: Bisection) -> bool:
+    """Whether it is not decided yet what becomes of a failure of a proven entry."""
+    proven = map(draft.entry_of, bisection.entries[: bisection.lo])
+    return any(one is not None and one.state is EntryState.PENDING_FAILURE for one in proven)
 
 
 def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
