@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from service.mergequeue import bases, holds, leaving, optimism, proving, verdict
 from service.mergequeue.config import ConfirmFailures, OptimizationMode
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import Bisection, Detail, Entry, Member, Named, Run
+from service.mergequeue.model import Bisection, Detail, Entry, Member, Run
 from service.mergequeue.outputs import BisectionNarrowed, BisectionOpened
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import EntryState, RunKind, RunStatus
@@ -250,16 +250,7 @@ def _marks(run: Run) -> set[str]:
     """What failed in a run; a timeout counts as a status of its own that all timeouts share."""
     if run.cause is Cause.TIMEOUT:
         return {Cause.TIMEOUT.value}
-    return {check.name for check in _failed_checks(run)}
-
-
-def _failed_checks(run: Run) -> tuple[Named, ...]:
-    return tuple(
-        one.named
-        for one in verdict.standings_of(run)
-        if one.outcome is CheckOutcome.FAILED
-        or (run.cause is Cause.TIMEOUT and one.outcome is not CheckOutcome.PASSED)
-    )
+    return {check.name for check in verdict.failed_of(run)}
 
 
 def _convict(draft: Draft, bisection: Bisection) -> None:
@@ -284,7 +275,7 @@ def _convict(draft: Draft, bisection: Bisection) -> None:
 
 def _blame(bisection: Bisection, runs: Sequence[Run], *, together: bool) -> tuple[Reason, Detail]:
     last = runs[-1]
-    checks = _failed_checks(last)
+    checks = verdict.failed_of(last)
     proven = tuple(member.pr for member in bisection.entries[: bisection.lo])
     if together:
         text = f"with {', '.join(f'#{pr}' for pr in proven)}"

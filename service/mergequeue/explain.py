@@ -14,7 +14,15 @@ from service.mergequeue.config import BatchSizing, Mode
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Bisection, Entry, MergeQueue, Run
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import LANDS, EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.states import (
+    LANDS,
+    MAIN_SLOTS,
+    SPARE,
+    EntryState,
+    RunKind,
+    RunPhase,
+    RunStatus,
+)
 from service.vocabulary import SYSTEM
 
 
@@ -174,7 +182,7 @@ def _unstarted_base(draft: Draft, group: tuple[Entry, ...]) -> tuple[int, ...]:
 
 def _main_slot(draft: Draft) -> Condition:
     config = draft.queue.config
-    kinds = {RunKind.MAIN, RunKind.HEDGE, RunKind.SCREEN}
+    kinds = set(MAIN_SLOTS)
     if config.bisection_concurrency == 0:
         kinds |= _PROBES
     return _free_slot(_in_progress(draft, kinds), config.concurrency)
@@ -193,8 +201,8 @@ def _in_progress(draft: Draft, kinds: Iterable[RunKind]) -> list[Run]:
 
 
 def _free_slot(running: Sequence[Run], slots: int) -> Condition:
-    # A hedge gives its slot to whoever has more right to it (ENGINE.md 14).
-    firm = sum(run.kind is not RunKind.HEDGE for run in running)
+    # Such a run gives its slot to whoever has more right to it (ENGINE.md 14).
+    firm = sum(run.kind not in SPARE for run in running)
     return Condition(
         ConditionCode.FREE_SLOT,
         firm < slots,

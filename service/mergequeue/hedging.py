@@ -13,7 +13,7 @@ from service.mergequeue.draft import Draft
 from service.mergequeue.graph import Graph, Node, places
 from service.mergequeue.model import Detail, Member, Run
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, RunKind, RunStatus
+from service.mergequeue.states import SPARE, EntryState, RunKind, RunStatus
 
 _STATES = {
     RunStatus.IN_PROGRESS: (EntryState.TESTING, Reason.TEST_STARTED),
@@ -69,11 +69,11 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
 
 
 def give_way(draft: Draft) -> None:
-    """End the hedge that is worth least: something real starts."""
+    """End what is worth least in a spare slot: something real starts."""
     running = [
         run
         for run in draft.runs.values()
-        if run.kind is RunKind.HEDGE and run.status is RunStatus.IN_PROGRESS
+        if run.kind in SPARE and run.status is RunStatus.IN_PROGRESS
     ]
     if running:
         drawn = bases.graph(draft)

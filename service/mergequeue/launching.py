@@ -4,12 +4,20 @@ from dataclasses import dataclass, replace
 
 from service.mergequeue import hedging, reuse
 from service.mergequeue.draft import Draft
-from service.mergequeue.model import Member, RequiredSet, Run, Tip
+from service.mergequeue.model import Detail, Entry, Member, RequiredSet, Run, Tip
 from service.mergequeue.outputs import BuildTestBranch, HeadToMerge, RunStarted
-from service.mergequeue.states import MAIN_SLOTS, PROBE_SLOTS, RunKind, RunPhase, RunStatus
+from service.mergequeue.reasons import Reason
+from service.mergequeue.states import (
+    MAIN_SLOTS,
+    PROBE_SLOTS,
+    SPARE,
+    EntryState,
+    RunKind,
+    RunPhase,
+    RunStatus,
+)
 from service.vocabulary import RequiredName
 
-_HEDGES = frozenset({RunKind.HEDGE})
 _ALL_SLOTS = MAIN_SLOTS | PROBE_SLOTS
 
 
@@ -35,8 +43,8 @@ class Plan:
 
 
 def free_slots(draft: Draft) -> int:
-    """Main slots that are free, or used by hedges, which give way to everything."""
-    return unused(draft) + draft.in_progress(_HEDGES)
+    """Main slots that are free, or used by runs that give way to everything."""
+    return unused(draft) + draft.in_progress(SPARE)
 
 
 def unused(draft: Draft) -> int:
@@ -55,9 +63,9 @@ def probe_slots(draft: Draft) -> int:
 
 
 def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
-    """Begin a run; a hedge gives way if no slot is free."""
+    """Begin a run; one in a spare slot gives way if none is free."""
     takes_main = plan.kind in MAIN_SLOTS or draft.queue.config.bisection_concurrency == 0
-    if takes_main and plan.kind is not RunKind.HEDGE and unused(draft) < 1:
+    if takes_main and plan.kind not in SPARE and unused(draft) < 1:
         hedging.give_way(draft)
     queue = draft.queue
     run = Run(
@@ -81,6 +89,13 @@ def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
     draft.start(run)
     draft.say(RunStarted(run.id, run.number, run.kind, run.prs, run.base_prs, plan.base_tip.sha))
     return run
+
+
+def put_into(draft: Draft, entry: Entry, run: Run) -> None:
+    """The run tests the entry from now on."""
+    known = draft.entries[entry.pr]
+    testing = replace(known, run=run.id, batch=run.number, wide=known.targets, build_after=None)
+    draft.move(testing, EntryState.TESTING, Reason.TEST_STARTED, Detail(run=run.id))
 
 
 def ask_branch(draft: Draft, run: Run, *, anew: bool = False) -> None:

@@ -8,7 +8,7 @@ from service.mergequeue.draft import Draft
 from service.mergequeue.model import Detail, Run
 from service.mergequeue.outputs import ModeChanged, QueueConfigured
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.states import SPARE, EntryState, QueueState, RunStatus
 
 _GOES_ON = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED})
 
@@ -31,7 +31,7 @@ def switch(draft: Draft) -> None:
     if mode is None:
         return
     for run in list(draft.runs.values()):
-        if run.kind is RunKind.HEDGE:
+        if run.kind in SPARE:
             draft.retire(run, Reason.MODE_SWITCHED)
     if any(_is_awaited(draft, run) for run in draft.runs.values()):
         if draft.queue.state is QueueState.RUNNING:

@@ -12,6 +12,7 @@ from service.mergequeue import (
     landing,
     modes,
     readiness,
+    second_looks,
     settling,
     starting,
 )
@@ -24,6 +25,7 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     bisecting.bisect,
     starting.interrupt,
     hedging.review,
+    second_looks.review,
     dropping.drop,
     landing.land,
     modes.switch,

@@ -156,12 +156,22 @@ def failed(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
     entry = own[0]
     marks = _TIMED_OUT if run.cause is Cause.TIMEOUT else tuple(one.name for one in checks)
     shared = any(set(marks) & set(before) for before in entry.failures)
-    twice_is_enough = shared and entry.p_fail > RISK_MAX
-    if twice_is_enough or len(entry.failures) + 1 >= FAILURES_MAX:
+    needed = failures_max(entry) if shared else FAILURES_MAX
+    if len(entry.failures) + 1 >= needed:
         _convict(draft, entry, run, checks)
         return
     draft.put(replace(entry, failures=(*entry.failures, marks)))
     _apart(draft, [draft.entries[entry.pr]], run, checks)
+
+
+def failures_max(entry: Entry) -> int:
+    """Failures alone of one status of which the last decides."""
+    return 2 if entry.p_fail > RISK_MAX else FAILURES_MAX
+
+
+def is_looked_at_again(draft: Draft, entry: Entry) -> bool:
+    """Whether an entry that failed alone may be tried alone once more now."""
+    return bool(entry.failures) and _may_be_tried(entry)
 
 
 def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:

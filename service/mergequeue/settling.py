@@ -17,7 +17,7 @@ from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.model import Detail, Named, Run
 from service.mergequeue.outputs import AskEvidence, RerunChecks, RunRetried
 from service.mergequeue.reasons import Cause, Reason
-from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.states import SPARE, EntryState, RunKind, RunPhase, RunStatus
 from service.mergequeue.verdict import Verdict, Word
 from service.vocabulary import CheckOutcome
 
@@ -27,6 +27,8 @@ _SPENT = {
     Cause.INTERRUPTED: Reason.CI_INTERRUPTED,
     Cause.NEVER_STARTED: Reason.CHECK_NEVER_STARTED,
 }
+
+_APART = SPARE | {RunKind.SCREEN}
 
 
 def settle(draft: Draft) -> None:
@@ -53,7 +55,7 @@ def passed(draft: Draft, run: Run, reason: Reason) -> None:
         bisecting.green(draft, finished, Reason.LATE_SUCCESS if late else Reason.BISECTION_PASSED)
     elif run.kind is RunKind.SCREEN:
         screening.passed(draft, finished)
-    elif run.kind is not RunKind.HEDGE:
+    elif run.kind not in SPARE:
         _own_passed(draft, finished, reason)
         optimism.clear(draft, finished)
 
@@ -62,7 +64,7 @@ def retry_on_new_branch(draft: Draft, run: Run, detail: Detail) -> None:
     """Begin anew on another test branch."""
     if bisecting.is_examining(draft, run):
         bisecting.lost(draft, run, Reason.RETRY_ON_NEW_BRANCH)
-    elif run.kind is RunKind.HEDGE:
+    elif run.kind in SPARE:
         draft.retire(run, Reason.RETRY_ON_NEW_BRANCH)
     else:
         leaving.restart(draft, run, Reason.RETRY_ON_NEW_BRANCH, detail)
@@ -184,7 +186,7 @@ def _of_failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     finding = Finding(one.cause, one.failed)
-    if run.kind is not RunKind.HEDGE and breaker.takes(draft, breaker.Ending(run, finding)):
+    if run.kind not in SPARE and breaker.takes(draft, breaker.Ending(run, finding)):
         return
     if one.cause is None or one.cause is Cause.TIMEOUT:
         _failed(draft, run, one)
@@ -197,11 +199,11 @@ def _failed(draft: Draft, run: Run, one: Verdict) -> None:
     failed = draft.finish(run, RunStatus.FAILED, Finding(one.cause, one.failed))
     if bisecting.is_examining(draft, failed):
         bisecting.red(draft, failed)
-    elif run.kind not in (RunKind.SCREEN, RunKind.HEDGE) and _is_borrowed_proof(draft, run):
+    elif run.kind not in _APART and _is_borrowed_proof(draft, run):
         _begin_afresh(draft, failed)
     elif run.kind is RunKind.SCREEN:
         screening.failed(draft, failed, one.failed)
-    elif run.kind is not RunKind.HEDGE:
+    elif run.kind not in SPARE:
         _own_failed(draft, failed, one)
 
 
@@ -235,7 +237,7 @@ def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> 
     """Nobody's fault: the checks run again while retries are left (ENGINE.md 6)."""
     entries = draft.own(run) or draft.tested(run)
     detail = Detail(run=run.id, checks=failed)
-    if run.kind is RunKind.HEDGE:
+    if run.kind in SPARE:
         draft.retire(run, Reason.RETRY_ON_NEW_BRANCH)
         return
     if max((entry.retries for entry in entries), default=0) >= run.config.auto_retry_limit:

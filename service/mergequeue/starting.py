@@ -17,6 +17,7 @@ from service.mergequeue import (
     line,
     reuse,
     screening,
+    second_looks,
     settling,
     sizing,
 )
@@ -62,6 +63,7 @@ def start(draft: Draft) -> None:
     _start_each(draft, ground, _waiting, blocked)
     _screen(draft, ground, share=1.0)
     _hedge(draft, ground)
+    _look_twice(draft, ground)
 
 
 def interrupt(draft: Draft) -> None:
@@ -266,7 +268,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
         plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
         run = launching.launch(draft, plan, fresh=True)
         for entry in group:
-            _put_into(draft, entry, run)
+            launching.put_into(draft, entry, run)
         launching.ask_branch(draft, run, anew=True)
 
 
@@ -277,15 +279,9 @@ def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Ru
     plan = launching.Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
     run = launching.launch(draft, plan, fresh=fresh)
     for entry in group:
-        _put_into(draft, entry, run)
+        launching.put_into(draft, entry, run)
     launching.ask_branch(draft, run, anew=run.fresh)
     return run
-
-
-def _put_into(draft: Draft, entry: Entry, run: Run) -> None:
-    known = draft.entries[entry.pr]
-    testing = replace(known, run=run.id, batch=run.number, wide=known.targets, build_after=None)
-    draft.move(testing, EntryState.TESTING, Reason.TEST_STARTED, Detail(run=run.id))
 
 
 def _hedge(draft: Draft, ground: launching.Ground) -> None:
@@ -301,6 +297,15 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
         )
         run = launching.launch(draft, plan, fresh=False)
         launching.ask_branch(draft, run)
+
+
+def _look_twice(draft: Draft, ground: launching.Ground) -> None:
+    """Look twice at once at who will probably fail."""
+    for entry in second_looks.wanted(draft):
+        members = (draft.member_of(entry),)
+        plan = launching.Plan(RunKind.SECOND_LOOK, members, (), ground.tip, ground.required.names)
+        run = launching.launch(draft, plan, fresh=True)
+        launching.ask_branch(draft, run, anew=True)
 
 
 def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:
@@ -323,5 +328,5 @@ def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> Non
         start_clock=draft.now,
     )
     draft.put_run(built)
-    _put_into(draft, entry, built)
+    launching.put_into(draft, entry, built)
     settling.passed(draft, built, Reason.OWN_CHECKS_PASSED)

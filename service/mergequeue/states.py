@@ -43,6 +43,7 @@ class RunKind(StrEnum):
     CONFIRMATION = "confirmation"
     HEDGE = "hedge"
     SCREEN = "screen"
+    SECOND_LOOK = "second_look"
     DIRECT = "direct"
 
 
@@ -58,7 +59,10 @@ class QueueState(StrEnum):
 FINAL = frozenset({EntryState.MERGED, EntryState.FAILED, EntryState.CANCELLED})
 """Nothing leaves these; submitting again makes a new entry."""
 
-MAIN_SLOTS = frozenset({RunKind.MAIN, RunKind.HEDGE, RunKind.SCREEN})
+SPARE = frozenset({RunKind.HEDGE, RunKind.SECOND_LOOK})
+"""Runs in slots that nothing else can use: they give way, and count for nothing as they are."""
+
+MAIN_SLOTS = frozenset({RunKind.MAIN, RunKind.SCREEN}) | SPARE
 """Runs that take main slots while in progress (ENGINE.md 8)."""
 
 PROBE_SLOTS = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})

@@ -128,6 +128,16 @@ def standing(
     return Standing(required, None, None)
 
 
+def failed_of(run: Run) -> tuple[Named, ...]:
+    """The statuses that failed a run, as evidence; of one that timed out also the unfinished."""
+    return tuple(
+        one.named
+        for one in standings_of(run)
+        if one.outcome is CheckOutcome.FAILED
+        or (run.cause is Cause.TIMEOUT and one.outcome is not CheckOutcome.PASSED)
+    )
+
+
 def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Reports without those that a later one of the same source, group and name replaces."""
     latest: dict[tuple[str, ...], Check] = {}

@@ -167,6 +167,7 @@ _WHY_STARTED = {
     RunKind.PROBE: ", to find the cause of the failure",
     RunKind.CONFIRMATION: " once more, to be sure of the failure",
     RunKind.HEDGE: " as well, in case something else ahead fails",
+    RunKind.SECOND_LOOK: " as well, in case it fails",
     RunKind.SCREEN: " alone, before it takes its place",
 }
 """What a test run is for, where it is not the usual one."""

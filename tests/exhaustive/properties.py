@@ -7,7 +7,7 @@ from service.mergequeue.inputs import ChecksReported, Input, Landed, TimePassed
 from service.mergequeue.model import Member, MergeQueue, Run
 from service.mergequeue.outputs import Land, Step
 from service.mergequeue.reasons import Cause, HoldScope, Reason
-from service.mergequeue.states import FINAL, EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.states import FINAL, SPARE, EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import CheckOutcome, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.trees import Tree
@@ -61,8 +61,8 @@ def _blamed(event: outputs.EntryMoved, step: Step, truth: Truth) -> None:
     run = next((run for run in step.finished_runs if run.id == event.detail.run), None)
     if run is None or run.status is not RunStatus.FAILED:
         raise Violation(f"I18: {event.pr} is blamed without a failed run")
-    if run.kind is RunKind.HEDGE:
-        raise Violation(f"S8: {event.pr} is blamed by a hedge")
+    if run.kind in SPARE:
+        raise Violation(f"S8: {event.pr} is blamed by a run that counts for nothing")
     below = [member for member in (*run.base, *run.entries) if member.pr != event.pr]
     unproven = [member.pr for member in below if not _is_proven(member, step, truth)]
     greens = {green.tree for green in step.queue.greens.values()}

@@ -206,6 +206,16 @@ SCOPES: tuple[Scope, ...] = (
         cancels=True,
     ),
     Scope(
+        "second looks",
+        _config(**(_BATCH | {"batch_sizing": BatchSizing.ADAPTIVE, "concurrency": 3})),
+        p_fail=0.4,
+        pull_requests=2,
+        inputs=11,
+        inputs_long=14,
+        cancels=True,
+        late=True,
+    ),
+    Scope(
         "hedging",
         _config(concurrency=3, hedging=Hedging.SPARE_SLOTS, hedge_threshold=0.05),
         p_fail=0.4,

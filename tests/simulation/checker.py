@@ -23,7 +23,7 @@ from service.mergequeue.inputs import (
 from service.mergequeue.model import LandMode, MergeQueue, Proof, Run
 from service.mergequeue.outputs import Action, BuildTestBranch, Land, LandStep, PlacedWhy, Step
 from service.mergequeue.reasons import MEANINGS, HoldScope, Reason
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.states import SPARE, EntryState, QueueState, RunKind, RunStatus
 from service.mergequeue.targets import Targets
 from service.vocabulary import Check, CheckOutcome, RequiredName, Sha
 from tests.mergequeue import trees
@@ -50,7 +50,7 @@ ALWAYS_REQUIRED = "unit"
 
 _NAMES_SOMEBODY = _BY_OTHERS - {Reason.TARGET_MOVED, Reason.AHEAD_CHANGED}
 _HOLDS_ENTRIES = frozenset({RunKind.MAIN, RunKind.DIRECT})
-_TAKES_A_SLOT = frozenset({RunKind.MAIN, RunKind.HEDGE})
+_TAKES_A_SLOT = frozenset({RunKind.MAIN, RunKind.SCREEN}) | SPARE
 
 
 @dataclass
@@ -247,8 +247,8 @@ class Checker:
         if place is None or run.steps[place].tree != step.tree:
             raise Violation("S1", f"{step.pr} landed as a tree that its run does not have")
         tested = self.trees[run.steps[place].commit]
-        if run.kind is RunKind.HEDGE:
-            raise Violation("S8", f"{step.pr} landed by a hedge")
+        if run.kind in SPARE:
+            raise Violation("S8", f"{step.pr} landed by a run that counts for nothing")
         if not self.is_green_tree(self.trees[run.steps[-1].commit]):
             raise Violation("S1", f"pull request {step.pr} landed by a tree that never passed")
         if tree == tested:
@@ -284,8 +284,8 @@ class Checker:
 
     def _failing(self, event: outputs.EntryMoved, step: Step) -> None:
         run = _run_of(event.detail.run, step)
-        if run is not None and run.kind is RunKind.HEDGE:
-            raise Violation("S8", f"{event.pr} is held to have failed by a hedge")
+        if run is not None and run.kind in SPARE:
+            raise Violation("S8", f"{event.pr} failed by a run that counts for nothing")
 
     def _blamed(self, event: outputs.EntryMoved, step: Step) -> None:
         """S3, I18: the base was good, and this change makes it bad."""
@@ -294,8 +294,8 @@ class Checker:
         run = _run_of(event.detail.run, step)
         if run is None or not run.steps:
             raise Violation("I18", f"{event.pr} is blamed without a run")
-        if run.kind is RunKind.HEDGE:
-            raise Violation("S8", f"{event.pr} is blamed by a hedge")
+        if run.kind in SPARE:
+            raise Violation("S8", f"{event.pr} is blamed by a run that counts for nothing")
         if run.steps[-1].pr != event.pr:
             raise Violation("I18", f"{event.pr} is blamed by a run of others too")
         below = run.steps[-2].tree if len(run.steps) > 1 else run.base_tip.tree
