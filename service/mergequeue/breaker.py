@@ -87,12 +87,14 @@ def takes(draft: Draft, ending: Ending) -> bool:
 def next_probe(draft: Draft, candidates: Sequence[Entry]) -> Entry | None:
     """The entry to try now under a breaker hold: the one tried least, the first of them.
 
-    None while a run is in progress or the period since the last try is not over.
+    None while a run is in progress, other than a hedge, or the period since the last try is not
+    over.
     """
     memory = draft.queue.breaker
     if memory.probe_at is not None and memory.probe_at > draft.now:
         return None
-    if any(run.status is RunStatus.IN_PROGRESS for run in draft.runs.values()):
+    going = (run for run in draft.runs.values() if run.status is RunStatus.IN_PROGRESS)
+    if any(run.kind is not RunKind.HEDGE for run in going):
         return None
     tried = memory.probes
     return min(candidates, key=lambda entry: tried.get(str(entry.pr), 0), default=None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from service.errors import InvariantBroken
-from service.mergequeue import bisecting, holds, leaving, reuse, settling
+from service.mergequeue import bisecting, hedging, holds, leaving, reuse, settling
 from service.mergequeue.draft import Draft
 from service.mergequeue.inputs import (
     BuildRefusal,
@@ -171,7 +171,9 @@ def lost(draft: Draft, one: TestBranchLost) -> None:
 
 def _building(draft: Draft, run_id: str) -> Run | None:
     run = draft.runs.get(run_id)
-    return run if run is not None and run.phase is RunPhase.BUILDING else None
+    if run is None or run.status is not RunStatus.IN_PROGRESS:
+        return None
+    return run if run.phase is RunPhase.BUILDING else None
 
 
 def _place(run: Run, pr: int) -> int:
@@ -230,5 +232,7 @@ def _repeat(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:
         return
     if bisecting.is_examining(draft, run):
         bisecting.lost(draft, run, reason)
+    elif run.kind is RunKind.HEDGE:
+        hedging.give_up(draft, run, reason)
     else:
         leaving.restart(draft, run, reason, detail)

@@ -299,8 +299,9 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
             required=ground.required.names,
             without=hedge.without,
         )
-        run = launching.launch(draft, plan, fresh=False)
-        launching.ask_branch(draft, run)
+        fresh = any(draft.entries[member.pr].fresh for member in hedge.members)
+        run = launching.launch(draft, plan, fresh=fresh)
+        launching.ask_branch(draft, run, anew=run.fresh)
 
 
 def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:
