@@ -64,7 +64,8 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     draft.say(RunBuilt(run.id, one.sha))
     for entry in draft.own(ready):
         draft.put(replace(entry, build_tries=0, build_after=None))
-    green = reuse.green_of(draft, ready) if _may_reuse(draft, ready) else None
+    may_reuse = ready.kind is not RunKind.PROBE or bisecting.skips_known(draft, ready)
+    green = reuse.green_of(draft, ready) if may_reuse else None
     if all(step.contained for step in one.steps[len(run.base) :]):
         settling.passed(draft, replace(ready, contained=True), Reason.RESULT_REUSED)
     elif green is not None:
@@ -74,12 +75,6 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     elif not one.published:
         # The result it relied on may not be used any more, and there is nothing to test.
         settling.retry_on_new_branch(draft, ready, Detail(run=run.id))
-
-
-def _may_reuse(draft: Draft, run: Run) -> bool:
-    """Probes reuse earlier results only where that is asked for (ENGINE.md 13)."""
-    mode = draft.queue.config.optimization_mode
-    return run.kind is not RunKind.PROBE or mode == "BISECTION_SKIP_REDUNDANT_TESTS"
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:

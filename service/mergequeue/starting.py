@@ -20,7 +20,7 @@ from service.mergequeue import (
     settling,
     sizing,
 )
-from service.mergequeue.config import OptimizationMode
+from service.mergequeue.config import Toggle
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Detail, Entry, Run, RunStep
 from service.mergequeue.outputs import (
@@ -135,10 +135,10 @@ def _start_each(
 ) -> None:
     """Start groups in order. Nobody starts over one that he meets and that could not start."""
     slots = launching.free_slots(draft)
-    direct = draft.queue.config.direct_merge_mode
-    order = order_of(draft) if slots > 0 or direct != "OFF" else ()
+    may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
+    order = order_of(draft) if slots > 0 or may_be_direct else ()
     for index, pr in enumerate(order):
-        if slots < 1 and direct == "OFF":
+        if slots < 1 and not may_be_direct:
             return
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
@@ -247,9 +247,7 @@ def _bisect(draft: Draft, ground: launching.Ground) -> None:
         )
         run = launching.launch(draft, plan, fresh=probe.kind is RunKind.CONFIRMATION)
         bisecting.begun(draft, probe.bisection.id, probe.cut, run)
-        mode = draft.queue.config.optimization_mode
-        skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS and not run.fresh
-        launching.ask_branch(draft, run, anew=not skips)
+        launching.ask_branch(draft, run, anew=not bisecting.skips_known(draft, run))
 
 
 def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
