@@ -15,7 +15,7 @@ from service.mergequeue.targets import Targets
 FAILED_BATCHES_MAX = 3
 """Failed batches after which an entry is tested alone (ENGINE.md 2)."""
 
-PASSES_APART_MAX = 3
+PASSES_APART_MAX = 4
 """Passes apart from the line after which an entry is tested alone in it too.
 
 Two that only fail together would be tried apart, pass, and fail together for ever.

@@ -12,7 +12,7 @@ from service.mergequeue.config import Hedging
 from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.graph import Graph, Node, places
 from service.mergequeue.model import Detail, Entry, Member, Run
-from service.mergequeue.reasons import Reason
+from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import EntryState, RunKind, RunStatus
 
 _STATES = {
@@ -217,6 +217,8 @@ def _take_over(draft: Draft, run: Run, main: Run) -> None:
     """The hedge becomes the group's own run, with all its results."""
     draft.put_run(replace(run, kind=RunKind.MAIN, without=()))
     state, reason = _STATES[run.status]
+    if run.status is RunStatus.FAILED and run.cause is Cause.TIMEOUT:
+        reason = Reason.RUN_TIMED_OUT
     kept = state is EntryState.PENDING_FAILURE and draft.queue.config.can_optimistically_merge
     has_passed = state is EntryState.TESTS_PASSED
     own = draft.own(main)
