@@ -72,7 +72,7 @@ def begun(draft: Draft, bisection_id: str, cut: int, run: Run) -> None:
 def green(draft: Draft, run: Run, reason: Reason = Reason.BISECTION_PASSED) -> None:
     """The first entries of a search passed: they are proven, and what is below needs no probe."""
     bisection = _of(draft, run)
-    cut = len(run.entries) if run.bisection is not None else len(bisection.entries)
+    cut = _cut(bisection, run)
     probes = _without(bisection.probes, run)
     if cut <= bisection.lo:
         draft.put_bisection(replace(bisection, probes=probes))
@@ -88,14 +88,17 @@ def green(draft: Draft, run: Run, reason: Reason = Reason.BISECTION_PASSED) -> N
 def red(draft: Draft, run: Run) -> None:
     """The first entries of a search failed together."""
     bisection = _of(draft, run)
-    cut = len(run.entries)
-    bisection = replace(bisection, probes=_without(bisection.probes, run))
-    if cut <= bisection.lo:
-        draft.put_bisection(bisection)
-        draft.retire(run, Reason.BISECTION_REQUIRED)
+    if len(run.entries) > bisection.lo:
+        _fails_by(draft, bisection, run, run)
         return
-    reds = {**bisection.reds, cut: (*bisection.reds.get(cut, ()), run.id)}
-    _narrow(draft, bisection, replace(bisection, hi=min(bisection.hi, cut), reds=reds))
+    draft.put_bisection(replace(bisection, probes=_without(bisection.probes, run)))
+    draft.retire(run, Reason.BISECTION_REQUIRED)
+
+
+def red_already(draft: Draft, run: Run, red: Run) -> None:
+    """A probe would test what failed already: that failure counts for its entries too."""
+    draft.retire(run, Reason.BISECTION_REQUIRED)
+    _fails_by(draft, _of(draft, run), run, red)
 
 
 def lost(draft: Draft, run: Run, reason: Reason) -> None:
@@ -173,7 +176,7 @@ def _open(draft: Draft, run: Run) -> None:
         )
         draft.put(out)
     if together:
-        draft.say(BisectionOpened(bisection.id, run.id, leaving.numbers(own)))
+        draft.say(BisectionOpened(bisection.id, run.id, tuple(entry.pr for entry in own)))
 
 
 def _advance(draft: Draft, bisection: Bisection) -> None:
@@ -229,7 +232,8 @@ def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
 def _is_proven(draft: Draft, bisection: Bisection) -> bool:
     """Whether the failed runs of this one tree are enough (ENGINE.md 10.3)."""
     runs = [draft.runs[run_id] for run_id in bisection.reds.get(bisection.hi, ())]
-    if not runs:
+    # A failure taken over from more entries of an equal tree convicts nobody by itself.
+    if not any(_cut(bisection, run) == bisection.hi for run in runs):
         return False
     confirm = draft.runs[bisection.run].config.confirm_failures
     suspect = bisection.entries[bisection.hi - 1]
@@ -303,28 +307,28 @@ def _of(draft: Draft, run: Run) -> Bisection:
     return next(one for one in draft.queue.bisections.values() if one.run == run.id)
 
 
-def known_red(draft: Draft, run: Run) -> Run | None:
-    """The run of this search that failed with this very tree, if probes may go by it.
-
-    ENGINE.md 13: with BISECTION_SKIP_REDUNDANT_TESTS, and never a confirmation.
-    """
+def skips_known(draft: Draft, run: Run) -> bool:
+    """Whether a probe may go by what is known of its tree: never a confirmation (ENGINE.md 13)."""
     mode = draft.queue.config.optimization_mode
     skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS
-    if run.kind is not RunKind.PROBE or not skips or not is_examining(draft, run):
+    return skips and run.kind is RunKind.PROBE
+
+
+def known_red(draft: Draft, run: Run) -> Run | None:
+    """The run of this search that failed with this very tree, if probes may go by it."""
+    if not skips_known(draft, run) or not is_examining(draft, run):
         return None
     reds = [draft.runs[run_id] for group in _of(draft, run).reds.values() for run_id in group]
     same = (red for red in reds if red.steps and red.steps[-1].tree == run.steps[-1].tree)
     return next(same, None)
 
 
-def red_already(draft: Draft, run: Run, red: Run) -> None:
-    """A probe would test what failed already: that failure counts for its entries too."""
-    bisection = _of(draft, run)
+def _fails_by(draft: Draft, bisection: Bisection, run: Run, red: Run) -> None:
+    """What this probe tests is known to fail by that run."""
     cut = len(run.entries)
-    bisection = replace(bisection, probes=_without(bisection.probes, run))
+    probes = _without(bisection.probes, run)
     reds = {**bisection.reds, cut: (*bisection.reds.get(cut, ()), red.id)}
-    narrowed = replace(bisection, hi=min(bisection.hi, cut), reds=reds)
-    draft.retire(run, Reason.BISECTION_REQUIRED)
+    narrowed = replace(bisection, hi=min(bisection.hi, cut), reds=reds, probes=probes)
     _narrow(draft, bisection, narrowed)
 
 
@@ -352,6 +356,11 @@ def _rank(draft: Draft, bisection: Bisection) -> int:
         if (entry := draft.entry_of(member)) is not None
     ]
     return min(ranks, default=0)
+
+
+def _cut(bisection: Bisection, run: Run) -> int:
+    """How many of the entries a run tests; what has landed of them before the search counts not."""
+    return len(run.entries) if run.bisection is not None else len(bisection.entries)
 
 
 def _without(probes: Mapping[int, str], run: Run) -> dict[int, str]:

@@ -12,7 +12,7 @@ from service.mergequeue import holds, leaving, line
 from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
 from service.mergequeue.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
-from service.mergequeue.states import EntryState, RunKind, RunStatus
+from service.mergequeue.states import SPARE, EntryState, RunStatus
 
 TROUBLES = 3
 """Failures, or attempts without a result, that trip it."""
@@ -87,12 +87,14 @@ def takes(draft: Draft, ending: Ending) -> bool:
 def next_probe(draft: Draft, candidates: Sequence[Entry]) -> Entry | None:
     """The entry to try now under a breaker hold: the one tried least, the first of them.
 
-    None while a run is in progress or the period since the last try is not over.
+    None while a run is in progress, other than in a spare slot, or the period since the last is not
+    over.
     """
     memory = draft.queue.breaker
     if memory.probe_at is not None and memory.probe_at > draft.now:
         return None
-    if any(run.status is RunStatus.IN_PROGRESS for run in draft.runs.values()):
+    going = (run for run in draft.runs.values() if run.status is RunStatus.IN_PROGRESS)
+    if any(run.kind not in SPARE for run in going):
         return None
     tried = memory.probes
     return min(candidates, key=lambda entry: tried.get(str(entry.pr), 0), default=None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from service.errors import InvariantBroken
-from service.mergequeue import bisecting, holds, leaving, reuse, settling
+from service.mergequeue import bisecting, hedging, holds, leaving, reuse, settling
 from service.mergequeue.draft import Draft
 from service.mergequeue.inputs import (
     BuildRefusal,
@@ -20,7 +20,7 @@ from service.mergequeue.inputs import (
 from service.mergequeue.model import Detail, Entry, Run
 from service.mergequeue.outputs import RunBuilt
 from service.mergequeue.reasons import HoldReason, Reason
-from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.states import SPARE, EntryState, RunKind, RunPhase, RunStatus
 
 LOSSES_MAX = 2
 """Test branches that others may take from one entry."""
@@ -64,7 +64,8 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     draft.say(RunBuilt(run.id, one.sha))
     for entry in draft.own(ready):
         draft.put(replace(entry, build_tries=0, build_after=None))
-    green = reuse.green_of(draft, ready) if _may_reuse(draft, ready) else None
+    may_reuse = ready.kind is not RunKind.PROBE or bisecting.skips_known(draft, ready)
+    green = reuse.green_of(draft, ready) if may_reuse else None
     if all(step.contained for step in one.steps[len(run.base) :]):
         settling.passed(draft, replace(ready, contained=True), Reason.RESULT_REUSED)
     elif green is not None:
@@ -74,12 +75,6 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     elif not one.published:
         # The result it relied on may not be used any more, and there is nothing to test.
         settling.retry_on_new_branch(draft, ready, Detail(run=run.id))
-
-
-def _may_reuse(draft: Draft, run: Run) -> bool:
-    """Probes reuse earlier results only where that is asked for (ENGINE.md 13)."""
-    mode = draft.queue.config.optimization_mode
-    return run.kind is not RunKind.PROBE or mode == "BISECTION_SKIP_REDUNDANT_TESTS"
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
@@ -171,7 +166,9 @@ def lost(draft: Draft, one: TestBranchLost) -> None:
 
 def _building(draft: Draft, run_id: str) -> Run | None:
     run = draft.runs.get(run_id)
-    return run if run is not None and run.phase is RunPhase.BUILDING else None
+    if run is None or run.status is not RunStatus.IN_PROGRESS:
+        return None
+    return run if run.phase is RunPhase.BUILDING else None
 
 
 def _place(run: Run, pr: int) -> int:
@@ -230,5 +227,7 @@ def _repeat(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:
         return
     if bisecting.is_examining(draft, run):
         bisecting.lost(draft, run, reason)
+    elif run.kind in SPARE:
+        hedging.give_up(draft, run, reason)
     else:
         leaving.restart(draft, run, reason, detail)

@@ -7,6 +7,8 @@ from service.mergequeue.model import MergeQueue, Run
 from service.mergequeue.outputs import QueueDrained
 from service.mergequeue.states import QueueState, RunStatus
 
+_OVER = frozenset({RunStatus.FAILED, RunStatus.CANCELLED})
+
 
 def note(draft: Draft) -> None:
     """Leave the event in the step in which the last run ended, or the draining began."""
@@ -23,7 +25,7 @@ def _is_drained(state: QueueState, runs: Iterable[Run]) -> bool:
     """A failed run that could only be decided by a start does not count: nothing may start."""
     if state is not QueueState.DRAINING:
         return False
-    return all(run.status is RunStatus.FAILED for run in runs)
+    return all(run.status in _OVER for run in runs)
 
 
 def _is_said(draft: Draft) -> bool:

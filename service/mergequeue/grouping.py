@@ -9,10 +9,17 @@ from service.mergequeue.config import BatchingRule, BatchSizing, QueueConfig
 from service.mergequeue.draft import Draft
 from service.mergequeue.line import URGENT
 from service.mergequeue.model import Entry
+from service.mergequeue.reasons import Reason
 from service.mergequeue.targets import Targets
 
 FAILED_BATCHES_MAX = 3
 """Failed batches after which an entry is tested alone (ENGINE.md 2)."""
+
+PASSES_APART_MAX = 4
+"""Passes apart from the line after which an entry is tested alone in it too.
+
+Two that only fail together would be tried apart, pass, and fail together for ever.
+"""
 
 
 @dataclass(slots=True)
@@ -60,9 +67,17 @@ def is_isolated(config: QueueConfig, entry: Entry) -> bool:
         return True
     if entry.failed_batches >= FAILED_BATCHES_MAX:
         return True
-    if config.batch_sizing is BatchSizing.ADAPTIVE and entry.failed_batches:
+    if config.batch_sizing is BatchSizing.ADAPTIVE and (
+        entry.failed_batches or _passes_apart(entry) >= PASSES_APART_MAX
+    ):
         return True
     return any(_matches(rule, entry.touches) for rule in config.batching_rules)
+
+
+def is_startable(draft: Draft, entry: Entry) -> bool:
+    """Whether nothing about the entry itself keeps it from being tested now."""
+    is_early = entry.build_after is not None and entry.build_after > draft.now
+    return not (entry.unmet or entry.cancel is not None or is_early)
 
 
 def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> list[Entry]:
@@ -115,10 +130,13 @@ def waits_until(config: QueueConfig, group: Sequence[Entry]) -> datetime:
     return oldest + timedelta(minutes=config.batching_max_wait_time_minutes)
 
 
+def _passes_apart(entry: Entry) -> int:
+    return entry.restarts.get(Reason.SCREEN_PASSED.value, 0)
+
+
 def _may_join(draft: Draft, entry: Entry, first: Entry) -> bool:
     """Whether the entry is free to be tested together with the first."""
-    early = entry.build_after is not None and entry.build_after > draft.now
-    if entry.run is not None or entry.unmet or entry.cancel is not None or early:
+    if entry.run is not None or not is_startable(draft, entry):
         return False
     if (entry.rank is None) != (first.rank is None):
         return False

@@ -4,15 +4,15 @@ A hedge delays nothing: whatever else may start takes its slot. It blames nobody
 nothing before it has become the group's own run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from service.mergequeue import bases, sizing, targets
+from service.mergequeue import bases, optimism, sizing, targets
 from service.mergequeue.config import Hedging
-from service.mergequeue.draft import Draft
+from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.graph import Graph, Node, places
-from service.mergequeue.model import Detail, Member, Run
-from service.mergequeue.reasons import Reason
+from service.mergequeue.model import Detail, Entry, Member, Run
+from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import SPARE, EntryState, RunKind, RunStatus
 
 _STATES = {
@@ -37,10 +37,13 @@ def review(draft: Draft) -> None:
         if run.kind is not RunKind.HEDGE or run.id not in draft.runs:
             continue
         main = _main_of(draft, run)
-        if main is None or not _has_left(draft, run):
-            if main is None or _is_decided(draft, run) or not _is_still(draft, run, main):
+        left_out = _left_out(draft, run, main) if main is not None else ()
+        if main is None or _is_decided(draft, run, left_out):
+            draft.retire(run, Reason.AHEAD_CHANGED)
+        elif any(entry.pr in bases.graph(draft).of for entry in left_out):
+            if not _is_still(draft, run, main):
                 draft.retire(run, Reason.AHEAD_CHANGED)
-        elif _stands(draft, run, main):
+        elif run.status is not RunStatus.CANCELLED and _stands(draft, run, main):
             _take_over(draft, run, main)
         else:
             draft.retire(run, Reason.AHEAD_CHANGED)
@@ -51,11 +54,12 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
     config = draft.queue.config
     if slots < 1 or config.hedging is not Hedging.SPARE_SLOTS:
         return []
-    running = [run for run in draft.runs.values() if run.kind is RunKind.HEDGE]
-    room = min(slots, config.concurrency // 2 - len(running))
+    hedges = [run for run in draft.runs.values() if run.kind is RunKind.HEDGE]
+    standing = sum(run.status is not RunStatus.CANCELLED for run in hedges)
+    room = min(slots, config.concurrency // 2 - standing)
     if room < 1:
         return []
-    hedged = {run.entries for run in running}
+    hedged = {run.entries for run in hedges}
     drawn = bases.graph(draft)
     risky = _risky(draft, drawn)
     found = [
@@ -68,8 +72,8 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
     return [hedge for _, hedge in found[:room]]
 
 
-def give_way(draft: Draft) -> None:
-    """End what is worth least in a spare slot: something real starts."""
+def give_way(draft: Draft) -> bool:
+    """End what is worth least in a spare slot: something real starts. False if there is none."""
     running = [
         run
         for run in draft.runs.values()
@@ -81,6 +85,19 @@ def give_way(draft: Draft) -> None:
             min(running, key=lambda run: (_worth(draft, drawn, run), -run.number)),
             Reason.AHEAD_CHANGED,
         )
+    return bool(running)
+
+
+def give_up(draft: Draft, run: Run, reason: Reason) -> None:
+    """Let a run in a spare slot be that cannot be tested.
+
+    It stays as a cancelled run until its case is decided, so that the same is not tried again
+    and again: without somebody ahead its group may conflict with the target.
+    """
+    if run.status is RunStatus.IN_PROGRESS:
+        draft.finish(run, RunStatus.CANCELLED, Finding())
+    elif run.status is not RunStatus.CANCELLED:
+        draft.retire(run, reason)
 
 
 def _risky(draft: Draft, drawn: Graph) -> int:
@@ -101,6 +118,9 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
     first = draft.entries[node.members[0].pr]
     run = draft.runs.get(first.run or "")
     if run is None or run.status is not RunStatus.IN_PROGRESS or run.kind is not RunKind.MAIN:
+        return
+    # One that brought nothing may have left its batch: what is left is no group of its own.
+    if run.entries != node.members:
         return
     undecided = {
         ahead: _p_fail(draft, drawn.nodes[ahead])
@@ -161,21 +181,17 @@ def _main_of(draft: Draft, run: Run) -> Run | None:
     return main
 
 
-def _has_left(draft: Draft, run: Run) -> bool:
-    """Whether what the hedge is without is not counted on any more."""
-    counted = bases.graph(draft).of
-    live = {entry.id: entry.pr for entry in draft.entries.values() if entry.id in run.without}
-    return not any(pr in counted for pr in live.values()) and not _is_decided(draft, run)
+def _left_out(draft: Draft, run: Run, main: Run) -> tuple[Entry, ...]:
+    """What the hedge is without of the group's own base, as far as it is there still."""
+    found = (draft.entry_of(member) for member in main.base if member.entry in run.without)
+    return tuple(entry for entry in found if entry is not None)
 
 
-def _is_decided(draft: Draft, run: Run) -> bool:
+def _is_decided(draft: Draft, run: Run, left_out: Sequence[Entry]) -> bool:
     """Whether what the hedge is without passed or landed after all."""
-    for entry in draft.entries.values():
-        if entry.id in run.without and entry.state is EntryState.TESTS_PASSED:
-            return True
-    return any(
-        final.id in run.without and final.state is EntryState.MERGED
-        for final in draft.finished_entries.values()
+    finals = [draft.finished_entries.get(entry) for entry in run.without]
+    return any(entry.state is EntryState.TESTS_PASSED for entry in left_out) or any(
+        final is not None and final.state is EntryState.MERGED for final in finals
     )
 
 
@@ -201,7 +217,10 @@ def _take_over(draft: Draft, run: Run, main: Run) -> None:
     """The hedge becomes the group's own run, with all its results."""
     draft.put_run(replace(run, kind=RunKind.MAIN, without=()))
     state, reason = _STATES[run.status]
+    if run.status is RunStatus.FAILED and run.cause is Cause.TIMEOUT:
+        reason = Reason.RUN_TIMED_OUT
     kept = state is EntryState.PENDING_FAILURE and draft.queue.config.can_optimistically_merge
+    has_passed = state is EntryState.TESTS_PASSED
     own = draft.own(main)
     draft.retire(main, Reason.AHEAD_OUT)
     for entry in own:
@@ -209,13 +228,16 @@ def _take_over(draft: Draft, run: Run, main: Run) -> None:
             entry,
             run=run.id,
             batch=run.number,
-            verified_by=run.id if state is EntryState.TESTS_PASSED else None,
+            verified_by=run.id if has_passed else None,
             kept=kept,
+            fresh=entry.fresh and not has_passed,
         )
         if entry.state is state is EntryState.TESTS_PASSED:
             draft.put(mine)
         else:
             draft.move(mine, state, reason, Detail(run=run.id))
+    if has_passed:
+        optimism.clear(draft, draft.runs[run.id])
 
 
 def _has_passed(draft: Draft, node: Node) -> bool:

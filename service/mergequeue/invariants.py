@@ -178,7 +178,7 @@ def _starts(draft: Draft) -> None:
     seen: set[str] = set()
     for run in fresh:
         _room(draft, run)
-        if run.kind is RunKind.MAIN:
+        if run.kind in (RunKind.MAIN, RunKind.SCREEN):
             _size(draft, run)
         if run.bisection is not None:
             continue

@@ -63,10 +63,12 @@ def probe_slots(draft: Draft) -> int:
 
 
 def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
-    """Begin a run; one in a spare slot gives way if none is free."""
+    """Begin a run; those in spare slots give way as long as no slot is free."""
     takes_main = plan.kind in MAIN_SLOTS or draft.queue.config.bisection_concurrency == 0
-    if takes_main and plan.kind not in SPARE and unused(draft) < 1:
-        hedging.give_way(draft)
+    if takes_main and plan.kind not in SPARE:
+        # More than one, where there are fewer slots now than when they began.
+        while unused(draft) < 1 and hedging.give_way(draft):
+            pass
     queue = draft.queue
     run = Run(
         id=draft.name(f"run {queue.next_run}"),

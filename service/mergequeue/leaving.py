@@ -165,11 +165,6 @@ def is_landing(draft: Draft, entry: Entry) -> bool:
     return landing is not None and landing.run == entry.verified_by
 
 
-def numbers(entries: Iterable[Entry]) -> tuple[int, ...]:
-    """Their pull requests."""
-    return tuple(entry.pr for entry in entries)
-
-
 def _part(draft: Draft, entry: Entry, state: EntryState, reason: Reason) -> Entry:
     """Send those back that share a search or a run with an entry that leaves; it, with changes."""
     changes = entry

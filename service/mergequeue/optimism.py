@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from service.mergequeue import bases, holds
 from service.mergequeue.draft import Draft
-from service.mergequeue.graph import Graph
+from service.mergequeue.graph import Graph, places
 from service.mergequeue.model import Detail, Entry, Run
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, QueueState, RunStatus
@@ -85,7 +85,7 @@ def _levels(draft: Draft, drawn: Graph, entry: Entry) -> list[tuple[Run, int]]:
         return []
     depths = {start: 0}
     found = []
-    for place in range(start + 1, len(drawn.nodes)):
+    for place in places(drawn.live & ~((2 << start) - 1)):
         node = drawn.nodes[place]
         if not node.ahead >> start & 1:
             continue

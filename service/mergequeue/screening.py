@@ -6,6 +6,7 @@ has failed alone often enough. Nobody in the line waits for any of it.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -52,18 +53,27 @@ def is_overtaken(draft: Draft, entry: Entry) -> bool:
     """Whether somebody who is tried alone, or has to be, was to go before this entry."""
     if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return False
-    key = (entry.priority, entry.seq or 0, entry.pr)
-    waiting = [draft.entries[pr] for _, _, pr in draft.places.waiting]
-    tried = [
+    key = _key(entry)
+    before = draft.places.waiting[: bisect_left(draft.places.waiting, key)]
+    waiting = (draft.entries[pr] for _, _, pr in before)
+    tried = (
         other
         for run in draft.runs.values()
         if run.kind is RunKind.SCREEN
         for other in draft.own(run)
-    ]
+        if _key(other) < key
+    )
     return any(
-        (other.priority, other.seq or 0, other.pr) < key and bases.meets(draft, entry, other)
+        bases.meets(draft, entry, other)
         for other in (*tried, *(one for one in waiting if is_due(draft, one)))
     )
+
+
+def is_first(draft: Draft) -> bool:
+    """Whether the first of those who wait may be tried alone now, and nothing else."""
+    waiting = draft.places.waiting
+    first = draft.entries[waiting[0][2]] if waiting else None
+    return first is not None and is_due(draft, first) and grouping.is_startable(draft, first)
 
 
 def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
@@ -73,35 +83,57 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
     suspects: dict[int, list[Entry]] = {}
     risky: list[Entry] = []
     second: list[tuple[Entry, ...]] = []
-    for _, _, pr in draft.places.waiting:
-        entry = draft.entries[pr]
+    waiting = [draft.entries[pr] for _, _, pr in draft.places.waiting]
+    for entry in waiting:
+        if not grouping.is_startable(draft, entry):
+            continue
         if entry.failures or (entry.suspected is not None and entry.taken_apart):
             second.append((entry,))
         elif entry.suspected is not None:
-            if not _waits_for_half(draft, entry):
-                suspects.setdefault(entry.suspected, []).append(entry)
+            suspects.setdefault(entry.suspected, []).append(entry)
         elif is_due(draft, entry):
             risky.append(entry)
-    groups = [tuple(group) for _, group in sorted(suspects.items())]
+    tried = _tried(draft) if any(half % 2 for half in suspects) else frozenset()
+    groups = [
+        group
+        for half, entries in sorted(suspects.items())
+        # The first half of what failed is still to be tried, and may spare the second.
+        if not (half % 2 and half - 1 in tried)
+        for group in _pieces(draft, entries)
+    ]
     groups += _together(draft, risky, slots - len(groups))
     return [*groups, *second][:slots]
 
 
-def _waits_for_half(draft: Draft, entry: Entry) -> bool:
-    """Whether the other half of what failed is still to be tried, which may spare this one."""
-    if not entry.suspected or not entry.suspected % 2:
-        return False
-    first = entry.suspected - 1
-    # Who is not ready may stay so for ever: nobody waits for that.
-    return any(
-        one.suspected == first and (one.run is not None or _may_be_tried(one))
-        for one in draft.entries.values()
+def _tried(draft: Draft) -> frozenset[int]:
+    """The groups of suspects of whom one is tried, or may be now.
+
+    Who is not ready may stay so for ever: nobody waits for that.
+    """
+    return frozenset(
+        entry.suspected
+        for entry in draft.entries.values()
+        if entry.suspected is not None and (entry.run is not None or _may_be_tried(draft, entry))
     )
 
 
-def _may_be_tried(entry: Entry) -> bool:
-    is_pending = entry.state is EntryState.PENDING
-    return is_pending and not (entry.unmet or entry.held_by or entry.build_after)
+def _may_be_tried(draft: Draft, entry: Entry) -> bool:
+    is_free = entry.state is EntryState.PENDING and not entry.held_by
+    return is_free and grouping.is_startable(draft, entry)
+
+
+def _pieces(draft: Draft, suspects: Sequence[Entry]) -> list[tuple[Entry, ...]]:
+    """Suspects as they may be tried together by the settings as they are now."""
+    config = draft.queue.config
+    alone = [entry for entry in suspects if grouping.is_isolated(config, entry)]
+    others = [entry for entry in suspects if not grouping.is_isolated(config, entry)]
+    size = config.batching_min_size
+    pieces = [tuple(others[start : start + size]) for start in range(0, len(others), size)]
+    return [*pieces, *((entry,) for entry in alone)]
+
+
+def _key(entry: Entry) -> tuple[int, int, int]:
+    return entry.priority, entry.seq or 0, entry.pr
 
 
 def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[Entry, ...]]:
@@ -117,7 +149,7 @@ def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[En
         config = draft.queue.config
         others = [] if grouping.is_isolated(config, group[0]) else list(rest)
         for entry in others:
-            if grouping.is_isolated(config, entry) or not _may_be_tried(entry):
+            if grouping.is_isolated(config, entry):
                 continue
             left = chance * (1.0 - entry.p_fail)
             if len(group) < size and left >= TOGETHER_MIN:
@@ -171,7 +203,7 @@ def failures_max(entry: Entry) -> int:
 
 def is_looked_at_again(draft: Draft, entry: Entry) -> bool:
     """Whether an entry that failed alone may be tried alone once more now."""
-    return bool(entry.failures) and _may_be_tried(entry)
+    return bool(entry.failures) and _may_be_tried(draft, entry)
 
 
 def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:

@@ -34,7 +34,10 @@ def review(draft: Draft) -> None:
         if entry is None or not _may_be_wanted(draft, entry):
             draft.retire(run, Reason.SCREEN_PASSED)
         elif screening.is_looked_at_again(draft, entry):
-            _let_count(draft, entry, run)
+            if run.status is RunStatus.CANCELLED:
+                draft.retire(run, Reason.RETRY_ON_NEW_BRANCH)
+            else:
+                _let_count(draft, entry, run)
 
 
 def wanted(draft: Draft) -> list[Entry]:

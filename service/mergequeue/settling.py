@@ -6,6 +6,7 @@ from service.mergequeue import (
     bases,
     bisecting,
     breaker,
+    hedging,
     leaving,
     optimism,
     proving,
@@ -65,7 +66,7 @@ def retry_on_new_branch(draft: Draft, run: Run, detail: Detail) -> None:
     if bisecting.is_examining(draft, run):
         bisecting.lost(draft, run, Reason.RETRY_ON_NEW_BRANCH)
     elif run.kind in SPARE:
-        draft.retire(run, Reason.RETRY_ON_NEW_BRANCH)
+        hedging.give_up(draft, run, Reason.RETRY_ON_NEW_BRANCH)
     else:
         leaving.restart(draft, run, Reason.RETRY_ON_NEW_BRANCH, detail)
 
@@ -238,7 +239,7 @@ def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> 
     entries = draft.own(run) or draft.tested(run)
     detail = Detail(run=run.id, checks=failed)
     if run.kind in SPARE:
-        draft.retire(run, Reason.RETRY_ON_NEW_BRANCH)
+        hedging.give_up(draft, run, Reason.RETRY_ON_NEW_BRANCH)
         return
     if max((entry.retries for entry in entries), default=0) >= run.config.auto_retry_limit:
         _spent(draft, run, cause, detail)

@@ -21,7 +21,7 @@ from service.mergequeue import (
     settling,
     sizing,
 )
-from service.mergequeue.config import OptimizationMode
+from service.mergequeue.config import Toggle
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Detail, Entry, Run, RunStep
 from service.mergequeue.outputs import (
@@ -83,9 +83,13 @@ def interrupt(draft: Draft) -> None:
 
 
 def _make_room(draft: Draft, urgent: Entry) -> None:
-    """Without a free slot the last of the line in progress gives way, unless a met one does."""
+    """Without a free slot the last of the line in progress gives way, unless a met one does.
+
+    If nobody of the line is, the last one that is tried apart from it.
+    """
     if launching.free_slots(draft) > 0:
         return
+    detail = Detail(prs=(urgent.pr,))
     nodes = list(bases.graph(draft).standing())
     for node in reversed(nodes):
         last = draft.entries[node.members[-1].pr]
@@ -99,7 +103,11 @@ def _make_room(draft: Draft, urgent: Entry) -> None:
             behind = (last.rank or 0) > (urgent.rank or 0)
             if behind and bases.meets(draft, last, urgent):
                 return
-            detail = Detail(prs=(urgent.pr,))
+            leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
+            return
+    screens = [run for run in draft.runs.values() if run.kind is RunKind.SCREEN]
+    for run in sorted(screens, key=lambda run: -run.number):
+        if all(entry.priority != line.URGENT for entry in draft.own(run)):
             leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
             return
 
@@ -118,7 +126,7 @@ def _ground(draft: Draft) -> launching.Ground | None:
 
 
 def _start_probe(draft: Draft, ground: launching.Ground) -> None:
-    candidates = [entry for entry in _order(draft) if _is_startable(draft, entry)]
+    candidates = [entry for entry in _order(draft) if grouping.is_startable(draft, entry)]
     entry = breaker.next_probe(draft, candidates)
     if entry is None:
         return
@@ -137,17 +145,17 @@ def _start_each(
 ) -> None:
     """Start groups in order. Nobody starts over one that he meets and that could not start."""
     slots = launching.free_slots(draft)
-    direct = draft.queue.config.direct_merge_mode
-    order = order_of(draft) if slots > 0 or direct != "OFF" else ()
+    may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
+    order = order_of(draft) if slots > 0 or may_be_direct else ()
     for index, pr in enumerate(order):
-        if slots < 1 and direct == "OFF":
+        if slots < 1 and not may_be_direct:
             return
         first = draft.entries.get(pr)
         if first is None or first.state is not EntryState.PENDING:
             continue
         if screening.is_due(draft, first):
             continue
-        if blocked.meets(first.touches) or not _is_startable(draft, first):
+        if blocked.meets(first.touches) or not grouping.is_startable(draft, first):
             blocked.add(first.touches)
         elif _is_direct(draft, ground, first):
             _begin_directly(draft, ground, first)
@@ -229,11 +237,6 @@ def _order(draft: Draft) -> Iterator[Entry]:
         yield draft.entries[pr]
 
 
-def _is_startable(draft: Draft, entry: Entry) -> bool:
-    is_early = entry.build_after is not None and entry.build_after > draft.now
-    return not (entry.unmet or entry.cancel is not None or is_early)
-
-
 def _bisect(draft: Draft, ground: launching.Ground) -> None:
     """Start the runs that the searches want."""
     for probe in bisecting.wanted(draft, launching.probe_slots(draft)):
@@ -249,21 +252,20 @@ def _bisect(draft: Draft, ground: launching.Ground) -> None:
         )
         run = launching.launch(draft, plan, fresh=probe.kind is RunKind.CONFIRMATION)
         bisecting.begun(draft, probe.bisection.id, probe.cut, run)
-        mode = draft.queue.config.optimization_mode
-        skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS and not run.fresh
-        launching.ask_branch(draft, run, anew=not skips)
+        launching.ask_branch(draft, run, anew=not bisecting.skips_known(draft, run))
 
 
 def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     """Try suspects and risky entries apart from the line, in at most this share of the slots."""
     limit = int(draft.queue.config.concurrency * share)
+    if limit < 1 and screening.is_first(draft):
+        # Half of one slot is none: who is tried alone has it in his turn, else he may never.
+        limit = 1
     slots = min(
         launching.free_slots(draft),
         limit - draft.in_progress(_SCREENS),
     )
     for group in screening.wanted(draft, slots):
-        if not all(_is_startable(draft, entry) for entry in group):
-            continue
         members = tuple(draft.member_of(entry) for entry in group)
         plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
         run = launching.launch(draft, plan, fresh=True)
@@ -295,8 +297,9 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
             required=ground.required.names,
             without=hedge.without,
         )
-        run = launching.launch(draft, plan, fresh=False)
-        launching.ask_branch(draft, run)
+        fresh = any(draft.entries[member.pr].fresh for member in hedge.members)
+        run = launching.launch(draft, plan, fresh=fresh)
+        launching.ask_branch(draft, run, anew=run.fresh)
 
 
 def _look_twice(draft: Draft, ground: launching.Ground) -> None:
