@@ -12,7 +12,7 @@ from service.mergequeue import holds, leaving, line
 from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
 from service.mergequeue.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
-from service.mergequeue.states import SPARE, EntryState, RunStatus
+from service.mergequeue.states import SPARE, EntryState, RunKind, RunStatus
 
 TROUBLES = 3
 """Failures, or attempts without a result, that trip it."""
