@@ -15,6 +15,7 @@ from bot.github import auth, limits, pacing, paths
 from bot.github.fields import Fields
 from bot.github.limits import Finding, Trouble
 from bot.github.options import GitHubOptions, is_limited, write_spacing_s
+from bot.github.outage import Outage
 from bot.github.pacing import Cost, Pacer, Priority
 from bot.github.wire import REDIRECTS, TOTAL_S, Answer, Broken, Exchange, Wire
 from service.clock import Clock
@@ -86,7 +87,7 @@ class Client:
         self.tokens = auth.Tokens(self._wire, options, clock)
         self._pacers: dict[str, Pacer] = {}
         self._kept: LRUCache[tuple[str, str], Kept] = LRUCache(KEPT_ANSWERS_MAX)
-        self._failures = 0
+        self._outage = Outage(clock)
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -147,7 +148,7 @@ class Client:
                 words = failure.message
                 continue
             if answer.status < 500:
-                self._failures = 0
+                self._outage.answered()
                 return await self._accepted(call, answer)
             words = f"GitHub answered {answer.status}"
         raise self._unavailable(words)
@@ -162,7 +163,7 @@ class Client:
             raise OutcomeUnknown(f"{what}: {failure.message}.") from failure
         if answer.status >= 500:
             raise OutcomeUnknown(f"{what}: GitHub answered {answer.status}.")
-        self._failures = 0
+        self._outage.answered()
         if answer.status in REDIRECTS:
             return await self._write(await self._elsewhere(call))
         return await self._accepted(call, answer)
@@ -302,9 +303,7 @@ class Client:
                 return self._unavailable(words)
 
     def _unavailable(self, words: str) -> Unavailable:
-        wait_s = limits.doubled_s(limits.UNAVAILABLE_S, self._failures, limits.UNAVAILABLE_MAX_S)
-        self._failures += 1
-        later = self.clock.now() + timedelta(seconds=wait_s)
+        later = self.clock.now() + timedelta(seconds=self._outage.failed())
         return Unavailable(f"GitHub cannot be used now: {words}.", later)
 
     def _pacer(self, installation: str) -> Pacer:

@@ -157,11 +157,13 @@ class Draft:
         self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def put(self, entry: Entry) -> None:
-        """Replace an entry by a form of the same state."""
+        """Replace an entry by a form of its state; a search later than its failure is told."""
         old = self.entries[entry.pr]
         if old.id != entry.id or old.state is not entry.state:
             raise InvariantBroken("E5", f"pull request {entry.pr} changed its state unseen")
         self._swap(old, entry)
+        if entry.bisection not in (None, old.bisection) and entry.state_since != self.now:
+            self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def move(
         self, entry: Entry, state: EntryState, reason: Reason, detail: Detail = NOTHING
@@ -345,9 +347,8 @@ class Draft:
 
     def _is_last(self, rank: int) -> bool:
         line, graph = self.places.line, self.footing.graph
-        if graph is not None and rank <= graph.end:
-            return False
-        return not line or rank > line[-1][0]
+        is_drawn = graph is not None and rank <= graph.end
+        return not is_drawn and (not line or rank > line[-1][0])
 
     def _is_node_kept(self, old: Entry, new: Entry) -> bool:
         """Whether a batch begins behind all that is drawn, or one alone stays alone."""

@@ -10,7 +10,7 @@ from service.mergequeue.config import RANGES, QueueConfig
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/queue-settings.md").read_text("utf-8")
 ROWS = {
-    name: [cell.strip() for cell in line.split("|")[2:5]]
+    name: [cell.strip() for cell in line.split("|")[2:6]]
     for line in PAGE.splitlines()
     if line.startswith("| `")
     for name in re.findall(r"`(\w+)`", line.split("|")[1])
@@ -34,3 +34,9 @@ def test_defaults_are_those_of_the_settings():
             assert str(default).lower() in shown, field.name
         elif isinstance(default, int | float) and field.name != "bisection_concurrency":
             assert f"{default:g}" in shown, field.name
+
+
+def test_every_setting_says_when_to_change_it():
+    unsaid = {"flakyKnowledgeEnabled", "maxExcusedFailures", "stateLabelsEnabled"}
+    said = {name for name, cells in ROWS.items() if len(cells) == 4 and cells[3]}
+    assert ROWS.keys() - said == unsaid | {"extensionEnabled"}

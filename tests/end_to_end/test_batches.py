@@ -88,6 +88,28 @@ async def test_only_the_culprit_of_a_batch_fails_and_the_search_is_explained(
     assert ours(world) == []
 
 
+async def test_a_search_that_opens_later_than_the_failure_is_told_to_all_whom_it_is_about(
+    world: World,
+) -> None:
+    ahead = await batch_of(world, 4, batching_min_size=2, concurrency=2)
+    behind = [ahead.pop(), ahead.pop()][::-1]
+    await gates.fails(world, *behind)
+    await world.settle()
+    for number in behind:
+        assert "ahead are not decided yet" in world.comment_on(number)
+    await gates.ends(world, *ahead)
+    await gates.under_test(world, behind[0])
+    await world.settle()
+    for number in behind:
+        assert "### 🔎 A batch of 2 failed, splitting it" in world.comment_on(number)
+        assert "not decided yet" not in world.comment_on(number)
+    for kind in (RunKind.PROBE, RunKind.CONFIRMATION):
+        await gates.ends(world, behind[0], conclusion="failure", kind=kind)
+    await gates.under_test(world, behind[1])
+    await world.settle()
+    assert "### 🧪 Testing again" in world.comment_on(behind[1])
+
+
 async def test_members_that_conflict_are_parted_and_the_later_is_told(world: World) -> None:
     files = [{"README.md": "# One\n"}, {"other.txt": "x\n"}, {"README.md": "# Three\n"}]
     one, other, three = [await world.open(files=each) for each in files]

@@ -24,9 +24,9 @@ async def on_stage(tmp_path: Path) -> AsyncIterator[Stage]:
         yield set_up
 
 
-async def seed(set_up: Stage) -> None:
+async def seed(set_up: Stage, ci: str = CI) -> None:
     """`octo/widgets`, whose `main` has two commits and requires the check `unit`."""
-    files = {"README.md": "# Widgets\n", ".sandbox/ci.yml": CI}
+    files = {"README.md": "# Widgets\n", ".sandbox/ci.yml": ci}
     await set_up.control("seed", {"repositories": [{"full_name": REPO, "files": files}]})
     newer = {"branch": "main", "files": {"newer.txt": "x\n"}, "message": "Move on"}
     await set_up.control("acts", {"act": "push", "as": "alice", "repo": REPO, **newer})

@@ -127,6 +127,25 @@ async def test_a_landing_whose_answer_is_lost_in_a_long_outage_is_read_back_afte
     assert await reasons(world) == []
 
 
+async def test_what_is_said_in_an_outage_is_heard_soon_after_its_end(world: World) -> None:
+    number = await ready(world)
+    await world.fault({**MERGE, "nth": 1}, "fail_after", status=502)
+    await world.comment("/merge", on=number)
+
+    async def has_landed() -> bool:
+        return await world.merged() == [number]
+
+    await world.until(has_landed)
+    other = await world.open()
+    await world.fault({"path": "*"}, "fail_before", status=503)
+    await world.rest(60)
+    await world.comment("/merge", on=other)
+    await world.rest(60)
+    world.sandbox.world.faults.clear()
+    await world.settle()
+    assert await world.merged() == [number, other]
+
+
 async def test_no_landing_takes_effect_after_the_pause_was_answered(world: World) -> None:
     first = await ready(world)
     second = await world.open()

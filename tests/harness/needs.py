@@ -27,7 +27,7 @@ GIT_VERSION_MIN = (2, 38)
 def needs(name: str) -> None:
     """Skip the calling test when `name` is lacking; fail it under HEADGATE_REQUIRE_ALL=1.
 
-    Known: git, npm, assets, postgres. Raises KeyError for any other.
+    Known: git, curl, jq, npm, assets, postgres. Raises KeyError for any other.
     """
     lack = LACKS[name]()
     if lack is None:
@@ -45,6 +45,16 @@ def lack_of_git() -> str | None:
     said = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout
     version = tuple(int(part) for part in re.findall(r"\d+", said)[:2])
     return None if version >= GIT_VERSION_MIN else f"{said.strip()} is too old; install 2.38"
+
+
+def lack_of_curl() -> str | None:
+    """The remedy when curl is not on PATH."""
+    return None if shutil.which("curl") else "curl is not on PATH; install it"
+
+
+def lack_of_jq() -> str | None:
+    """The remedy when jq is not on PATH."""
+    return None if shutil.which("jq") else "jq is not on PATH; install it"
 
 
 def lack_of_npm() -> str | None:
@@ -89,7 +99,9 @@ def asset(name: str, path: str) -> Path:
 
 LACKS: dict[str, Callable[[], str | None]] = {
     "assets": lack_of_assets,
+    "curl": lack_of_curl,
     "git": lack_of_git,
+    "jq": lack_of_jq,
     "npm": lack_of_npm,
     "postgres": lack_of_postgres,
 }

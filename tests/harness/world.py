@@ -38,7 +38,7 @@ from tests.harness.clock import FastClock
 from tests.harness.stillness import is_still
 
 SPEED = 30.0
-SETTLE_WITHIN_S = 1500.0
+SETTLE_WITHIN_S = 600.0
 LOOK_EVERY_S = 0.6
 REPO = "octo/widgets"
 CI = """\

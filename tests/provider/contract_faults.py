@@ -1,5 +1,7 @@
 """What every provider does when calls go wrong, and how many calls a story takes."""
 
+import asyncio
+
 import pytest
 
 from service.provider.errors import (
@@ -158,12 +160,19 @@ class Faults:
         await stage.fault("fail_before", nth=None, status=503)
         waits = []
         for _ in range(6):
-            with pytest.raises(Unavailable) as unavailable:
-                await stage.provider.tip(stage.repo, "main")
-            waits.append((unavailable.value.retry_at - stage.clock.now()).total_seconds())
+            waits.append(await seconds_away(stage))
+            stage.clock.advance(waits[-1])
         assert waits == [60, 120, 240, 480, 900, 900]
         stage.clear_faults()
         assert await stage.provider.tip(stage.repo, "main") is not None
+        await stage.fault("fail_before", nth=None, status=503)
+        assert await seconds_away(stage) == 60
+
+    async def test_reads_that_fail_side_by_side_wait_no_longer_than_one(self, stage):
+        await stage.provider.tip(stage.repo, "main")
+        await stage.fault("fail_before", nth=None, status=503)
+        waits = await asyncio.gather(*(seconds_away(stage) for _ in range(3)))
+        assert waits == [60, 60, 60]
 
     async def test_partial_facts_are_no_facts(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"})
@@ -304,3 +313,10 @@ class Budget:
         told = "\n".join(f"{call['method']} {call['path']}" for call in calls)
         assert len(writes) <= 12, told
         assert len(calls) <= 25, told
+
+
+async def seconds_away(stage):
+    """Read what cannot be read; how long the provider is said to be away then."""
+    with pytest.raises(Unavailable) as unavailable:
+        await stage.provider.tip(stage.repo, "main")
+    return (unavailable.value.retry_at - stage.clock.now()).total_seconds()

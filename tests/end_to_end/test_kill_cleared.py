@@ -1,0 +1,90 @@
+"""`kill -9` around a unit that a follower cleared: both members land once, nothing else does.
+
+The first member fails alone and passes with the second on top of it, so it can land by being
+cleared and in no other way.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.test_kill_units import BOUNDARIES, land_once
+from tests.end_to_end.test_two_processes import REPO_REF, open_one, seed, token
+from tests.harness.processes import Service, Stage, stage
+
+CI = """\
+triggers: {push: ["headgate/merge/**"], pull_request: true}
+checks:
+  - name: unit
+    seconds: 3
+    rules:
+      - {exists: [failed.txt, clearing.txt], conclusion: success}
+      - {exists: [failed.txt], branch: "headgate/merge/**", conclusion: failure}
+"""
+OPTIMISTIC = {"canOptimisticallyMerge": True, "pendingFailureDepth": 1, "concurrency": 2}
+CLEARING = (
+    "tx.turn.before_commit:8",
+    "tx.turn.after_commit:8",
+    "tx.turn.before_commit:9",
+    "tx.turn.after_commit:9",
+    "act.retire.before_send:1",
+    "act.retire.after_send:1",
+)
+"""Around the turn that clears, the eighth or the ninth; then the failed run is given up."""
+
+
+async def strike(set_up: Stage, boundary: str, merge_method: str) -> list[int]:
+    """Two pull requests whose unit is killed at the boundary; their numbers.
+
+    The queue starts when both are in it, so that the second always stands on the first.
+    """
+    await seed(set_up, CI)
+    numbers = [await open_one(set_up, name) for name in ("failed", "clearing")]
+    struck = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{boundary}:kill")
+    secret = await token(set_up)
+    queue = {"repo": REPO_REF, "targetBranch": "main"}
+    settings = {"mergeMethod": merge_method, **OPTIMISTIC}
+    await answered(set_up, struck, secret, "createQueue", **queue, **settings, state="PAUSED")
+    for number in numbers:
+        wish = {**queue, "pr": {"number": number}}
+        await answered(set_up, struck, secret, "submitPullRequest", **wish)
+    await answered(set_up, struck, secret, "updateQueue", **queue, state="RUNNING")
+    assert await struck.ended() == -9
+    return numbers
+
+
+async def answered(set_up: Stage, service: Service, secret: str, path: str, **body: object) -> None:
+    """A call of the API that succeeds."""
+    status, answer = await set_up.api(service, path, secret, **body)
+    assert status == 200, answer
+
+
+@pytest.mark.parametrize("name", CLEARING)
+@pytest.mark.parametrize(("merge_method", "commits_each"), [("SQUASH", 1), ("MERGE_COMMIT", 2)])
+async def test_a_kill_while_a_failure_is_cleared_lands_each_once(
+    merge_method: str, commits_each: int, name: str, database_url: str, tmp_path: Path
+) -> None:
+    async with stage(tmp_path, database_url) as set_up:
+        numbers = await strike(set_up, name, merge_method)
+        async with set_up.serving():
+            await land_once(set_up, numbers, commits_each)
+
+
+@pytest.mark.parametrize("name", BOUNDARIES)
+async def test_a_kill_at_the_second_position_of_a_cleared_unit_lands_each_once(
+    name: str, database_url: str, tmp_path: Path
+) -> None:
+    async with stage(tmp_path, database_url) as set_up:
+        numbers = await strike(set_up, f"{name}:2", "SQUASH")
+        async with set_up.serving():
+            await land_once(set_up, numbers, commits_each=1)
+
+
+@pytest.mark.parametrize("name", BOUNDARIES)
+async def test_a_kill_at_the_move_of_a_cleared_unit_lands_each_once(
+    name: str, database_url: str, tmp_path: Path
+) -> None:
+    async with stage(tmp_path, database_url) as set_up:
+        numbers = await strike(set_up, f"{name}:1", "MERGE_COMMIT")
+        async with set_up.serving():
+            await land_once(set_up, numbers, commits_each=2)
