@@ -249,7 +249,7 @@ def _present(view: QueueView, now: datetime) -> Json:
     value, required = view.value, view.required
     by = value.state_by
     return {
-        "version": value.version,
+        "version": value.revision,
         "stateChangedAt": time_or_null(value.state_since),
         "stateChangedBy": None if by is None else shown_actor(by),
         "targetMode": value.target_mode and value.target_mode.value,

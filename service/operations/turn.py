@@ -49,8 +49,9 @@ log = structlog.get_logger()
 class Along:
     """What goes with a turn into the same commit, or stands against it.
 
-    `whole`: when one input is refused, none of them counts. `expected_version`: the queue
-    must be at it, else Conflict(version_conflict). A token that asks must still be valid.
+    `whole`: when one input is refused, none of them counts. `expected_version`: the
+    queue's `revision` must be it, else Conflict(version_conflict). A token that asks must
+    still be valid.
     """
 
     audit: AuditRow | None = None
@@ -205,9 +206,9 @@ def _gone() -> NotFound:
 
 def _check(session: Tx, along: Along, before: MergeQueue, now: datetime) -> None:
     expected = along.expected_version
-    if expected is not None and expected != before.version:
+    if expected is not None and expected != before.revision:
         raise Conflict(
-            f"The queue is at version {before.version}, not {expected}.", code="version_conflict"
+            f"The queue is at version {before.revision}, not {expected}.", code="version_conflict"
         )
     if along.audit is not None and along.audit.actor.kind is ActorKind.TOKEN:
         token = tokens.token_by_id(session, along.audit.actor.id)
