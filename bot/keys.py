@@ -10,15 +10,24 @@ import hmac
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from service.errors import StartRefused
+from service.errors import ServiceError, StartRefused
 
 KEY_BYTES = 32
 TOKENS = b"headgate/api-token/v1"
+PAGES = b"headgate/page-token/v1"
+SEALED = b"headgate/sealed/v1"
+
+PAGE_TAG_BYTES = 16
+# 96 bits, the size that AES-GCM is made for; random ones suffice for 2**32 secrets a key.
+NONCE_BYTES = 12
 
 KEY_FILE = "secret.key"
 SETTING = "HEADGATE_SECRET_KEY"
@@ -30,6 +39,8 @@ class KeyRing:
     def __init__(self, present: str, previous: str | None = None) -> None:
         secret_keys = (present,) if previous is None else (present, previous)
         self._token_keys = tuple(derived(secret_key, TOKENS) for secret_key in secret_keys)
+        self._page_keys = tuple(derived(secret_key, PAGES) for secret_key in secret_keys)
+        self._sealing_keys = tuple(derived(secret_key, SEALED) for secret_key in secret_keys)
 
     def token_digest(self, token: str) -> bytes:
         """The hash under which a new token is stored: HMAC-SHA-256, 32 bytes."""
@@ -39,6 +50,31 @@ class KeyRing:
         """The hashes to compare a shown token with, the present key's first."""
         return tuple(keyed_hash(key, token) for key in self._token_keys)
 
+    def page_tag(self, payload: bytes) -> bytes:
+        """The tag of a page token that is made now: 16 bytes of HMAC-SHA-256."""
+        return page_tag(self._page_keys[0], payload)
+
+    def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
+        """The tags to compare a shown page token's with, the present key's first."""
+        return tuple(page_tag(key, payload) for key in self._page_keys)
+
+    def sealed(self, text: str) -> bytes:
+        """A secret as it is stored: a fresh nonce, then AES-256-GCM; never twice the same."""
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + AESGCM(self._sealing_keys[0]).encrypt(nonce, text.encode(), SEALED)
+
+    def opened(self, sealed: bytes) -> str:
+        """The secret again. Raises ServiceError when no key of ours sealed these bytes."""
+        nonce, rest = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
+        for key in self._sealing_keys:
+            # A ValueError is a nonce cut short.
+            with suppress(InvalidTag, ValueError):
+                return AESGCM(key).decrypt(nonce, rest, SEALED).decode()
+        raise ServiceError(
+            f"A stored secret was sealed with another {SETTING}. Give that one as "
+            f"{SETTING}_PREVIOUS, or make the secret anew."
+        )
+
 
 def derived(secret_key: str, label: bytes) -> bytes:
     """The key of one purpose, 32 bytes; the same whenever secret key and label are.
@@ -46,6 +82,11 @@ def derived(secret_key: str, label: bytes) -> bytes:
     Without a salt: the secret key is random already (RFC 5869, 3.1).
     """
     return HKDF(SHA256(), KEY_BYTES, salt=None, info=label).derive(secret_key.encode())
+
+
+def page_tag(key: bytes, payload: bytes) -> bytes:
+    """HMAC-SHA-256, cut to the bytes that API.md 8.1 names."""
+    return hmac.new(key, payload, hashlib.sha256).digest()[:PAGE_TAG_BYTES]
 
 
 def keyed_hash(key: bytes, text: str) -> bytes:

@@ -6,10 +6,8 @@ The end takes them down in reverse. No rule of the queue may stand here.
 """
 
 import asyncio
-import errno
 import os
 import signal
-import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -22,6 +20,7 @@ import structlog
 from aiohttp import web
 from pydantic import SecretStr
 
+from bot import listening
 from bot.github import options as github_options
 from bot.github import webhook
 from bot.github.options import GitHubOptions
@@ -122,7 +121,7 @@ async def running(
         readiness.mark("schema", "ok")
         runner = connections.runner(build_app(runtime, settings, readiness))
         try:
-            url = await listen(runner, settings)
+            url = await listening.listen(runner, settings)
             log.info("listening", url=url)
             await recovery.recover(runtime)
             readiness.mark("recovery", "ok")
@@ -146,32 +145,11 @@ async def running(
 
 async def serve(settings: Settings, *, migrate: bool = True) -> None:
     """Run until SIGTERM or SIGINT; a second signal ends the process at once."""
-    async with until_told_to_stop() as told, running(settings, world_of(settings), migrate=migrate):
+    async with (
+        listening.until_told_to_stop() as told,
+        running(settings, world_of(settings), migrate=migrate),
+    ):
         await told.wait()
-
-
-@asynccontextmanager
-async def until_told_to_stop() -> AsyncIterator[asyncio.Event]:
-    """An event that SIGTERM or SIGINT sets, once; the next signal acts as if we were not here."""
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGTERM, signal.SIGINT)
-
-    def forget() -> None:
-        for each in signals:
-            loop.remove_signal_handler(each)
-
-    def stop_now(number: signal.Signals) -> None:
-        log.info("stopping", signal=number.name)
-        forget()
-        told.set()
-
-    for each in signals:
-        loop.add_signal_handler(each, partial(stop_now, each))
-    try:
-        yield told
-    finally:
-        forget()
 
 
 async def migrate(settings: Settings) -> None:
@@ -329,35 +307,6 @@ def given(settings: Settings, *names: str) -> dict[str, str]:
 def text_of(secret: SecretStr | None) -> str | None:
     """A secret's text, None when it is unset or empty."""
     return (secret.get_secret_value() or None) if secret is not None else None
-
-
-async def listen(runner: web.AppRunner, settings: Settings) -> str:
-    """Begin to answer; where. Raises StartRefused for a port or host that is not to be had."""
-    await runner.setup()
-    site = web.TCPSite(runner, settings.host, settings.port, reuse_address=True)
-    try:
-        await site.start()
-    except socket.gaierror as unknown:
-        raise StartRefused(
-            f"{PREFIX}HOST: {settings.host} is no address of this machine. Use 127.0.0.1, or "
-            "0.0.0.0 behind a proxy"
-        ) from unknown
-    except OSError as failed:
-        raise StartRefused(refused_address(failed, settings)) from failed
-    host, port = runner.addresses[0][:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def refused_address(failed: OSError, settings: Settings) -> str:
-    """Why the system does not let us listen there, and what to do."""
-    if failed.errno == errno.EADDRINUSE:
-        return (
-            f"{PREFIX}PORT: {settings.port} on {settings.host} is in use. Stop what listens "
-            "there, or give another --port"
-        )
-    if failed.errno == errno.EACCES:
-        return f"{PREFIX}PORT: {settings.port} needs rights we lack. Give one above 1023"
-    return f"{PREFIX}HOST: cannot listen on {settings.host} ({failed.strerror}). Give another"
 
 
 class Striking:

@@ -28,6 +28,22 @@ class Keys(Protocol):
         """The hashes under the present and the previous key, to compare with."""
         ...
 
+    def page_tag(self, payload: bytes) -> bytes:
+        """The tag that makes a page token ours (API.md 8.1)."""
+        ...
+
+    def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
+        """The tags under the present and the previous key, to compare with."""
+        ...
+
+    def sealed(self, text: str) -> bytes:
+        """A secret of others as it is stored (RELIABILITY.md 8.1)."""
+        ...
+
+    def opened(self, sealed: bytes) -> str:
+        """That secret again. Raises ServiceError when neither key sealed it."""
+        ...
+
 
 Translator = Callable[[Delivery], tuple[Signal, ...]]
 """A provider's own table from a delivery to signals; pure."""

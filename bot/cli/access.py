@@ -94,7 +94,7 @@ def list_all(
                 view.id,
                 view.name,
                 view.role.value,
-                "all" if view.repositories is None else ", ".join(view.repositories),
+                "all" if (slugs := slugs_of(view)) is None else ", ".join(slugs),
                 f"{view.created_at:%Y-%m-%d}",
                 f"revoked {view.revoked_at:%Y-%m-%d}"
                 if view.revoked_at
@@ -188,6 +188,11 @@ def until(expires_at: datetime | None) -> str:
     return "never expires" if expires_at is None else f"until {expires_at:%Y-%m-%d}"
 
 
+def slugs_of(view: TokenView) -> list[str] | None:
+    """The repositories that a token is limited to, None: all of the organization."""
+    return None if view.repositories is None else [ref.slug for ref in view.repositories]
+
+
 def record_of(view: TokenView) -> dict[str, object]:
     """A token as the API shows it (API.md 9)."""
     return {
@@ -195,7 +200,7 @@ def record_of(view: TokenView) -> dict[str, object]:
         "name": view.name,
         "role": view.role.value,
         "organization": {"slug": view.org_slug, "host": view.host},
-        "repositories": None if view.repositories is None else list(view.repositories),
+        "repositories": slugs_of(view),
         "created_at": view.created_at,
         "expires_at": view.expires_at,
         "last_used_at": view.last_used_at,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bot import settings, telemetry, wiring
+from bot import listening, settings, telemetry, wiring
 from bot.cli import output
 from bot.cli.exits import Exit, Failed
 from bot.demo import run as evenings
@@ -183,7 +183,7 @@ def demo(
 async def stand_in(wanted: SandboxOptions, *, as_json: bool) -> None:
     """Run a sandbox until it is told to stop. Raises StartRefused."""
     try:
-        async with wiring.until_told_to_stop() as told, sandboxes.running(wanted) as running:
+        async with listening.until_told_to_stop() as told, sandboxes.running(wanted) as running:
             if as_json:
                 sys.stdout.write(json.dumps(running.environment()) + "\n")
             else:

@@ -13,7 +13,7 @@ from typing import TextIO
 
 import aiohttp
 
-from bot import telemetry, wiring
+from bot import listening, telemetry
 from bot.demo import proofs, report, stage, story
 from bot.demo.report import Report
 from bot.demo.scene import Scene
@@ -126,7 +126,7 @@ async def open_doors(raised: Stage, out: TextIO) -> None:
         file=out,
         flush=True,
     )
-    async with wiring.until_told_to_stop() as told:
+    async with listening.until_told_to_stop() as told:
         await told.wait()
 
 

@@ -22,12 +22,13 @@ from service.api.errors import HttpRefused, Problem
 from service.api.fragments import Fragments
 from service.api.health import Readiness
 from service.api.models import common
-from service.api.routes import Fetched, Open, Posted, Route, Shown
-from service.errors import Overloaded, ServiceError
+from service.api.models.common import Spelling
+from service.api.route import Fetched, Open, Page, Posted, Route, Shown
+from service.errors import NotAllowed, Overloaded, ServiceError
+from service.operations import access
 from service.operations.views import Caller
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
-from service.vocabulary import Role
 
 RECOVERING_RETRY_AFTER_S = 5
 
@@ -93,7 +94,7 @@ class Door:
         """What aiohttp calls for one endpoint."""
         match route:
             case Posted():
-                return self._refusing(functools.partial(self._posted, route))
+                return self._refusing(functools.partial(self._posted, route), route.model.spelled)
             case Fetched():
                 return self._refusing(functools.partial(self._fetched, route))
             case Open():
@@ -101,15 +102,15 @@ class Door:
             case _:
                 assert_never(route)
 
-    def _refusing(self, take: Take) -> Handler:
-        """Errors become answers here and nowhere else."""
+    def _refusing(self, take: Take, spelled: Spelling = common.as_named) -> Handler:
+        """Errors become answers here and nowhere else; `spelled` as the endpoint's fields are."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
             request_id = self._request_id(request)
             try:
                 return await take(request, request_id)
             except (ServiceError, ProviderError) as error:
-                return self._refusal(request, error, request_id)
+                return self._refusal(request, error, request_id, spelled)
 
         return handler
 
@@ -118,7 +119,7 @@ class Door:
     ) -> web.StreamResponse:
         if request.method != "POST":
             raise _wrong_method(route.path, "POST")
-        come = await self._come(request, route)
+        come = await self._come(request, route, request_id)
         limits.check_headers(request)
         content = request.content
         if content.is_eof() and content.exception() is None:
@@ -129,11 +130,11 @@ class Door:
                 shown = await self._shown(route, come, body, request_id)
         return self._answer(200, shown, request_id)
 
-    async def _come(self, request: web.Request, route: Posted) -> Caller | ForkRun:
+    async def _come(self, request: web.Request, route: Posted, request_id: str) -> Caller | ForkRun:
         """Who asks, or whom they claim to be where a fork's CI run may ask."""
         run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
         if run_id is None or route.forks is None or self._readiness.is_recovering:
-            return await self._caller(request, route.role)
+            return await self._caller(request, route, request_id)
         self._visits.count(request.remote or "", self._runtime.clock.now())
         return ForkRun(run_id, route.forks)
 
@@ -155,10 +156,12 @@ class Door:
         call = Call(self._runtime, self._fragments, caller)
         if not route.writes:
             return await route.handler(call, asked)
-        structlog.contextvars.bind_contextvars(request_id=request_id)
-        shown = await route.handler(call, asked)
-        self._runtime.boundary.reach("api.before_answer")
-        log.info("request", endpoint=route.path, status=200, token=caller.token_id or caller.name)
+        # Bound for the deed alone: the connection's next request runs in the same context.
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            shown = await route.handler(call, asked)
+            self._runtime.boundary.reach("api.before_answer")
+            token = caller.token_id or caller.name
+            log.info("request", endpoint=route.path, status=200, token=token)
         return shown
 
     async def _fetched(
@@ -166,7 +169,7 @@ class Door:
     ) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
-        caller = await self._caller(request, None)
+        caller = await self._caller(request, route, request_id)
         shown = await route.handler(Call(self._runtime, self._fragments, caller))
         return self._answer(200, shown, request_id)
 
@@ -185,7 +188,7 @@ class Door:
             detail += f" Did you mean {meant}?"
         members = {} if meant is None else {"did_you_mean": meant}
         error = HttpRefused(404, "unknown_endpoint", detail, **members)
-        return self._refusal(request, error, self._request_id(request))
+        return self._refusal(request, error, self._request_id(request), common.as_named)
 
     def broken(
         self, request: web.BaseRequest, status: int, error: BaseException | None
@@ -202,24 +205,44 @@ class Door:
         problem = errors.problem_of(refused, self._runtime.clock.now())
         return self._problem(request, problem, request_id, closes=True)
 
-    async def _caller(self, request: web.Request, role: Role | None) -> Caller:
+    async def _caller(
+        self, request: web.Request, route: Posted | Fetched, request_id: str
+    ) -> Caller:
+        """Who asks. Raises Unauthenticated, NotAllowed; the latter is written down."""
         if self._readiness.is_recovering:
             raise Overloaded(
                 "Headgate has just started and compares its state with the provider.",
                 retry_after_s=RECOVERING_RETRY_AFTER_S,
                 code="recovering",
             )
-        return await auth.caller_of(self._runtime, request.headers, role)
+        caller = await auth.caller_of(self._runtime, request.headers)
+        try:
+            auth.check_role(caller, route.role)
+        except NotAllowed:
+            with structlog.contextvars.bound_contextvars(request_id=request_id):
+                await access.note_denial(self._runtime, caller, route.path)
+            raise
+        return caller
 
     def _answer(self, status: int, shown: Shown, request_id: str) -> Answer:
-        body = shown if isinstance(shown, bytes) else orjson.dumps(shown)
+        kind = answer.JSON
+        if isinstance(shown, bytes):
+            body = shown
+        elif isinstance(shown, Page):
+            kind, body = shown.content_type, shown.body
+        else:
+            body = orjson.dumps(shown)
         now = self._runtime.clock.now()
-        return Answer(status, self._heads.head(status, answer.JSON, request_id, now), body)
+        return Answer(status, self._heads.head(status, kind, request_id, now), body)
 
     def _refusal(
-        self, request: web.BaseRequest, error: ServiceError | ProviderError, request_id: str
+        self,
+        request: web.BaseRequest,
+        error: ServiceError | ProviderError,
+        request_id: str,
+        spelled: Spelling,
     ) -> Answer:
-        problem = errors.problem_of(error, self._runtime.clock.now())
+        problem = errors.problem_of(error, self._runtime.clock.now(), spelled)
         log.info(
             "request",
             request_id=request_id,

@@ -31,19 +31,22 @@ _FORKED_RUN = istr("x-forked-workflow-run-id")
 _RUN_ID = re.compile(r"[0-9]{1,20}")
 
 
-async def caller_of(runtime: Runtime, headers: CIMultiDictProxy[str], role: Role | None) -> Caller:
-    """The caller with at least `role`, None: any. Raises Unauthenticated, NotAllowed."""
+async def caller_of(runtime: Runtime, headers: CIMultiDictProxy[str]) -> Caller:
+    """Who holds the token that was sent. Raises Unauthenticated."""
     token = token_of(headers)
     if not token:
         raise Unauthenticated("No token was sent.")
-    caller = await access.authenticate(runtime, token)
+    return await access.authenticate(runtime, token)
+
+
+def check_role(caller: Caller, role: Role | None) -> None:
+    """Raise NotAllowed unless the caller has at least `role`; None: any will do."""
     if role is not None and caller.role not in ALLOWED[role]:
         raise NotAllowed(
             f"This endpoint needs a token of role {role.value}; "
             f'"{caller.name}" has role {caller.role.value}.',
             members={"required_role": role.value, "role": caller.role.value},
         )
-    return caller
 
 
 def fork_run_of(headers: CIMultiDictProxy[str]) -> str | None:

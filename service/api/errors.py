@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 import orjson
-from pydantic.alias_generators import to_camel
 
 from service import errors
 from service.api import answer
+from service.api.models import common
+from service.api.models.common import Spelling
 from service.errors import FieldError, ServiceError
 from service.provider import errors as provider
 from service.provider.errors import GoneKind, ProviderError
@@ -71,9 +72,11 @@ GONE: Mapping[GoneKind, str] = {
 """Code of what the provider no longer has."""
 
 RETRY_AFTER_S: Mapping[str, int] = {
+    "idempotency_in_progress": 1,
     "landing_in_progress": 5,
     "overloaded": 5,
     "provider_unavailable": 5,
+    "setup_required": 60,
 }
 """When to come back, by code, where the error itself does not say."""
 
@@ -84,6 +87,8 @@ TITLES: Mapping[str, str] = {
     "unknown_field": "A field is unknown",
     "invalid_parameter": "A query parameter is not acceptable",
     "invalid_header": "A header is not acceptable",
+    "invalid_page_token": "The page token is not one of ours for this list",
+    "page_token_expired": "The page token is too old",
     "missing_role": "The token's role does not allow this",
     "unknown_endpoint": "There is no such endpoint",
     "organization_not_found": "There is no such organization",
@@ -95,6 +100,11 @@ TITLES: Mapping[str, str] = {
     "not_in_queue": "This pull request is not in the queue",
     "test_run_not_found": "There is no such test run",
     "hold_not_found": "There is no such hold",
+    "test_not_found": "There is no such test",
+    "upload_not_found": "There is no such upload",
+    "token_not_found": "There is no such token",
+    "webhook_endpoint_not_found": "There is no such webhook endpoint",
+    "message_not_found": "There is no such webhook message",
     "method_not_allowed": "This endpoint is asked another way",
     "request_timeout": "The body arrived too slowly",
     "body_too_large": "The body is too large",
@@ -107,6 +117,7 @@ TITLES: Mapping[str, str] = {
     "landing_in_progress": "A landing is under way",
     "already_landed": "The pull request has landed",
     "head_mismatch": "The pull request has another head",
+    "idempotency_in_progress": "The first request with this key still runs",
     "not_available_yet": "This setting has no effect yet",
     "pull_request_closed": "The pull request is closed",
     "pull_request_merged": "The pull request is merged already",
@@ -115,8 +126,15 @@ TITLES: Mapping[str, str] = {
     "merge_method_not_allowed": "The repository does not allow this merge method",
     "set_in_repository_file": "The repository's file sets this",
     "conflicting_fields": "Two fields contradict each other",
+    "invalid_time_range": "The time range is not acceptable",
     "limit_reached": "A limit is reached",
     "hold_not_liftable": "Only facts lift this hold",
+    "reason_required": "A reason is required",
+    "ticket_template_missing": "The repository has no address template for tickets",
+    "no_results": "The upload holds no test results",
+    "scope_exceeds_own": "The token may not give more than it has",
+    "webhook_url_refused": "This address may not be called",
+    "idempotency_key_reused": "The key belongs to another request",
     "internal_error": "Something went wrong inside Headgate",
     "provider_refused": "The provider refused",
     "provider_unavailable": "The provider cannot be reached",
@@ -124,6 +142,7 @@ TITLES: Mapping[str, str] = {
     "rate_limited": "Too many requests",
     "overloaded": "There is too much to do just now",
     "recovering": "Headgate has just started",
+    "setup_required": "Headgate is not set up yet",
 }
 """What each code says in general; the detail says what happened."""
 
@@ -158,8 +177,14 @@ class Problem:
         return " ".join(self.detail.split()).encode()
 
 
-def problem_of(error: ServiceError | ProviderError, now: datetime) -> Problem:
-    """The answer to an error; `now` makes a time to come back at a number of seconds."""
+def problem_of(
+    error: ServiceError | ProviderError, now: datetime, spelled: Spelling = common.as_named
+) -> Problem:
+    """The answer to an error.
+
+    `now` makes a time to come back at a number of seconds; `spelled` makes a field's name in
+    our code the one that the endpoint takes.
+    """
     if isinstance(error, HttpRefused):
         return Problem(
             error.status, error.code, error.detail, error.members, error.headers, error.closes
@@ -171,11 +196,11 @@ def problem_of(error: ServiceError | ProviderError, now: datetime) -> Problem:
     detail = error.message if isinstance(error, ProviderError) else error.detail
     members = dict(error.members) if isinstance(error, ServiceError) else {}
     if isinstance(error, errors.Malformed) and error.errors:
-        members["errors"] = [_field_error(each) for each in error.errors]
+        members["errors"] = [_field_error(each, spelled) for each in error.errors]
     settings = members.get("settings")
     if isinstance(settings, tuple | list):
-        members["settings"] = [to_camel(name) for name in settings]
-        detail = _as_sent(detail, settings)
+        members["settings"] = [spelled(name) for name in settings]
+        detail = _as_sent(detail, settings, spelled)
     headers = {"Retry-After": str(wait)} if (wait := _wait_s(error, code, now)) else {}
     return Problem(answered.status, code, detail, members, headers)
 
@@ -209,11 +234,11 @@ def _wait_s(error: ServiceError | ProviderError, code: str, now: datetime) -> in
     return RETRY_AFTER_S.get(code)
 
 
-def _field_error(fault: FieldError) -> dict[str, str]:
+def _field_error(fault: FieldError, spelled: Spelling) -> dict[str, str]:
     """One member of `errors`; settings are spelled as they were sent."""
     parts = fault.field.split("/")
     shown = {
-        "field": "/".join(to_camel(part) if "_" in part else part for part in parts),
+        "field": "/".join(spelled(part) if "_" in part else part for part in parts),
         "code": fault.code,
         "message": fault.message,
     }
@@ -222,10 +247,10 @@ def _field_error(fault: FieldError) -> dict[str, str]:
     return shown
 
 
-def _as_sent(detail: str, settings: tuple[str, ...] | list[str]) -> str:
-    """The sentence with the settings in the API's spelling."""
+def _as_sent(detail: str, settings: tuple[str, ...] | list[str], spelled: Spelling) -> str:
+    """The sentence with the settings in the endpoint's spelling."""
     for name in settings:
-        detail = re.sub(rf"\b{re.escape(name)}\b", to_camel(name), detail)
+        detail = re.sub(rf"\b{re.escape(name)}\b", spelled(name), detail)
     return detail
 
 

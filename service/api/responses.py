@@ -21,7 +21,7 @@ from service.operations.views import (
     TokenView,
     shown_actor,
 )
-from service.vocabulary import SYSTEM, RequiredSource
+from service.vocabulary import SYSTEM, RepoRef, RequiredSource
 from service.wording import history, holds, reasons, situation
 from service.wording.situation import Situation
 from service.wording.times import TimeLeft
@@ -249,7 +249,7 @@ def _present(view: QueueView, now: datetime) -> Json:
     value, required = view.value, view.required
     by = value.state_by
     return {
-        "version": value.version,
+        "version": value.revision,
         "stateChangedAt": time_or_null(value.state_since),
         "stateChangedBy": None if by is None else shown_actor(by),
         "targetMode": value.target_mode and value.target_mode.value,
@@ -300,6 +300,11 @@ def cancel_preview(preview: CancelPreview) -> Json:
     }
 
 
+def repository(ref: RepoRef) -> Json:
+    """A repository as requests name it (API.md 1.4)."""
+    return {"host": ref.host, "owner": ref.owner, "name": ref.name}
+
+
 def token(view: TokenView) -> Json:
     """A token without its secret (API.md 9)."""
     return {
@@ -307,7 +312,9 @@ def token(view: TokenView) -> Json:
         "name": view.name,
         "role": view.role.value,
         "organization": {"slug": view.org_slug, "host": view.host},
-        "repositories": view.repositories,
+        "repositories": None
+        if view.repositories is None
+        else [repository(each) for each in view.repositories],
         "created_at": time(view.created_at),
         "expires_at": time_or_null(view.expires_at),
         "last_used_at": time_or_null(view.last_used_at),

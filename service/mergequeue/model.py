@@ -350,8 +350,8 @@ class MergeQueue:
     """One queue. `entries` by pull request number and `runs` by id hold only what is live.
 
     `bisections` are by id. `uid` seeds the ids of entries and runs, so that the same inputs always
-    give the same
-    ids. `version` belongs to the store.
+    give the same ids. `revision` and `version` belong to the store: `version` counts every
+    change, `revision` those of what is shown as the queue (configuration, state, mode, holds).
     """
 
     id: int
@@ -384,4 +384,5 @@ class MergeQueue:
     next_landing: int = 1
     next_hold: int = 1
     deleted: bool = False
+    revision: int = 0
     version: int = 0

@@ -5,13 +5,14 @@ A thing outside the caller's organization or scope answers exactly as a missing 
 
 import hmac
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from service.errors import NotFound, Unauthenticated
+from service.operations import deeds
 from service.operations.views import Caller
 from service.runtime import Runtime
-from service.store import access, queues
+from service.store import access, audit, queues
 from service.store.database import Tx
 from service.store.records import RepositoryRecord, TokenRecord
 from service.vocabulary import Actor, ActorKind, Channel, QueueRef, RepoRef, Role, Sha
@@ -104,9 +105,33 @@ def caller_of(record: TokenRecord) -> Caller:
         name=record.name,
         org_id=record.org_id,
         org_slug=record.org_slug,
+        host=record.host,
         role=record.role,
         repositories=record.repositories,
     )
+
+
+def recheck(session: Tx, actor: Actor, now: datetime) -> None:
+    """Raise Unauthenticated when the token that asked for this write has ended meanwhile.
+
+    Whoever is no token was judged by other means (API.md 2, revocation).
+    """
+    if actor.kind is ActorKind.TOKEN:
+        record = access.token_by_id(session, actor.id)
+        if record is None or not is_valid(record, now):
+            raise Unauthenticated("This token is unknown, expired or revoked.")
+
+
+async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:
+    """Write down that a token's role was too small (RELIABILITY.md 8.7)."""
+    row = deeds.deed(actor_of(caller), caller.org_id, "api.call", endpoint, runtime.clock.now())
+    denied = replace(row, decision="denied", reason=f"has role {caller.role.value}")
+    await runtime.store.run(audit.append, denied)
+
+
+def sees(caller: Caller, repository_id: int) -> bool:
+    """Whether a repository of the caller's organization lies in its scope."""
+    return caller.repositories is None or repository_id in caller.repositories
 
 
 def _matches(runtime: Runtime, token: str, record: TokenRecord | None) -> bool:
@@ -136,6 +161,7 @@ async def fork_caller(runtime: Runtime, ref: RepoRef, run_id: str, head: Sha) ->
         name=f"CI run {run_id}",
         org_id=record.org_id,
         org_slug="",
+        host=ref.host,
         role=Role.CI,
         repositories=frozenset({record.id}),
     )
@@ -159,10 +185,7 @@ async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> Rep
     if isinstance(known, RepositoryRecord):
         return known
     record = await runtime.store.read(access.repository_by_ref, caller.org_id, ref)
-    hidden = record is not None and (
-        caller.repositories is not None and record.id not in caller.repositories
-    )
-    if record is None or hidden:
+    if record is None or not sees(caller, record.id):
         raise NotFound(
             f"There is no repository {ref.slug} on {ref.host} that this token can see.",
             code="repository_not_found",

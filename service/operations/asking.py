@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.config import QueueConfig
-from service.operations import commands, flood, permissions, turn
+from service.operations import commands, deeds, flood, permissions, turn
 from service.operations.wishes import Asking
 from service.provider.errors import Gone
 from service.provider.signals import (
@@ -69,15 +69,10 @@ async def _done(runtime: Runtime, asking: Asking) -> Answer:
 
 def _denied(runtime: Runtime, asking: Asking) -> AuditRow:
     repo, asked = asking.repository, asking.asked
-    return AuditRow(
-        at=runtime.clock.now(),
-        org_id=repo.org_id,
-        actor=asking.actor,
-        action=f"command.{type(asked.ask).__name__.removeprefix('Ask').lower()}",
-        subject=f"{repo.ref.host}/{repo.ref.slug}#{asked.number}",
-        decision="denied",
-        reason=f"has {asking.level.name.lower()}",
-    )
+    action = f"command.{type(asked.ask).__name__.removeprefix('Ask').lower()}"
+    subject = f"{repo.ref.host}/{repo.ref.slug}#{asked.number}"
+    row = deeds.deed(asking.actor, repo.org_id, action, subject, runtime.clock.now())
+    return replace(row, decision="denied", reason=f"has {asking.level.name.lower()}")
 
 
 async def answer_label(

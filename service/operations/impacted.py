@@ -5,17 +5,19 @@ more when it is done. So each of the two sees the other, whichever comes first.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.mergequeue.inputs import SetImpactedTargets
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.targets import Targets
-from service.operations import pull_requests, turn
+from service.operations import access, pull_requests, turn
 from service.operations.views import TargetsStored
 from service.runtime import Runtime
+from service.store import audit, target_sets
 from service.store import pull_requests as known_pulls
 from service.store import queues as stored
-from service.store import target_sets
+from service.store.audit import AuditRow
+from service.store.database import Tx
 from service.store.pull_requests import PullRequestHead
 from service.vocabulary import Actor, QueueRef, Sha
 
@@ -43,13 +45,20 @@ async def set_targets(
     place = PullRequestHead(queue.repository_id, upload.number, head)
     # Naming a large set takes long: neither the loop nor the writer waits for it.
     targets = await asyncio.to_thread(target_sets.shared, upload.targets)
-    await runtime.store.run(known_pulls.put_targets, place, targets, runtime.clock.now())
+    row = pull_requests.deed_on(runtime, queue, actor, "pull_request.set_targets", upload.number)
+    await runtime.store.run(_keep, place, targets, replace(row, data={"head": head}))
     runtime.memory.forget()
     told = SetImpactedTargets(upload.number, head, targets, actor)
     for ref in await runtime.store.read(stored.queues_of, queue.repository_id):
         if _is_meant(await turn.value(runtime, ref.id), told):
             await turn.ask(runtime, ref, told)
     return TargetsStored(upload.number, head, targets.everything, len(targets.names))
+
+
+def _keep(session: Tx, place: PullRequestHead, targets: Targets, row: AuditRow) -> None:
+    access.recheck(session, row.actor, row.at)
+    known_pulls.put_targets(session, place, targets, row.at)
+    audit.append(session, row)
 
 
 def _is_meant(value: MergeQueue, told: SetImpactedTargets) -> bool:

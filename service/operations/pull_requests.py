@@ -14,7 +14,7 @@ from service.mergequeue.reasons import Reason
 from service.mergequeue.reported import Facts
 from service.mergequeue.states import FINAL, EntryState
 from service.mergequeue.targets import Targets
-from service.operations import estimates, facts, requirements, shown, turn
+from service.operations import deeds, estimates, facts, requirements, shown, turn
 from service.operations.views import PullRequestView, Restarted, Submitted
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import (
@@ -81,7 +81,7 @@ async def enter(
         targets=targets,
         p_fail=estimates.of_submission(runtime, queue, value.config, known),
     )
-    row = _audited(runtime, queue, actor, "pull_request.submit", pull.number)
+    row = deed_on(runtime, queue, actor, "pull_request.submit", pull.number)
     steps = await turn.take(runtime, queue.id, [*told, wish], turn.Along(audit=row))
     # An upload that was kept meanwhile saw no entry to tell of it.
     newest = await _targets_of(runtime, queue, known)
@@ -186,7 +186,7 @@ async def ask_cancel(
     if actor.channel is Channel.LABEL:
         code = Reason.LABEL_REMOVED
     wish = Cancel(number, code, actor, reason)
-    row = _audited(runtime, queue, actor, "pull_request.cancel", number)
+    row = deed_on(runtime, queue, actor, "pull_request.cancel", number)
     return await turn.ask(runtime, queue, wish, turn.Along(audit=row))
 
 
@@ -217,7 +217,7 @@ async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) 
 
 async def ask_restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Step:
     """The queue's answer to a restart; a refusal is a value."""
-    row = _audited(runtime, queue, actor, "pull_request.restart", number)
+    row = deed_on(runtime, queue, actor, "pull_request.restart", number)
     return await turn.ask(runtime, queue, Restart(number, actor), turn.Along(audit=row))
 
 
@@ -239,12 +239,7 @@ async def status(
     return await shown.with_timeline(runtime, view) if include_timeline else view
 
 
-def _audited(runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int) -> AuditRow:
-    return AuditRow(
-        at=runtime.clock.now(),
-        org_id=queue.org_id,
-        actor=actor,
-        action=action,
-        subject=f"{queue.repo.host}/{queue.repo.slug}@{queue.branch}#{number}",
-        decision="allowed",
-    )
+def deed_on(runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int) -> AuditRow:
+    """A deed on one pull request, for the audit log."""
+    subject = f"{deeds.place_of(queue)}#{number}"
+    return deeds.deed(actor, queue.org_id, action, subject, runtime.clock.now())

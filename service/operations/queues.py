@@ -24,9 +24,12 @@ from service.mergequeue.inputs import (
     TargetMoved,
 )
 from service.mergequeue.model import Hold, MergeQueue, Tip
+from service.mergequeue.outputs import Step
 from service.mergequeue.reasons import HoldReason, HoldScope
 from service.mergequeue.states import QueueState
-from service.operations import pull_requests, requirements, shown, turn
+from service.operations import access as callers
+from service.operations import consequences, deeds, pull_requests, requirements, shown, turn
+from service.operations.consequences import Happened
 from service.operations.views import QueueView
 from service.provider.values import (
     Commit,
@@ -74,7 +77,9 @@ async def create(
     resolved = await requirements.resolve(runtime, repository.ref, branch, config)
     _check_method(repository, resolved, config.merge_method)
     draft = _draft(runtime, branch, config, wish, actor)
-    queue = await runtime.store.run(_insert, repository, draft, actor)
+    place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
+    row = deeds.deed(actor, repository.org_id, "queue.create", place, runtime.clock.now())
+    queue = await runtime.store.run(_insert, runtime, repository, draft, row)
     told: list[Input] = [_first_tip(tip), *requirements.reports(draft, resolved)]
     if not any(isinstance(one, RequiredChanged) for one in told) and not resolved.owned:
         told.append(RequiredChanged(resolved.required, resolved.error))
@@ -137,28 +142,24 @@ def _first_tip(tip: Commit) -> TargetMoved:
     return TargetMoved(Tip(tip.sha, tip.tree))
 
 
-def _insert(session: Tx, repository: RepositoryRecord, draft: MergeQueue, actor: Actor) -> QueueRef:
+def _insert(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, draft: MergeQueue, row: AuditRow
+) -> QueueRef:
+    callers.recheck(session, row.actor, row.at)
     if len(stored.queues_of(session, repository.id)) >= QUEUES_MAX:
         raise Invalid(
             f"{repository.ref.slug} has {QUEUES_MAX} queues already.", code="limit_reached"
         )
     made = stored.create(session, repository.org_id, repository.id, draft)
     ref = QueueRef(made.id, repository.org_id, repository.id, repository.ref, draft.branch)
-    at = draft.state_since
-    if at is not None:
-        audit.append(session, _row(ref, actor, "queue.create", at))
+    audit.append(session, row)
+    whole = Step(queue=made, actions=(), events=(), refusal=None, wake_at=None)
+    consequences.keep(session, runtime, Happened(ref, None, whole, row.at))
     return ref
 
 
 def _row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditRow:
-    return AuditRow(
-        at=at,
-        org_id=queue.org_id,
-        actor=actor,
-        action=action,
-        subject=f"{queue.repo.host}/{queue.repo.slug}@{queue.branch}",
-        decision="allowed",
-    )
+    return deeds.deed(actor, queue.org_id, action, deeds.place_of(queue), at)
 
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from service.errors import Invalid, NotFound, Unauthenticated
 from service.operations import access as format_of
+from service.operations import deeds
 from service.operations.views import Caller, IssuedToken, TokenView
 from service.runtime import Runtime
 from service.store import access, audit
@@ -57,7 +58,8 @@ async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> Issue
         last_used_at=None,
         revoked_at=None,
     )
-    view = await runtime.store.run(_insert, draft, wish.repositories, actor)
+    row = deeds.deed(actor, None, "token.create", f"token/{public}", now)
+    view = await runtime.store.run(_insert, draft, wish.repositories, row)
     return IssuedToken(secret, view)
 
 
@@ -77,8 +79,9 @@ def _random(length: int) -> str:
 
 
 def _insert(
-    session: Tx, draft: TokenRecord, wanted: tuple[RepoRef, ...] | None, actor: Actor
+    session: Tx, draft: TokenRecord, wanted: tuple[RepoRef, ...] | None, row: AuditRow
 ) -> TokenView:
+    format_of.recheck(session, row.actor, row.at)
     org = access.organization_by_slug(session, draft.host, draft.org_slug)
     if org is None:
         org = access.ensure_organization(session, draft.host, None, draft.org_slug)
@@ -87,7 +90,7 @@ def _insert(
     scope = None if wanted is None else _scope(session, org, wanted)
     record = replace(draft, org_id=org.id, org_slug=org.slug, repositories=scope)
     access.create_token(session, org.id, record)
-    _audited(session, record, actor, "token.create", record.created_at)
+    _write_down(session, record, row)
     return _view(session, record)
 
 
@@ -137,7 +140,8 @@ async def rotate_token(
     digest = runtime.keys.token_digest(secret)
     now = runtime.clock.now()
     old_ends = now + timedelta(hours=overlap_hours)
-    view = await runtime.store.run(_rotate, token_id, (public, digest), (now, old_ends), actor)
+    row = deeds.deed(actor, None, "token.rotate", f"token/{public}", now)
+    view = await runtime.store.run(_rotate, token_id, (public, digest), old_ends, row)
     return IssuedToken(secret, view)
 
 
@@ -145,10 +149,11 @@ def _rotate(
     session: Tx,
     token_id: str,
     fresh: tuple[str, bytes],
-    times: tuple[datetime, datetime],
-    actor: Actor,
+    old_ends: datetime,
+    row: AuditRow,
 ) -> TokenView:
-    now, old_ends = times
+    now = row.at
+    format_of.recheck(session, row.actor, now)
     old = _live_token(session, token_id, now)
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
     record = replace(
@@ -162,7 +167,7 @@ def _rotate(
     access.create_token(session, old.org_id, record)
     if old.expires_at is None or old.expires_at > old_ends:
         access.expire_token(session, old.org_id, old.id, old_ends)
-    _audited(session, record, actor, "token.rotate", now)
+    _write_down(session, record, row)
     return _view(session, record)
 
 
@@ -171,17 +176,19 @@ async def revoke_token(runtime: Runtime, token_id: str, actor: Actor) -> TokenVi
 
     Raises NotFound(token_not_found).
     """
-    return await runtime.store.run(_revoke, token_id, runtime.clock.now(), actor)
+    row = deeds.deed(actor, None, "token.revoke", f"token/{token_id}", runtime.clock.now())
+    return await runtime.store.run(_revoke, token_id, row)
 
 
-def _revoke(session: Tx, token_id: str, now: datetime, actor: Actor) -> TokenView:
+def _revoke(session: Tx, token_id: str, row: AuditRow) -> TokenView:
+    format_of.recheck(session, row.actor, row.at)
     record = access.token_by_id(session, token_id)
     if record is None:
         raise _no_token(token_id)
     if record.revoked_at is None:
-        access.revoke_token(session, record.org_id, token_id, now)
-        _audited(session, record, actor, "token.revoke", now)
-        record = replace(record, revoked_at=now)
+        access.revoke_token(session, record.org_id, token_id, row.at)
+        _write_down(session, record, row)
+        record = replace(record, revoked_at=row.at)
     return _view(session, record)
 
 
@@ -212,7 +219,7 @@ def _view(session: Tx, record: TokenRecord) -> TokenView:
     names = None
     if record.repositories is not None:
         known = access.repositories_of(session, record.org_id)
-        names = tuple(repo.ref.slug for repo in known if repo.id in record.repositories)
+        names = tuple(repo.ref for repo in known if repo.id in record.repositories)
     return TokenView(
         id=record.id,
         name=record.name,
@@ -227,16 +234,6 @@ def _view(session: Tx, record: TokenRecord) -> TokenView:
     )
 
 
-def _audited(session: Tx, record: TokenRecord, actor: Actor, action: str, at: datetime) -> None:
-    audit.append(
-        session,
-        AuditRow(
-            at=at,
-            org_id=record.org_id,
-            actor=actor,
-            action=action,
-            subject=f"token/{record.id}",
-            decision="allowed",
-            data={"name": record.name, "role": record.role.value},
-        ),
-    )
+def _write_down(session: Tx, record: TokenRecord, row: AuditRow) -> None:
+    data = {"name": record.name, "role": record.role.value}
+    audit.append(session, replace(row, org_id=record.org_id, data=data))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from service.errors import Conflict, InvariantBroken, NotFound, Stale, Unauthenticated
+from service.errors import Conflict, InvariantBroken, NotFound, Stale
 from service.mergequeue import engine
 from service.mergequeue.inputs import Command, Input, PlaceHold, TimePassed
 from service.mergequeue.model import MergeQueue
@@ -26,16 +26,16 @@ from service.mergequeue.outputs import (
     Tell,
 )
 from service.mergequeue.reasons import HoldReason
-from service.operations import access
+from service.operations import access, consequences
+from service.operations.consequences import Happened
 from service.runtime import Runtime
-from service.store import access as tokens
 from service.store import audit, journal, landings, outbox, queues
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.outbox import OutboxItem
 from service.store.queues import Head
 from service.store.records import Lane
-from service.vocabulary import SYSTEM, ActorKind, QueueRef
+from service.vocabulary import SYSTEM, QueueRef
 
 INPUTS_MAX = 64
 STALE_TRIES_MAX = 5
@@ -49,8 +49,9 @@ log = structlog.get_logger()
 class Along:
     """What goes with a turn into the same commit, or stands against it.
 
-    `whole`: when one input is refused, none of them counts. `expected_version`: the queue
-    must be at it, else Conflict(version_conflict). A token that asks must still be valid.
+    `whole`: when one input is refused, none of them counts. `expected_version`: the
+    queue's `revision` must be it, else Conflict(version_conflict). A token that asks must
+    still be valid.
     """
 
     audit: AuditRow | None = None
@@ -149,7 +150,12 @@ def _turn(session: Tx, runtime: Runtime, wish: _Wish) -> tuple[tuple[Step, ...],
     saved = None
     if current is not before or whole.events or whole.actions or _is_clock(wish):
         saved = queues.save(session, before, whole, head.epoch)
-        _put_out(session, runtime, head, whole, wish)
+        ref = queues.ref_by_id(session, wish.queue_id)
+        if ref is None:
+            raise _gone()
+        happened = Happened(ref, before, replace(whole, queue=saved), wish.now)
+        _put_out(session, runtime, head, happened)
+        consequences.keep(session, runtime, happened)
     if wish.along.audit is not None:
         audit.append(session, _decided(wish.along.audit, steps))
     if wish.along.also is not None:
@@ -170,19 +176,17 @@ def _decided(row: AuditRow, steps: Sequence[Step]) -> AuditRow:
     return replace(row, decision="denied", reason=refused.reason.value)
 
 
-def _put_out(session: Tx, runtime: Runtime, head: Head, whole: Step, wish: _Wish) -> None:
+def _put_out(session: Tx, runtime: Runtime, head: Head, happened: Happened) -> None:
     """What follows from a turn, in its own transaction: journal, outbox, landing rows."""
-    ref = queues.ref_by_id(session, wish.queue_id)
-    if ref is None:
-        raise _gone()
+    ref, whole = happened.ref, happened.whole
     journal.append(session, ref.id, whole.events)
-    items = [_item(runtime, action, wish.now) for action in whole.actions]
+    items = [_item(runtime, action, happened.now) for action in whole.actions]
     outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
     for action in whole.actions:
         if isinstance(action, Land):
             landings.intend(session, ref.id, action)
     if whole.queue.deleted:
-        queues.mark_deleted(session, ref.id, wish.now)
+        queues.mark_deleted(session, ref.id, happened.now)
 
 
 def newest(
@@ -205,14 +209,12 @@ def _gone() -> NotFound:
 
 def _check(session: Tx, along: Along, before: MergeQueue, now: datetime) -> None:
     expected = along.expected_version
-    if expected is not None and expected != before.version:
+    if expected is not None and expected != before.revision:
         raise Conflict(
-            f"The queue is at version {before.version}, not {expected}.", code="version_conflict"
+            f"The queue is at version {before.revision}, not {expected}.", code="version_conflict"
         )
-    if along.audit is not None and along.audit.actor.kind is ActorKind.TOKEN:
-        token = tokens.token_by_id(session, along.audit.actor.id)
-        if token is None or not access.is_valid(token, now):
-            raise Unauthenticated("This token is unknown, expired or revoked.")
+    if along.audit is not None:
+        access.recheck(session, along.audit.actor, now)
 
 
 def _joined(steps: Sequence[Step]) -> Step:

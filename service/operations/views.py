@@ -11,13 +11,13 @@ from service.mergequeue.config import QueueConfig
 from service.mergequeue.explain import Explained
 from service.mergequeue.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.outputs import Recorded
-from service.vocabulary import Actor, QueueRef, Role
+from service.vocabulary import Actor, QueueRef, RepoRef, Role
 from service.wording.times import TimeLeft
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking through the API: a token's organization, role and scope.
+    """Who is asking through the API: a token's organization and its host, role and scope.
 
     `repositories` are the repository ids it is limited to, None: all of the organization. A
     fork's CI run has no token; its `token_id` is empty.
@@ -27,6 +27,7 @@ class Caller:
     name: str
     org_id: int
     org_slug: str
+    host: str
     role: Role
     repositories: frozenset[int] | None
 
@@ -130,14 +131,17 @@ class ExplainView:
 
 @dataclass(frozen=True, slots=True)
 class TokenView:
-    """A token without its secret. `repositories` None: all of the organization."""
+    """A token without its secret. `repositories` None: all of the organization.
+
+    Those it is limited to are spelled as they are now, by id.
+    """
 
     id: str
     name: str
     role: Role
     org_slug: str
     host: str
-    repositories: tuple[str, ...] | None
+    repositories: tuple[RepoRef, ...] | None
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None

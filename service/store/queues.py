@@ -24,7 +24,15 @@ from sqlalchemy.exc import IntegrityError
 
 from service.errors import Conflict, NotFound, Stale
 from service.mergequeue.model import MergeQueue
-from service.mergequeue.outputs import Step
+from service.mergequeue.outputs import (
+    HoldPlaced,
+    HoldReleased,
+    ModeChanged,
+    QueueConfigured,
+    QueueDeleted,
+    QueueStateChanged,
+    Step,
+)
 from service.store import changes, target_sets
 from service.store.rows import (
     CHECKS,
@@ -43,6 +51,16 @@ from service.store.rows import (
 )
 from service.store.tables.access import DeploymentRow, RepositoryRow
 from service.vocabulary import QueueRef, RepoRef, Sha
+
+OF_THE_QUEUE = (
+    QueueConfigured,
+    QueueStateChanged,
+    ModeChanged,
+    HoldPlaced,
+    HoldReleased,
+    QueueDeleted,
+)
+"""Events of what is shown as the queue, none of its entries and runs: they raise `revision`."""
 
 FIRST_EPOCH = 1
 GREENS_MAX = 1000
@@ -132,11 +150,11 @@ def deployment_id(session: Connection) -> str:
 
 
 def create(session: Connection, org_id: int, repository_id: int, queue: MergeQueue) -> MergeQueue:
-    """Store a new queue without entries; the value with its id and version 1.
+    """Store a new queue without entries; the value with its id, at version and revision 1.
 
     Raises Conflict(queue_exists).
     """
-    row = QUEUE.row(replace(queue, version=1)) | {
+    row = QUEUE.row(replace(queue, revision=1, version=1)) | {
         "org_id": org_id,
         "repository_id": repository_id,
         "epoch": FIRST_EPOCH,
@@ -150,7 +168,7 @@ def create(session: Connection, org_id: int, repository_id: int, queue: MergeQue
         raise Conflict(
             f'Branch "{queue.branch}" has a queue already.', code="queue_exists"
         ) from twice
-    return replace(queue, id=queue_id, version=1)
+    return replace(queue, id=queue_id, revision=1, version=1)
 
 
 def queue_ref(session: Connection, org_id: int, repository_id: int, branch: str) -> QueueRef | None:
@@ -233,11 +251,14 @@ def save(
 ) -> MergeQueue:
     """Write what differs between `before` and the step; the next value with its version.
 
-    The version grows when anything of the value differs; `wake_at` is written in any case.
+    The version grows when anything of the value differs, the revision when an event tells of
+    the queue itself; `wake_at` is written in any case.
     Raises Stale when the stored version or epoch is another than expected, and
     InvariantBroken(E0) when an entry or run left the value without being finished.
     """
     after = step.queue
+    if any(isinstance(each.event, OF_THE_QUEUE) for each in step.events):
+        after = replace(after, revision=before.revision + 1)
     changed = changes.between(before, step)
     row = QUEUE.changes(before, after)
     if row or changed.any:

@@ -4,10 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import orjson
 import pytest
+from pydantic.alias_generators import to_camel
 
 from service import errors
 from service.api import answer
 from service.api import errors as answers
+from service.api.models import common
+from service.api.models.common import Spelling
 from service.errors import FieldError, ServiceError
 from service.provider import errors as provider
 from service.provider.errors import GoneKind, RefusedCode
@@ -57,8 +60,8 @@ def test_every_code_that_is_answered_has_a_title_of_its_own():
     assert {code for _, _, code, _ in TABLE} <= set(answers.TITLES)
 
 
-def body_of(error: ServiceError) -> dict[str, object]:
-    problem = answers.problem_of(error, NOW)
+def body_of(error: ServiceError, spelled: Spelling = common.as_named) -> dict[str, object]:
+    problem = answers.problem_of(error, NOW, spelled)
     return orjson.loads(problem.as_json("https://queue.example.org", "id-1"))
 
 
@@ -84,7 +87,7 @@ def test_faulty_fields_are_spelled_as_they_were_sent():
         FieldError("/not_ready_timeout_hours", "range", "must be at most 720"),
         FieldError("/mode", "enum", "must be one of SINGLE, PARALLEL", "SINGLE"),
     )
-    assert body_of(errors.Malformed("d", errors=found))["errors"] == [
+    assert body_of(errors.Malformed("d", errors=found), to_camel)["errors"] == [
         {"field": "/notReadyTimeoutHours", "code": "range", "message": "must be at most 720"},
         {
             "field": "/mode",
@@ -101,11 +104,19 @@ def test_settings_without_effect_are_named_as_they_were_sent():
         code="not_available_yet",
         members={"settings": ("batch", "hedge_threshold")},
     )
-    body = body_of(error)
+    body = body_of(error, to_camel)
     assert body["settings"] == ["batch", "hedgeThreshold"]
     assert body["detail"] == (
         "These settings have no effect in this version: batch, hedgeThreshold."
     )
+
+
+def test_an_endpoint_in_snake_case_gets_its_names_as_they_are():
+    found = (FieldError("/page_query/page_size", "range", "must be at most 100"),)
+    body = body_of(errors.Malformed("d", errors=found), common.SnakeRequest.spelled)
+    assert body["errors"] == [
+        {"field": "/page_query/page_size", "code": "range", "message": "must be at most 100"}
+    ]
 
 
 def test_without_a_public_address_the_type_is_a_relative_reference():

@@ -2,18 +2,24 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
+import structlog
 from aiohttp import web
 
 from service.api import app, connections, health, routes
+from service.api.call import Call
 from service.api.health import Readiness
-from service.api.models.common import Request
-from service.api.routes import Posted
-from service.errors import DatabaseUnavailable
-from service.vocabulary import Role
+from service.api.models.common import Request, SnakeRequest
+from service.api.route import Fetched, Page, Posted, Route
+from service.errors import DatabaseUnavailable, FieldError, Malformed
+from service.operations import access, tokens
+from service.operations.tokens import TokenWish
+from service.store import audit
+from service.vocabulary import SYSTEM, Role
 from tests.api.wire import Wire, connected, head, served
 
 
@@ -119,6 +125,83 @@ async def test_a_write_passes_the_boundary_before_its_answer(runtime, readiness,
             assert (await answer(client, path, f"x-api-token: {admin}")).status == 200
     assert "api.before_answer" not in seen[1]
     assert runtime.boundary.reached.count("api.before_answer") == 1
+
+
+@asynccontextmanager
+async def serving(runtime, readiness, *endpoints: Route):
+    """A client of these endpoints alone."""
+    door = app.Door(runtime, readiness)
+    made = web.Application()
+    for route in endpoints:
+        made.router.add_route("*", route.path, door.handler(route))
+    made[connections.BROKEN] = door.broken
+    async with served(made) as port, connected(port) as wire:
+        yield wire
+
+
+async def test_the_id_of_a_write_is_gone_from_the_log_with_its_answer(runtime, readiness, admin):
+    seen: list[dict[str, Any]] = []
+
+    async def act(*_: object) -> bytes:
+        seen.append(structlog.contextvars.get_contextvars())
+        return b"{}"
+
+    endpoints = [
+        Posted(path, Role.ADMIN, Request, act, writes=writes)
+        for path, writes in (("/write", True), ("/read", False))
+    ]
+    async with serving(runtime, readiness, *endpoints) as client:
+        for path in ("/write", "/read"):
+            await answer(client, path, f"x-api-token: {admin}", "X-Request-Id: one")
+    assert seen == [{"request_id": "one"}, {}]
+
+
+async def test_a_page_has_a_content_type_of_its_own(runtime, readiness, admin):
+    async def figures(_: Call) -> Page:
+        return Page("text/plain; version=0.0.4", b"up 1\n")
+
+    async with serving(runtime, readiness, Fetched("/figures", Role.READ, figures)) as client:
+        told = await answer(client, "/figures", f"x-api-token: {admin}", method="GET")
+    assert (told.status, told.body) == (200, b"up 1\n")
+    assert told.headers["content-type"] == "text/plain; version=0.0.4"
+
+
+async def test_a_role_that_is_too_small_is_refused_and_written_down(runtime, readiness):
+    made = await tokens.create_token(
+        runtime, TokenWish("github.com", "octo", "runner", Role.CI), SYSTEM
+    )
+    caller = await access.authenticate(runtime, made.secret)
+
+    async def never(_: Call) -> bytes:
+        raise AssertionError("the role does not suffice")
+
+    async with serving(runtime, readiness, Fetched("/own", Role.READ, never)) as client:
+        own = f"x-api-token: {made.secret}"
+        refused = await answer(client, "/own", own, "X-Request-Id: one", method="GET")
+    assert (refused.status, json.loads(refused.body)["code"]) == (403, "missing_role")
+    (row,) = await runtime.store.read(audit.tail, caller.org_id, 1)
+    assert (row.actor.id, row.action, row.subject) == (made.view.id, "api.call", "/own")
+    assert (row.decision, row.reason, row.request_id) == ("denied", "has role ci", "one")
+
+
+class Rotate(SnakeRequest):
+    """A request in snake_case."""
+
+    overlap_hours: int
+
+
+async def test_a_faulty_field_is_named_as_its_endpoint_names_it(runtime, readiness, admin):
+    async def refuse(*_: object) -> bytes:
+        fault = FieldError("/overlap_hours", "range", "must be at most 24")
+        raise Malformed("d", errors=(fault,))
+
+    endpoint = Posted("/rotate", Role.ADMIN, Rotate, refuse, writes=True)
+    async with serving(runtime, readiness, endpoint) as client:
+        for body in (b"{}", b'{"overlap_hours": 99}'):
+            refused = await answer(client, "/rotate", f"x-api-token: {admin}", body=body)
+            assert [each["field"] for each in json.loads(refused.body)["errors"]] == [
+                "/overlap_hours"
+            ]
 
 
 async def test_a_token_ends_with_its_time(client, admin, clock):

@@ -6,7 +6,7 @@ import pytest
 
 from bot import keys
 from bot.keys import KeyRing
-from service.errors import StartRefused
+from service.errors import ServiceError, StartRefused
 
 OLD, NEW = "old" * 20, "new" * 20
 
@@ -20,7 +20,42 @@ def test_the_digest_of_a_token_depends_on_the_secret_key_and_the_token():
 
 
 def test_no_key_serves_two_purposes():
-    assert keys.derived(NEW, keys.TOKENS) != keys.derived(NEW, b"headgate/page-token/v1")
+    labels = (keys.TOKENS, keys.PAGES, keys.SEALED)
+    assert len({keys.derived(NEW, label) for label in labels}) == len(labels)
+
+
+def test_a_page_token_of_either_key_is_known_and_a_new_one_takes_the_present():
+    before, now = KeyRing(OLD), KeyRing(NEW, OLD)
+    assert now.page_tags(b"x") == (now.page_tag(b"x"), before.page_tag(b"x"))
+    assert before.page_tag(b"x") not in KeyRing(NEW).page_tags(b"x")
+    assert now.page_tag(b"x") != now.page_tag(b"y")
+    assert len(now.page_tag(b"x")) == 16
+
+
+def test_a_sealed_secret_is_opened_by_the_key_that_sealed_it_also_when_it_is_the_previous():
+    sealed = KeyRing(OLD).sealed("whsec_ü")
+    assert KeyRing(OLD).opened(sealed) == KeyRing(NEW, OLD).opened(sealed) == "whsec_ü"
+    assert "whsec" not in repr(sealed)
+    assert sealed != KeyRing(OLD).sealed("whsec_ü")
+
+
+@pytest.mark.parametrize("harm", ["cut", "changed", "empty", "another key"])
+def test_a_sealed_secret_that_is_not_ours_says_what_to_do(harm):
+    sealed = KeyRing(OLD).sealed("whsec_x")
+    bytes_of = {
+        "cut": sealed[:5],
+        "changed": sealed[:-1] + bytes([sealed[-1] ^ 1]),
+        "empty": b"",
+        "another key": KeyRing("third" * 20).sealed("whsec_x"),
+    }
+    with pytest.raises(ServiceError, match="HEADGATE_SECRET_KEY_PREVIOUS"):
+        KeyRing(NEW, OLD).opened(bytes_of[harm])
+
+
+def test_what_was_sealed_survives_a_release():
+    # Written down once, by AES-256-GCM: a change of label or form would lose every secret.
+    kept = bytes.fromhex("66b9a52e60c28a2ff202d0ad832e77c5668ba32683c39d5bd35a68fa2b09431c8004f5")
+    assert KeyRing("k" * 43).opened(kept) == "whsec_x"
 
 
 def test_the_stored_digests_survive_a_release():

@@ -51,6 +51,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "next_entry": _COUNTS,
         "next_landing": _COUNTS,
         "next_hold": _COUNTS,
+        "revision": _COUNTS,
         "version": _COUNTS,
         "required": "nothing changes it in any scope",
         "deleted": "nothing deletes the queue in any scope",

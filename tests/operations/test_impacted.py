@@ -11,7 +11,7 @@ from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, Channel, QueueRef
 from tests.harness.values import sha_of
 
-CI = Actor(ActorKind.TOKEN, "ci", "t1", Channel.API)
+CI = Actor(ActorKind.BOT, "CI run 42", channel=Channel.API)
 ALICE = Actor(ActorKind.PERSON, "alice", "1")
 A = targets.of(["//a"])
 

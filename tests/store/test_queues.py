@@ -11,12 +11,24 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, event
 
 from service.errors import Conflict, InvariantBroken, NotFound, Stale
-from service.mergequeue.config import QueueConfig
+from service.mergequeue.config import Mode, QueueConfig
 from service.mergequeue.model import MergeQueue
-from service.mergequeue.outputs import Step
-from service.mergequeue.states import EntryState
+from service.mergequeue.outputs import (
+    Event,
+    HoldPlaced,
+    HoldReleased,
+    ModeChanged,
+    QueueConfigured,
+    QueueDeleted,
+    QueueStateChanged,
+    Recorded,
+    RunBuilt,
+    Step,
+)
+from service.mergequeue.reasons import HoldReason
+from service.mergequeue.states import EntryState, QueueState
 from service.store import queues, runs
-from service.vocabulary import QueueRef, RepoRef, Sha
+from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
 from tests.store import builders, values
 from tests.store.conftest import NOW, a_queue, a_stored_queue
 
@@ -122,6 +134,36 @@ def test_every_change_counts_the_version_up(session: Connection, stored: MergeQu
     saved = queues.save(session, stored, step_to(replace(stored, next_seq=9)))
     assert saved.version == 3
     assert queues.load(session, stored.id) == saved
+
+
+OF_THE_QUEUE = [
+    QueueConfigured(("concurrency",)),
+    QueueStateChanged(QueueState.RUNNING, QueueState.PAUSED, None),
+    ModeChanged(Mode.PARALLEL),
+    HoldPlaced("h", HoldReason.FREEZE, "release"),
+    HoldReleased("h", HoldReason.FREEZE, "released"),
+    QueueDeleted(),
+]
+
+
+@pytest.mark.parametrize("happened", OF_THE_QUEUE, ids=lambda event: type(event).__name__)
+def test_a_turn_that_changes_the_queue_itself_counts_its_revision_up_once(
+    session: Connection, stored: MergeQueue, happened: Event
+):
+    told = (Recorded(NOW, SYSTEM, happened),) * 2
+    step = replace(step_to(replace(stored, next_hold=9)), events=told)
+    saved = queues.save(session, stored, step)
+    assert (saved.version, saved.revision) == (stored.version + 1, stored.revision + 1)
+    assert queues.load(session, stored.id) == saved
+
+
+def test_what_happens_to_entries_and_runs_leaves_the_revision(
+    session: Connection, stored: MergeQueue
+):
+    moved = Recorded(NOW, SYSTEM, RunBuilt("r1", builders.a_sha(1)))
+    step = replace(step_to(replace(stored, next_seq=9)), events=(moved,))
+    saved = queues.save(session, stored, step)
+    assert (saved.version, saved.revision) == (stored.version + 1, stored.revision)
 
 
 @pytest.mark.parametrize(("version", "epoch"), [(1, 1), (3, 1), (2, 2)])

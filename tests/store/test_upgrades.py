@@ -1,5 +1,6 @@
 """A database of an older schema comes up with everything that was in it."""
 
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -108,7 +109,8 @@ async def test_the_first_schema_comes_up_with_all_it_held(empty_url: str):
         fill(connection, queue)
         connection.commit()
     store = await opened_at(empty_url)
-    assert await store.read(queues.load, 9) == queue
+    # What the API shows as version goes on from what was shown before.
+    assert await store.read(queues.load, 9) == replace(queue, revision=5)
     pairs = [(3, a_sha(head)) for head in UPLOADS]
     assert await store.read(pull_requests.targets_of, 8, pairs) == {
         (3, a_sha(31)): targets.of(["//a", "//b"]),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -29,7 +29,7 @@ OWNER = rf"^{_REPOSITORY_PART}(?:/{_REPOSITORY_PART}){{0,19}}$(?!\n)"
 NAME = r"^(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]+$(?!\n)"
 BRANCH = r"^(?!refs/heads/)[^\x00-\x1f\x7f-\x9f]+$(?!\n)"
 COMMIT = r"^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$(?!\n)"
-HOLD_ID = r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)"
+UUID = r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)"
 LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
 TARGET_PATTERN = r"^[^*\x00-\x1f\x7f-\x9f]*\*?$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
@@ -41,7 +41,7 @@ FORMS: Mapping[str, str] = {
     NAME: "must be letters, digits, `.`, `_` and `-`",
     BRANCH: "must be a branch's name without control characters",
     COMMIT: "must be the whole commit: 40 hexadecimal digits, or 64",
-    HOLD_ID: "must be the id of a hold, as `headgate queue show` lists it",
+    UUID: "must be a UUID, as 6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10",
     LINE: "must be one line without control characters",
     TARGET_PATTERN: "must be one line, with `*` at its end alone",
     LINES: "must hold no control characters but tab and newline",
@@ -50,6 +50,14 @@ FORMS: Mapping[str, str] = {
 
 Model = TypeVar("Model", bound="Request")
 Word = TypeVar("Word", bound=StrEnum)
+
+Spelling = Callable[[str], str]
+"""From a field's name in our code to the one that an endpoint takes and answers."""
+
+
+def as_named(name: str) -> str:
+    """The spelling of endpoints that name their fields as our code does (API.md 1.1)."""
+    return name
 
 
 # A name by itself, because the mypy plugin mistrusts alias generators of models that are
@@ -63,11 +71,19 @@ class Request(BaseModel):
     """A request body: API spelling by alias, unknown fields ignored, never changed."""
 
     model_config = SPELLED_AS_THE_API
+    spelled: ClassVar[Spelling] = staticmethod(to_camel)
 
     @classmethod
     def faults_of_names(cls, _body: Mapping[str, object]) -> tuple[FieldError, ...]:
         """What is wrong with the names at the top of the body; unknown ones usually are not."""
         return ()
+
+
+class SnakeRequest(Request):
+    """A request body of the endpoints whose fields are in snake_case."""
+
+    model_config = ConfigDict(alias_generator=None)
+    spelled: ClassVar[Spelling] = staticmethod(as_named)
 
 
 def read(model: type[Model], body: Mapping[str, object]) -> Model:
@@ -127,6 +143,7 @@ ADVICE: Mapping[str, Callable[[str], str | None]] = {
     "/targetBranch": lambda given: (
         "leave `refs/heads/` out" if given.startswith("refs/heads/") else None
     ),
+    "/holdId": lambda _: "must be the id of a hold, as `headgate queue show` lists it",
 }
 """What to send instead, by field, when its form is wrong."""
 

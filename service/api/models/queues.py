@@ -247,5 +247,5 @@ class AddQueueHold(Named):
 class ReleaseQueueHold(Named):
     """`/releaseQueueHold`."""
 
-    hold_id: Annotated[str, Field(pattern=common.HOLD_ID)]
+    hold_id: Annotated[str, Field(pattern=common.UUID)]
     text: Annotated[Reason, Field(min_length=1)]

@@ -15,7 +15,8 @@ from service.store.types import Id, Json, Utc
 class MergeQueueRow(Row, table=True):
     """One queue per repository and target branch while not deleted.
 
-    `version` counts changes, `epoch` writers; a turn's update names both.
+    `version` counts changes, `epoch` writers; a turn's update names both. `revision` counts what
+    the API shows as `version`.
     """
 
     __tablename__ = "merge_queue"
@@ -52,6 +53,7 @@ class MergeQueueRow(Row, table=True):
     next_landing: int
     next_hold: int
     deleted: bool
+    revision: int = Field(sa_type=Id)
     version: int = Field(sa_type=Id)
 
 

@@ -232,6 +232,17 @@ async def test_an_expected_version_must_be_the_present_one(client, queue):
     assert answer.is_problem(409, "version_conflict")
 
 
+async def test_the_version_counts_what_is_shown_of_the_queue_and_not_its_entries(client, queue):
+    version = (await queue.get())["version"]
+    await queue.submitted()
+    assert (await queue.get())["version"] == version
+    hold = await client.done("addQueueHold", queue.named(text="release"))
+    assert (await queue.get())["version"] == version + 1
+    about = queue.named(holdId=hold["hold"]["id"], text="released")
+    await client.done("releaseQueueHold", about)
+    assert (await queue.get())["version"] == version + 2
+
+
 async def test_an_override_of_required_statuses_is_set_and_dropped(client, queue):
     async def update(**more):
         return await client.done("updateQueue", queue.named(**more))

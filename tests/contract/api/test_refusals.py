@@ -16,7 +16,13 @@ WRITES = {
     "addQueueHold": "admin",
     "releaseQueueHold": "admin",
 }
-READS = ["getSubmittedPullRequest", "explainPullRequest", "getQueue", "getMergeQueueTestingDetails"]
+READS = [
+    "getSubmittedPullRequest",
+    "explainPullRequest",
+    "previewCancelPullRequest",
+    "getQueue",
+    "getMergeQueueTestingDetails",
+]
 POSTS = [*WRITES, *READS]
 
 UNAUTHORIZED = b"Missing or unknown x-api-token. Create one under Settings > Tokens."

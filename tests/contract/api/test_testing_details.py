@@ -117,7 +117,8 @@ async def test_a_token_tells_what_it_is(client, world):
     ]
     assert (answer.json["name"], answer.json["role"]) == ("admin of octo", "admin")
     assert answer.json["organization"] == {"slug": "octo", "host": world.host}
-    assert answer.json["repositories"] == ["octo/gears"]
+    named = {"host": world.host, "owner": "octo", "name": "gears"}
+    assert answer.json["repositories"] == [named]
     assert world.narrow_token[4:14] == answer.json["id"]
     whole = await client.ask("GET", "/v1/tokens/self", world.admin_token)
     assert whole.json["repositories"] is None

@@ -1,0 +1,9 @@
+"""The test run endpoints, one line each (API.md 6)."""
+
+from service.api import testing
+from service.api.models import testing as models
+from service.api.route import Route, read
+
+RUN_ROUTES: tuple[Route, ...] = (
+    read("getMergeQueueTestingDetails", models.GetMergeQueueTestingDetails, testing.details),
+)

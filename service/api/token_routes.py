@@ -1,0 +1,6 @@
+"""The token endpoints, one line each (API.md 9)."""
+
+from service.api import tokens
+from service.api.route import VERSIONED, Fetched, Route
+
+TOKEN_ROUTES: tuple[Route, ...] = (Fetched(f"{VERSIONED}/tokens/self", None, tokens.own),)
