@@ -15,7 +15,7 @@ import orjson
 import structlog
 from aiohttp import web
 
-from service.api import answer, auth, connections, errors, limits, routes, strict_json
+from service.api import answer, auth, connections, errors, limits, query, routes, strict_json
 from service.api.answer import Answer
 from service.api.call import Call
 from service.api.errors import HttpRefused, Problem
@@ -170,7 +170,8 @@ class Door:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
         caller = await self._caller(request, route, request_id)
-        shown = await route.handler(Call(self._runtime, self._fragments, caller))
+        asked = () if route.query is None else (query.read(route.query, request.query),)
+        shown = await route.handler(Call(self._runtime, self._fragments, caller), *asked)
         return self._answer(200, shown, request_id)
 
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:

@@ -50,11 +50,15 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An endpoint without body; `role` None: any token may ask."""
+    """An endpoint without body; `role` None: any token may ask.
+
+    With a `query` its handler gets that model too, read from the address.
+    """
 
     path: str
     role: Role | None
-    handler: Callable[[Call], Awaitable[Shown]]
+    handler: Callable[..., Awaitable[Shown]]
+    query: type[Request] | None = None
     method = "GET"
 
 

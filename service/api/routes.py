@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping
 
+from service.api.metric_routes import METRIC_ROUTES
 from service.api.open_routes import OPEN_ROUTES
 from service.api.pull_request_routes import PULL_REQUEST_ROUTES
 from service.api.queue_routes import QUEUE_ROUTES
@@ -14,6 +15,7 @@ ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
     *QUEUE_ROUTES,
     *RUN_ROUTES,
+    *METRIC_ROUTES,
     *TOKEN_ROUTES,
     *OPEN_ROUTES,
 )

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Select, Table, delete, select, tuple_
 from service.store import target_sets
 from service.store.rows import checks, entries, members, runs
 from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
+from service.store.tables.figures import RecentFactRow
 from service.store.tables.pull_requests import ImpactedTargetsRow
 
 BATCH = 1000
@@ -18,6 +19,7 @@ bodies = InboxBodyRow.__table__
 outbox = OutboxRow.__table__
 journal = JournalRow.__table__
 uploads = ImpactedTargetsRow.__table__
+recent = RecentFactRow.__table__
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class RetentionLimits:
     outbox: timedelta = timedelta(days=30)
     journal: timedelta = timedelta(days=400)
     history: timedelta = timedelta(days=400)
+    recent_facts: timedelta = timedelta(hours=1)
 
 
 def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
@@ -45,6 +48,7 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_entries, limits.history),
         (_forget_uploads, limits.history),
         (_forget_target_sets, timedelta()),
+        (_forget_recent_facts, limits.recent_facts),
     ):
         count = forget(session, now - age)
         if count:
@@ -122,6 +126,12 @@ def _forget_uploads(session: Connection, before: datetime) -> int:
 
 def _forget_target_sets(session: Connection, _: datetime) -> int:
     return target_sets.forget_unused(session, BATCH)
+
+
+def _forget_recent_facts(session: Connection, before: datetime) -> int:
+    # As with runs: what was written first is old first, near enough.
+    oldest = select(recent.c.id, recent.c.at).order_by(recent.c.id).limit(2 * BATCH).subquery()
+    return _forget(session, recent, "id", select(oldest.c.id).where(oldest.c.at < before))
 
 
 def _forget(session: Connection, table: Table, key: str, old: Select[*tuple[object, ...]]) -> int:
