@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from service.mergequeue.model import MergeQueue
-from service.mergequeue.reasons import Cause, HoldReason, Reason
+from service.mergequeue.reasons import NO_BLAME, Cause, HoldReason, Reason
 from service.mergequeue.states import FINAL, EntryState, QueueState, RunStatus
 from service.metrics import exposition, queue_families
 from service.metrics.facts import Labels, Samples
@@ -74,16 +74,15 @@ _CONCLUSIONS = tuple(state.value.lower() for state in ENDINGS)
 _ENDED = tuple(
     (state.value.lower(), reason.value) for state, reasons in ENDINGS.items() for reason in reasons
 )
-_VERDICTS = (
-    (RunStatus.SUCCEEDED.value, NO_CAUSE),
-    (RunStatus.SUCCEEDED.value, Cause.QUARANTINED_ONLY.value),
-    (RunStatus.CANCELLED.value, NO_CAUSE),
-    *(
-        (RunStatus.FAILED.value, cause.value)
-        for cause in Cause
-        if cause.value != "quarantined_only"
+_CAUSES: Mapping[RunStatus, tuple[str, ...]] = {
+    RunStatus.SUCCEEDED: (NO_CAUSE, Cause.QUARANTINED_ONLY.value),
+    RunStatus.FAILED: (
+        NO_CAUSE,
+        *(cause.value for cause in Cause if cause is not Cause.QUARANTINED_ONLY),
     ),
-)
+    RunStatus.CANCELLED: (NO_CAUSE, *sorted(cause.value for cause in NO_BLAME)),
+}
+_VERDICTS = tuple((status.value, cause) for status, causes in _CAUSES.items() for cause in causes)
 _EACH_TYPE: tuple[Labels, ...] = tuple((queue_type,) for queue_type in _TYPES)
 
 ZEROS: queue_families.Zeros = {

@@ -22,9 +22,11 @@ from sqlalchemy import (
     text,
 )
 
+from service.metrics.facts import Fact
 from service.store import (
     access,
     audit,
+    figures,
     history,
     inbox,
     journal,
@@ -39,7 +41,7 @@ from service.store.pull_requests import PullRequestHead
 from service.store.records import LandingState, OutboxState, Spot, Surface
 from service.store.tables.base import METADATA
 from service.store.types import Json, Utc
-from service.vocabulary import RepoRef, Sha
+from service.vocabulary import QueueRef, RepoRef, Sha
 from tests.harness import databases
 from tests.store.conftest import NOW, a_repository
 from tests.store.test_inbox import a_delivery
@@ -68,6 +70,8 @@ ROWS = {
     "fork_authorization": 5000,
     "impacted_targets": 5000,
     "notice": 5000,
+    "figure": 20_000,
+    "recent_fact": 20_000,
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
@@ -122,6 +126,8 @@ GIVEN = {
     "outbox.effect_type": "'Reaction'",
     "outbox.effect": """'{"number": 3, "comment_id": "7", "emoji": "eyes"}'""",
     "audit.org_id": "1 + i % 500",
+    "figure.queue_id": "1 + i % 2000",
+    "recent_fact.queue_id": "1 + i % 2000",
 }
 
 SERIES = "WITH RECURSIVE series(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM series WHERE i < {n}) "
@@ -173,6 +179,7 @@ def of_its_type(kind: object) -> str:
 
 
 REF = RepoRef("text-7", "owner", "name-7")
+PLACE = QueueRef(7, 7, 7, REF, "branch-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
 
@@ -226,6 +233,11 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "pull_requests.fork_authorization": lambda s: pull_requests.fork_authorization(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
     "notices.placed": lambda s: notices.placed(s, Spot(7, 7, Surface.CHECK, "text-7")),
+    "figures.add": lambda s: figures.add(s, PLACE, [Fact("left", ("main",), 7)], NOW),
+    "figures.moves": lambda s: figures.moves(s, 9, 40_000, "e7"),
+    "figures.shown": lambda s: figures.shown(s, 7),
+    "figures.of_queues": lambda s: figures.of_queues(s, [7, 8, 9], NOW.replace(year=2025)),
+    "figures.expiring": lambda s: figures.expiring(s, 999, NOW, NOW),
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
 
