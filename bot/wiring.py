@@ -7,6 +7,7 @@ The end takes them down in reverse. No rule of the queue may stand here.
 
 import asyncio
 import os
+import platform
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -32,12 +33,14 @@ from service.api.health import Readiness
 from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
 from service.errors import InvariantBroken, StartRefused
+from service.metrics.process_families import ProcessMeter
 from service.operations import deliveries, recovery
 from service.provider.port import Provider
 from service.runtime import Options, Periods, Runtime, Translator
 from service.store import database
 from service.store.database import Store, StoreOptions, open_store
 from service.store.wakeups import Wakeups
+from service.telemetry import SILENT, Meter
 from service.workers.supervisor import Workers
 
 # RELIABILITY.md 6.3: an open landing permit is closed before the process ends.
@@ -84,10 +87,11 @@ async def open_runtime(
     async with AsyncExitStack() as stack:
         how = StoreOptions(migrate=migrate, pool=settings.database_pool)
         store = await opened_store(stack, settings, world, how)
-        provider = GitHubProvider(options, world.clock)
+        meter = ProcessMeter(VERSION, platform.python_version())
+        provider = GitHubProvider(options, world.clock, meter)
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
-        parts = Parts(store, keys, {options.host: provider}, translators)
+        parts = Parts(store, keys, {options.host: provider}, translators, meter)
         yield assembled(settings, world, parts)
 
 
@@ -120,9 +124,11 @@ async def running(
         readiness.mark("database", "ok")
         readiness.mark("schema", "ok")
         runner = connections.runner(build_app(runtime, settings, readiness))
+        operators = listening.runner_for_operators(runtime, readiness)
         try:
             url = await listening.listen(runner, settings)
-            log.info("listening", url=url)
+            admin = await listening.listen_for_operators(operators, settings)
+            log.info("listening", url=url, admin=admin)
             await recovery.recover(runtime)
             readiness.mark("recovery", "ok")
             workers = build_workers(runtime)
@@ -140,6 +146,7 @@ async def running(
         finally:
             runtime.boundary.reach("stop.before_close")
             await runner.cleanup()
+            await operators.cleanup()
     log.info("stopped")
 
 
@@ -177,6 +184,7 @@ def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web
             secrets=options.webhook_secrets,
             clock=runtime.clock,
             accept=partial(deliveries.accept, runtime),
+            telemetry=runtime.telemetry,
         )
     )
     return app.build_app(runtime, extra=(web.post(webhook.PATH, receive),), readiness=readiness)
@@ -206,6 +214,7 @@ class Parts:
     keys: KeyRing
     providers: Mapping[str, Provider]
     translators: Mapping[str, Translator]
+    telemetry: Meter = SILENT
 
 
 def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
@@ -219,6 +228,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         wakeups=Wakeups(world.clock),
         boundary=world.boundary,
         keys=parts.keys,
+        telemetry=parts.telemetry,
         options=Options(
             version=VERSION,
             public_url=settings.public_url,

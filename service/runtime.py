@@ -15,6 +15,7 @@ from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.store.database import Store
 from service.store.wakeups import Wakeups
+from service.telemetry import SILENT, Meter
 
 
 class Keys(Protocol):
@@ -85,6 +86,7 @@ class Runtime:
     boundary: Boundary
     keys: Keys
     options: Options
+    telemetry: Meter = SILENT
     gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)
     memory: Memory = field(default_factory=Memory)

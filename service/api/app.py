@@ -15,7 +15,17 @@ import orjson
 import structlog
 from aiohttp import web
 
-from service.api import answer, auth, connections, errors, limits, query, routes, strict_json
+from service.api import (
+    answer,
+    auth,
+    connections,
+    errors,
+    limits,
+    measured,
+    query,
+    routes,
+    strict_json,
+)
 from service.api.answer import Answer
 from service.api.call import Call
 from service.api.errors import HttpRefused, Problem
@@ -67,8 +77,10 @@ def build_app(
     app.add_routes(extra)
     door = Door(runtime, readiness)
     for route in routes.ROUTES:
-        app.router.add_route("*", route.path, door.handler(route), expect_handler=_read_later)
-    app.router.add_route("*", "/{path:.*}", door.unknown, expect_handler=_read_later)
+        handler = measured.measured(runtime, route.path, door.handler(route))
+        app.router.add_route("*", route.path, handler, expect_handler=_read_later)
+    unknown = measured.measured(runtime, measured.UNKNOWN, door.unknown)
+    app.router.add_route("*", "/{path:.*}", unknown, expect_handler=_read_later)
     app[connections.BROKEN] = door.broken
     return app
 

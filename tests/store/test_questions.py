@@ -26,6 +26,7 @@ from service.metrics.facts import Fact
 from service.store import (
     access,
     audit,
+    backlog,
     figures,
     history,
     inbox,
@@ -238,6 +239,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "figures.shown": lambda s: figures.shown(s, 7),
     "figures.of_queues": lambda s: figures.of_queues(s, [7, 8, 9], NOW.replace(year=2025)),
     "figures.expiring": lambda s: figures.expiring(s, 999, NOW, NOW),
+    "backlog.waiting": backlog.waiting,
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
 
