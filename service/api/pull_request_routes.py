@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from service.api import pull_requests
+from service.api import lists, pull_requests
+from service.api.models import lists as listed
 from service.api.models import pull_requests as models
 from service.api.route import Route, read, write
 from service.vocabulary import Role
@@ -21,6 +22,11 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
         forks=pull_requests.fork_caller,
     ),
     read("getSubmittedPullRequest", models.GetSubmittedPullRequest, pull_requests.get),
+    read(
+        "getSubmittedPullRequests", listed.GetSubmittedPullRequests, lists.submitted_pull_requests
+    ),
+    read("listPullRequests", listed.ListPullRequests, lists.pull_requests),
+    read("getPullRequestTimeline", listed.GetPullRequestTimeline, lists.timeline),
     read("explainPullRequest", models.ExplainPullRequest, pull_requests.explained),
     read("previewCancelPullRequest", models.PreviewCancelPullRequest, pull_requests.preview_cancel),
 )

@@ -4,7 +4,7 @@ The views of a queue are kept while its version stands, so that hot reads come f
 (PERFORMANCE.md 3.1).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -52,10 +52,11 @@ def explained(queue: MergeQueue, entry: Entry, now: datetime) -> Explained:
 
 def in_order(value: MergeQueue) -> tuple[Entry, ...]:
     """Every entry: the line, then the waiting, then those not ready by submission."""
-    return tuple(sorted(value.entries.values(), key=_place))
+    return tuple(sorted(value.entries.values(), key=place))
 
 
-def _place(entry: Entry) -> tuple[int, int, int, datetime, int]:
+def place(entry: Entry) -> tuple[int, int, int, datetime, int]:
+    """Where an open entry comes among all of its queue, to sort by."""
     if entry.state is EntryState.NOT_READY:
         return (2, 0, 0, entry.submitted_at, entry.pr)
     if entry.rank is None:
@@ -72,8 +73,8 @@ def position_of(value: MergeQueue, entry: Entry) -> int | None:
     """1-based place among entries past NOT_READY; None for those not ready."""
     if entry.state is EntryState.NOT_READY or entry.pr not in value.entries:
         return None
-    place = _place(entry)
-    return 1 + sum(1 for one in value.entries.values() if _place(one) < place)
+    own = place(entry)
+    return 1 + sum(1 for one in value.entries.values() if place(one) < own)
 
 
 async def queue(runtime: Runtime, ref: QueueRef) -> QueueView:
@@ -89,8 +90,8 @@ async def queue(runtime: Runtime, ref: QueueRef) -> QueueView:
     ordered = in_order(current)
     size = length(current)
     views = tuple(
-        _live_view(context, one, place if place <= size else None, size)
-        for place, one in enumerate(ordered, start=1)
+        _live_view(context, one, nth if nth <= size else None, size)
+        for nth, one in enumerate(ordered, start=1)
     )
     view = QueueView(
         queue=ref,
@@ -177,23 +178,39 @@ def _ended_view(
         entry = runs.entry(session, ref.id, entry_id)
     if entry is None or entry.state not in FINAL:
         return None
-    last = entry.verified_by or entry.detail.run or entry.run
-    run = None if last is None else runs.run(session, ref.id, last)
+    return ended(session, ref, current, (entry,))[0]
+
+
+def ended(
+    session: Tx, ref: QueueRef, current: MergeQueue, entries: Sequence[Entry]
+) -> tuple[PullRequestView, ...]:
+    """Submissions that have ended, with how they did, in the same order."""
+    last = {each.id: each.verified_by or each.detail.run or each.run for each in entries}
+    ids = [run for run in last.values() if run is not None]
+    found = {each.id: each for each in runs.runs_of(session, ref.id, ids)}
     web_url = access.repository(session, ref.repository_id).url
-    uploaded = pull_requests.targets_known(session, ref.repository_id, [(entry.pr, entry.head)])
-    return PullRequestView(
-        queue=ref,
-        entry=entry,
-        config=current.config,
-        position=None,
-        length=length(current),
-        eta=None,
-        conclusion=_conclusion(entry, run),
-        run=run.id if run is not None and run.sha is not None else None,
-        has_targets=bool(uploaded),
-        url=None,
-        pull_request_url=f"{web_url}/pull/{entry.pr}",
-    )
+    pairs = [(each.pr, each.head) for each in entries]
+    uploaded = pull_requests.targets_known(session, ref.repository_id, pairs)
+    size = length(current)
+    views = []
+    for entry in entries:
+        run = found.get(last[entry.id] or "")
+        views.append(
+            PullRequestView(
+                queue=ref,
+                entry=entry,
+                config=current.config,
+                position=None,
+                length=size,
+                eta=None,
+                conclusion=_conclusion(entry, run),
+                run=run.id if run is not None and run.sha is not None else None,
+                has_targets=(entry.pr, entry.head) in uploaded,
+                url=None,
+                pull_request_url=f"{web_url}/pull/{entry.pr}",
+            )
+        )
+    return tuple(views)
 
 
 def _conclusion(entry: Entry, run: Run | None) -> Conclusion:
@@ -212,10 +229,17 @@ def _conclusion(entry: Entry, run: Run | None) -> Conclusion:
     )
 
 
-async def with_timeline(runtime: Runtime, view: PullRequestView) -> PullRequestView:
-    """The view with all that happened to the submission, oldest first, numbered from 1."""
-    recorded = await runtime.store.read(
-        journal.timeline, view.queue.id, view.entry.pr, view.entry.id
-    )
-    events = tuple(TimelineEvent(n, one) for n, one in enumerate(recorded, start=1))
-    return replace(view, timeline=events)
+async def with_timelines(
+    runtime: Runtime, views: Sequence[PullRequestView]
+) -> tuple[PullRequestView, ...]:
+    """The views with all that happened to each submission, oldest first, numbered from 1."""
+    return await runtime.store.read(_with_timelines, views)
+
+
+def _with_timelines(session: Tx, views: Sequence[PullRequestView]) -> tuple[PullRequestView, ...]:
+    return tuple(replace(each, timeline=_timeline(session, each)) for each in views)
+
+
+def _timeline(session: Tx, view: PullRequestView) -> tuple[TimelineEvent, ...]:
+    recorded = journal.timeline(session, view.queue.id, view.entry.pr, view.entry.id)
+    return tuple(TimelineEvent(n, one) for n, one in enumerate(recorded, start=1))
