@@ -51,6 +51,15 @@ class Kept:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A queue's answer, and the piece of each of its pull requests, in order."""
+
+    view: QueueView
+    pieces: list[bytes]
+    whole: bytes
+
+
 class Fragments:
     """The parts kept by one process; at its bound it forgets everything and starts again."""
 
@@ -58,7 +67,7 @@ class Fragments:
         self._public_url = public_url
         self._entries: dict[tuple[int, int], Kept] = {}
         self._records: dict[tuple[int, int], tuple[PullRequestView, bytes]] = {}
-        self._queues: dict[int, tuple[QueueView, bytes]] = {}
+        self._queues: dict[int, Encoded] = {}
 
     def record(self, view: PullRequestView) -> bytes:
         """One pull request by itself, without its timeline."""
@@ -82,18 +91,26 @@ class Fragments:
     def queue(self, view: QueueView, now: datetime) -> bytes:
         """A queue with its pull requests."""
         found = self._queues.get(view.queue.id)
-        if found is not None and found[0] is view:
-            return found[1]
-        listed = b",".join([self._listed(each) for each in view.entries[: responses.ENQUEUED_MAX]])
+        if found is not None and found.view is view:
+            return found.whole
+        pieces = self._pieces(view, found)
         cut = b""
         if len(view.entries) > responses.ENQUEUED_MAX:
             cut = b',"enqueuedPullRequestsTruncated":true'
         head = _members(responses.queue(view, now))
-        encoded = b'{%b,"enqueuedPullRequests":[%b]%b}' % (head, listed, cut)
+        encoded = b'{%b,"enqueuedPullRequests":[%b]%b}' % (head, b",".join(pieces), cut)
         if len(self._queues) >= QUEUES_MAX:
             self._queues.clear()
-        self._queues[view.queue.id] = (view, encoded)
+        self._queues[view.queue.id] = Encoded(view, pieces, encoded)
         return encoded
+
+    def _pieces(self, view: QueueView, before: Encoded | None) -> list[bytes]:
+        """One piece a pull request; where the same view stood before, the piece from there."""
+        shown = view.entries[: responses.ENQUEUED_MAX]
+        if before is None or len(before.pieces) != len(shown):
+            return [self._listed(each) for each in shown]
+        stood = zip(shown, before.view.entries, before.pieces, strict=False)
+        return [piece if one is old else self._listed(one) for one, old, piece in stood]
 
     def _listed(self, view: PullRequestView) -> bytes:
         kept = self._kept(view)

@@ -8,7 +8,7 @@ from service.errors import Invalid
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.outputs import Recorded
 from service.mergequeue.states import FINAL, EntryState
-from service.operations import paging, pull_requests, shown, turn
+from service.operations import paging, pull_requests, shown, turn, wholes
 from service.operations.paging import Boundary, Listing, Part
 from service.operations.views import PullRequestView, TimelineEvent
 from service.runtime import Runtime
@@ -75,7 +75,7 @@ async def newest(
     runtime: Runtime, queue: QueueRef, numbers: Sequence[int], *, include_timeline: bool = False
 ) -> Found:
     """The newest submission of each pull request, in the order asked for, each once."""
-    whole = await shown.queue(runtime, queue)
+    whole = await wholes.view_of(runtime, queue)
     wanted = tuple(dict.fromkeys(numbers))
     views = {each.entry.pr: each for each in whole.entries if each.entry.pr in set(wanted)}
     rest = [number for number in wanted if number not in views]
@@ -127,7 +127,7 @@ async def listed(
 async def _open(
     runtime: Runtime, queue: QueueRef, wanted: PullRequestFilter, after: Boundary | None
 ) -> list[Placed]:
-    whole = await shown.queue(runtime, queue)
+    whole = await wholes.view_of(runtime, queue)
     states = wanted.open_states
     placed = [(each, _place(each)) for each in whole.entries if each.entry.state in states]
     return [row for row in placed if after is None or row[1].key > after.key]

@@ -12,10 +12,10 @@ from service.memory import Stamp
 from service.mergequeue import eta, explain
 from service.mergequeue.eta import TimeLeftRange
 from service.mergequeue.explain import Explained
-from service.mergequeue.model import Entry, MergeQueue, RequiredSet, Run
+from service.mergequeue.model import Entry, MergeQueue, Run
 from service.mergequeue.states import FINAL, EntryState
 from service.operations import time_left, turn
-from service.operations.views import Conclusion, PullRequestView, QueueView, TimelineEvent
+from service.operations.views import Conclusion, PullRequestView, TimelineEvent
 from service.runtime import Runtime
 from service.store import access, journal, pull_requests, runs
 from service.store.database import Tx
@@ -77,42 +77,15 @@ def position_of(value: MergeQueue, entry: Entry) -> int | None:
     return 1 + sum(1 for one in value.entries.values() if place(one) < own)
 
 
-async def queue(runtime: Runtime, ref: QueueRef) -> QueueView:
-    """The queue with every entry that is not final; the same object while nothing changed."""
-    now = runtime.clock.now()
-    current = await turn.value(runtime, ref.id)
-    kept = runtime.memory.views(ref.id, _stamp(runtime, current, now))
-    known = kept.get(None)
-    if isinstance(known, QueueView):
-        return known
-    entries = tuple(current.entries.values())
-    context = await runtime.store.read(_context, ref, current, now, entries)
-    ordered = in_order(current)
-    size = length(current)
-    views = tuple(
-        _live_view(context, one, nth if nth <= size else None, size)
-        for nth, one in enumerate(ordered, start=1)
-    )
-    view = QueueView(
-        queue=ref,
-        value=current,
-        required=current.required or RequiredSet(),
-        entries=views,
-        url=None,
-    )
-    kept.update({each.entry.pr: each for each in views})
-    kept[None] = view
-    return view
-
-
-def _stamp(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
+def stamp(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
     """Under which a view of the queue stands."""
     return (current.version, int(now.timestamp()) // ETA_STEP_S, runtime.memory.generation)
 
 
-def _context(
+def context_of(
     session: Tx, ref: QueueRef, current: MergeQueue, now: datetime, shown: tuple[Entry, ...]
 ) -> Context:
+    """What views of these entries need, beside what the value says."""
     repository = access.repository(session, ref.repository_id)
     pairs = [(one.pr, one.head) for one in shown]
     last = shown[0].pr if len(shown) == 1 else None
@@ -127,7 +100,8 @@ def _context(
     )
 
 
-def _live_view(context: Context, entry: Entry, position: int | None, size: int) -> PullRequestView:
+def live_view(context: Context, entry: Entry, position: int | None, size: int) -> PullRequestView:
+    """An open submission at its place among `size` entries past NOT_READY."""
     value = context.value
     run = value.runs.get(entry.run or entry.verified_by or "")
     built = run is not None and run.sha is not None
@@ -156,14 +130,14 @@ async def pull_request(
     """
     now = runtime.clock.now()
     current = await turn.value(runtime, ref.id)
-    kept = runtime.memory.views(ref.id, _stamp(runtime, current, now))
+    kept = runtime.memory.views(ref.id, stamp(runtime, current, now))
     known = kept.get(number)
     if isinstance(known, PullRequestView) and entry_id in {None, known.entry.id}:
         return known
     entry = current.entries.get(number)
     if entry is not None and entry_id in {None, entry.id}:
-        context = await runtime.store.read(_context, ref, current, now, (entry,))
-        view = _live_view(context, entry, position_of(current, entry), length(current))
+        context = await runtime.store.read(context_of, ref, current, now, (entry,))
+        view = live_view(context, entry, position_of(current, entry), length(current))
         kept[number] = view
         return view
     return await runtime.store.read(_ended_view, ref, current, number, entry_id)

@@ -104,7 +104,7 @@ def test_a_token_outlives_the_rotation_of_the_key():
 
 
 def test_the_field_that_held_the_token_is_named():
-    with pytest.raises(Malformed, match="`page_query.page_token`"):
+    with pytest.raises(Malformed, match=r"`page_query\.page_token`"):
         paging.boundary_of(KEYS, LIST, "x", NOW, "/page_query/page_token")
 
 
