@@ -141,7 +141,11 @@ class Shelf(Generic[Kept]):
         if version != self._version:
             self._kept.clear()
             self._version = version
-        return self._kept.get(question)
+        # `get` of this cache looks twice.
+        try:
+            return self._kept[question]
+        except KeyError:
+            return None
 
     def put(self, version: int, question: Hashable, answer: Kept) -> None:
         """Keep an answer found under this version."""

@@ -8,6 +8,8 @@ an entry that has not changed keeps its own.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import compress
+from operator import is_not
 
 from service.memory import Stamp
 from service.mergequeue.model import Entry, MergeQueue, RequiredSet, Run
@@ -44,8 +46,7 @@ async def view_of(runtime: Runtime, ref: QueueRef) -> QueueView:
         context = await runtime.store.read(shown.context_of, ref, current, now, entries)
         whole = _made(stamp, context, _all(context))
     runtime.memory.wholes[ref.id] = whole
-    kept.update(whole.by_number)
-    kept[None] = whole.view
+    kept |= {**whole.by_number, None: whole.view}
     return whole.view
 
 
@@ -86,13 +87,16 @@ def _made(stamp: Stamp, context: Context, by_number: Mapping[int, PullRequestVie
 
 def _changed(old: MergeQueue, new: MergeQueue) -> list[Entry] | None:
     """Entries that became others, each at its old place; None when anything else matters."""
-    if old.entries.keys() != new.entries.keys() or old.config != new.config:
+    if len(old.entries) != len(new.entries) or old.config != new.config:
         return None
     if old.runs is not new.runs and _seen(old.runs) != _seen(new.runs):
         return None
-    known = old.entries
-    changed = [one for pr, one in new.entries.items() if one is not known[pr]]
-    if all(_stands_alike(known[one.pr], one) for one in changed):
+    known = old.entries.get
+    # Compared by place, at the speed of C; what only moved in the mapping is no other entry.
+    others = map(is_not, new.entries.values(), old.entries.values())
+    moved = compress(new.entries.values(), others)
+    changed = [one for one in moved if known(one.pr) is not one]
+    if all(_stands_alike(known(one.pr), one) for one in changed):
         return changed
     return None
 
@@ -102,10 +106,11 @@ def _seen(runs: Mapping[str, Run]) -> dict[str, tuple[object, ...]]:
     return {run.id: (run.status, run.phase, run.sha is None) for run in runs.values()}
 
 
-def _stands_alike(old: Entry, new: Entry) -> bool:
-    """Whether nothing was uploaded for it and everybody keeps their places."""
+def _stands_alike(old: Entry | None, new: Entry) -> bool:
+    """Whether it was here, nothing was uploaded for it, and everybody keeps their places."""
     return (
-        old.id == new.id
+        old is not None
+        and old.id == new.id
         and old.head == new.head
         and old.targets is new.targets
         and shown.place(old) == shown.place(new)

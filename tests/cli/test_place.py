@@ -113,7 +113,7 @@ async def test_a_named_branch_is_taken_without_asking(api):
 async def test_the_only_queue_of_the_repository_is_found(api):
     api.says("/listQueues", {"queues": [{"branch": "release/2"}]})
     assert await opened_branch() == "release/2"
-    (_, body), *_ = api.asked
+    (_, body, _), *_ = api.asked
     assert body == {
         "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
         "take": 100,

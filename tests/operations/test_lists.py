@@ -19,7 +19,7 @@ from service.operations.pull_request_lists import PullRequestFilter
 from service.operations.pull_requests import SubmitOptions
 from service.operations.queues import QueueWish
 from service.operations.run_lists import RunWish
-from service.operations.views import Caller
+from service.operations.views import Caller, TimelineEvent
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoId, RepoRef, Role
 
@@ -116,7 +116,7 @@ async def test_events_come_in_parts_numbered_through(runtime: Runtime, queue: Qu
     await cancelled(runtime, queue, 1)
     view = await pull_requests.status(runtime, queue, 1, include_timeline=True)
     assert view.timeline
-    seen = []
+    seen: list[TimelineEvent] = []
     cursor = None
     while cursor is not None or not seen:
         part = await pull_request_lists.events(runtime, queue, 1, 1, cursor)
@@ -147,7 +147,8 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
     await submitted(runtime, queue, 1)
 
     async def found(only: frozenset[int] | None = None, ref: RepoRef | None = None) -> list[str]:
-        caller, cursor, rows = caller_of(queue, only), None, []
+        rows: list[str] = []
+        caller, cursor = caller_of(queue, only), None
         while cursor is not None or not rows:
             part = await queue_lists.listed(runtime, caller, ref, 1, cursor)
             rows += [f"{row.repo.name} {row.branch} {row.depth}" for row in part.rows]
