@@ -52,8 +52,6 @@ def _doubtful(draft: Draft) -> list[Run]:
             footing.sound.clear()
             break
         landed |= 1 << place
-    else:
-        footing.sound.clear()
     footing.seen = moves[-1] if moves else None
     if drawn.is_worn:
         footing.graph = None
