@@ -264,7 +264,7 @@ def test_a_clock_that_is_late_counts_in_the_step_that_moves_the_target() -> None
     assert stage.run(3).kind is RunKind.HEDGE
     lost = replace(stage.facts[1], blockers=(Blocker(BlockerCode.REVIEW_REQUIRED, None),))
     stage.tell(inputs.FactsChanged(lost))
-    stage.now += timedelta(hours=1)
+    stage.now += timedelta(minutes=11)
     stage.tell(stage.foreign(frozenset({("foreign", "1")})))
     assert stage.queue.entries[1].state is EntryState.NOT_READY
     left = [(run.kind, run.base, run.base_tip) for run in stage.queue.runs.values()]
