@@ -19,14 +19,19 @@ from service.operations.views import PullRequestView, QueueView
 from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
+ByNumber = Mapping[int | None, PullRequestView]
+
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A view and what it was made of; `by_number` is in the order of the queue."""
+    """A view and what it was made of.
+
+    `by_number` is in the order of the queue, its keys as `Memory.views` has them.
+    """
 
     stamp: Stamp
     context: Context
-    by_number: Mapping[int, PullRequestView]
+    by_number: ByNumber
     view: QueueView
 
 
@@ -46,11 +51,12 @@ async def view_of(runtime: Runtime, ref: QueueRef) -> QueueView:
         context = await runtime.store.read(shown.context_of, ref, current, now, entries)
         whole = _made(stamp, context, _all(context))
     runtime.memory.wholes[ref.id] = whole
-    kept |= {**whole.by_number, None: whole.view}
+    kept.update(whole.by_number)
+    kept[None] = whole.view
     return whole.view
 
 
-def _all(context: Context) -> dict[int, PullRequestView]:
+def _all(context: Context) -> ByNumber:
     size = shown.length(context.value)
     return {
         one.pr: shown.live_view(context, one, place if place <= size else None, size)
@@ -66,14 +72,14 @@ def _next(before: Whole, ref: QueueRef, current: MergeQueue, stamp: Stamp) -> Wh
     if changed is None:
         return None
     context = replace(before.context, value=current)
-    anew = {}
+    anew: dict[int | None, PullRequestView] = {}
     for one in changed:
         old = before.by_number[one.pr]
         anew[one.pr] = shown.live_view(context, one, old.position, old.length)
     return _made(stamp, context, {**before.by_number, **anew})
 
 
-def _made(stamp: Stamp, context: Context, by_number: Mapping[int, PullRequestView]) -> Whole:
+def _made(stamp: Stamp, context: Context, by_number: ByNumber) -> Whole:
     current = context.value
     view = QueueView(
         queue=context.queue,
