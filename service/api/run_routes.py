@@ -2,8 +2,11 @@
 
 from service.api import testing
 from service.api.models import testing as models
+from service.api.models.answers import runs as answers
 from service.api.route import Route, read
 
 RUN_ROUTES: tuple[Route, ...] = (
-    read("getMergeQueueTestingDetails", models.GetMergeQueueTestingDetails, testing.details),
+    read(
+        "getMergeQueueTestingDetails", models.GetMergeQueueTestingDetails, testing.details
+    ).answering(answers.TestRunShown, "queue_not_found", "test_run_not_found"),
 )
