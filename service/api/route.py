@@ -30,7 +30,7 @@ Answers = type[BaseModel] | str
 class Page:
     """An answer that is no JSON: its whole Content-Type and its bytes.
 
-    `headers` stand beside those that every answer has; one of the same name replaces it.
+    `headers` stand beside those that every answer has; `Cache-Control` replaces theirs.
     """
 
     content_type: str
@@ -98,22 +98,31 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page without token, the same for everybody.
+    """A page without token, the same for everybody; its path may have `variables`.
 
-    The handler gets the variables of the path by name and may raise NotFound. `status` is
-    its success. What pages load is no part of the contract: `is_listed` False.
+    The handler may raise HttpRefused. What is not listed belongs to a page, not to the
+    contract.
     """
 
     path: str
-    handler: Callable[[Mapping[str, str]], Page]
+    handler: Callable[["Look"], Page]
     answers: str
     status: int = 200
+    variables: type[BaseModel] | None = None
     codes: tuple[str, ...] = ()
     is_listed: bool = True
     method = "GET"
 
 
 Route = Posted | Fetched | Open | Document
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a page may depend on: the variables of its path, and every endpoint there is."""
+
+    variables: Mapping[str, str]
+    table: tuple[Route, ...]
 
 
 def read(
