@@ -85,7 +85,9 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
 }
 """Status → its codes. 401 has none: its answer is one line of text."""
 
-STATUS_OF: Mapping[str, int] = {code: status for status, codes in STATUSES.items() for code in codes}
+STATUS_OF: Mapping[str, int] = {
+    code: status for status, codes in STATUSES.items() for code in codes
+}
 """Code → its status."""
 
 PAGES = ("bad_request", "method_not_allowed", "internal_error")

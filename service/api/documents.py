@@ -66,7 +66,7 @@ def viewer(_: Look) -> Page:
     if not all((STATIC / each).is_file() for each in files):
         return _page(
             "Headgate API",
-            '<p>The viewer is not installed: run <code>make assets</code> (needs npm). '
+            "<p>The viewer is not installed: run <code>make assets</code> (needs npm). "
             'The document itself: <a href="/openapi.json">/openapi.json</a>.</p>',
         )
     style, script = (address(each) for each in files)
@@ -104,7 +104,9 @@ def static(look: Look) -> Page:
         raise HttpRefused(404, "unknown_endpoint", "There is no such file.")
     if look.variables["digest"] != _digest(path):
         raise HttpRefused(404, "unknown_endpoint", "This file has other bytes now.")
-    return Page(kind, path.read_bytes(), 200, {"Cache-Control": "public, max-age=31536000, immutable"})
+    return Page(
+        kind, path.read_bytes(), 200, {"Cache-Control": "public, max-age=31536000, immutable"}
+    )
 
 
 def address(name: str) -> str:
@@ -130,4 +132,6 @@ def _page(title: str, body: str, head: str = "") -> Page:
 def _marked(text: str) -> str:
     """A sentence as HTML; what stands between backticks is code."""
     parts = html.escape(text, quote=False).split("`")
-    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+    return "".join(
+        f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts)
+    )

@@ -29,8 +29,11 @@ SECURITY = [{"apiToken": []}, {"bearer": []}]
 
 ABOUT = """\
 Everything a client can ask Headgate. A success is always 200. A refusal is a problem
-(RFC 9457) whose `code` is stable; `/docs/errors/{code}` says what to do about it. Words are
-taken in any letter case. Clients ignore fields and words that they do not know: lists with
+(RFC 9457) whose `code` is stable; `/docs/errors/{code}` says what to do about it.
+
+Words are taken in any letter case. Fields that Headgate does not know are ignored, but every
+body is JSON within bounds: 32 levels, strings of 1 MiB without NUL, integers of 64 bits, no
+name twice. Clients ignore fields and words that they do not know: lists with
 `x-extensible-enum` may grow.
 """
 
@@ -84,14 +87,17 @@ HEADERS: Json = {
 class _Generator(GenerateJsonSchema):
     """pydantic's schemas without what says nothing, in a spelling that every reader knows."""
 
-    def field_title_should_be_set(self, schema: object) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - the base's
         """Never: a title would repeat the field's name."""
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
         """A default of null only says that the field may be left out."""
-        return {name: value for name, value in super().default_schema(schema).items()
-                if (name, value) != ("default", None)}
+        return {
+            name: value
+            for name, value in super().default_schema(schema).items()
+            if (name, value) != ("default", None)
+        }
 
     def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
         """What is written about an enum speaks of our code."""
@@ -108,21 +114,26 @@ class _Generator(GenerateJsonSchema):
 
 
 def _schemas(table: Sequence[Route]) -> Mapping[str, JsonSchemaValue]:
-    """Every model that a route names, and what they are made of, by name."""
-    models: list[type[BaseModel]] = [Problem]
-    for route in table:
-        if isinstance(route, Posted):
-            models.append(route.model)
-        if isinstance(route.answers, type):
-            models.append(route.answers)
+    """Every model that a route names, and what they are made of, by name.
+
+    Raises ValueError for a name that requests and answers use for different things.
+    """
+    asked = _made_of([route.model for route in table if isinstance(route, Posted)])
+    shown = _made_of([Problem, *(each.answers for each in table if isinstance(each.answers, type))])
+    for name in asked.keys() & shown.keys():
+        if asked[name] != shown[name]:
+            raise ValueError(f"{name} is both asked and answered, in different forms")
+    return {**asked, **shown}
+
+
+def _made_of(models: Sequence[type[BaseModel]]) -> dict[str, JsonSchemaValue]:
+    """The models and what they are made of, by name."""
     _, made = models_json_schema(
         [(model, "validation") for model in dict.fromkeys(models)],
         ref_template=COMPONENT,
         schema_generator=_Generator,
     )
-    schemas: dict[str, JsonSchemaValue] = {
-        name: _in_standard_words(schema) for name, schema in made["$defs"].items()
-    }
+    schemas = {name: _in_standard_words(each) for name, each in made.get("$defs", {}).items()}
     for schema in schemas.values():
         schema.pop("title", None)
         if "description" in schema:

@@ -46,9 +46,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     replace(
         write("setImpactedTargets", Role.CI, models.SetImpactedTargets, pull_requests.set_targets),
         forks=pull_requests.fork_caller,
-    ).answering(
-        answers.TargetsKept, "queue_not_found", "pull_request_not_found", "limit_reached"
-    ),
+    ).answering(answers.TargetsKept, "queue_not_found", "pull_request_not_found", "limit_reached"),
     read("getSubmittedPullRequest", models.GetSubmittedPullRequest, pull_requests.get).answering(
         answers.Submission, "queue_not_found", "never_submitted"
     ),

@@ -77,9 +77,7 @@ Time = Annotated[
 ]
 """UTC with three decimals (API.md 1.3)."""
 
-Id = Annotated[
-    str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-]
+Id = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 """An id that we made, in lower case."""
 
 Sha = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
