@@ -105,13 +105,6 @@ class _Generator(GenerateJsonSchema):
         shown.pop("description", None)
         return shown
 
-    def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
-        """Outside of Python `$` is the end of the text and needs no guard."""
-        shown = super().str_schema(schema)
-        if "pattern" in shown:
-            shown["pattern"] = shown["pattern"].removesuffix(r"(?!\n)")
-        return shown
-
 
 def _schemas(table: Sequence[Route]) -> Mapping[str, JsonSchemaValue]:
     """Every model that a route names, and what they are made of, by name.
@@ -145,9 +138,10 @@ _STANDARD = {"ge": "minimum", "le": "maximum"}
 
 
 def _in_standard_words(schema: Mapping[str, object]) -> JsonSchemaValue:
-    """The schema with bounds as JSON Schema has them.
+    """The schema with bounds and patterns as JSON Schema has them.
 
-    pydantic writes a bound that stands behind a validator in words of its own.
+    pydantic writes a bound that stands behind a validator in words of its own, and `$` needs a
+    guard in Python alone.
     """
     shown: JsonSchemaValue = {}
     for name, value in schema.items():
@@ -157,6 +151,8 @@ def _in_standard_words(schema: Mapping[str, object]) -> JsonSchemaValue:
             shown[name] = [
                 _in_standard_words(each) if isinstance(each, Mapping) else each for each in value
             ]
+        elif name == "pattern" and isinstance(value, str):
+            shown[name] = value.removesuffix(r"(?!\n)")
         else:
             shown[_STANDARD.get(name, name)] = value
     return shown

@@ -52,7 +52,12 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
 
 
 def without_refused_json(value: Any) -> Any:
-    """The same without fields that nobody knows and that no body may hold."""
+    """The same without fields that nobody knows and that no body may hold.
+
+    A number has at most 20 digits, leading zeros included, which no schema can say.
+    """
+    if isinstance(value, float):
+        return round(value, 12) if abs(value) < 1 else value
     if isinstance(value, list):
         return [without_refused_json(each) for each in value]
     if not isinstance(value, dict):

@@ -279,13 +279,13 @@ def _offset(match: re.Match[str]) -> timedelta:
 
 
 # Decimal digits of 1 to 4294967295, ten at most.
-_NUMBER_DIGITS = (
+NUMBER_DIGITS = (
     r"^(?!0+$)(?:[0-9]{1,9}|[0-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}"
     r"|4294[0-8][0-9]{5}|42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}"
     r"|42949672[0-8][0-9]|429496729[0-5])$"
 )
 # Without the last days at both ends, so that no offset leads out of the years allowed.
-_TIME_FORM = r"^(?:197[1-9]|19[89][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
+TIME_FORM = r"^(?:197[1-9]|19[89][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
 
 Integer = Annotated[int, BeforeValidator(whole)]
 PullRequestNumber = Annotated[
@@ -296,7 +296,7 @@ PullRequestNumber = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": NUMBER_MAX},
-                {"type": "string", "pattern": _NUMBER_DIGITS},
+                {"type": "string", "pattern": NUMBER_DIGITS},
             ]
         }
     ),
@@ -304,7 +304,7 @@ PullRequestNumber = Annotated[
 Moment = Annotated[
     datetime,
     BeforeValidator(moment),
-    WithJsonSchema({"type": "string", "format": "date-time", "pattern": _TIME_FORM}),
+    WithJsonSchema({"type": "string", "format": "date-time", "pattern": TIME_FORM}),
 ]
 CommitSha = Annotated[str, Field(pattern=COMMIT)]
 Reason = Annotated[str, Field(max_length=500, pattern=LINES)]

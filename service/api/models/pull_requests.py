@@ -34,6 +34,7 @@ def priority_in(value: object) -> object:
     return common.whole_or_digits(value)
 
 
+PRIORITY_DIGITS = r"^0{0,7}(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$"
 Priority = Annotated[
     int,
     Field(ge=0, le=PRIORITY_MAX),
@@ -42,7 +43,7 @@ Priority = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 0, "maximum": PRIORITY_MAX},
-                {"type": "string", "pattern": r"^0{0,7}(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$"},
+                {"type": "string", "pattern": PRIORITY_DIGITS},
                 {"type": "string", "enum": list(_PRIORITY_WORDS)},
             ]
         }
@@ -111,6 +112,7 @@ def targets_in(value: object) -> object:
     return Targets(distinct) if _ALL_WORDS.isdisjoint(distinct) else targets.ALL
 
 
+ASCII = r"^[\x01-\x7f]+$"
 # Bytes are bounded, which a schema can only say of characters: of any, or of ASCII ones.
 _TARGETS_SCHEMA: JsonSchemaValue = {
     "anyOf": [
@@ -121,7 +123,7 @@ _TARGETS_SCHEMA: JsonSchemaValue = {
                 "minLength": 1,
                 "anyOf": [
                     {"maxLength": TARGET_BYTES_MAX // 4, "pattern": common.ANYTHING},
-                    {"maxLength": TARGET_BYTES_MAX, "pattern": r"^[\x01-\x7f]+$"},
+                    {"maxLength": TARGET_BYTES_MAX, "pattern": ASCII},
                 ],
             },
         },
