@@ -27,11 +27,19 @@ STATIC = Path(__file__).resolve().parent.parent / "dashboard/static"
 VIEWER = "swagger-ui-dist-5.35.0"
 """The viewer's folder, as `service/dashboard/assets.lock.json` names it."""
 
+VIEWER_FILES = (f"assets/{VIEWER}/swagger-ui.css", f"assets/{VIEWER}/swagger-ui-bundle.js")
+
+LOADED = frozenset({"docs.css", "viewer.js", *VIEWER_FILES})
+"""Every file that a page loads."""
+
 KINDS: Mapping[str, str] = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
 }
-"""Suffix of what pages may load → its Content-Type; other files are not given out."""
+"""Suffix of a file → its Content-Type."""
+
+FOREVER: Mapping[str, str] = {"Cache-Control": "public, max-age=31536000, immutable"}
+"""Of files: their address changes with their bytes."""
 
 SAFE: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -62,14 +70,13 @@ def entrance(_: Look) -> Page:
 
 def viewer(_: Look) -> Page:
     """`/docs/api`: Swagger UI, or the line that is there without it."""
-    files = [f"assets/{VIEWER}/swagger-ui.css", f"assets/{VIEWER}/swagger-ui-bundle.js"]
-    if not all((STATIC / each).is_file() for each in files):
+    if not all((STATIC / each).is_file() for each in VIEWER_FILES):
         return _page(
             "Headgate API",
             "<p>The viewer is not installed: run <code>make assets</code> (needs npm). "
             'The document itself: <a href="/openapi.json">/openapi.json</a>.</p>',
         )
-    style, script = (address(each) for each in files)
+    style, script = (address(each) for each in VIEWER_FILES)
     return _page(
         "Headgate API",
         f'<div id="viewer"></div><script src="{script}"></script>'
@@ -98,15 +105,13 @@ def error(look: Look) -> Page:
 def static(look: Look) -> Page:
     """A file that a page loads, by the digest of its bytes. Raises HttpRefused 404."""
     name = look.variables["name"]
-    path = (STATIC / name).resolve()
-    kind = KINDS.get(path.suffix)
-    if kind is None or not path.is_relative_to(STATIC) or not path.is_file():
+    # What is not on the list is never looked for: a name may be anything.
+    if name not in LOADED or not (STATIC / name).is_file():
         raise HttpRefused(404, "unknown_endpoint", "There is no such file.")
+    path = STATIC / name
     if look.variables["digest"] != _digest(path):
         raise HttpRefused(404, "unknown_endpoint", "This file has other bytes now.")
-    return Page(
-        kind, path.read_bytes(), 200, {"Cache-Control": "public, max-age=31536000, immutable"}
-    )
+    return Page(KINDS[path.suffix], path.read_bytes(), 200, FOREVER)
 
 
 def address(name: str) -> str:

@@ -25,7 +25,7 @@ CONTRACT_VERSION = "1.0.0"
 
 COMPONENT = "#/components/schemas/{model}"
 
-SECURITY = [{"apiToken": []}, {"bearer": []}]
+SECURITY: list[Json] = [{"apiToken": []}, {"bearer": []}]
 
 ABOUT = """\
 Everything a client can ask Headgate. A success is always 200. A refusal is a problem
@@ -205,7 +205,8 @@ def _operation(route: Route) -> Json:
 
 def _name(path: str) -> str:
     """`/v1/flaky-tests/get-upload` → `flakyTestsGetUpload`; `{…}` is left out."""
-    words = re.findall(r"[A-Za-z0-9]+", re.sub(r"\{.*?\}", "", path.removeprefix(f"{VERSIONED}/")))
+    shown = re.sub(r"\{.*?\}", "", path.removeprefix(f"{VERSIONED}/"))
+    words: list[str] = re.findall(r"[A-Za-z0-9]+", shown)
     return words[0] + "".join(word[0].upper() + word[1:] for word in words[1:])
 
 

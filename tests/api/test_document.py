@@ -5,15 +5,16 @@ import re
 import orjson
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
+from pydantic import TypeAdapter
 
 from bot.cli import app as command_line
-from service.api import codes, errors, openapi, routes
-from service.api.models import common
+from service.api import codes, documents, errors, openapi, routes
 from service.api.models.answers.common import OPEN_WORDS
 from service.api.models.common import PullRequestNumber
 from service.api.models.pull_requests import Priority
 from service.api.route import Document, Fetched, Posted
 from tests.contract.api.described import successes
+from tests.tidy.tree import ROOT
 
 DOCUMENT = orjson.loads(openapi.encoded(routes.ROUTES))
 OPERATIONS = {
@@ -167,14 +168,12 @@ def test_the_pattern_of_a_digit_string_takes_what_the_field_takes(kind, digits, 
         if "pattern" in each
     )
     assert (re.search(pattern, digits) is not None) is is_taken
-    model = {"submit": kind}
-    assert accepts(model["submit"], digits) is is_taken
+    assert accepts(kind, digits) is is_taken
 
 
 def accepts(kind, value):
-    made = type("Made", (common.Request,), {"__annotations__": {"field": kind}})
     try:
-        made.model_validate({"field": value})
+        TypeAdapter(kind).validate_python(value)
     except ValueError:
         return False
     return True
@@ -186,6 +185,16 @@ def test_each_code_has_a_status_a_title_and_a_remedy():
     for remedy in codes.REMEDIES.values():
         assert remedy.endswith(".")
         assert remedy.count("`") % 2 == 0
+
+
+def test_the_viewer_is_the_one_that_the_lock_fetches():
+    lock = orjson.loads((ROOT / "service/dashboard/assets.lock.json").read_bytes())
+    (package,) = (each for each in lock if each["name"] == "swagger-ui-dist")
+    folder = f"{package['name']}-{package['version']}"
+    assert folder == documents.VIEWER
+    wanted = {f"assets/{folder}/{file}" for file in package["files"]}
+    assert {each for each in documents.LOADED if each.startswith("assets/")} <= wanted
+    assert {"LICENSE", "NOTICE"} <= set(package["files"])
 
 
 def test_the_command_prints_what_is_served(capsys):

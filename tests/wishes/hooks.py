@@ -13,7 +13,7 @@ from typing import Any
 import schemathesis
 
 from service.api import openapi, routes
-from service.api.strict_json import INTEGER_MAX, INTEGER_MIN
+from service.api.strict_json import INTEGER_MAX, INTEGER_MIN, NUMBER_DIGITS_MAX
 
 # What is really there: `{"repo": …, "branches": […], "numbers": […]}`.
 WORLD: Mapping[str, Any] = json.loads(os.environ["WISHES_WORLD"])
@@ -21,12 +21,6 @@ WORLD: Mapping[str, Any] = json.loads(os.environ["WISHES_WORLD"])
 LATER = "2199-01-01T00:00:00Z"
 
 DOCUMENT: Any = openapi.document(routes.ROUTES)
-KNOWN = {
-    name
-    for schema in DOCUMENT["components"]["schemas"].values()
-    for name in schema.get("properties", ())
-}
-"""Every name of a field; others are ignored, if they are JSON within its bounds (API.md 1.2)."""
 
 
 @schemathesis.hook
@@ -35,15 +29,18 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
     meta = case.meta
     if meta is None or not meta.generation.mode.is_positive or not isinstance(case.body, dict):
         return
-    body = case.body = without_refused_json(case.body)
+    asked = DOCUMENT["paths"][case.operation.path]["post"]["requestBody"]["content"]
+    body = case.body = acceptable(case.body, asked["application/json"]["schema"])
     chance = hashlib.sha256(repr(body).encode()).digest()
     # Three of four ask about what is there: otherwise all answers would be 404.
     if chance[0] % 4 and "repo" in body:
         body["repo"] = dict(WORLD["repo"])
         if "targetBranch" in body:
-            body["targetBranch"] = WORLD["branches"][chance[1] % len(WORLD["branches"])]
+            body["targetBranch"] = branch_of(case.operation.path, chance[1])
         if isinstance(body.get("pr"), dict):
             body["pr"]["number"] = WORLD["numbers"][chance[2] % len(WORLD["numbers"])]
+            # No invented head is the pull request's own.
+            body["pr"].pop("sha", None)
     if "branch" in body:
         body["branch"] = body.get("targetBranch")
     # A hold ends in the future (API.md 5.2).
@@ -51,30 +48,48 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
         body["until"] = LATER
 
 
-def without_refused_json(value: Any) -> Any:
-    """The same without fields that nobody knows and that no body may hold.
+def branch_of(path: str, chance: int) -> str:
+    """Any branch; queues are made and deleted on the last alone, so that the others keep theirs."""
+    *kept, last = WORLD["branches"]
+    found: str = last if path.endswith("/deleteQueue") else [*kept, last][chance % (len(kept) + 1)]
+    return found
+
+
+def acceptable(value: Any, schema: Any) -> Any:
+    """The same without fields that the schema does not know and that no JSON of ours may hold.
 
     A number has at most 20 digits, leading zeros included, which no schema can say.
     """
+    schema = DOCUMENT["components"]["schemas"].get(
+        schema.get("$ref", "").rpartition("/")[2], schema
+    )
     if isinstance(value, float):
         return round(value, 12) if abs(value) < 1 else value
-    if isinstance(value, list):
-        return [without_refused_json(each) for each in value]
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | list):
         return value
+    kind = "items" if isinstance(value, list) else "properties"
+    if kind not in schema:
+        options = schema.get("anyOf", ())
+        named = next((each for each in options if kind in each or "$ref" in each), None)
+        return value if named is None else acceptable(value, named)
+    if isinstance(value, list):
+        return [acceptable(each, schema["items"]) for each in value]
+    known = schema["properties"]
     return {
-        name: without_refused_json(each)
+        name: acceptable(each, known[name]) if name in known else each
         for name, each in value.items()
-        if name in KNOWN or not is_refused([name, each])
+        if name in known or not is_refused([name, each])
     }
 
 
 def is_refused(value: Any) -> bool:
-    """Whether JSON's own bounds forbid it, at any depth: NUL, or an integer too large."""
+    """Whether JSON's own bounds forbid it, at any depth: NUL, or a number too long."""
     if isinstance(value, dict):
         return is_refused([*value, *value.values()])
     if isinstance(value, list):
         return any(is_refused(each) for each in value)
     if isinstance(value, str):
         return "\0" in value
+    if isinstance(value, float):
+        return sum(each.isdigit() for each in repr(value)) > NUMBER_DIGITS_MAX
     return isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX

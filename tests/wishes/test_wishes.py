@@ -1,5 +1,6 @@
 """schemathesis over the document of a running instance: all checks, all phases."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from tests.contract import instance as instances
@@ -27,17 +29,23 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
 
 
 async def world_of(instance: Instance) -> str:
-    """Branches and pull requests to wish about, as `hooks.py` reads them."""
+    """Branches, two with a queue, and pull requests to wish about, as `hooks.py` reads them."""
     branches = [await instance.new_branch() for _ in range(3)]
     numbers = [await instance.open_pull_request(branch) for branch in branches for _ in range(2)]
     repo = {"host": instance.host, "owner": instance.owner, "name": instance.repo}
+    headers = {"x-api-token": instance.admin_token}
+    async with aiohttp.ClientSession(instance.url, headers=headers) as session:
+        for branch in branches[:2]:
+            queue = {"repo": repo, "targetBranch": branch, "requiredStatuses": ["unit"]}
+            async with session.post("/v1/createQueue", json=queue) as made:
+                assert made.status == 200
     return json.dumps({"repo": repo, "branches": branches, "numbers": numbers})
 
 
 @pytest.mark.first
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("role", ROLES)
-async def test_what_the_document_allows_is_taken_and_all_else_refused(instance, role, tmp_path):
+def test_what_the_document_allows_is_taken_and_all_else_refused(instance, role, tmp_path):
     token = {"admin": instance.admin_token, "read": instance.read_token, "": "none"}[role]
     done = subprocess.run(
         [
@@ -54,7 +62,7 @@ async def test_what_the_document_allows_is_taken_and_all_else_refused(instance, 
             "PYTHONPATH": str(ROOT),
             "WISHES_URL": instance.url,
             "WISHES_TOKEN": token,
-            "WISHES_WORLD": await world_of(instance),
+            "WISHES_WORLD": asyncio.run(world_of(instance)),
         },
         capture_output=True,
         text=True,

@@ -22,17 +22,21 @@ def _expecting_more(schema: JsonSchemaValue) -> None:
     schema.pop("additionalProperties", None)
 
 
+# A name by itself, as that of requests: these are only ever validated.
+EXACTLY_AS_THE_API = ConfigDict(
+    alias_generator=to_camel,
+    extra="forbid",
+    frozen=True,
+    json_schema_extra=_expecting_more,
+    regex_engine="python-re",
+    strict=True,
+)
+
+
 class Answer(BaseModel):
     """An answer, or an object in one, with fields in camelCase."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel,
-        extra="forbid",
-        frozen=True,
-        json_schema_extra=_expecting_more,
-        regex_engine="python-re",
-        strict=True,
-    )
+    model_config = EXACTLY_AS_THE_API
 
 
 class SnakeAnswer(Answer):
