@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from service.api import pull_requests
+from service.api import lists, pull_requests
+from service.api.models import lists as listed
 from service.api.models import pull_requests as models
 from service.api.models.answers import pull_requests as answers
 from service.api.route import Route, read, write
@@ -49,6 +50,23 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     ).answering(answers.TargetsKept, "queue_not_found", "pull_request_not_found", "limit_reached"),
     read("getSubmittedPullRequest", models.GetSubmittedPullRequest, pull_requests.get).answering(
         answers.Submission, "queue_not_found", "never_submitted"
+    ),
+    read(
+        "getSubmittedPullRequests", listed.GetSubmittedPullRequests, lists.submitted_pull_requests
+    ).answering(answers.SubmissionsFound, "queue_not_found"),
+    read("listPullRequests", listed.ListPullRequests, lists.pull_requests).answering(
+        answers.SubmissionsListed,
+        "queue_not_found",
+        "invalid_page_token",
+        "page_token_expired",
+        "invalid_time_range",
+    ),
+    read("getPullRequestTimeline", listed.GetPullRequestTimeline, lists.timeline).answering(
+        answers.TimelineListed,
+        "queue_not_found",
+        "never_submitted",
+        "invalid_page_token",
+        "page_token_expired",
     ),
     read("explainPullRequest", models.ExplainPullRequest, pull_requests.explained).answering(
         answers.Explanation, "queue_not_found", "never_submitted"

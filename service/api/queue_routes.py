@@ -1,6 +1,7 @@
 """The queue endpoints, one line each (API.md 5)."""
 
-from service.api import queues
+from service.api import lists, queues
+from service.api.models import lists as listed
 from service.api.models import queues as models
 from service.api.models.answers import queues as answers
 from service.api.route import Route, read, write
@@ -37,5 +38,8 @@ QUEUE_ROUTES: tuple[Route, ...] = (
     ),
     write("releaseQueueHold", Role.ADMIN, models.ReleaseQueueHold, queues.release_hold).answering(
         answers.HoldReleased, "queue_not_found", "hold_not_found", "hold_not_liftable"
+    ),
+    read("listQueues", listed.ListQueues, lists.queues).answering(
+        answers.QueuesListed, "invalid_page_token", "page_token_expired"
     ),
 )

@@ -33,6 +33,10 @@ class Probe:
 
 def bisect(draft: Draft) -> None:
     """Open the searches that are due, and draw what follows from what is known."""
+    for bisection in list(draft.queue.bisections.values()):
+        if bisection.lo == len(bisection.entries):
+            # Whatever the target did meanwhile: a run that fails anew later is another search.
+            leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
     if holds.is_view_stale(draft.queue):
         return
     for run in _undecided(draft):
@@ -180,9 +184,6 @@ def _open(draft: Draft, run: Run) -> None:
 
 
 def _advance(draft: Draft, bisection: Bisection) -> None:
-    if bisection.lo == len(bisection.entries):
-        leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
-        return
     undone = _is_gone(draft, bisection)
     undone = undone or bases.is_undone(draft, bisection, draft.runs[bisection.run])
     if undone is not None:

@@ -41,6 +41,8 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
             body["pr"]["number"] = WORLD["numbers"][chance[2] % len(WORLD["numbers"])]
             # No invented head is the pull request's own.
             body["pr"].pop("sha", None)
+    # A page token cannot be made up: 400 (API.md 8.1).
+    body.pop("cursor", None)
     if "branch" in body:
         body["branch"] = body.get("targetBranch")
     # A hold ends in the future (API.md 5.2).

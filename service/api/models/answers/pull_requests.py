@@ -15,6 +15,8 @@ from service.api.models.answers.common import (
     Time,
     open_word,
 )
+from service.api.models.lists import EVENTS_MAX
+from service.api.models.shared import TAKE_MAX
 from service.mergequeue.conditions import ConditionCode
 from service.mergequeue.reasons import Cause, Reason, WhoMustAct
 from service.mergequeue.states import EntryState
@@ -179,3 +181,30 @@ class CancelPreviewed(Answer):
     runs_interrupted: list[Id]
     pull_requests_restarted: list[Number]
     pull_requests_moved_up: list[Number]
+
+
+class SubmissionAmongMany(ListedSubmission):
+    """One of the submissions asked for by number; `timeline` where it was asked for."""
+
+    timeline: LeftOut[list[TimelineEntry]] = None
+
+
+class SubmissionsFound(Answer):
+    """The newest submission of each number, and the numbers that have none."""
+
+    pull_requests: list[SubmissionAmongMany]
+    not_found: list[Number]
+
+
+class SubmissionsListed(Answer):
+    """A part of a list; `nextCursor` is left out at its end."""
+
+    pull_requests: Annotated[list[ListedSubmission], Field(max_length=TAKE_MAX)]
+    next_cursor: LeftOut[str] = None
+
+
+class TimelineListed(Answer):
+    """A part of a timeline, oldest first; `nextCursor` is left out at its end."""
+
+    events: Annotated[list[TimelineEntry], Field(max_length=EVENTS_MAX)]
+    next_cursor: LeftOut[str] = None

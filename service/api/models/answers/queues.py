@@ -10,10 +10,12 @@ from service.api.models.answers.common import (
     Count,
     Id,
     LeftOut,
+    RepositoryShown,
     Time,
     open_word,
 )
 from service.api.models.answers.pull_requests import ListedSubmission
+from service.api.models.shared import TAKE_MAX
 from service.mergequeue.config import (
     BatchSizing,
     ConfirmFailures,
@@ -140,3 +142,23 @@ class HoldReleased(Answer):
 
     released: Literal[True]
     hold_id: Id
+
+
+class ListedQueue(Answer):
+    """A queue among others; `depth` counts what is ready, `notReady` the rest."""
+
+    repo: RepositoryShown
+    branch: str
+    state: QueueState
+    mode: Mode
+    depth: Count
+    not_ready: Count
+    testing: Count
+    version: Count
+
+
+class QueuesListed(Answer):
+    """A part of a list; `nextCursor` is left out at its end."""
+
+    queues: Annotated[list[ListedQueue], Field(max_length=TAKE_MAX)]
+    next_cursor: LeftOut[str] = None

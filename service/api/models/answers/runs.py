@@ -2,8 +2,11 @@
 
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from service.api.models.answers.common import (
     Answer,
+    Count,
     Id,
     LeftOut,
     Number,
@@ -11,6 +14,7 @@ from service.api.models.answers.common import (
     Time,
     open_word,
 )
+from service.api.models.shared import TAKE_MAX
 from service.mergequeue.reasons import Cause
 from service.mergequeue.states import RunKind, RunStatus
 from service.vocabulary import RequiredSource
@@ -86,3 +90,28 @@ class TestRunShown(Answer):
     waiting_on: list[Number]
     verdict: Annotated[str, open_word(Cause)] | None
     failed_tests: list[FailedTest]
+
+
+class ListedTestRun(Answer):
+    """A test run among others; `prNumber` is the first of those it tested."""
+
+    test_run_id: Id
+    pr_number: Number
+    pr_numbers: list[Number]
+    status: RunStatus
+    cycle_conclusion: Literal["merged", "failed", "cancelled"] | None
+    bisection: Literal["in_bisection", "entered_bisection"] | None
+    verdict: Annotated[str, open_word(Cause)] | None
+    created_at: Time
+    finished_at: Time | None
+    test_branch_sha: Sha | None
+
+
+class TestRunsListed(Answer):
+    """A part of a list, newest first; `totalItems` counts all of it."""
+
+    __test__ = False
+    testing_results: Annotated[list[ListedTestRun], Field(max_length=TAKE_MAX)]
+    total_items: Count
+    offset: Count
+    take: Number
