@@ -23,7 +23,7 @@ from service.api.fragments import Fragments
 from service.api.health import Readiness
 from service.api.models import common
 from service.api.models.common import Spelling
-from service.api.route import Fetched, Open, Page, Posted, Route, Shown
+from service.api.route import Document, Fetched, Look, Open, Page, Posted, Route, Shown
 from service.errors import NotAllowed, Overloaded, ServiceError
 from service.operations import access
 from service.operations.views import Caller
@@ -99,6 +99,8 @@ class Door:
                 return self._refusing(functools.partial(self._fetched, route))
             case Open():
                 return self._refusing(functools.partial(self._open, route))
+            case Document():
+                return self._refusing(functools.partial(self._document, route))
             case _:
                 assert_never(route)
 
@@ -179,6 +181,14 @@ class Door:
         status, shown = route.handler(self._readiness, self._runtime.options.version)
         return self._answer(status, orjson.dumps(shown), request_id)
 
+    async def _document(
+        self, route: Document, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise _wrong_method(route.path, "GET, HEAD")
+        page = route.handler(Look(request.match_info, routes.ROUTES))
+        return self._answer(page.status, page, request_id)
+
     async def unknown(self, request: web.Request) -> web.StreamResponse:
         """404 for every path that no route has."""
         path = request.path[:100]
@@ -225,15 +235,14 @@ class Door:
         return caller
 
     def _answer(self, status: int, shown: Shown, request_id: str) -> Answer:
-        kind = answer.JSON
-        if isinstance(shown, bytes):
-            body = shown
-        elif isinstance(shown, Page):
-            kind, body = shown.content_type, shown.body
-        else:
-            body = orjson.dumps(shown)
         now = self._runtime.clock.now()
-        return Answer(status, self._heads.head(status, kind, request_id, now), body)
+        if isinstance(shown, Page):
+            more = dict(shown.headers)
+            cached = more.pop("Cache-Control", "no-store")
+            head = self._heads.head(status, shown.content_type, request_id, now, cached)
+            return Answer(status, head + answer.lines(more), shown.body)
+        body = shown if isinstance(shown, bytes) else orjson.dumps(shown)
+        return Answer(status, self._heads.head(status, answer.JSON, request_id, now), body)
 
     def _refusal(
         self,

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
 
 from service.api.models import common
 from service.api.models.common import (
@@ -39,10 +40,19 @@ def _as_list(value: object) -> object:
 
 
 _STATE = common.one_of(EntryState)
+_WORD: JsonSchemaValue = {"type": "string", "enum": [each.value for each in EntryState]}
 States = Annotated[
     list[Annotated[EntryState, BeforeValidator(_STATE)]],
     Field(min_length=1, max_length=STATES_MAX),
     BeforeValidator(_as_list),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                _WORD,
+                {"type": "array", "items": _WORD, "minItems": 1, "maxItems": STATES_MAX},
+            ]
+        }
+    ),
 ]
 
 
