@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from service.api import pull_requests
 from service.api.models import pull_requests as models
+from service.api.rates import RateClass
 from service.api.route import Route, read, write
 from service.vocabulary import Role
 
@@ -19,6 +20,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     replace(
         write("setImpactedTargets", Role.CI, models.SetImpactedTargets, pull_requests.set_targets),
         forks=pull_requests.fork_caller,
+        rate=RateClass.UPLOAD,
     ),
     read("getSubmittedPullRequest", models.GetSubmittedPullRequest, pull_requests.get),
     read("explainPullRequest", models.ExplainPullRequest, pull_requests.explained),

@@ -11,6 +11,7 @@ from typing import TypeVar
 from service.api.call import Call
 from service.api.health import Readiness
 from service.api.models.common import Request
+from service.api.rates import RateClass
 from service.api.responses import Json
 from service.operations.views import Caller
 from service.vocabulary import Role
@@ -36,7 +37,8 @@ Shown = Json | bytes | Page
 class Posted:
     """An endpoint that is asked by a JSON object; `writes` when it may change something.
 
-    `forks` says who a request comes from that names a fork's CI run instead of a token.
+    `forks` says who a request comes from that names a fork's CI run instead of a token. What
+    writes may be sent with an `Idempotency-Key`.
     """
 
     path: str
@@ -45,6 +47,7 @@ class Posted:
     handler: Callable[..., Awaitable[Shown]]
     writes: bool
     forks: Callable[..., Awaitable[Caller]] | None = None
+    rate: RateClass = RateClass.READ
     method = "POST"
 
 
@@ -55,6 +58,7 @@ class Fetched:
     path: str
     role: Role | None
     handler: Callable[[Call], Awaitable[Shown]]
+    rate: RateClass = RateClass.READ
     method = "GET"
 
 
@@ -84,4 +88,5 @@ def write(
     name: str, role: Role, model: type[Asked], handler: Callable[[Call, Asked], Awaitable[Shown]]
 ) -> Posted:
     """A wish under `/v1`: what it is about may change."""
-    return Posted(f"{VERSIONED}/{name}", role, model, handler, writes=True)
+    path = f"{VERSIONED}/{name}"
+    return Posted(path, role, model, handler, writes=True, rate=RateClass.WRITE)

@@ -33,10 +33,13 @@ from service.store import (
     outbox,
     pull_requests,
     queues,
+    repeats,
+    retention,
     runs,
 )
 from service.store.pull_requests import PullRequestHead
 from service.store.records import LandingState, OutboxState, Spot, Surface
+from service.store.repeats import Keyed
 from service.store.tables.base import METADATA
 from service.store.types import Json, Utc
 from service.vocabulary import RepoRef, Sha
@@ -68,6 +71,7 @@ ROWS = {
     "fork_authorization": 5000,
     "impacted_targets": 5000,
     "notice": 5000,
+    "idempotency": 5000,
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
@@ -174,6 +178,7 @@ def of_its_type(kind: object) -> str:
 
 REF = RepoRef("text-7", "owner", "name-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
+KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
 
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
@@ -226,6 +231,10 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "pull_requests.fork_authorization": lambda s: pull_requests.fork_authorization(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
     "notices.placed": lambda s: notices.placed(s, Spot(7, 7, Surface.CHECK, "text-7")),
+    "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
+    "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
+    "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),
+    "retention, answers": lambda s: retention._forget_repeats(s, NOW.replace(year=2025)),
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
 
