@@ -11,10 +11,11 @@ def check(request: web.BaseRequest) -> None:
     """Refuse a parameter that was sent more than once. Raises HttpRefused 400."""
     if not request.rel_url.raw_query_string:
         return
-    repeated, times = Counter(request.query.keys()).most_common(1)[0]
-    if times > 1:
-        raise HttpRefused(
-            400,
-            "invalid_parameter",
-            f"The parameter {repeated[:50]!r} was sent more than once. Send it once.",
-        )
+    times = Counter(name for name, _ in request.query.items())
+    for name, count in times.most_common(1):
+        if count > 1:
+            raise HttpRefused(
+                400,
+                "invalid_parameter",
+                f"The parameter {name[:50]!r} was sent more than once. Send it once.",
+            )

@@ -118,15 +118,18 @@ def caller_of(record: TokenRecord) -> Caller:
     )
 
 
-def recheck(session: Tx, actor: Actor, now: datetime) -> None:
-    """Raise Unauthenticated when the token that asked for this write has ended meanwhile.
+def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
+    """The token that asks for this write, as it is now; None: whoever asks is no token.
 
-    Whoever is no token was judged by other means (API.md 2, revocation).
+    Raises Unauthenticated when the token has ended meanwhile (API.md 2, revocation). Others
+    were judged by other means.
     """
-    if actor.kind is ActorKind.TOKEN:
-        record = access.token_by_id(session, actor.id)
-        if record is None or not is_valid(record, now):
-            raise Unauthenticated("This token is unknown, expired or revoked.")
+    if actor.kind is not ActorKind.TOKEN:
+        return None
+    record = access.token_by_id(session, actor.id)
+    if record is None or not is_valid(record, now):
+        raise Unauthenticated("This token is unknown, expired or revoked.")
+    return record
 
 
 async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:
