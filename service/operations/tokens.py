@@ -95,7 +95,7 @@ def _insert(
             code="limit_reached",
         )
     scope = None if wanted is None else _scope(session, org, wanted, asker)
-    record = replace(draft, org_id=org.id, org_slug=org.slug, repositories=scope)
+    record = replace(draft, org_id=org.id, org_slug=org.slug, host=org.host, repositories=scope)
     if not _reaches(asker, record):
         raise Invalid(
             "A token that is limited to repositories makes no token for all of them. "
