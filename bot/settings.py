@@ -27,12 +27,16 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
+from bot import forms
 from service import boundary
 from service.errors import StartRefused
+from service.memory import Rate
+from service.runtime import EnumCase, Network, Rates
 
 VERSION = "0.1.0"
 PREFIX = "HEADGATE_"
@@ -143,6 +147,10 @@ Period = Annotated[float, Field(ge=1, le=3600)]
 Secret = Annotated[SecretStr, BeforeValidator(stripped)]
 SecretKey = Annotated[Secret, AfterValidator(parse_secret_key)]
 KeyText = Annotated[Secret, AfterValidator(refuse_open_key)]
+RateForm = Annotated[Rate | None, NoDecode, BeforeValidator(forms.parse_rate)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
+
+RATES = Rates()
 
 
 class Settings(BaseSettings):
@@ -165,6 +173,14 @@ class Settings(BaseSettings):
     secret_key_previous: SecretKey | None = None
     auto_create_queues: bool = True
     fault_boundary: Annotated[FaultBoundary, BeforeValidator(parse_fault_boundary)] | None = None
+
+    api_rate_read: RateForm = RATES.read
+    api_rate_write: RateForm = RATES.write
+    api_rate_upload: RateForm = RATES.upload
+    api_rate_metrics: RateForm = RATES.metrics
+    api_rate_auth_failure: RateForm = RATES.auth_failure
+    api_enum_case: EnumCase = EnumCase.SPEC
+    trusted_proxies: Networks = ()
 
     period_timers_s: Period = 5
     period_readback_s: Period = 10

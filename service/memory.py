@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Hashable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -99,6 +100,46 @@ class Commands:
             return False
         self._refused[pull] = now
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many a second in the long run, and `burst` at once."""
+
+    per_second: float
+    burst: int
+
+
+class Buckets:
+    """One token bucket a key, all of the same rate; no rate: nobody ever waits.
+
+    Of a bucket only the instant is kept at which it is full again. A full bucket is the same as
+    none, so when there are too many, the half that is nearest to full is forgotten.
+    """
+
+    KEYS_MAX = 20_000
+
+    def __init__(self, rate: Rate | None) -> None:
+        self.rate = rate
+        self._full_at_s: dict[str, float] = {}
+
+    def wait_s(self, key: str, now_s: float) -> float:
+        """Seconds until one may be taken; 0: now."""
+        if self.rate is None:
+            return 0.0
+        missing_s = max(0.0, self._full_at_s.get(key, now_s) - now_s)
+        return max(0.0, missing_s - (self.rate.burst - 1) / self.rate.per_second)
+
+    def take(self, key: str, now_s: float) -> float:
+        """Take one, or nothing when the bucket is empty; seconds to wait then, else 0."""
+        wait_s = self.wait_s(key, now_s)
+        if self.rate is not None and not wait_s:
+            full_at_s = max(now_s, self._full_at_s.get(key, now_s))
+            self._full_at_s[key] = full_at_s + 1 / self.rate.per_second
+            if len(self._full_at_s) > self.KEYS_MAX:
+                emptiest = sorted(self._full_at_s.items(), key=lambda kept: kept[1])
+                self._full_at_s = dict(emptiest[self.KEYS_MAX // 2 :])
+        return wait_s
 
 
 class Redeliveries:

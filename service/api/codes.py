@@ -90,7 +90,7 @@ STATUS_OF: Mapping[str, int] = {
 }
 """Code → its status."""
 
-PAGES = ("bad_request", "method_not_allowed", "internal_error")
+PAGES = ("bad_request", "invalid_parameter", "method_not_allowed", "internal_error")
 """What even an address without token may answer."""
 
 FETCHES = (*PAGES, "missing_role", "rate_limited", "repository_not_found", *STATUSES[503])
@@ -108,12 +108,15 @@ POSTS = (
 )
 """What every endpoint that takes a body may answer (API.md 1.1)."""
 
+WRITES = ("invalid_header", "idempotency_in_progress", "idempotency_key_reused")
+"""What every endpoint may answer that takes an `Idempotency-Key`."""
+
 
 def of(route: Route) -> tuple[str, ...]:
     """Every code that the endpoint may answer, by status, each once."""
     match route:
         case Posted():
-            found = {*POSTS, *route.codes}
+            found = {*POSTS, *(WRITES if route.writes else ()), *route.codes}
         case Fetched():
             found = {*FETCHES, *route.codes}
         case Document():

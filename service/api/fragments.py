@@ -15,6 +15,7 @@ from operator import is_not
 import orjson
 
 from service.api import responses
+from service.api.enum_case import Case, as_it_is
 from service.api.responses import Json
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import Entry
@@ -65,8 +66,9 @@ class Encoded:
 class Fragments:
     """The parts kept by one process; at its bound it forgets everything and starts again."""
 
-    def __init__(self, public_url: str | None) -> None:
+    def __init__(self, public_url: str | None, case: Case = as_it_is) -> None:
         self._public_url = public_url
+        self._case = case
         self._entries: dict[tuple[int, int], Kept] = {}
         self._records: dict[tuple[int, int], tuple[PullRequestView, bytes]] = {}
         self._queues: dict[int, Encoded] = {}
@@ -99,7 +101,7 @@ class Fragments:
         cut = b""
         if len(view.entries) > responses.ENQUEUED_MAX:
             cut = b',"enqueuedPullRequestsTruncated":true'
-        head = _members(responses.queue(view, now))
+        head = self._members(responses.queue(view, now))
         encoded = _enclosed(b'{%b,"enqueuedPullRequests":[' % head, pieces, b"]%b}" % cut)
         if len(self._queues) >= QUEUES_MAX:
             self._queues.clear()
@@ -139,12 +141,15 @@ class Fragments:
             conclusion=view.conclusion,
             has_targets=view.has_targets,
             run=view.run,
-            identity=_members(responses.identity(view)),
-            readiness=_members(responses.readiness(view)),
-            standing=_members(responses.standing_of(view)),
-            course=_members(responses.course(view, self._public_url)),
+            identity=self._members(responses.identity(view)),
+            readiness=self._members(responses.readiness(view)),
+            standing=self._members(responses.standing_of(view)),
+            course=self._members(responses.course(view, self._public_url)),
         )
         return kept
+
+    def _members(self, shown: Json) -> bytes:
+        return _members(self._case(shown))
 
 
 def _enclosed(start: bytes, pieces: list[bytes], end: bytes) -> bytes:

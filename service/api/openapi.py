@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from service.api import answer, auth, codes, errors
+from service.api import answer, auth, codes, errors, repeats
 from service.api.models.answers.common import OPEN_WORDS
 from service.api.models.answers.problems import Problem
 from service.api.responses import Json
@@ -232,11 +232,26 @@ def _who_may(route: Posted | Fetched) -> str:
 def _parameters(route: Route) -> list[Json]:
     if isinstance(route, Document) and route.variables is not None:
         return described(route.variables, "path")
-    if isinstance(route, Posted) and route.forks is not None:
+    return _sent_headers(route) if isinstance(route, Posted) else []
+
+
+def _sent_headers(route: Posted) -> list[Json]:
+    found: list[Json] = []
+    if route.writes:
+        key = "Makes the request safe to repeat for 24 hours: the first answer is given again."
+        found.append(
+            _header(
+                str(repeats.KEY), {"type": "string", "pattern": f"^{repeats.KEY_PATTERN}$"}, key
+            )
+        )
+    if route.forks is not None:
         run = "A CI run of a fork's pull request, which may ask without a token."
-        header = {"name": str(auth.FORKED_RUN), "in": "header", "schema": {"type": "string"}}
-        return [{**header, "description": run}]
-    return []
+        found.append(_header(str(auth.FORKED_RUN), {"type": "string"}, run))
+    return found
+
+
+def _header(name: str, schema: Json, description: str) -> Json:
+    return {"name": name, "in": "header", "schema": schema, "description": description}
 
 
 def _reference(model: type[BaseModel]) -> Json:

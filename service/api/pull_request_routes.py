@@ -6,6 +6,7 @@ from service.api import lists, pull_requests
 from service.api.models import lists as listed
 from service.api.models import pull_requests as models
 from service.api.models.answers import pull_requests as answers
+from service.api.rates import RateClass
 from service.api.route import Route, read, write
 from service.vocabulary import Role
 
@@ -47,6 +48,7 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
     replace(
         write("setImpactedTargets", Role.CI, models.SetImpactedTargets, pull_requests.set_targets),
         forks=pull_requests.fork_caller,
+        rate=RateClass.UPLOAD,
     ).answering(answers.TargetsKept, "queue_not_found", "pull_request_not_found", "limit_reached"),
     read("getSubmittedPullRequest", models.GetSubmittedPullRequest, pull_requests.get).answering(
         answers.Submission, "queue_not_found", "never_submitted"

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from service.api.call import Call
 from service.api.health import Readiness
 from service.api.models.common import Request
+from service.api.rates import RateClass
 from service.api.responses import Json
 from service.operations.views import Caller
 from service.vocabulary import Role
@@ -47,8 +48,9 @@ Shown = Json | bytes | Page
 class Posted:
     """An endpoint that is asked by a JSON object; `writes` when it may change something.
 
-    `forks` says who a request comes from that names a fork's CI run instead of a token.
-    `answers` and `codes` are for the document alone: see `answering`.
+    `forks` says who a request comes from that names a fork's CI run instead of a token. What
+    writes may be sent with an `Idempotency-Key`. `answers` and `codes` are for the document
+    alone: see `answering`.
     """
 
     path: str
@@ -59,6 +61,7 @@ class Posted:
     forks: Callable[..., Awaitable[Caller]] | None = None
     answers: Answers | None = None
     codes: tuple[str, ...] = ()
+    rate: RateClass = RateClass.READ
     method = "POST"
 
     def answering(self, answers: Answers, *codes: str) -> "Posted":
@@ -78,6 +81,7 @@ class Fetched:
     handler: Callable[[Call], Awaitable[Shown]]
     answers: Answers | None = None
     codes: tuple[str, ...] = ()
+    rate: RateClass = RateClass.READ
     method = "GET"
 
     def answering(self, answers: Answers, *codes: str) -> "Fetched":
@@ -139,4 +143,5 @@ def write(
     name: str, role: Role, model: type[Asked], handler: Callable[[Call, Asked], Awaitable[Shown]]
 ) -> Posted:
     """A wish under `/v1`: what it is about may change."""
-    return Posted(f"{VERSIONED}/{name}", role, model, handler, writes=True)
+    path = f"{VERSIONED}/{name}"
+    return Posted(path, role, model, handler, writes=True, rate=RateClass.WRITE)

@@ -23,6 +23,7 @@ from service.api import app, connections
 from service.api.health import Readiness
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.memory import Rate
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import Entry, MergeQueue, RequiredSet
 from service.mergequeue.outputs import Step
@@ -31,7 +32,7 @@ from service.operations.tokens import TokenWish
 from service.provider.values import (
     Repository,
 )
-from service.runtime import Options, Runtime
+from service.runtime import Options, Rates, Runtime
 from service.store import access, queues
 from service.store.database import Tx, open_store
 from service.store.wakeups import Wakeups
@@ -48,6 +49,9 @@ from tests.store.builders import an_entry
 
 REF = RepoRef("github.com", "octo", "widgets")
 QUEUE_ID = 1
+# Counted as always, refused never.
+PLENTY = Rate(1_000_000, 1_000_000)
+RATES = Rates(PLENTY, PLENTY, PLENTY, PLENTY, PLENTY)
 NAMED = {"repo": {"host": REF.host, "owner": REF.owner, "name": REF.name}}
 
 
@@ -66,7 +70,7 @@ async def serve(entries: int, folder: Path, *, changing: bool = False) -> None:
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        options=Options(version="bench", public_url="https://queue.example.org"),
+        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
     )
     await store.run(fill, entries)
     wish = TokenWish(REF.host, REF.owner, "bench", Role.READ)

@@ -34,11 +34,14 @@ from service.store import (
     outbox,
     pull_requests,
     queues,
+    repeats,
+    retention,
     runs,
 )
 from service.store.listings import RunFilter
 from service.store.pull_requests import PullRequestHead
 from service.store.records import LandingState, OutboxState, Spot, Surface
+from service.store.repeats import Keyed
 from service.store.tables.base import METADATA
 from service.store.types import Json, Utc
 from service.vocabulary import RepoRef, Sha
@@ -70,6 +73,7 @@ ROWS = {
     "fork_authorization": 5000,
     "impacted_targets": 5000,
     "notice": 5000,
+    "idempotency": 5000,
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
@@ -176,6 +180,7 @@ def of_its_type(kind: object) -> str:
 
 REF = RepoRef("text-7", "owner", "name-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
+KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
 
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
@@ -191,6 +196,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "access.repository": lambda s: access.repositories_of(s, 7),
     "access.upsert_repository": lambda s: access.upsert_repository(s, 7, a_repository()),
     "access.tokens_of": lambda s: access.tokens_of(s, 99),
+    "access.organization": lambda s: access.organization(s, 7),
+    "access.live_tokens_of": lambda s: access.live_tokens_of(s, 99, NOW),
+    "access.live_token_count": lambda s: access.live_token_count(s, 99, NOW),
     "access.touch_token": lambda s: access.touch_token(s, "text-7", NOW),
     "queues.queue_ref": lambda s: queues.queue_ref(s, 7, 7, "branch-7"),
     "queues.ref_by_id": lambda s: queues.ref_by_id(s, 7),
@@ -230,6 +238,10 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "pull_requests.fork_authorization": lambda s: pull_requests.fork_authorization(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
     "notices.placed": lambda s: notices.placed(s, Spot(7, 7, Surface.CHECK, "text-7")),
+    "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
+    "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
+    "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),
+    "retention, answers": lambda s: retention._forget_repeats(s, NOW.replace(year=2025)),
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
 

@@ -1,6 +1,8 @@
 """Answers of the token endpoints (API.md 9)."""
 
-from service.api.models.answers.common import RepositoryShown, SnakeAnswer, Time
+from typing import Literal
+
+from service.api.models.answers.common import LeftOut, RepositoryShown, SnakeAnswer, Time
 from service.vocabulary import Role
 
 
@@ -22,3 +24,22 @@ class Token(SnakeAnswer):
     created_at: Time
     expires_at: Time | None
     last_used_at: Time | None
+
+
+class IssuedToken(Token):
+    """A new token; `token` is its secret, shown this once."""
+
+    token: str
+
+
+class TokensListed(SnakeAnswer):
+    """Live tokens; no `next_cursor` at the end."""
+
+    tokens: list[Token]
+    next_cursor: LeftOut[str] = None
+
+
+class TokenRevoked(SnakeAnswer):
+    """The token is good for nothing any more."""
+
+    revoked: Literal[True]
