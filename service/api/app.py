@@ -237,7 +237,8 @@ class Door:
             raise _wrong_method(route.path, "GET, HEAD")
         caller = await self._caller(request, route, request_id)
         query.check(request)
-        shown = await route.handler(Call(self._runtime, self._fragments, caller))
+        asked = () if route.query is None else (query.read(route.query, request.query),)
+        shown = await route.handler(Call(self._runtime, self._fragments, caller), *asked)
         return self._replies.success(200, shown, request_id)
 
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
