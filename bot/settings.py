@@ -27,12 +27,16 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
+from bot import forms
 from service import boundary
 from service.errors import StartRefused
+from service.memory import Rate
+from service.runtime import EnumCase, Network, Rates
 
 VERSION = "0.1.0"
 PREFIX = "HEADGATE_"
@@ -57,7 +61,6 @@ KNOWN_ELSEWHERE = frozenset(
 SECRET_KEY_LENGTH_MIN = 43
 # Readable by the group at most (RELIABILITY.md 8.7).
 SECRET_FILE_MODE_MAX = 0o640
-PORT_MAX = 65535
 # PATH_MAX of Linux.
 PATH_LENGTH_MAX = 4096
 
@@ -95,15 +98,6 @@ def parse_root_url(value: str) -> str:
     if parts.query or parts.fragment or parts.username:
         raise ValueError("must have no user, query or fragment")
     return value.rstrip("/")
-
-
-def parse_listen(value: str) -> str:
-    """`HOST:PORT`, an IPv6 host in brackets, or `off`."""
-    host, _, port = value.rpartition(":")
-    is_whole = host and (":" not in host or (host[0] == "[" and host[-1] == "]"))
-    if value != "off" and not (is_whole and port.isdecimal() and int(port) <= PORT_MAX):
-        raise ValueError("must be HOST:PORT, as 127.0.0.1:9642, or off")
-    return value
 
 
 def parse_secret_key(value: SecretStr) -> SecretStr:
@@ -153,6 +147,10 @@ Period = Annotated[float, Field(ge=1, le=3600)]
 Secret = Annotated[SecretStr, BeforeValidator(stripped)]
 SecretKey = Annotated[Secret, AfterValidator(parse_secret_key)]
 KeyText = Annotated[Secret, AfterValidator(refuse_open_key)]
+RateForm = Annotated[Rate | None, NoDecode, BeforeValidator(forms.parse_rate)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
+
+RATES = Rates()
 
 
 class Settings(BaseSettings):
@@ -166,8 +164,8 @@ class Settings(BaseSettings):
     database_pool: Annotated[int, Field(ge=1, le=100)] = 10
     data_dir: Path = Path("headgate-data")
     host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=PORT_MAX)] = 8642
-    admin_listen: Annotated[str, AfterValidator(parse_listen)] = "127.0.0.1:9642"
+    port: Annotated[int, Field(ge=0, le=forms.PORT_MAX)] = 8642
+    admin_listen: Annotated[str, AfterValidator(forms.parse_listen)] = "127.0.0.1:9642"
     public_url: Annotated[str, AfterValidator(parse_root_url)] | None = None
     workers: bool = True
     log_format: Literal["auto", "json", "text"] = "auto"
@@ -176,6 +174,14 @@ class Settings(BaseSettings):
     secret_key_previous: SecretKey | None = None
     auto_create_queues: bool = True
     fault_boundary: Annotated[FaultBoundary, BeforeValidator(parse_fault_boundary)] | None = None
+
+    api_rate_read: RateForm = RATES.read
+    api_rate_write: RateForm = RATES.write
+    api_rate_upload: RateForm = RATES.upload
+    api_rate_metrics: RateForm = RATES.metrics
+    api_rate_auth_failure: RateForm = RATES.auth_failure
+    api_enum_case: EnumCase = EnumCase.SPEC
+    trusted_proxies: Networks = ()
 
     period_timers_s: Period = 5
     period_readback_s: Period = 10

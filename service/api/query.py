@@ -1,29 +1,38 @@
-"""The query of an address as an endpoint's model (API.md 1.2)."""
+"""The query of an address (API.md 1.2): unknown parameters are nobody's business."""
 
-from multidict import MultiMapping
+from collections import Counter
+from collections.abc import Mapping
 
+from aiohttp import web
+
+from service.api.errors import HttpRefused
 from service.api.models import common
 from service.api.models.common import Request
 from service.errors import Malformed
 
 
-def read(model: type[Request], query: MultiMapping[str]) -> Request:
-    """The parameters that the model knows; others are ignored.
-
-    Raises Malformed(invalid_parameter) for one that is given twice or is not acceptable.
-    """
-    given: dict[str, object] = {}
-    for name, field in model.model_fields.items():
-        called = field.alias or name
-        values = query.getall(called, [])
-        if len(values) > 1:
-            raise Malformed(
-                f"{called} is given {len(values)} times. Give it once.", code="invalid_parameter"
+def check(request: web.BaseRequest) -> None:
+    """Refuse a parameter that was sent more than once. Raises HttpRefused 400."""
+    if not request.rel_url.raw_query_string:
+        return
+    times = Counter(name for name, _ in request.query.items())
+    for name, count in times.most_common(1):
+        if count > 1:
+            raise HttpRefused(
+                400,
+                "invalid_parameter",
+                f"The parameter {name[:50]!r} was sent more than once. Send it once.",
             )
-        if values:
-            given[called] = values[0]
+
+
+def read(model: type[Request], query: Mapping[str, str]) -> Request:
+    """The parameters that the model knows, as `check` let them in; others are ignored.
+
+    Raises Malformed(invalid_parameter) for one that is not acceptable.
+    """
+    names = [field.alias or name for name, field in model.model_fields.items()]
     try:
-        return common.read(model, given)
+        return common.read(model, {name: query[name] for name in names if name in query})
     except Malformed as wrong:
         found = "; ".join(f"{one.field.removeprefix('/')} {one.message}" for one in wrong.errors)
         raise Malformed(f"{found}.", code="invalid_parameter") from None

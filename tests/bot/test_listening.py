@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 from structlog.testing import capture_logs
 
-from bot import listening, settings
+from bot import forms, listening, settings
 from service.api.health import Readiness
 from service.errors import StartRefused
 from service.metrics.process_families import ProcessMeter
@@ -85,9 +85,9 @@ async def test_beyond_loopback_it_warns(measured: Runtime):
 @pytest.mark.parametrize("given", ["9642", ":9642", "host", "::1:9642", "host:65536", "a:b", ""])
 def test_an_address_must_have_host_and_port(given: str):
     with pytest.raises(ValueError, match="HOST:PORT"):
-        settings.parse_listen(given)
+        forms.parse_listen(given)
 
 
 @pytest.mark.parametrize("given", ["off", "127.0.0.1:9642", "[::1]:0", "localhost:65535"])
 def test_an_address_or_off_is_taken_as_it_is(given: str):
-    assert settings.parse_listen(given) == given
+    assert forms.parse_listen(given) == given

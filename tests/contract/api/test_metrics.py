@@ -134,9 +134,12 @@ async def test_what_moves_through_a_queue_is_counted(client, world, open_queue):
     passed = {"queue_type": "main", "status": "succeeded", "cause": "none"}
     assert page.one("headgate_test_runs_total", **passed, **here) == 1
     assert page.one("headgate_wait_duration_seconds_count", **here) == 2
-    assert page.one("headgate_test_duration_seconds_count", queue_type="main", **here) == 2
-    testing = {"state": "testing", "queue_type": "main"} | here
-    assert page.one("mq_pr_state_duration_1h_seconds_count", **testing) == 2
+    # A landing reads the checks afresh: what it finds running again is tested once more.
+    main = {"queue_type": "main"} | here
+    tested = page.one("headgate_test_duration_seconds_count", **main)
+    assert tested >= 2
+    assert page.one("mq_pr_test_duration_1h_seconds_count", **main) == tested
+    assert page.one("mq_pr_state_duration_1h_seconds_count", state="testing", **main) == tested
     assert page.one("headgate_landing_proof_mismatches_total", **here) == 0
     assert page.one("headgate_external_merges_total", **here) == 0
 
@@ -175,7 +178,7 @@ async def test_a_restart_is_counted(client, world, queue):
 
 async def test_a_repository_is_named_with_its_host(client, queue):
     it = client.instance
-    named = f"?repo={it.owner}/{it.repo}&repoHost={it.host.upper()}&more=1&more=2"
+    named = f"?repo={it.owner}/{it.repo}&repoHost={it.host.upper()}&more=1"
     assert (await page_of(client, named)).of("headgate_test_slots", branch=queue.branch)
     assert (await page_of(client, "?repoHost=github.com")).of(
         "headgate_test_slots", branch=queue.branch
@@ -192,8 +195,11 @@ async def test_a_repository_is_named_with_its_host(client, queue):
         ("?repo=&repoHost=github.com", "owner and a name"),
         ("?repo=octo/..&repoHost=github.com", "owner and a name"),
         ("?repo=octo/widgets&repoHost=https://github.com/", "repoHost must be"),
-        ("?repo=octo/widgets&repo=octo/gears&repoHost=github.com", "repo is given 2 times"),
-        ("?repo=octo/widgets&repoHost=a&repoHost=b", "repoHost is given 2 times"),
+        (
+            "?repo=octo/widgets&repo=octo/gears&repoHost=github.com",
+            "'repo' was sent more than once",
+        ),
+        ("?repo=octo/widgets&repoHost=a&repoHost=b", "'repoHost' was sent more than once"),
     ],
 )
 async def test_a_query_that_is_not_acceptable_is_named(client, query, said):

@@ -1,0 +1,53 @@
+"""Forms of settings that are more than a word or a number.
+
+Each parser takes what the environment says, refuses by ValueError with the form that is wanted,
+and takes a value that is parsed already as it is.
+"""
+
+import ipaddress
+import re
+
+from service.memory import Rate
+from service.runtime import Network
+
+PORT_MAX = 65535
+
+_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,7})")
+
+
+def parse_rate(value: object) -> object:
+    """`RATE/BURST`: so many a second, so many at once; `0` is None, no limit."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text == "0":
+        return None
+    match = _RATE.fullmatch(text)
+    if match is None or not float(match[1]) or not int(match[2]):
+        raise ValueError("must be RATE/BURST, as 50/500, or 0 for no limit")
+    return Rate(float(match[1]), int(match[2]))
+
+
+def parse_networks(value: object) -> object:
+    """Networks separated by commas; a single address is a network of its own."""
+    if not isinstance(value, str):
+        return value
+    return tuple(_network(text.strip()) for text in value.split(",") if text.strip())
+
+
+def _network(text: str) -> Network:
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError:
+        raise ValueError(
+            f"{text[:50]} is no network; give networks as 10.0.0.0/8, separated by commas"
+        ) from None
+
+
+def parse_listen(value: str) -> str:
+    """`HOST:PORT`, an IPv6 host in brackets, or `off`."""
+    host, _, port = value.rpartition(":")
+    is_whole = host and (":" not in host or (host[0] == "[" and host[-1] == "]"))
+    if value != "off" and not (is_whole and port.isdecimal() and int(port) <= PORT_MAX):
+        raise ValueError("must be HOST:PORT, as 127.0.0.1:9642, or off")
+    return value
