@@ -36,7 +36,7 @@ from service.store import access, figures, journal, queues
 from service.store.database import Tx, open_store
 from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, MergeMethod, QueueRef, RepoId, RepoRef, Role, Sha
-from tests.bench.api_server import entry, listen
+from tests.bench.api_server import RATES, entry, listen
 
 HOST = "github.com"
 PATH = "/v1/getMergeQueueMetrics"
@@ -62,7 +62,7 @@ async def serve(months: int, folder: Path) -> None:
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        options=Options(version="bench", public_url="https://queue.example.org"),
+        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
     )
     await store.run(fill, clock.now(), months)
     wish = TokenWish(HOST, "octo", "bench", Role.READ)
