@@ -27,12 +27,15 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
+from bot import forms
 from service import boundary
 from service.errors import StartRefused
+from service.notifications.addresses import Network
 
 VERSION = "0.1.0"
 PREFIX = "HEADGATE_"
@@ -143,6 +146,8 @@ Period = Annotated[float, Field(ge=1, le=3600)]
 Secret = Annotated[SecretStr, BeforeValidator(stripped)]
 SecretKey = Annotated[Secret, AfterValidator(parse_secret_key)]
 KeyText = Annotated[Secret, AfterValidator(refuse_open_key)]
+Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
+Ports = Annotated[frozenset[int], NoDecode, BeforeValidator(forms.parse_ports)]
 
 
 class Settings(BaseSettings):
@@ -165,6 +170,9 @@ class Settings(BaseSettings):
     secret_key_previous: SecretKey | None = None
     auto_create_queues: bool = True
     fault_boundary: Annotated[FaultBoundary, BeforeValidator(parse_fault_boundary)] | None = None
+
+    webhook_ports: Ports = frozenset()
+    webhook_allow_networks: Networks = ()
 
     period_timers_s: Period = 5
     period_readback_s: Period = 10

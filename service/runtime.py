@@ -11,6 +11,7 @@ from typing import Protocol
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.memory import Commands, Gates, Looks, Memory, Redeliveries
+from service.notifications.outgoing import Sender
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.store.database import Store
@@ -84,6 +85,7 @@ class Runtime:
     wakeups: Wakeups
     boundary: Boundary
     keys: Keys
+    sender: Sender
     options: Options
     gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)

@@ -197,3 +197,18 @@ class QueueRef:
     repository_id: int
     repo: RepoRef
     branch: str
+
+
+class EndpointState(StrEnum):
+    """Whether an endpoint of outgoing webhooks is sent anything (API.md 9)."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+
+
+class DeliveryState(StrEnum):
+    """How the delivery of a webhook message to an endpoint stands (API.md 9)."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"

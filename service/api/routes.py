@@ -9,12 +9,14 @@ from service.api.queue_routes import QUEUE_ROUTES
 from service.api.route import Route
 from service.api.run_routes import RUN_ROUTES
 from service.api.token_routes import TOKEN_ROUTES
+from service.api.webhook_routes import WEBHOOK_ROUTES
 
 ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
     *QUEUE_ROUTES,
     *RUN_ROUTES,
     *TOKEN_ROUTES,
+    *WEBHOOK_ROUTES,
     *OPEN_ROUTES,
 )
 """The table. Its paths are case-sensitive and have no trailing slash."""

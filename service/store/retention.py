@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Select, Table, delete, select, tuple_
 from service.store import target_sets
 from service.store.rows import checks, entries, members, runs
 from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
+from service.store.tables.notifications import AttemptRow, NotificationRow
 from service.store.tables.pull_requests import ImpactedTargetsRow
 
 BATCH = 1000
@@ -17,6 +18,8 @@ inbox = InboxRow.__table__
 bodies = InboxBodyRow.__table__
 outbox = OutboxRow.__table__
 journal = JournalRow.__table__
+attempts = AttemptRow.__table__
+messages = NotificationRow.__table__
 uploads = ImpactedTargetsRow.__table__
 
 
@@ -40,6 +43,8 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_bodies, limits.inbox_bodies),
         (_forget_deliveries, limits.inbox),
         (_forget_effects, limits.outbox),
+        (_forget_attempts, limits.outbox),
+        (_forget_messages, limits.outbox),
         (_forget_events, limits.journal),
         (_forget_runs, limits.history),
         (_forget_entries, limits.history),
@@ -77,6 +82,18 @@ def _forget_deliveries(session: Connection, before: datetime) -> int:
 def _forget_effects(session: Connection, before: datetime) -> int:
     old = select(outbox.c.id).where(outbox.c.next_at < before, outbox.c.is_open.is_(False))
     return _forget(session, outbox, "id", old)
+
+
+def _forget_attempts(session: Connection, before: datetime) -> int:
+    old = select(attempts.c.id).where(attempts.c.made_at < before, attempts.c.is_open.is_(False))
+    return _forget(session, attempts, "id", old)
+
+
+def _forget_messages(session: Connection, before: datetime) -> int:
+    is_left = select(attempts.c.id).where(attempts.c.message == messages.c.id).exists()
+    return _forget(
+        session, messages, "id", select(messages.c.id).where(messages.c.at < before, ~is_left)
+    )
 
 
 def _forget_events(session: Connection, before: datetime) -> int:

@@ -24,6 +24,8 @@ from service.clock import RandomIds, SystemClock
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import Entry, MergeQueue, RequiredSet
 from service.mergequeue.outputs import Step
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import tokens
 from service.operations.tokens import TokenWish
 from service.provider.values import (
@@ -63,6 +65,7 @@ async def serve(entries: int, folder: Path) -> None:
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org"),
     )
     await store.run(fill, entries)

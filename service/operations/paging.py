@@ -1,0 +1,160 @@
+"""Page tokens: a place in a list, given to a client and taken back (API.md 8.1).
+
+A token holds the sort key of a row, never an offset, so that rows which come and go meanwhile
+neither repeat nor hide others. A tag made with the deployment's key proves that we wrote it.
+What a token says of its list is compared with what is asked now; whatever does not fit is
+refused in the same words, so that a token tells nothing about other lists.
+
+The `cursor`s of the queue half are the same tokens without counts.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Generic, TypeVar
+
+import orjson
+
+from service.errors import Malformed
+from service.runtime import Keys
+
+PREFIX = "hgp1_"
+TAG_BYTES = 16
+VALID = timedelta(hours=24)
+
+KeyPart = str | int | float
+Row = TypeVar("Row")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Which list a token belongs to, down to what it is filtered by.
+
+    `place` is the id of the repository or queue, None where the list is of the organization.
+    """
+
+    endpoint: str
+    org_id: int
+    place: int | None = None
+    filters: tuple[object, ...] = ()
+
+    def digest(self) -> str:
+        """The same for equal lists alone; it fits into a token however long the filters are."""
+        said = orjson.dumps([self.endpoint, self.org_id, self.place, *self.filters])
+        return hashlib.sha256(said).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """The row next to which a page begins, by its sort key; no key: the end of the list.
+
+    `backwards`: the page lies before that row. `rows_before` counts the rows before the page
+    (forwards) or up to it (backwards) when the token was made.
+    """
+
+    key: tuple[KeyPart, ...]
+    rows_before: int = 0
+    backwards: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Part(Generic[Row]):
+    """Some rows of a list, and where to go on; None at its end."""
+
+    rows: tuple[Row, ...]
+    next_cursor: str | None
+
+
+def token(keys: Keys, listing: Listing, boundary: Boundary, now: datetime) -> str:
+    """A token for the page that begins at the boundary; good for 24 hours."""
+    payload = orjson.dumps(
+        [
+            listing.digest(),
+            list(boundary.key),
+            boundary.rows_before,
+            boundary.backwards,
+            micros(now),
+        ]
+    )
+    return PREFIX + _text(payload + keys.page_tag(payload))
+
+
+def boundary_of(
+    keys: Keys, listing: Listing, given: str | None, now: datetime, field: str = "/cursor"
+) -> Boundary | None:
+    """What a token of exactly this list says; None, the first page, for none or an empty one.
+
+    Raises Malformed: page_token_expired after 24 hours, invalid_page_token for all else; the
+    sentence names `field`, where the token was sent.
+    """
+    if not given:
+        return None
+    name = field.strip("/").replace("/", ".")
+    payload = _payload(keys, given)
+    if payload is None:
+        raise _foreign(name)
+    digest, key, rows_before, backwards, made_at = orjson.loads(payload)
+    if not hmac.compare_digest(digest, listing.digest()):
+        raise _foreign(name)
+    if now - instant(made_at) > VALID:
+        raise Malformed(
+            f"The token in `{name}` is older than 24 hours. Begin again without it.",
+            code="page_token_expired",
+        )
+    return Boundary(tuple(key), rows_before, backwards)
+
+
+def part_of(
+    keys: Keys, listing: Listing, rows: Sequence[tuple[Row, Boundary]], take: int, now: datetime
+) -> Part[Row]:
+    """The first `take` rows, each given with its boundary; more than those: a cursor goes on."""
+    shown = rows[:take]
+    following = len(rows) > take
+    last = token(keys, listing, shown[-1][1], now) if following else None
+    return Part(tuple(row for row, _ in shown), last)
+
+
+def micros(at: datetime) -> int:
+    """An instant as part of a sort key: microseconds since 1970."""
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def instant(micros_: int) -> datetime:
+    """The instant again."""
+    return _EPOCH + micros_ * _MICROSECOND
+
+
+def _payload(keys: Keys, given: str) -> bytes | None:
+    """What we once wrote into a token, None when this is not one of ours to the last bit."""
+    try:
+        encoded = given.removeprefix(PREFIX).encode("ascii")
+        whole = base64.b64decode(encoded + b"=" * (-len(encoded) % 4), b"-_", validate=True)
+    except (UnicodeEncodeError, binascii.Error):
+        return None
+    # Base64 has several spellings of the same bytes; only ours counts.
+    if given != PREFIX + _text(whole):
+        return None
+    payload, tag = whole[:-TAG_BYTES], whole[-TAG_BYTES:]
+    ours = False
+    for expected in keys.page_tags(payload):
+        ours |= hmac.compare_digest(expected, tag)
+    return payload if ours else None
+
+
+def _text(whole: bytes) -> str:
+    return base64.urlsafe_b64encode(whole).rstrip(b"=").decode("ascii")
+
+
+def _foreign(name: str) -> Malformed:
+    return Malformed(
+        f"The token in `{name}` is none that this list has given out. Send the one of its last "
+        "answer as it is, with the same filters, or begin again without it.",
+        code="invalid_page_token",
+    )
