@@ -6,6 +6,7 @@ used twice.
 """
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -168,7 +169,11 @@ def _error(status: int) -> str | None:
     return f"It answered {status}."
 
 
-def _reason(failed: aiohttp.ClientConnectorError | aiohttp.ClientSSLError) -> str:
+def _reason(failed: aiohttp.ClientError) -> str:
     """The system's own words, without the address."""
-    inner = failed.os_error if isinstance(failed, aiohttp.ClientConnectorError) else failed
-    return (inner.strerror or type(inner).__name__).rstrip(".").lower()
+    cause = failed.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return cause.verify_message.rstrip(".")
+    if isinstance(cause, ssl.SSLError) or not isinstance(cause, OSError) or cause.errno is None:
+        return type(cause or failed).__name__
+    return os.strerror(cause.errno).lower()

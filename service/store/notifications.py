@@ -124,7 +124,7 @@ SELECT_DUE_ENDPOINTS = (
     .limit(bindparam("at_most"))
 )
 SELECT_BUSY = (
-    select(attempts.c.endpoint, func.count(literal(1)))
+    select(attempts.c.endpoint, func.count(literal(1)).label("busy"))
     .where(attempts.c.claimed_until.is_not(None), attempts.c.claimed_until > bindparam("now"))
     .group_by(attempts.c.endpoint)
 )
@@ -236,7 +236,7 @@ def claim(session: Connection, now: datetime, limit: int) -> tuple[Attempt, ...]
     if not due:
         return ()
     found = session.execute(SELECT_BUSY, {"now": now})
-    busy: dict[str, int] = dict(row.tuple() for row in found)
+    busy: dict[str, int] = {row.endpoint: row.busy for row in found}
     ids: list[int] = []
     for endpoint in due:
         room = min(AT_ONE_ENDPOINT - busy.get(endpoint, 0), limit - len(ids))
