@@ -112,7 +112,7 @@ class _Telling:
         """The batch that moves with the submission, once a turn; a failed one by its search."""
         value = self.happened.before
         searched = value and before and value.bisections.get(before.bisection or "")
-        for batch in (run, self._run(searched.run) if searched else None):
+        for batch in (self._run(searched.run) if searched else None, run):
             if batch is None or not payloads.batch_that_moves(moved, batch):
                 continue
             if (batch.id, moved.state) not in self.told:
