@@ -176,8 +176,9 @@ def _of_pull_request(scene: Scene, subject: Subject, at: datetime, word: Word) -
             "author": entry.facts.author,
             # The address of a page that people can open; there is none in this version.
             "http_details_url": None,
-            **_of_run(run, subject.vehicle),
+            "is_bisection": _searches(run),
             "batched": run is not None and len(run.entries) >= BATCH_MIN,
+            **_of_run(run, subject.vehicle),
             **_why(scene, entry, run, word),
             "entry_id": entry.id,
             "pr_sha": entry.head,
@@ -200,6 +201,7 @@ def _of_batch(scene: Scene, subject: Subject, batch: Run, at: datetime, word: Wo
             "target_branch": scene.queue.branch,
             "status": entry.state.value,
             "http_details_url": None,
+            "is_bisection": _searches(batch),
             **_of_run(batch, vehicle),
             **_why(scene, entry, batch, word),
             "test_run_id": batch.id,
@@ -211,9 +213,12 @@ def _of_batch(scene: Scene, subject: Subject, batch: Run, at: datetime, word: Wo
     )
 
 
+def _searches(run: Run | None) -> bool:
+    return run is not None and run.kind in BISECTION
+
+
 def _of_run(run: Run | None, vehicle: int | None) -> Json:
     return {
-        "is_bisection": run is not None and run.kind in BISECTION,
         "test_branch": run and run.branch,
         "test_branch_sha": run and run.sha,
         "test_pr_number": vehicle,

@@ -8,7 +8,6 @@ from service.api.models.answers.common import (
     RepositoryShown,
     SnakeAnswer,
     Time,
-    TimeOrNull,
 )
 
 
@@ -22,8 +21,8 @@ class Endpoint(SnakeAnswer):
     description: str
     state: Literal["enabled", "disabled"]
     disabled_reason: str | None
-    last_success_at: TimeOrNull
-    last_failure_at: TimeOrNull
+    last_success_at: Time | None
+    last_failure_at: Time | None
     created_at: Time
 
 
@@ -79,7 +78,7 @@ class Delivery(SnakeAnswer):
     event: str
     state: Literal["pending", "delivered", "failed"]
     attempts: list[AttemptShown]
-    next_attempt_at: TimeOrNull
+    next_attempt_at: Time | None
     payload: dict[str, object]
 
 
