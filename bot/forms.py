@@ -7,11 +7,26 @@ and takes a value that is parsed already as it is.
 import ipaddress
 import re
 
-from service.notifications.addresses import Network
+from service.memory import Rate
+from service.runtime import Network
 
 PORT_MAX = 65_535
 
+_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,7})")
 _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+
+
+def parse_rate(value: object) -> object:
+    """`RATE/BURST`: so many a second, so many at once; `0` is None, no limit."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text == "0":
+        return None
+    match = _RATE.fullmatch(text)
+    if match is None or not float(match[1]) or not int(match[2]):
+        raise ValueError("must be RATE/BURST, as 50/500, or 0 for no limit")
+    return Rate(float(match[1]), int(match[2]))
 
 
 def parse_networks(value: object) -> object:

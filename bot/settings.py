@@ -35,7 +35,8 @@ from pydantic_settings import (
 from bot import forms
 from service import boundary
 from service.errors import StartRefused
-from service.notifications.addresses import Network
+from service.memory import Rate
+from service.runtime import EnumCase, Network, Rates
 
 VERSION = "0.1.0"
 PREFIX = "HEADGATE_"
@@ -146,8 +147,11 @@ Period = Annotated[float, Field(ge=1, le=3600)]
 Secret = Annotated[SecretStr, BeforeValidator(stripped)]
 SecretKey = Annotated[Secret, AfterValidator(parse_secret_key)]
 KeyText = Annotated[Secret, AfterValidator(refuse_open_key)]
+RateForm = Annotated[Rate | None, NoDecode, BeforeValidator(forms.parse_rate)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
 Ports = Annotated[frozenset[int], NoDecode, BeforeValidator(forms.parse_ports)]
+
+RATES = Rates()
 
 
 class Settings(BaseSettings):
@@ -171,6 +175,13 @@ class Settings(BaseSettings):
     auto_create_queues: bool = True
     fault_boundary: Annotated[FaultBoundary, BeforeValidator(parse_fault_boundary)] | None = None
 
+    api_rate_read: RateForm = RATES.read
+    api_rate_write: RateForm = RATES.write
+    api_rate_upload: RateForm = RATES.upload
+    api_rate_metrics: RateForm = RATES.metrics
+    api_rate_auth_failure: RateForm = RATES.auth_failure
+    api_enum_case: EnumCase = EnumCase.SPEC
+    trusted_proxies: Networks = ()
     webhook_ports: Ports = frozenset()
     webhook_allow_networks: Networks = ()
 

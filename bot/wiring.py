@@ -36,7 +36,7 @@ from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.operations import deliveries, recovery
 from service.provider.port import Provider
-from service.runtime import Options, Periods, Runtime, Translator
+from service.runtime import Options, Periods, Rates, Runtime, Translator
 from service.store import database
 from service.store.database import Store, StoreOptions, open_store
 from service.store.wakeups import Wakeups
@@ -230,6 +230,9 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             public_url=settings.public_url,
             auto_create_queues=settings.auto_create_queues,
             periods=periods_of(settings),
+            enum_case=settings.api_enum_case,
+            rates=rates_of(settings),
+            trusted_proxies=settings.trusted_proxies,
         ),
     )
 
@@ -266,6 +269,17 @@ def periods_of(settings: Settings) -> Periods:
         idle=timedelta(seconds=settings.period_idle_s),
         redelivery=timedelta(seconds=settings.period_redelivery_s),
         orphans=timedelta(seconds=settings.period_orphans_s),
+    )
+
+
+def rates_of(settings: Settings) -> Rates:
+    """How often may be asked."""
+    return Rates(
+        read=settings.api_rate_read,
+        write=settings.api_rate_write,
+        upload=settings.api_rate_upload,
+        metrics=settings.api_rate_metrics,
+        auth_failure=settings.api_rate_auth_failure,
     )
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import defaultdict, deque
 from collections.abc import Hashable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
@@ -101,6 +102,46 @@ class Commands:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many a second in the long run, and `burst` at once."""
+
+    per_second: float
+    burst: int
+
+
+class Buckets:
+    """One token bucket a key, all of the same rate; no rate: nobody ever waits.
+
+    Of a bucket only the instant is kept at which it is full again. A full bucket is the same as
+    none, so when there are too many, the half that is nearest to full is forgotten.
+    """
+
+    KEYS_MAX = 20_000
+
+    def __init__(self, rate: Rate | None) -> None:
+        self.rate = rate
+        self._full_at_s: dict[str, float] = {}
+
+    def wait_s(self, key: str, now_s: float) -> float:
+        """Seconds until one may be taken; 0: now."""
+        if self.rate is None:
+            return 0.0
+        missing_s = max(0.0, self._full_at_s.get(key, now_s) - now_s)
+        return max(0.0, missing_s - (self.rate.burst - 1) / self.rate.per_second)
+
+    def take(self, key: str, now_s: float) -> float:
+        """Take one, or nothing when the bucket is empty; seconds to wait then, else 0."""
+        wait_s = self.wait_s(key, now_s)
+        if self.rate is not None and not wait_s:
+            full_at_s = max(now_s, self._full_at_s.get(key, now_s))
+            self._full_at_s[key] = full_at_s + 1 / self.rate.per_second
+            if len(self._full_at_s) > self.KEYS_MAX:
+                emptiest = sorted(self._full_at_s.items(), key=lambda kept: kept[1])
+                self._full_at_s = dict(emptiest[self.KEYS_MAX // 2 :])
+        return wait_s
+
+
 class Redeliveries:
     """Since when each host's failed deliveries need to be looked at (GITHUB.md 7.2).
 
@@ -141,7 +182,11 @@ class Shelf(Generic[Kept]):
         if version != self._version:
             self._kept.clear()
             self._version = version
-        return self._kept.get(question)
+        # `get` of this cache looks twice.
+        try:
+            return self._kept[question]
+        except KeyError:
+            return None
 
     def put(self, version: int, question: Hashable, answer: Kept) -> None:
         """Keep an answer found under this version."""
@@ -161,6 +206,7 @@ class Memory:
 
     `generation` grows when something outside a queue's version changes (targets uploaded).
     `troubled_hosts` are hosts whose installations could not be read, with what the host said.
+    `wholes` are the last views of whole queues, by queue, with what they were made of.
     `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
     `callers` and `places` stand under the store's access version: who holds a token, and which
     queue a name means. `access_version` is the one that the newest request was let in under.
@@ -171,6 +217,7 @@ class Memory:
         self.troubled_hosts: dict[str, Exception] = {}
         self.access_version = -1
         self.pasts: LRUCache[int, object] = LRUCache(PASTS_MAX)
+        self.wholes: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.callers: Shelf[object] = Shelf()
         self.places: Shelf[object] = Shelf()
         self._views: dict[int, tuple[Stamp, dict[int | None, object]]] = {}

@@ -6,11 +6,13 @@ Built once, in `bot/wiring.py`. Only the mappings may grow while running.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
 from typing import Protocol
 
 from service.boundary import Boundary
 from service.clock import Clock, Ids
-from service.memory import Commands, Gates, Looks, Memory, Redeliveries
+from service.memory import Commands, Gates, Looks, Memory, Rate, Redeliveries
 from service.notifications.outgoing import Sender
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
@@ -63,13 +65,51 @@ class Periods:
     orphans: timedelta = timedelta(minutes=10)
 
 
+class EnumCase(StrEnum):
+    """How enums are answered: as SPECIFICATION.md writes them, or in lower case."""
+
+    SPEC = "spec"
+    LOWER = "lower"
+
+
+Network = IPv4Network | IPv6Network
+
+
+READS = Rate(200, 1_000)
+WRITES = Rate(50, 500)
+UPLOADS = Rate(50, 500)
+METRICS = Rate(5, 20)
+AUTH_FAILURES = Rate(10, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """How often may be asked (API.md 1.6); by token, and `auth_failure` by address. None: freely.
+
+    Each process counts by itself.
+    """
+
+    read: Rate | None = READS
+    write: Rate | None = WRITES
+    upload: Rate | None = UPLOADS
+    metrics: Rate | None = METRICS
+    auth_failure: Rate | None = AUTH_FAILURES
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings that operations read. `public_url` without a trailing slash, None: no links."""
+    """Settings that operations and faces read.
+
+    `public_url` without a trailing slash, None: no links. `X-Forwarded-For` counts from
+    `trusted_proxies` alone.
+    """
 
     version: str
     public_url: str | None = None
     auto_create_queues: bool = True
+    enum_case: EnumCase = EnumCase.SPEC
+    rates: Rates = field(default_factory=Rates)
+    trusted_proxies: tuple[Network, ...] = ()
     periods: Periods = field(default_factory=Periods)
 
 

@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from bot.cli import access, pull_requests, queues, server, simulate, targets, webhooks
+from bot.cli import (
+    access,
+    openapi,
+    pull_requests,
+    queues,
+    server,
+    simulate,
+    targets,
+    webhooks,
+)
 from bot.cli.exits import Exit, Failed, sentence
 from bot.settings import VERSION
 from service.errors import (
@@ -31,6 +40,7 @@ app.add_typer(targets.app, name="targets")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(pull_requests.app)
 app.add_typer(simulate.app)
+app.add_typer(openapi.app)
 
 # Errors of the service itself, met by the commands that open its database.
 EXITS: tuple[tuple[type[ServiceError], Exit], ...] = (

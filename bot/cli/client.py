@@ -3,9 +3,9 @@
 Knows addresses, the token and patience; what an answer means to a command is the command's.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import aiohttp
 import orjson
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from bot.cli.exits import Exit, Failed
 from bot.settings import VERSION
-from service.clock import Clock
+from service.clock import Clock, Ids, RandomIds
 
 Json = dict[str, JsonValue]
 
@@ -25,6 +25,8 @@ PAUSE_MAX_S = 60.0
 # Cancel and restart wait up to 20 s for an open landing (API.md 4.2).
 REQUEST_TIMEOUT_S = 40.0
 TRY_AGAIN = frozenset({429, 500, 502, 503, 504})
+# An earlier try arrived after all, and is not answered yet.
+FIRST_TRY_RUNS = "idempotency_in_progress"
 
 EXITS = {
     400: Exit.REFUSED,
@@ -55,18 +57,27 @@ class Client:
     url: str
     token: str
     clock: Clock
+    ids: Ids
     session: aiohttp.ClientSession
     told: Callable[[str], None]
 
-    async def post(self, path: str, body: Json, *, repeatable: bool = True) -> Json:
-        """The answer to `POST /v1{path}`; repeated while the service is away.
+    async def post(self, path: str, body: Json) -> Json:
+        """The answer to `POST /v1{path}`; sent again while the service is away.
 
-        `repeatable` false: sent again only when it surely was not received. Raises Refusal
-        for a no, Failed(UNREACHABLE) after five tries.
+        Each has an `Idempotency-Key` of its own, so that what an earlier try has done is not
+        done twice (API.md 1.5). Raises Refusal for a no, Failed(UNREACHABLE) after five tries.
         """
+        key = {"Idempotency-Key": self.ids.uuid()}
+        return await self._answer(Sent("POST", path, headers=key, body=orjson.dumps(body)))
+
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> Json:
+        """The answer to `GET /v1{path}`; as `post`."""
+        return await self._answer(Sent("GET", path, query=query or {}))
+
+    async def _answer(self, sent: "Sent") -> Json:
         pause_s = FIRST_PAUSE_S
         for tries_left in range(TRIES - 1, -1, -1):
-            trouble = await self._once(path, body)
+            trouble = await self._once(sent)
             if isinstance(trouble, dict):
                 return trouble
             if not trouble.may_pass:
@@ -75,7 +86,7 @@ class Client:
                     f"{self.url} {trouble.what}",
                     "Is it Headgate? Give its address with --url or HEADGATE_URL",
                 )
-            if not tries_left or not (repeatable or trouble.unsent):
+            if not tries_left:
                 raise Failed(
                     Exit.UNREACHABLE,
                     f"{self.url} {trouble.what}",
@@ -89,30 +100,43 @@ class Client:
             pause_s *= 2
         raise AssertionError("a loop over a constant ends by return or raise")
 
-    async def _once(self, path: str, body: Json) -> "Json | Trouble":
+    async def _once(self, sent: "Sent") -> "Json | Trouble":
         """One try. Raises Refusal; trouble that may pass is a value."""
         try:
-            sent = self.session.post(f"{self.url}/v1{path}", data=orjson.dumps(body))
-            async with sent as answer:
+            asked = self.session.request(
+                sent.method,
+                f"{self.url}/v1{sent.path}",
+                params=sent.query,
+                headers=sent.headers,
+                data=sent.body,
+            )
+            async with asked as answer:
                 retry_after = answer.headers.get("Retry-After")
                 return read_answer(answer.status, retry_after, await answer.read())
         except aiohttp.ClientConnectorError as failed:
             reason = failed.os_error.strerror or str(failed.os_error)
-            return Trouble(f"cannot be reached ({reason.lower()})", unsent=True)
+            return Trouble(f"cannot be reached ({reason.lower()})")
         except (aiohttp.ClientError, TimeoutError) as failed:
             return Trouble(f"did not answer ({str(failed) or type(failed).__name__})")
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What went wrong in one try; `unsent`: the service has surely not received it.
+class Sent:
+    """A request, the same in every try."""
 
-    `may_pass` false: another try would get the same answer.
-    """
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What went wrong in one try; `may_pass` false: another would get the same answer."""
 
     what: str
     retry_after_s: float = 0.0
-    unsent: bool = False
     may_pass: bool = True
 
 
@@ -128,7 +152,8 @@ async def connected(
     }
     timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S)
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
-        yield Client(url.rstrip("/").removesuffix("/v1"), token, clock, session, told)
+        root = url.rstrip("/").removesuffix("/v1")
+        yield Client(root, token, clock, RandomIds(), session, told)
 
 
 def read_answer(status: int, retry_after: str | None, body: bytes) -> Json | Trouble:
@@ -137,9 +162,9 @@ def read_answer(status: int, retry_after: str | None, body: bytes) -> Json | Tro
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         value = None
-    if status in TRY_AGAIN:
+    code = value.get("code") if isinstance(value, dict) else None
+    if status in TRY_AGAIN or code == FIRST_TRY_RUNS:
         seconds = float(retry_after) if retry_after and retry_after.isdigit() else 0.0
-        code = value.get("code") if isinstance(value, dict) else None
         return Trouble(f"answered {status}" + (f" ({code})" if code else ""), seconds)
     if status == 401:
         raise Failed(

@@ -90,9 +90,14 @@ def line(text: str) -> None:
     stdout().print(Text(plain(text)))
 
 
-def state_word(state: object) -> str:
+def state_of(answer: Mapping[str, JsonValue]) -> str:
+    """A state in upper case, whichever case the service was told to answer in."""
+    return str(answer["state"]).upper()
+
+
+def state_word(answer: Mapping[str, JsonValue]) -> str:
     """`🧪 TESTING`; the word alone where the output cannot write the glyph."""
-    word = str(state)
+    word = state_of(answer)
     writes_glyphs = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return f"{GLYPHS[word]} {word}" if word in GLYPHS and writes_glyphs else word
 
@@ -114,7 +119,7 @@ def standing(record: Json) -> str:
     place = ""
     if record.get("position") is not None:
         place = f", {ordinal(record['position'])} of {record['queueLength']}"
-    return f"{record['state']}{place}: {record['reasonMessage']}"
+    return f"{state_of(record)}{place}: {record['reasonMessage']}"
 
 
 def pull_request(record: Json, repo: str) -> None:
@@ -132,7 +137,7 @@ def pull_request(record: Json, repo: str) -> None:
     failed = ended.get("failedStatuses")
     facts(
         [
-            ("State", state_word(record["state"])),
+            ("State", state_word(record)),
             ("Because", record["reasonMessage"]),
             ("Place", place),
             ("Ends", left),
@@ -147,7 +152,7 @@ def pull_request(record: Json, repo: str) -> None:
 
 def explanation(answer: Json) -> None:
     """Print why a pull request is not merged yet: what is met, what is open, what comes next."""
-    line(f"#{answer['prNumber']} {state_word(answer['state'])}  {answer['summary']}")
+    line(f"#{answer['prNumber']} {state_word(answer)}  {answer['summary']}")
     conditions = answer.get("conditions")
     for condition in conditions if isinstance(conditions, list) else []:
         if isinstance(condition, dict):

@@ -211,7 +211,7 @@ async def landed(opened: Opened, wish: Wish, timeout_s: float) -> Json:
     if timeout_s:
         record = await waited(opened, record, timeout_s)
     explanation = await opened.post_about("/explainPullRequest", wish.number)
-    outcome = OUTCOMES.get(str(record["state"]), "timeout")
+    outcome = OUTCOMES.get(output.state_of(record), "timeout")
     return {**record, "outcome": outcome, "explanation": explanation}
 
 
@@ -221,7 +221,7 @@ async def merged_before(opened: Opened, number: int, refusal: Refusal) -> Json:
         record = await opened.post_about("/getSubmittedPullRequest", number)
     except Refusal:
         raise refusal from None
-    if record.get("state") != "MERGED":
+    if output.state_of(record) != "MERGED":
         raise refusal
     return record
 
@@ -237,7 +237,7 @@ async def submitted(opened: Opened, wish: Wish) -> Json:
 async def until_final(opened: Opened, record: Json, timeout_s: float) -> Json:
     """The record in its final state. Raises Failed(TIMEOUT) when it is still queued then."""
     record = await waited(opened, record, timeout_s)
-    if record["state"] not in OUTCOMES:
+    if output.state_of(record) not in OUTCOMES:
         raise still_queued(record)
     return record
 
@@ -260,7 +260,7 @@ async def waited(opened: Opened, record: Json, timeout_s: float) -> Json:
     number = int(str(record["prNumber"]))
     with Watch() as watch:
         watch.show(record)
-        while record["state"] not in OUTCOMES and clock.monotonic_s() < ends:
+        while output.state_of(record) not in OUTCOMES and clock.monotonic_s() < ends:
             await clock.sleep(min(pause_s, max(ends - clock.monotonic_s(), 0.0)))
             pause_s = min(pause_s * POLL_GROWTH, POLL_MAX_S)
             record = await opened.post_about("/getSubmittedPullRequest", number)
@@ -286,5 +286,5 @@ def shown(where: Place, record: Json, *, as_json: bool, decides: bool = False) -
         output.json_value(record)
     else:
         output.pull_request(record, where.repo.slug)
-    if decides and record["state"] != "MERGED":
+    if decides and output.state_of(record) != "MERGED":
         raise typer.Exit(Exit.FALSE)

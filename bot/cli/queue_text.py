@@ -53,7 +53,7 @@ def head(repo: str, answer: Json) -> None:
     output.line(f"{repo} {answer['branch']}")
     output.facts(
         [
-            ("State", answer["state"]),
+            ("State", output.state_of(answer)),
             ("New mode", answer.get("targetMode")),
             ("Because", because(answer)),
             ("Required", required(answer)),
@@ -68,7 +68,8 @@ def head(repo: str, answer: Json) -> None:
 
 def because(answer: Json) -> JsonValue:
     """Why the queue is in its state, as somebody said; a change of mode needs no reason."""
-    return None if answer["state"] == QueueState.SWITCHING_MODES else answer.get("stateReason")
+    is_switching = output.state_of(answer) == QueueState.SWITCHING_MODES
+    return None if is_switching else answer.get("stateReason")
 
 
 def required(answer: Json) -> str:
@@ -119,7 +120,7 @@ def entries(answer: Json) -> None:
                 "" if entry.get("position") is None else entry["position"],
                 f"#{entry['prNumber']}",
                 *((others,) if shared else ()),
-                output.state_word(entry["state"]),
+                output.state_word(entry),
                 entry["prTitle"],
                 entry["reasonMessage"],
             )

@@ -147,8 +147,7 @@ def hold(
     """Freeze a queue beside its state."""
     where = place.find(url, token_file, repo, branch)
     body: Json = {"text": text, "scope": scope, "until": until}
-    # A second call would make a second hold, so it is not sent twice on a doubt.
-    answer = ask(where, "/addQueueHold", body, repeatable=False)
+    answer = ask(where, "/addQueueHold", body)
     if as_json:
         output.json_value(answer)
     else:
@@ -192,13 +191,13 @@ def delete(
         output.line(f"Deleted the queue for {answer.get('branch')}")
 
 
-def ask(where: Place, path: str, members: Json, *, repeatable: bool = True) -> Json:
+def ask(where: Place, path: str, members: Json) -> Json:
     """The answer to one request about the queue."""
 
     async def act() -> Json:
         async with where.opened() as opened:
             body = place.target(opened.repo, opened.branch) | members
-            return await opened.client.post(path, body, repeatable=repeatable)
+            return await opened.client.post(path, body)
 
     return asyncio.run(act())
 

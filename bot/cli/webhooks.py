@@ -39,7 +39,7 @@ def add(
     body: Json = {"url": receiver, "events": events, "description": description}
     if repository:
         body["repositories"] = [named(text) for text in repository]
-    made = asked(url, token_file, "/webhooks/create-endpoint", body, repeatable=False)
+    made = asked(url, token_file, "/webhooks/create-endpoint", body)
     if as_json:
         output.json_value(made)
         return
@@ -91,7 +91,7 @@ def send_test(
 ) -> None:
     """Send `webhook.test` now; exit code 1 when it did not arrive."""
     body: Json = {"id": endpoint_id}
-    answer = asked(url, token_file, "/webhooks/test-endpoint", body, repeatable=False)
+    answer = asked(url, token_file, "/webhooks/test-endpoint", body)
     if as_json:
         output.json_value(answer)
     elif answer["error"] is None:
@@ -102,21 +102,14 @@ def send_test(
         raise typer.Exit(Exit.FALSE)
 
 
-def asked(
-    url: str | None,
-    token_file: options.TokenFile,
-    path: str,
-    body: Json,
-    *,
-    repeatable: bool = True,
-) -> Json:
+def asked(url: str | None, token_file: options.TokenFile, path: str, body: Json) -> Json:
     """What the service answers. Raises Refusal, Failed(USAGE, UNREACHABLE)."""
     where, token = place.find_url(url), place.find_token(token_file)
 
     async def act() -> Json:
         connecting = client.connected(where, token, SystemClock(), output.told)
         async with connecting as connection:
-            return await connection.post(path, body, repeatable=repeatable)
+            return await connection.post(path, body)
 
     return asyncio.run(act())
 

@@ -15,7 +15,18 @@ import orjson
 import structlog
 from aiohttp import web
 
-from service.api import answer, auth, connections, errors, limits, routes, strict_json
+from service.api import (
+    auth,
+    connections,
+    enum_case,
+    errors,
+    limits,
+    query,
+    routes,
+    strict_json,
+)
+from service.api import repeats as keys
+from service.api.addresses import address_of
 from service.api.answer import Answer
 from service.api.call import Call
 from service.api.errors import HttpRefused, Problem
@@ -23,9 +34,12 @@ from service.api.fragments import Fragments
 from service.api.health import Readiness
 from service.api.models import common
 from service.api.models.common import Spelling
-from service.api.route import Fetched, Open, Page, Posted, Route, Shown
+from service.api.rates import Turnstile, Visits
+from service.api.replies import Replies
+from service.api.route import Document, Fetched, Look, Open, Posted, Route, Shown
 from service.errors import NotAllowed, Overloaded, ServiceError
-from service.operations import access
+from service.operations import access, repeats
+from service.operations.repeats import Said
 from service.operations.views import Caller
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
@@ -56,6 +70,17 @@ class ForkRun:
     caller_of: Callable[..., Awaitable[Caller]]
 
 
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A request that may be read: whose it is, and the key under which it may come again."""
+
+    route: Posted
+    request: web.Request
+    request_id: str
+    come: Caller | ForkRun
+    key: str | None
+
+
 def build_app(
     runtime: Runtime, readiness: Readiness, extra: Sequence[web.AbstractRouteDef] = ()
 ) -> web.Application:
@@ -70,6 +95,7 @@ def build_app(
         app.router.add_route("*", route.path, door.handler(route), expect_handler=_read_later)
     app.router.add_route("*", "/{path:.*}", door.unknown, expect_handler=_read_later)
     app[connections.BROKEN] = door.broken
+    app[connections.PROXIES] = runtime.options.trusted_proxies
     return app
 
 
@@ -83,10 +109,12 @@ class Door:
     def __init__(self, runtime: Runtime, readiness: Readiness) -> None:
         self._runtime = runtime
         self._readiness = readiness
-        self._fragments = Fragments(runtime.options.public_url)
+        case = enum_case.case_of(runtime.options.enum_case)
+        self._fragments = Fragments(runtime.options.public_url, case)
+        self._replies = Replies(runtime, case)
+        self._turnstile = Turnstile(runtime.options, runtime.clock)
+        self._visits = Visits()
         self._bodies = limits.Bodies(runtime.clock)
-        self._visits = limits.Visits()
-        self._heads = answer.Heads()
         self._prefix = runtime.ids.uuid().replace("-", "")[:16]
         self._count = 0
 
@@ -99,6 +127,8 @@ class Door:
                 return self._refusing(functools.partial(self._fetched, route))
             case Open():
                 return self._refusing(functools.partial(self._open, route))
+            case Document():
+                return self._refusing(functools.partial(self._document, route))
             case _:
                 assert_never(route)
 
@@ -110,7 +140,7 @@ class Door:
             try:
                 return await take(request, request_id)
             except (ServiceError, ProviderError) as error:
-                return self._refusal(request, error, request_id, spelled)
+                return self._replies.refusal(request, error, request_id, spelled)
 
         return handler
 
@@ -121,26 +151,62 @@ class Door:
             raise _wrong_method(route.path, "POST")
         come = await self._come(request, route, request_id)
         limits.check_headers(request)
+        query.check(request)
+        key = keys.key_of(request) if route.writes else None
+        asking = Asking(route, request, request_id, come, key)
         content = request.content
         if content.is_eof() and content.exception() is None:
-            shown = await self._shown(route, come, content.read_nowait(-1), request_id)
-        else:
-            sender = come.token_id if isinstance(come, Caller) else f"fork {request.remote}"
-            async with self._bodies.arriving(request, sender) as body:
-                shown = await self._shown(route, come, body, request_id)
-        return self._answer(200, shown, request_id)
+            return await self._answered(asking, content.read_nowait(-1))
+        sender = come.token_id if isinstance(come, Caller) else f"fork {self._address(request)}"
+        async with self._bodies.arriving(request, sender) as body:
+            return await self._answered(asking, body)
+
+    async def _answered(self, asking: Asking, body: bytes) -> Answer:
+        """The answer to a request that has arrived. A fork's CI run has no keys of its own."""
+        if asking.key is not None and isinstance(asking.come, Caller):
+            return await self._once(asking, asking.come, asking.key, body)
+        return self._replies.success(200, await self._shown(asking, body), asking.request_id)
+
+    async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> Answer:
+        """As above, but what was answered before is answered again (API.md 1.5)."""
+        begun = await repeats.begin(self._runtime, caller, asking.route.path, key, body)
+        if isinstance(begun, Said):
+            return self._replies.sent(begun, asking.request_id, keys.REPLAYED)
+        lasts = False
+        try:
+            said, refused = await self._first(asking, body)
+            lasts = refused is None or keys.lasts(refused)
+            if lasts:
+                await repeats.keep(self._runtime, begun, said)
+        finally:
+            if not lasts:
+                await repeats.give_up(self._runtime, begun)
+        headers = {} if refused is None else refused.headers
+        return self._replies.sent(said, asking.request_id, headers)
+
+    async def _first(self, asking: Asking, body: bytes) -> tuple[Said, Problem | None]:
+        """What the request is answered, and why if that is a refusal."""
+        try:
+            shown = await self._shown(asking, body)
+            return Said(200, *self._replies.encoded(shown)), None
+        except (ServiceError, ProviderError) as error:
+            spelled = asking.route.model.spelled
+            problem = self._replies.noted(asking.request, error, asking.request_id, spelled)
+            return self._replies.told(asking.request, problem, asking.request_id), problem
 
     async def _come(self, request: web.Request, route: Posted, request_id: str) -> Caller | ForkRun:
         """Who asks, or whom they claim to be where a fork's CI run may ask."""
         run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
         if run_id is None or route.forks is None or self._readiness.is_recovering:
             return await self._caller(request, route, request_id)
-        self._visits.count(request.remote or "", self._runtime.clock.now())
+        self._visits.count(self._address(request), self._runtime.clock.now())
         return ForkRun(run_id, route.forks)
 
-    async def _shown(
-        self, route: Posted, come: Caller | ForkRun, body: bytes, request_id: str
-    ) -> Shown:
+    def _address(self, request: web.BaseRequest) -> str:
+        return address_of(request, self._runtime.options.trusted_proxies)
+
+    async def _shown(self, asking: Asking, body: bytes) -> Shown:
+        route, come = asking.route, asking.come
         if isinstance(come, Caller) and not route.writes and len(body) <= REPEATED_BYTES:
             call = Call(self._runtime, self._fragments, come)
             return await route.handler(call, _asked_again(route.model, body))
@@ -157,7 +223,7 @@ class Door:
         if not route.writes:
             return await route.handler(call, asked)
         # Bound for the deed alone: the connection's next request runs in the same context.
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with structlog.contextvars.bound_contextvars(request_id=asking.request_id):
             shown = await route.handler(call, asked)
             self._runtime.boundary.reach("api.before_answer")
             token = caller.token_id or caller.name
@@ -170,14 +236,25 @@ class Door:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
         caller = await self._caller(request, route, request_id)
+        query.check(request)
         shown = await route.handler(Call(self._runtime, self._fragments, caller))
-        return self._answer(200, shown, request_id)
+        return self._replies.success(200, shown, request_id)
 
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
+        query.check(request)
         status, shown = route.handler(self._readiness, self._runtime.options.version)
-        return self._answer(status, orjson.dumps(shown), request_id)
+        return self._replies.success(status, orjson.dumps(shown), request_id)
+
+    async def _document(
+        self, route: Document, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise _wrong_method(route.path, "GET, HEAD")
+        query.check(request)
+        page = route.handler(Look(request.match_info, routes.ROUTES))
+        return self._replies.success(page.status, page, request_id)
 
     async def unknown(self, request: web.Request) -> web.StreamResponse:
         """404 for every path that no route has."""
@@ -188,7 +265,7 @@ class Door:
             detail += f" Did you mean {meant}?"
         members = {} if meant is None else {"did_you_mean": meant}
         error = HttpRefused(404, "unknown_endpoint", detail, **members)
-        return self._refusal(request, error, self._request_id(request), common.as_named)
+        return self._replies.refusal(request, error, self._request_id(request), common.as_named)
 
     def broken(
         self, request: web.BaseRequest, status: int, error: BaseException | None
@@ -201,21 +278,25 @@ class Door:
             refused = HttpRefused(400, "bad_request", "The request is not HTTP as it should be.")
         else:
             log.error("request failed", request_id=request_id, exc_info=error)
-            return self._problem(request, errors.unexpected(), request_id, closes=True)
+            return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
         problem = errors.problem_of(refused, self._runtime.clock.now())
-        return self._problem(request, problem, request_id, closes=True)
+        return self._replies.problem(request, problem, request_id, closes=True)
 
     async def _caller(
         self, request: web.Request, route: Posted | Fetched, request_id: str
     ) -> Caller:
-        """Who asks. Raises Unauthenticated, NotAllowed; the latter is written down."""
+        """Who asks, if they may and not too often.
+
+        Raises Overloaded, Unauthenticated, HttpRefused 429, NotAllowed; the last is written down.
+        """
         if self._readiness.is_recovering:
             raise Overloaded(
                 "Headgate has just started and compares its state with the provider.",
                 retry_after_s=RECOVERING_RETRY_AFTER_S,
                 code="recovering",
             )
-        caller = await auth.caller_of(self._runtime, request.headers)
+        caller = await auth.caller_of(self._runtime, request, self._turnstile)
+        self._turnstile.take(caller.token_id, route.rate)
         try:
             auth.check_role(caller, route.role)
         except NotAllowed:
@@ -223,50 +304,6 @@ class Door:
                 await access.note_denial(self._runtime, caller, route.path)
             raise
         return caller
-
-    def _answer(self, status: int, shown: Shown, request_id: str) -> Answer:
-        kind = answer.JSON
-        if isinstance(shown, bytes):
-            body = shown
-        elif isinstance(shown, Page):
-            kind, body = shown.content_type, shown.body
-        else:
-            body = orjson.dumps(shown)
-        now = self._runtime.clock.now()
-        return Answer(status, self._heads.head(status, kind, request_id, now), body)
-
-    def _refusal(
-        self,
-        request: web.BaseRequest,
-        error: ServiceError | ProviderError,
-        request_id: str,
-        spelled: Spelling,
-    ) -> Answer:
-        problem = errors.problem_of(error, self._runtime.clock.now(), spelled)
-        log.info(
-            "request",
-            request_id=request_id,
-            endpoint=request.path[:100],
-            status=problem.status,
-            code=problem.code,
-            exc_info=error if problem.status == 500 else None,
-        )
-        return self._problem(request, problem, request_id, closes=problem.closes)
-
-    def _problem(
-        self, request: web.BaseRequest, problem: Problem, request_id: str, *, closes: bool
-    ) -> Answer:
-        content_type, body = errors.content(
-            problem,
-            as_text=errors.prefers_text(request.headers.get("Accept")),
-            public_url=self._runtime.options.public_url,
-            request_id=request_id,
-        )
-        now = self._runtime.clock.now()
-        head = self._heads.head(problem.status, content_type, request_id, now)
-        if problem.status == 401:
-            head += answer.lines(auth.CHALLENGE)
-        return Answer(problem.status, head + answer.lines(problem.headers), body, closes=closes)
 
     def _request_id(self, request: web.BaseRequest) -> str:
         """The client's own, if it is harmless, else a fresh one of 32 hex digits."""

@@ -7,8 +7,10 @@ things are looked up, `service/operations/access.py`.
 import re
 from collections.abc import Mapping
 
+from aiohttp import web
 from multidict import CIMultiDictProxy, istr
 
+from service.api.rates import Turnstile
 from service.errors import NotAllowed, Unauthenticated
 from service.operations import access
 from service.operations.views import Caller
@@ -27,16 +29,30 @@ ALLOWED: Mapping[Role, frozenset[Role]] = {
 
 _X_API_TOKEN = istr("x-api-token")
 _AUTHORIZATION = istr("Authorization")
-_FORKED_RUN = istr("x-forked-workflow-run-id")
+FORKED_RUN = istr("x-forked-workflow-run-id")
 _RUN_ID = re.compile(r"[0-9]{1,20}")
 
 
-async def caller_of(runtime: Runtime, headers: CIMultiDictProxy[str]) -> Caller:
-    """Who holds the token that was sent. Raises Unauthenticated."""
-    token = token_of(headers)
+async def caller_of(runtime: Runtime, request: web.BaseRequest, turnstile: Turnstile) -> Caller:
+    """Who holds the token that was sent. Raises Unauthenticated, HttpRefused 429.
+
+    A token that this process knows passes at once. One that might be somebody's is looked up
+    in the database, unless too many such were refused from its address (API.md 1.6).
+    """
+    token = token_of(request.headers)
     if not token:
         raise Unauthenticated("No token was sent.")
-    return await access.authenticate(runtime, token)
+    known = await access.remembered(runtime, token)
+    if known is not None:
+        return known
+    if not access.is_well_formed(token):
+        raise Unauthenticated("This is not a token.")
+    turnstile.check_stranger(request)
+    try:
+        return await access.look_up(runtime, token)
+    except Unauthenticated:
+        turnstile.count_stranger(request)
+        raise
 
 
 def check_role(caller: Caller, role: Role | None) -> None:
@@ -51,7 +67,7 @@ def check_role(caller: Caller, role: Role | None) -> None:
 
 def fork_run_of(headers: CIMultiDictProxy[str]) -> str | None:
     """The CI run that a request without token names as its own (API.md 2), None: it names none."""
-    given = headers.get(_FORKED_RUN, "").strip()
+    given = headers.get(FORKED_RUN, "").strip()
     return given if _RUN_ID.fullmatch(given) and not token_of(headers) else None
 
 

@@ -7,11 +7,14 @@ that has not sent a whole head, or no further one, in `IDLE_S`.
 import asyncio
 import ipaddress
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 
 from aiohttp import web
 from aiohttp.abc import AbstractAccessLogger
 from aiohttp.http import RawRequestMessage
+
+from service.api.addresses import is_among
+from service.runtime import Network
 
 IDLE_S = 15.0
 LINE_BYTES_MAX = 8192
@@ -20,6 +23,9 @@ CONNECTIONS_MAX = 4_000
 CONNECTIONS_AN_ADDRESS = 100
 
 Broken = Callable[[web.BaseRequest, int, BaseException | None], web.StreamResponse]
+
+PROXIES: web.AppKey[Sequence[Network]] = web.AppKey("proxies")
+"""Networks of proxies that may hold more connections than anybody else."""
 
 BROKEN: web.AppKey[Broken] = web.AppKey("broken")
 """The application's answer where no handler could give one: broken HTTP, mistakes of ours."""
@@ -50,27 +56,28 @@ class _Silent(AbstractAccessLogger):
 
 class _Runner(web.AppRunner):
     async def _make_server(self) -> web.Server:
-        return _Server(await super()._make_server(), self.app[BROKEN])
+        made = await super()._make_server()
+        return _Server(made, self.app[BROKEN], self.app.get(PROXIES, ()))
 
 
 class _Server(web.Server):
     """Makes a connection for whoever knocks."""
 
-    def __init__(self, made: web.Server, broken: Broken) -> None:
+    def __init__(self, made: web.Server, broken: Broken, proxies: Sequence[Network]) -> None:
         super().__init__(made.request_handler, request_factory=made.request_factory)
         self._broken = broken
-        self._connected: Counter[str] = Counter()
+        self._crowd = Crowd(proxies)
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, self._broken, self._connected)
+        return _Connection(self, self._broken, self._crowd)
 
 
 class _Connection(web.RequestHandler):
     """One connection, counted by address while it lasts."""
 
-    __slots__ = ("_address", "_broken", "_connected")
+    __slots__ = ("_address", "_broken", "_crowd")
 
-    def __init__(self, server: web.Server, broken: Broken, connected: Counter[str]) -> None:
+    def __init__(self, server: web.Server, broken: Broken, crowd: "Crowd") -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -82,16 +89,16 @@ class _Connection(web.RequestHandler):
             max_headers=HEADERS_MAX,
         )
         self._broken = broken
-        self._connected = connected
+        self._crowd = crowd
         self._address = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection, or end it at once where there are too many."""
         peer = transport.get_extra_info("peername")
         self._address = str(peer[0]) if isinstance(peer, tuple) and peer else ""
-        self._connected[self._address] += 1
+        has_room = self._crowd.enter(self._address)
         super().connection_made(transport)
-        if self._is_one_too_many():
+        if not has_room:
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
@@ -109,9 +116,7 @@ class _Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection."""
-        self._connected[self._address] -= 1
-        if not self._connected[self._address]:
-            del self._connected[self._address]
+        self._crowd.leave(self._address)
         super().connection_lost(exc)
 
     def handle_error(
@@ -134,11 +139,28 @@ class _Connection(web.RequestHandler):
             resp = self._broken(request, 405, None)
         return super().finish_response(request, resp, start_time)
 
-    def _is_one_too_many(self) -> bool:
+
+class Crowd:
+    """Connections by address. This machine and trusted proxies bring those of many."""
+
+    def __init__(self, proxies: Sequence[Network]) -> None:
+        self._proxies = proxies
+        self._connected: Counter[str] = Counter()
+
+    def enter(self, address: str) -> bool:
+        """Count one more; whether there is room for it. It is to leave in either case."""
+        self._connected[address] += 1
         if self._connected.total() > CONNECTIONS_MAX:
+            return False
+        if self._connected[address] <= CONNECTIONS_AN_ADDRESS:
             return True
-        many = self._connected[self._address] > CONNECTIONS_AN_ADDRESS
-        return many and not _is_loopback(self._address)
+        return _is_loopback(address) or is_among(address, self._proxies)
+
+    def leave(self, address: str) -> None:
+        """Count one less."""
+        self._connected[address] -= 1
+        if not self._connected[address]:
+            del self._connected[address]
 
 
 def _is_loopback(address: str) -> bool:

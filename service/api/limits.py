@@ -4,15 +4,12 @@ Nothing here looks at what a body says.
 """
 
 import asyncio
-import math
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
-from cachetools import LRUCache
 
 from service.api.errors import HttpRefused
 from service.clock import Clock
@@ -57,34 +54,6 @@ def _is_json(kind: str) -> bool:
     return media_type == "application/json" and all(
         parameter == "charset=utf-8" for parameter in given
     )
-
-
-class Visits:
-    """How often an address without a token comes, kept in memory (API.md 2)."""
-
-    MOST = 10
-    WINDOW = timedelta(minutes=1)
-    ADDRESSES_MAX = 10_000
-
-    def __init__(self) -> None:
-        self._seen: LRUCache[str, deque[datetime]] = LRUCache(self.ADDRESSES_MAX)
-
-    def count(self, address: str, now: datetime) -> None:
-        """Count one visit. Raises HttpRefused 429 for one too many, which does not count."""
-        seen = self._seen.setdefault(address, deque())
-        while seen and seen[0] <= now - self.WINDOW:
-            seen.popleft()
-        if len(seen) >= self.MOST:
-            wait_s = math.ceil((seen[0] + self.WINDOW - now).total_seconds())
-            refused = HttpRefused(
-                429,
-                "rate_limited",
-                f"{self.MOST} requests a minute without a token; this one came too early.",
-                retry_after=max(1, wait_s),
-            )
-            refused.headers = {"Retry-After": str(max(1, wait_s))}
-            raise refused
-        seen.append(now)
 
 
 class Bodies:

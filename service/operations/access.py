@@ -64,32 +64,39 @@ class Known:
     touched_at: datetime | None
 
 
-async def authenticate(runtime: Runtime, token: str) -> Caller:
-    """Who holds this token. Raises Unauthenticated: missing, malformed, expired, revoked.
+async def remembered(runtime: Runtime, token: str) -> Caller | None:
+    """Who holds this token, if it was looked up since any token changed anywhere.
 
-    A token that was looked up is remembered as long as no token has changed anywhere.
+    Raises Unauthenticated when it has expired meanwhile.
     """
     version = runtime.memory.access_version = await runtime.store.access_version()
-    now = runtime.clock.now()
     known = runtime.memory.callers.get(version, token)
-    if not isinstance(known, Known):
-        known = await _looked_up(runtime, token, now)
-        runtime.memory.callers.put(version, token, known)
+    return await _used(runtime, known) if isinstance(known, Known) else None
+
+
+async def look_up(runtime: Runtime, token: str) -> Caller:
+    """Who holds this well-formed token, by the database; remembered from then on.
+
+    Asked after `remembered`. Raises Unauthenticated: unknown, expired, revoked.
+    """
+    version = runtime.memory.access_version
+    record = await runtime.store.read(access.token_by_id, public_id_of(token))
+    is_its_own = _matches(runtime, token, record)
+    if record is None or not is_its_own or not is_valid(record, runtime.clock.now()):
+        raise Unauthenticated("This token is unknown, expired or revoked.")
+    known = Known(caller_of(record), record.expires_at, record.last_used_at)
+    runtime.memory.callers.put(version, token, known)
+    return await _used(runtime, known)
+
+
+async def _used(runtime: Runtime, known: Known) -> Caller:
+    now = runtime.clock.now()
     if known.expires_at is not None and known.expires_at <= now:
         raise Unauthenticated("This token is expired.")
     if known.touched_at is None or now - known.touched_at > TOUCHED_EVERY:
         known.touched_at = now
         await runtime.store.run(access.touch_token, known.caller.token_id, now)
     return known.caller
-
-
-async def _looked_up(runtime: Runtime, token: str, now: datetime) -> Known:
-    if not is_well_formed(token):
-        raise Unauthenticated("This is not a token.")
-    record = await runtime.store.read(access.token_by_id, public_id_of(token))
-    if not _matches(runtime, token, record) or record is None or not is_valid(record, now):
-        raise Unauthenticated("This token is unknown, expired or revoked.")
-    return Known(caller_of(record), record.expires_at, record.last_used_at)
 
 
 def is_valid(record: TokenRecord, now: datetime) -> bool:
@@ -111,15 +118,18 @@ def caller_of(record: TokenRecord) -> Caller:
     )
 
 
-def recheck(session: Tx, actor: Actor, now: datetime) -> None:
-    """Raise Unauthenticated when the token that asked for this write has ended meanwhile.
+def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
+    """The token that asks for this write, as it is now; None: whoever asks is no token.
 
-    Whoever is no token was judged by other means (API.md 2, revocation).
+    Raises Unauthenticated when the token has ended meanwhile (API.md 2, revocation). Others
+    were judged by other means.
     """
-    if actor.kind is ActorKind.TOKEN:
-        record = access.token_by_id(session, actor.id)
-        if record is None or not is_valid(record, now):
-            raise Unauthenticated("This token is unknown, expired or revoked.")
+    if actor.kind is not ActorKind.TOKEN:
+        return None
+    record = access.token_by_id(session, actor.id)
+    if record is None or not is_valid(record, now):
+        raise Unauthenticated("This token is unknown, expired or revoked.")
+    return record
 
 
 async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:

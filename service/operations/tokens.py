@@ -1,15 +1,20 @@
-"""API tokens: made, listed, rotated, revoked (API.md 2).
+"""API tokens: made, listed, rotated, revoked (API.md 2, 9).
 
-The secret text is answered once; only its keyed hash is stored.
+The secret text is answered once; only its keyed hash is stored. Whoever is a token itself
+reaches the tokens of its own organization alone, and of these those that see no more than it
+does; all others are missing for it. That is judged inside the transaction, by the token as it
+is then. The command line, which is no token, reaches all.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from service.errors import Invalid, NotFound, Unauthenticated
 from service.operations import access as format_of
-from service.operations import deeds
+from service.operations import deeds, paging
+from service.operations.paging import Boundary, Listing, Part
 from service.operations.views import Caller, IssuedToken, TokenView
 from service.runtime import Runtime
 from service.store import access, audit
@@ -39,8 +44,9 @@ class TokenWish:
 async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> IssuedToken:
     """Make a token; its secret text is in the answer and nowhere else.
 
-    The organization comes with an installation, or with its first token (UX.md 5).
-    Raises NotFound(repository_not_found), Invalid(limit_reached).
+    The organization comes with an installation, or with its first token (UX.md 5); a token
+    makes others for its own. Raises NotFound(repository_not_found), Invalid(limit_reached,
+    scope_exceeds_own).
     """
     public, secret = _mint()
     now = runtime.clock.now()
@@ -81,30 +87,58 @@ def _random(length: int) -> str:
 def _insert(
     session: Tx, draft: TokenRecord, wanted: tuple[RepoRef, ...] | None, row: AuditRow
 ) -> TokenView:
-    format_of.recheck(session, row.actor, row.at)
-    org = access.organization_by_slug(session, draft.host, draft.org_slug)
-    if org is None:
-        org = access.ensure_organization(session, draft.host, None, draft.org_slug)
-    if len(access.tokens_of(session, org.id)) >= TOKENS_MAX:
-        raise Invalid(f"{org.slug} has {TOKENS_MAX} tokens already.", code="limit_reached")
-    scope = None if wanted is None else _scope(session, org, wanted)
-    record = replace(draft, org_id=org.id, org_slug=org.slug, repositories=scope)
+    asker = format_of.recheck(session, row.actor, row.at)
+    org = _organization_of(session, draft, asker)
+    if access.live_token_count(session, org.id, row.at) >= TOKENS_MAX:
+        raise Invalid(
+            f"{org.slug} has {TOKENS_MAX} live tokens already. Revoke one that nobody uses.",
+            code="limit_reached",
+        )
+    scope = None if wanted is None else _scope(session, org, wanted, asker)
+    record = replace(draft, org_id=org.id, org_slug=org.slug, host=org.host, repositories=scope)
+    if not _reaches(asker, record):
+        raise Invalid(
+            "A token that is limited to repositories makes no token for all of them. "
+            "Name the repositories.",
+            code="scope_exceeds_own",
+        )
     access.create_token(session, org.id, record)
     _write_down(session, record, row)
     return _view(session, record)
 
 
-def _scope(session: Tx, org: Organization, wanted: tuple[RepoRef, ...]) -> frozenset[int]:
+def _organization_of(session: Tx, draft: TokenRecord, asker: TokenRecord | None) -> Organization:
+    if asker is not None:
+        return access.organization(session, asker.org_id)
+    org = access.organization_by_slug(session, draft.host, draft.org_slug)
+    return org or access.ensure_organization(session, draft.host, None, draft.org_slug)
+
+
+def _scope(
+    session: Tx, org: Organization, wanted: tuple[RepoRef, ...], asker: TokenRecord | None
+) -> frozenset[int]:
     ids = set()
     for ref in wanted:
         record = access.repository_by_ref(session, org.id, ref)
-        if record is None:
+        seen = None if asker is None else asker.repositories
+        if record is None or (seen is not None and record.id not in seen):
             raise NotFound(
                 f"{org.slug} has no repository {ref.slug} on {ref.host}.",
                 code="repository_not_found",
             )
         ids.add(record.id)
     return frozenset(ids)
+
+
+def _reaches(asker: TokenRecord | None, token: TokenRecord) -> bool:
+    """Whether the token is of the asker's organization and sees nothing that it does not."""
+    if asker is None:
+        return True
+    if token.org_id != asker.org_id:
+        return False
+    if asker.repositories is None:
+        return True
+    return token.repositories is not None and token.repositories <= asker.repositories
 
 
 async def token_of(runtime: Runtime, caller: Caller) -> TokenView:
@@ -120,13 +154,43 @@ def _own(session: Tx, caller: Caller) -> TokenView:
 
 
 async def list_tokens(runtime: Runtime, host: str, org_slug: str) -> tuple[TokenView, ...]:
-    """An organization's tokens, oldest first. Raises NotFound(organization_not_found)."""
+    """An organization's tokens, oldest first, those that have ended among them.
+
+    Raises NotFound(organization_not_found).
+    """
     return await runtime.store.read(_listed, host, org_slug)
 
 
 def _listed(session: Tx, host: str, org_slug: str) -> tuple[TokenView, ...]:
     org = _organization(session, host, org_slug)
-    return tuple(_view(session, record) for record in access.tokens_of(session, org.id))
+    return _views(session, org.id, access.tokens_of(session, org.id))
+
+
+async def live_tokens(
+    runtime: Runtime, caller: Caller, take: int, cursor: str | None
+) -> Part[TokenView]:
+    """The live tokens that a caller reaches, oldest first.
+
+    Raises Malformed(invalid_page_token, page_token_expired).
+    """
+    now = runtime.clock.now()
+    listing = Listing("/tokens/list", caller.org_id)
+    after = paging.boundary_of(runtime.keys, listing, cursor, now)
+    found = await runtime.store.read(_live, caller, now)
+    placed = [(view, _boundary(view)) for view in found]
+    rest = [each for each in placed if after is None or each[1].key > after.key]
+    return paging.part_of(runtime.keys, listing, rest, take, now)
+
+
+def _live(session: Tx, caller: Caller, now: datetime) -> tuple[TokenView, ...]:
+    asker = access.token_by_id(session, caller.token_id)
+    known = access.live_tokens_of(session, caller.org_id, now)
+    reached = [record for record in known if asker is not None and _reaches(asker, record)]
+    return _views(session, caller.org_id, reached)
+
+
+def _boundary(view: TokenView) -> Boundary:
+    return Boundary((paging.micros(view.created_at), view.id))
 
 
 async def rotate_token(
@@ -134,7 +198,7 @@ async def rotate_token(
 ) -> IssuedToken:
     """A successor with equal rights; the old one works on for `overlap_hours`, 0 to 24.
 
-    Raises NotFound(token_not_found).
+    Raises NotFound(token_not_found), Invalid(limit_reached).
     """
     public, secret = _mint()
     digest = runtime.keys.token_digest(secret)
@@ -153,8 +217,13 @@ def _rotate(
     row: AuditRow,
 ) -> TokenView:
     now = row.at
-    format_of.recheck(session, row.actor, now)
-    old = _live_token(session, token_id, now)
+    old = _live_token(session, token_id, format_of.recheck(session, row.actor, now), now)
+    if old_ends > now and access.live_token_count(session, old.org_id, now) >= TOKENS_MAX:
+        raise Invalid(
+            f"{old.org_slug} has {TOKENS_MAX} live tokens already. Revoke one that nobody uses, "
+            "or rotate with an overlap of 0 hours.",
+            code="limit_reached",
+        )
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
     record = replace(
         old,
@@ -181,9 +250,9 @@ async def revoke_token(runtime: Runtime, token_id: str, actor: Actor) -> TokenVi
 
 
 def _revoke(session: Tx, token_id: str, row: AuditRow) -> TokenView:
-    format_of.recheck(session, row.actor, row.at)
+    asker = format_of.recheck(session, row.actor, row.at)
     record = access.token_by_id(session, token_id)
-    if record is None:
+    if record is None or not _reaches(asker, record):
         raise _no_token(token_id)
     if record.revoked_at is None:
         access.revoke_token(session, record.org_id, token_id, row.at)
@@ -192,16 +261,18 @@ def _revoke(session: Tx, token_id: str, row: AuditRow) -> TokenView:
     return _view(session, record)
 
 
-def _live_token(session: Tx, token_id: str, now: datetime) -> TokenRecord:
+def _live_token(
+    session: Tx, token_id: str, asker: TokenRecord | None, now: datetime
+) -> TokenRecord:
     record = access.token_by_id(session, token_id)
-    if record is None or not format_of.is_valid(record, now):
+    if record is None or not _reaches(asker, record) or not format_of.is_valid(record, now):
         raise _no_token(token_id)
     return record
 
 
 def _no_token(token_id: str) -> NotFound:
     return NotFound(
-        f'There is no live token "{token_id}"; `headgate token list` shows them.',
+        f'There is no live token "{token_id}"; the list of tokens shows those there are.',
         code="token_not_found",
     )
 
@@ -216,24 +287,37 @@ def _organization(session: Tx, host: str, slug: str) -> Organization:
 
 
 def _view(session: Tx, record: TokenRecord) -> TokenView:
-    names = None
-    if record.repositories is not None:
-        known = access.repositories_of(session, record.org_id)
-        names = tuple(repo.ref for repo in known if repo.id in record.repositories)
-    return TokenView(
-        id=record.id,
-        name=record.name,
-        role=record.role,
-        org_slug=record.org_slug,
-        host=record.host,
-        repositories=names,
-        created_at=record.created_at,
-        expires_at=record.expires_at,
-        last_used_at=record.last_used_at,
-        revoked_at=record.revoked_at,
+    return _views(session, record.org_id, (record,))[0]
+
+
+def _views(session: Tx, org_id: int, records: Sequence[TokenRecord]) -> tuple[TokenView, ...]:
+    """The tokens with the repositories they are limited to, as these are called now."""
+    is_limited = any(record.repositories is not None for record in records)
+    known = access.repositories_of(session, org_id) if is_limited else ()
+    return tuple(
+        TokenView(
+            id=record.id,
+            name=record.name,
+            role=record.role,
+            org_slug=record.org_slug,
+            host=record.host,
+            repositories=None
+            if record.repositories is None
+            else tuple(repo.ref for repo in known if repo.id in record.repositories),
+            created_at=record.created_at,
+            expires_at=record.expires_at,
+            last_used_at=record.last_used_at,
+            revoked_at=record.revoked_at,
+        )
+        for record in records
     )
 
 
 def _write_down(session: Tx, record: TokenRecord, row: AuditRow) -> None:
-    data = {"name": record.name, "role": record.role.value}
+    ends = record.expires_at
+    data = {
+        "name": record.name,
+        "role": record.role.value,
+        "expires_at": None if ends is None else ends.isoformat(),
+    }
     audit.append(session, replace(row, org_id=record.org_id, data=data))

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Row,
     bindparam,
     delete,
+    func,
     insert,
     or_,
     select,
@@ -34,6 +35,7 @@ from service.store.tables.access import (
     RepositoryAliasRow,
     RepositoryRow,
 )
+from service.store.types import Utc
 from service.vocabulary import MergeMethod, RepoRef, Role
 
 TOUCH_EVERY = timedelta(minutes=1)
@@ -53,6 +55,14 @@ SELECT_TOKEN = select(
     tokens, organizations.c.slug.label("org_slug"), organizations.c.host.label("host")
 ).join(organizations, organizations.c.id == tokens.c.org_id)
 SELECT_TOKEN_BY_ID = SELECT_TOKEN.where(tokens.c.id == bindparam("of_id"))
+
+_LIVE = (
+    (tokens.c.org_id == bindparam("of_org"))
+    & tokens.c.revoked_at.is_(None)
+    & or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bindparam("now", type_=Utc))
+)
+SELECT_LIVE_TOKENS = SELECT_TOKEN.where(_LIVE).order_by(tokens.c.created_at, tokens.c.id)
+COUNT_LIVE_TOKENS = select(func.count()).select_from(tokens).where(_LIVE)
 
 
 def ensure_organization(
@@ -96,6 +106,12 @@ def organization_by_slug(session: Connection, host: str | None, slug: str) -> Or
     if host is not None:
         where.append(organizations.c.host == host)
     return _organization(session, *where)
+
+
+def organization(session: Connection, org_id: int) -> Organization:
+    """The organization with our id, which must be one."""
+    row = session.execute(select(organizations).where(organizations.c.id == org_id)).one()
+    return Organization(row.id, row.host, row.provider_id, row.slug)
 
 
 def _organization(session: Connection, *where: ColumnElement[bool]) -> Organization | None:
@@ -286,6 +302,18 @@ def tokens_of(session: Connection, org_id: int) -> tuple[TokenRecord, ...]:
     return tuple(
         _token(row) for row in session.execute(statement.order_by(tokens.c.created_at, tokens.c.id))
     )
+
+
+def live_tokens_of(session: Connection, org_id: int, now: datetime) -> tuple[TokenRecord, ...]:
+    """An organization's tokens that open something at `now`, oldest first."""
+    found = session.execute(SELECT_LIVE_TOKENS, {"of_org": org_id, "now": now})
+    return tuple(_token(row) for row in found)
+
+
+def live_token_count(session: Connection, org_id: int, now: datetime) -> int:
+    """How many those are."""
+    names = {"of_org": org_id, "now": now}
+    return session.execute(COUNT_LIVE_TOKENS, names).scalar_one()
 
 
 def _token(row: Row[*_FOUND]) -> TokenRecord:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, Select, Table, delete, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select, tuple_
 
-from service.store import target_sets
+from service.store import repeats, target_sets
 from service.store.rows import checks, entries, members, runs
 from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
 from service.store.tables.notifications import AttemptRow, NotificationRow
 from service.store.tables.pull_requests import ImpactedTargetsRow
+from service.store.tables.repeats import IdempotencyRow
 
 BATCH = 1000
 """Rows one transaction deletes at most (RELIABILITY.md 4.1)."""
@@ -21,6 +22,7 @@ journal = JournalRow.__table__
 attempts = AttemptRow.__table__
 messages = NotificationRow.__table__
 uploads = ImpactedTargetsRow.__table__
+answers = IdempotencyRow.__table__
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_entries, limits.history),
         (_forget_uploads, limits.history),
         (_forget_target_sets, timedelta()),
+        (_forget_repeats, repeats.KEPT),
     ):
         count = forget(session, now - age)
         if count:
@@ -130,15 +133,29 @@ def _forget_entries(session: Connection, before: datetime) -> int:
 
 def _forget_uploads(session: Connection, before: datetime) -> int:
     key = (uploads.c.repository_id, uploads.c.number, uploads.c.head)
-    old = select(*key).where(uploads.c.at < before).limit(BATCH)
-    found = [tuple(row) for row in session.execute(old)]
-    if found:
-        session.execute(delete(uploads).where(tuple_(*key).in_(found)))
-    return len(found)
+    return _forget_keyed(session, uploads, key, uploads.c.at < before)
 
 
 def _forget_target_sets(session: Connection, _: datetime) -> int:
     return target_sets.forget_unused(session, BATCH)
+
+
+def _forget_repeats(session: Connection, before: datetime) -> int:
+    key = (answers.c.token_id, answers.c.path, answers.c.key)
+    return _forget_keyed(session, answers, key, answers.c.at < before)
+
+
+def _forget_keyed(
+    session: Connection,
+    table: Table,
+    key: tuple[ColumnElement[object], ...],
+    is_old: ColumnElement[bool],
+) -> int:
+    """Of a table whose key has several columns."""
+    found = [tuple(row) for row in session.execute(select(*key).where(is_old).limit(BATCH))]
+    if found:
+        session.execute(delete(table).where(tuple_(*key).in_(found)))
+    return len(found)
 
 
 def _forget(session: Connection, table: Table, key: str, old: Select[*tuple[object, ...]]) -> int:

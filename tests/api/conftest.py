@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bot.keys import KeyRing
+from service.api.health import Readiness
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.notifications.addresses import Rules
@@ -57,6 +58,14 @@ async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
         )
     finally:
         await store.close()
+
+
+@pytest.fixture
+def readiness() -> Readiness:
+    """A recovery that is over."""
+    ready = Readiness()
+    ready.mark("recovery", "ok")
+    return ready
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -14,27 +13,13 @@ from service.api import app, connections, health, routes
 from service.api.call import Call
 from service.api.health import Readiness
 from service.api.models.common import Request, SnakeRequest
-from service.api.route import Fetched, Page, Posted, Route
+from service.api.route import Fetched, Page, Posted
 from service.errors import DatabaseUnavailable, FieldError, Malformed
 from service.operations import access, tokens
 from service.operations.tokens import TokenWish
 from service.store import audit
 from service.vocabulary import SYSTEM, Role
-from tests.api.wire import Wire, connected, head, served
-
-
-async def answer(client: Wire, path: str, *lines: str, method: str = "POST", body: bytes = b"{}"):
-    """One request and what came of it."""
-    length = [f"Content-Length: {len(body)}"] if method == "POST" else []
-    await client.send(head(path, *lines, *length, method=method), body if length else b"")
-    return await client.reply(to_head=method == "HEAD")
-
-
-@pytest.fixture
-def readiness() -> Readiness:
-    ready = Readiness()
-    ready.mark("recovery", "ok")
-    return ready
+from tests.api.wire import answer, connected, served, serving
 
 
 async def raw(request: web.Request) -> web.Response:
@@ -127,18 +112,6 @@ async def test_a_write_passes_the_boundary_before_its_answer(runtime, readiness,
     assert runtime.boundary.reached.count("api.before_answer") == 1
 
 
-@asynccontextmanager
-async def serving(runtime, readiness, *endpoints: Route):
-    """A client of these endpoints alone."""
-    door = app.Door(runtime, readiness)
-    made = web.Application()
-    for route in endpoints:
-        made.router.add_route("*", route.path, door.handler(route))
-    made[connections.BROKEN] = door.broken
-    async with served(made) as port, connected(port) as wire:
-        yield wire
-
-
 async def test_the_id_of_a_write_is_gone_from_the_log_with_its_answer(runtime, readiness, admin):
     seen: list[dict[str, Any]] = []
 
@@ -170,7 +143,7 @@ async def test_a_role_that_is_too_small_is_refused_and_written_down(runtime, rea
     made = await tokens.create_token(
         runtime, TokenWish("github.com", "octo", "runner", Role.CI), SYSTEM
     )
-    caller = await access.authenticate(runtime, made.secret)
+    caller = await access.look_up(runtime, made.secret)
 
     async def never(_: Call) -> bytes:
         raise AssertionError("the role does not suffice")
@@ -270,7 +243,10 @@ def test_a_host_that_cannot_be_read_is_told_without_ending_the_service():
 def test_every_path_stands_once_and_every_endpoint_under_its_version():
     paths = [route.path for route in routes.ROUTES]
     assert len(set(paths)) == len(paths)
-    assert {path for path in paths if not path.startswith("/v1/")} == {"/healthz", "/readyz"}
+    assert {path for path in paths if not path.startswith("/v1/")} == {
+        *("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/api", "/docs/errors/{code}"),
+        "/static/{digest}/{name:.+}",
+    }
 
 
 async def test_one_connection_too_many_is_closed(runtime, readiness, monkeypatch):

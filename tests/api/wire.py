@@ -8,7 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 from aiohttp import web
 
-from service.api import connections
+from service.api import app, connections
+from service.api.health import Readiness
+from service.api.route import Route
+from service.runtime import Runtime
 
 
 class HandClock:
@@ -125,3 +128,24 @@ async def connected(port: int) -> AsyncIterator[Wire]:
 def head(path: str, *lines: str, method: str = "POST") -> bytes:
     """The head of a request, up to and with the blank line."""
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: test", *lines, "", ""]).encode()
+
+
+async def answer(
+    client: Wire, path: str, *lines: str, method: str = "POST", body: bytes = b"{}"
+) -> Reply:
+    """One request and what came of it."""
+    length = [f"Content-Length: {len(body)}"] if method == "POST" else []
+    await client.send(head(path, *lines, *length, method=method), body if length else b"")
+    return await client.reply(to_head=method == "HEAD")
+
+
+@asynccontextmanager
+async def serving(runtime: Runtime, readiness: Readiness, *endpoints: Route) -> AsyncIterator[Wire]:
+    """A client of these endpoints alone."""
+    door = app.Door(runtime, readiness)
+    made = web.Application()
+    for route in endpoints:
+        made.router.add_route("*", route.path, door.handler(route))
+    made[connections.BROKEN] = door.broken
+    async with served(made) as port, connected(port) as wire:
+        yield wire

@@ -1,4 +1,4 @@
-"""The service's writes, its start and its calls: PERFORMANCE.md V4, V5, V6, V13, V14, V15."""
+"""The service's writes, its start and its calls: PERFORMANCE.md V4 to V7, V13, V14, V15."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from service.clock import SystemClock
-from tests.bench import budget, load, start
+from tests.bench import budget, load, start, targets
 from tests.bench.load import Round
 from tests.bench.service_server import SECRET
 
@@ -36,6 +36,11 @@ class Server:
 
     process: "subprocess.Popen[str]"
     about: dict[str, Any]
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+        return self.process.pid
 
     def tell(self, line: str) -> Any:
         """Say one line; its answer."""
@@ -67,6 +72,7 @@ def run(scale: float = 1.0) -> Sequence[Row]:
         rows = [
             asyncio.run(deliveries(server, max(20, int(DELIVERIES * scale)))),
             asyncio.run(submissions(server, max(10, int(SUBMISSIONS * scale)))),
+            asyncio.run(targets.run(server)),
         ]
     with serving(EVENTS, "works") as server:
         rows.append(asyncio.run(decisions(server)))

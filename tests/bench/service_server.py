@@ -2,12 +2,14 @@
 
 Its provider answers at once, so what is measured is the service. Prints one line of JSON;
 then obeys lines of its standard input: `green` lets every test branch pass, `report` prints
-the milliseconds from each stored event to its decision.
+the milliseconds from each stored event to its decision, `stall` how long its loop stood at most
+since `beat`.
 """
 
 import asyncio
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,7 +24,7 @@ from bot.keys import KeyRing
 from service.api import app, connections
 from service.api.health import Readiness
 from service.boundary import NoBoundary
-from service.clock import RandomIds, SystemClock
+from service.clock import Clock, RandomIds, SystemClock
 from service.mergequeue.states import EntryState, QueueState
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
@@ -36,7 +38,7 @@ from service.store.database import open_store
 from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, QueueRef, Role
 from service.workers.supervisor import Workers
-from tests.bench.api_server import listen
+from tests.bench.api_server import RATES, listen
 from tests.harness.values import ValuesProvider
 
 SECRET = "the webhook secret of a benchmark, 32"
@@ -74,6 +76,24 @@ class Latencies:
         return [(decided - stored) * 1000 for stored, decided in pairs]
 
 
+class Heartbeat:
+    """Wakes every millisecond; what comes later than that is the loop standing."""
+
+    EVERY_S = 0.001
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.stall_ms = 0.0
+
+    async def beat(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            began = self._clock.monotonic_s()
+            await self._clock.sleep(self.EVERY_S)
+            late_s = self._clock.monotonic_s() - began - self.EVERY_S
+            self.stall_ms = max(self.stall_ms, late_s * 1000)
+
+
 async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
     """Serve a queue of so many at once until the standard input ends.
 
@@ -95,7 +115,7 @@ async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
         sender=HttpSender(Rules()),
-        options=Options(version="bench", public_url="https://queue.example.org"),
+        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
     )
     await recovery.recover(runtime)
     record = await store.read(access.repository_by_ref, None, provider.ref)
@@ -110,6 +130,7 @@ async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
     extra = (web.post(webhook.PATH, receiver),)
     runner = connections.runner(app.build_app(runtime, readiness, extra), drain_s=1)
     workers = Workers(runtime)
+    heartbeat = Heartbeat(clock)
     tasks = [asyncio.create_task(latencies.watch(made.queue))]
     if works:
         tasks.append(asyncio.create_task(workers.run()))
@@ -122,7 +143,7 @@ async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
     )
     about = {"port": port, "bare": await listen(bare_runner), "token": issued.secret, "host": host}
     say(about)
-    await obey(runtime, provider, made.queue, latencies)
+    await obey(runtime, provider, made.queue, Watched(latencies, heartbeat))
     await workers.stop()
     for task in tasks:
         task.cancel()
@@ -144,10 +165,20 @@ def say(value: object) -> None:
     sys.stdout.flush()
 
 
+@dataclass(frozen=True)
+class Watched:
+    """What is measured inside the process."""
+
+    latencies: Latencies
+    heartbeat: Heartbeat
+
+
 async def obey(
-    runtime: Runtime, provider: ValuesProvider, queue: QueueRef, latencies: Latencies
+    runtime: Runtime, provider: ValuesProvider, queue: QueueRef, watched: Watched
 ) -> None:
     """Do what the standard input says, line by line, until it ends."""
+    latencies, heartbeat = watched.latencies, watched.heartbeat
+    beating: asyncio.Task[None] | None = None
     while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
         if line == "pause":
             await queues.set_state(runtime, queue, QueueState.PAUSED, None, SYSTEM)
@@ -161,6 +192,13 @@ async def obey(
             say(shas)
         elif line == "report":
             say(latencies.milliseconds())
+        elif line == "beat":
+            heartbeat.stall_ms = 0.0
+            beating = asyncio.create_task(heartbeat.beat())
+            say({})
+        elif line == "stall" and beating is not None:
+            beating.cancel()
+            say(heartbeat.stall_ms)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import pytest
 from bot import settings
 from bot.settings import FaultBoundary, Strike
 from service.errors import StartRefused
+from service.memory import Rate
 
 LONG_KEY = "k" * 43
 
@@ -55,6 +56,13 @@ def test_settings_do_not_change_once_read():
         ("PERIOD_ORPHANS_S", "3601", "less than or equal to 3600"),
         ("GITHUB_APP_ID", "headgate", "match pattern"),
         ("GITHUB_WRITE_SPACING_MS", "-1", "greater than or equal to 0"),
+        ("API_RATE_READ", "200", "must be RATE/BURST, as 50/500, or 0 for no limit"),
+        ("API_RATE_WRITE", "0/5", "must be RATE/BURST"),
+        ("API_RATE_METRICS", "5/0", "must be RATE/BURST"),
+        ("API_RATE_AUTH_FAILURE", "-1/5", "must be RATE/BURST"),
+        ("API_ENUM_CASE", "upper", "'spec' or 'lower'"),
+        ("TRUSTED_PROXIES", "10.0.0.0/8, proxy", "proxy is no network; give networks as"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "10.0.0.1/8 is no network"),
         ("FAULT_BOUNDARY", "tx.turn.before_comit:1:kill", "did you mean tx.turn.before_commit?"),
         ("FAULT_BOUNDARY", "tx.turn.before_commit:0:kill", "NAME:N:kill"),
         ("FAULT_BOUNDARY", "tx.turn.before_commit:1:explode", "NAME:N:kill"),
@@ -66,6 +74,20 @@ def test_a_wrong_value_refuses_the_start_and_names_its_variable(monkeypatch, nam
         settings.read()
     assert refused.value.detail.startswith(f"HEADGATE_{name}: ")
     assert text in refused.value.detail
+
+
+def test_a_rate_is_so_many_a_second_and_so_many_at_once(monkeypatch):
+    monkeypatch.setenv("HEADGATE_API_RATE_READ", " 0.5/20 ")
+    monkeypatch.setenv("HEADGATE_API_RATE_UPLOAD", "0")
+    chosen = settings.read()
+    assert (chosen.api_rate_read, chosen.api_rate_upload) == (Rate(0.5, 20), None)
+    assert chosen.api_rate_write == Rate(50, 500)
+
+
+def test_networks_stand_in_a_row_and_an_address_is_one_of_its_own(monkeypatch):
+    monkeypatch.setenv("HEADGATE_TRUSTED_PROXIES", "10.0.0.0/8, 192.0.2.7,fd00::/8,")
+    shown = [str(network) for network in settings.read().trusted_proxies]
+    assert shown == ["10.0.0.0/8", "192.0.2.7/32", "fd00::/8"]
 
 
 @pytest.mark.parametrize("name", settings.SECRETS)

@@ -15,7 +15,7 @@ UNKNOWN_TOKEN = "Missing or unknown x-api-token. Create one under Settings > Tok
 
 @dataclass
 class Service:
-    """Answers by path, the last one for ever; `asked` holds (path, body, headers) in order."""
+    """Answers by path, the last one for ever; `asked` holds (path, body or query, headers)."""
 
     url: str = ""
     answers: dict[str, list] = field(default_factory=dict)
@@ -37,7 +37,9 @@ class Service:
     async def answer(self, request: web.Request) -> web.Response:
         """The next answer of the path."""
         path = request.path.removeprefix("/v1")
-        self.asked.append((path, json.loads(await request.read()), dict(request.headers)))
+        sent = await request.read()
+        asked = json.loads(sent) if request.method == "POST" else dict(request.query)
+        self.asked.append((path, asked, dict(request.headers)))
         if request.headers.get("x-api-token") != TOKEN:
             return web.Response(status=401, text=UNKNOWN_TOKEN)
         waiting = self.answers[path]

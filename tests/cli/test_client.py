@@ -82,11 +82,30 @@ async def test_nobody_listening_is_unreachable_after_five_tries(api, clock, unus
     assert len(clock.slept) == 4
 
 
-async def test_what_must_not_happen_twice_is_not_sent_again_on_a_doubt(api, clock):
+async def test_every_try_of_a_request_has_its_key_and_every_request_another(api, clock):
     api.refuses("/getQueue", 503, "overloaded")
-    with pytest.raises(Failed, match="answered 503"):
-        await post(api, clock, repeatable=False)
-    assert len(api.asked) == 1
+    api.says("/getQueue", {})
+    for _ in range(2):
+        await post(api, clock)
+    keys = [headers["Idempotency-Key"] for _, _, headers in api.asked]
+    assert keys[0] == keys[1] != keys[2]
+
+
+async def test_an_earlier_try_that_still_runs_is_waited_for(api, clock):
+    api.says("/getQueue", {"code": "idempotency_in_progress"}, 409, **{"Retry-After": "1"})
+    api.says("/getQueue", {"branch": "main"})
+    assert await post(api, clock) == {"branch": "main"}
+    assert clock.slept == [1]
+
+
+async def test_what_is_fetched_has_a_query_and_no_key(api, clock):
+    api.refuses("/tokens/self", 503, "recovering")
+    api.says("/tokens/self", {"name": "ops"})
+    async with client.connected(api.url, service.TOKEN, clock, lambda _: None) as connection:
+        assert await connection.get("/tokens/self", {"a": "b c"}) == {"name": "ops"}
+    path, query, headers = api.asked[1]
+    assert (path, query) == ("/tokens/self", {"a": "b c"})
+    assert "Idempotency-Key" not in headers
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,13 @@ def test_a_status_is_a_success_whatever_it_says(api):
     assert headgate("status", "3") == 0
 
 
+@pytest.mark.parametrize(("state", "code"), [("merged", 0), ("failed", 1)])
+def test_a_service_that_answers_in_lower_case_is_understood(api, capsys, state, code):
+    api.says("/getSubmittedPullRequest", a_record(state))
+    assert headgate("status", "3", "--wait") == code
+    assert state.upper() in capsys.readouterr().out
+
+
 def test_a_wait_that_is_over_ends_with_7_and_says_that_it_stays_queued(api, capsys):
     api.says("/getSubmittedPullRequest", a_record())
     assert headgate("status", "3", "--wait", "--timeout", "0s") == 7

@@ -54,10 +54,13 @@ def test_a_hold_is_made_once_and_told_by_its_id(api, capsys):
     assert capsys.readouterr().out == "Held: h1\n"
 
 
-def test_a_doubtful_hold_is_not_repeated(api):
+def test_a_doubtful_hold_is_asked_for_again_under_the_same_key(api):
     api.refuses("/addQueueHold", 503, "overloaded")
-    assert headgate("hold", "release freeze") == 5
-    assert len(api.asked) == 1
+    api.says("/addQueueHold", {"hold": {"id": "h1"}})
+    assert headgate("hold", "release freeze") == 0
+    keys = [headers["Idempotency-Key"] for _, _, headers in api.asked]
+    assert len(keys) == 2
+    assert len(set(keys)) == 1
 
 
 def test_a_hold_is_released_with_a_reason(api, capsys):

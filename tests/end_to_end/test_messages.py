@@ -31,7 +31,7 @@ async def heard(world: World, *events: str) -> AsyncIterator[Receiver]:
     await world.settle()
     wish = TokenWish(HOST, "octo", "ops", Role.ADMIN)
     made = await tokens.create_token(world.runtime, wish, SYSTEM)
-    caller = await access.authenticate(world.runtime, made.secret)
+    caller = await access.look_up(world.runtime, made.secret)
     async with receiving() as receiver:
         told = EndpointWish(receiver.url, events)
         _, secret = await endpoints.create(world.runtime, caller, told)

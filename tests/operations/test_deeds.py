@@ -31,7 +31,7 @@ async def a_caller(runtime: Runtime, queue: QueueRef) -> Caller:
     org = await runtime.store.read(_slug_of, queue)
     wish = TokenWish(queue.repo.host, org, "ops", Role.ADMIN)
     made = await tokens.create_token(runtime, wish, SYSTEM)
-    return await access.authenticate(runtime, made.secret)
+    return await access.look_up(runtime, made.secret)
 
 
 def _slug_of(session: Tx, queue: QueueRef) -> str:

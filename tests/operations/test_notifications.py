@@ -86,7 +86,7 @@ async def a_caller(runtime: Runtime, queue: QueueRef, only: RepoRef | None = Non
         queue.repo.host, queue.repo.owner, "ops", Role.ADMIN, None if only is None else (only,)
     )
     made = await tokens.create_token(runtime, wish, SYSTEM)
-    return await access.authenticate(runtime, made.secret)
+    return await access.look_up(runtime, made.secret)
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ async def test_another_organization_hears_nothing(stage):
         stranger = replace(stage.queue.repo, owner="initech")
         wish = TokenWish(stranger.host, "initech", "theirs", Role.ADMIN)
         made = await tokens.create_token(stage.runtime, wish, SYSTEM)
-        caller = await access.authenticate(stage.runtime, made.secret)
+        caller = await access.look_up(stage.runtime, made.secret)
         await endpoints.create(stage.runtime, caller, EndpointWish(other.url, ("*",)))
         await stage.hold()
         await stage.drain()

@@ -183,6 +183,18 @@ def test_a_token_is_revoked_once_and_by_its_own_organization(
     assert access.token_by_id(session, "tok1") == replace(token, revoked_at=NOW)
 
 
+def test_live_tokens_are_those_that_open_something_now(session: Connection, octo: Organization):
+    ended = replace(a_token(octo, "tok0"), expires_at=NOW)
+    for token in (a_token(octo), ended, a_token(octo, "tok2", expires_at=None)):
+        kept(session, token)
+    access.revoke_token(session, octo.id, "tok1", NOW)
+    live = access.live_tokens_of(session, octo.id, NOW)
+    assert [each.id for each in live] == ["tok2"]
+    assert access.live_token_count(session, octo.id, NOW) == 1
+    assert access.live_token_count(session, octo.id, NOW - DAY) == 2
+    assert access.live_token_count(session, octo.id + 1, NOW) == 0
+
+
 def test_a_token_is_never_made_to_last_longer(session: Connection, octo: Organization):
     token = kept(session, a_token(octo))
     access.expire_token(session, octo.id, "tok1", NOW + 100 * DAY)

@@ -30,19 +30,24 @@ from service.store import (
     inbox,
     journal,
     landings,
+    listings,
     notices,
     notifications,
     outbox,
     pull_requests,
     queues,
+    repeats,
+    retention,
     runs,
     sequences,
     subscribers,
 )
 from service.store.delivery_log import Wanted
+from service.store.listings import RunFilter
 from service.store.notifications import Attempt, Made, Message
 from service.store.pull_requests import PullRequestHead
 from service.store.records import LandingState, OutboxState, Spot, Surface
+from service.store.repeats import Keyed
 from service.store.tables.base import METADATA
 from service.store.types import Json, Utc
 from service.vocabulary import RepoRef, Sha
@@ -77,6 +82,7 @@ ROWS = {
     "endpoint": 2000,
     "notification": 10_000,
     "notification_attempt": 20_000,
+    "idempotency": 5000,
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
@@ -193,6 +199,7 @@ def of_its_type(kind: object) -> str:
 
 REF = RepoRef("text-7", "owner", "name-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
+KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
 
 A_MESSAGE = Message("message-new", 7, "queue.held", NOW, "{}")
@@ -212,6 +219,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "access.repository": lambda s: access.repositories_of(s, 7),
     "access.upsert_repository": lambda s: access.upsert_repository(s, 7, a_repository()),
     "access.tokens_of": lambda s: access.tokens_of(s, 99),
+    "access.organization": lambda s: access.organization(s, 7),
+    "access.live_tokens_of": lambda s: access.live_tokens_of(s, 99, NOW),
+    "access.live_token_count": lambda s: access.live_token_count(s, 99, NOW),
     "access.touch_token": lambda s: access.touch_token(s, "text-7", NOW),
     "queues.queue_ref": lambda s: queues.queue_ref(s, 7, 7, "branch-7"),
     "queues.ref_by_id": lambda s: queues.ref_by_id(s, 7),
@@ -225,6 +235,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
     "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
     "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
+    "journal.timeline_after": lambda s: journal.timeline_after(s, 9, (40_000, "e7"), 7, 100),
+    "listings.built_runs_count": lambda s: listings.built_runs_count(s, 7, RunFilter()),
     "landings.intend": lambda s: landings.intend(s, 7, a_land()),
     "landings.of_run": lambda s: landings.of_run(s, "text-9"),
     "landings.permit": lambda s: landings.permit(s, 7, NOW),
@@ -274,6 +286,10 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "subscribers.disable": lambda s: subscribers.disable(s, "endpoint-6", "gone"),
     "subscribers.remove": lambda s: subscribers.remove(s, "endpoint-7"),
     "subscribers.organization_slug": lambda s: subscribers.organization_slug(s, 7),
+    "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
+    "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
+    "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),
+    "retention, answers": lambda s: retention._forget_repeats(s, NOW.replace(year=2025)),
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
 
@@ -290,6 +306,23 @@ STATEMENTS = {
     "landings.open_permits": (landings.SELECT_OPEN_PERMITS,),
     "queues.live_queues": (queues.SELECT_LIVE,),
     "access.token_by_id": (access.SELECT_TOKEN_BY_ID,),
+    "listings.queues_after": (
+        listings.SELECT_QUEUES,
+        listings.SELECT_QUEUES_WITHIN,
+        listings.SELECT_COUNTS,
+    ),
+    "journal.searches_of": (journal.SELECT_SEARCHES,),
+    "listings.ended": (
+        listings.SELECT_ENDED,
+        listings.SELECT_NUMBERED,
+        listings.SELECT_NEWEST_ENDED,
+    ),
+    "listings.built_runs": (
+        *listings.SELECT_RUNS.values(),
+        *listings.COUNT_RUNS.values(),
+        listings.SELECT_TESTED,
+        listings.SELECT_SEARCHED,
+    ),
     "history.past": (history.SELECT_ENTRIES, *history.SELECT_RUNS, history.SELECT_READY),
     "sequences.entered": (sequences.SELECT_STEPS,),
     "history.judged": (history.SELECT_JUDGED,),
@@ -306,6 +339,20 @@ BINDS = {
     "of_pr": 7,
     "of_entry": "e7",
     "since": NOW,
+    "of_org": 7,
+    "after_repository": 6,
+    "after_branch": "branch-7",
+    "within": [6, 506],
+    "of_state": "text-7",
+    "of_status": "text-7",
+    "of_queues": [1, 2],
+    "of_numbers": [1, 2],
+    "of_prs": [1, 2],
+    "of_runs": ["r1", "r2"],
+    "before": NOW,
+    "before_no": 7,
+    "at_most": 50,
+    "skipped": 10,
 }
 
 

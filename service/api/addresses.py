@@ -1,0 +1,53 @@
+"""Which address a request comes from, also behind proxies (RELIABILITY.md 8.4)."""
+
+import ipaddress
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address
+
+from aiohttp import web
+from multidict import istr
+
+from service.runtime import Network
+
+# More proxies in a row than anybody has; what stands further left is the client's own word.
+HOPS_MAX = 16
+
+_FORWARDED = istr("X-Forwarded-For")
+
+
+def address_of(request: web.BaseRequest, trusted: Sequence[Network]) -> str:
+    """The client's address, empty where there is none (a Unix socket).
+
+    `X-Forwarded-For` is read from the right, as far as a trusted proxy wrote it: the first
+    address that is no proxy's is the client. From anybody else the header means nothing.
+    """
+    peer = request.remote or ""
+    if not trusted or not is_among(peer, trusted):
+        return peer
+    found = peer
+    hops = ",".join(request.headers.getall(_FORWARDED, ())).split(",")
+    for hop in reversed(hops[-HOPS_MAX:]):
+        address = parsed(hop.strip())
+        if address is None:
+            break
+        found = str(address)
+        if not is_among(found, trusted):
+            break
+    return found
+
+
+def is_among(address: str, networks: Sequence[Network]) -> bool:
+    """Whether an address lies in one of these networks."""
+    found = parsed(address)
+    return found is not None and any(found in network for network in networks)
+
+
+def parsed(text: str) -> IPv4Address | IPv6Address | None:
+    """An address without its zone; one of IPv4 in an IPv6 coat as itself; None: no address."""
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address

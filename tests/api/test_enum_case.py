@@ -1,0 +1,45 @@
+"""Enums in lower case where an operator wants them so (API.md 1.3)."""
+
+import json
+
+import pytest
+
+from service.api import enum_case
+from service.runtime import EnumCase
+
+
+def test_what_the_specification_writes_stays_by_default():
+    shown = {"state": "RUNNING"}
+    assert enum_case.case_of(EnumCase.SPEC)(shown) is shown
+
+
+@pytest.mark.parametrize(
+    ("shown", "lower"),
+    [
+        ({"state": "PENDING_FAILURE"}, {"state": "pending_failure"}),
+        ({"branch": "MAIN", "stateReason": "NO"}, {"branch": "MAIN", "stateReason": "NO"}),
+        ({"targetMode": None}, {"targetMode": None}),
+        ({"holds": [{"scope": "BOTH"}]}, {"holds": [{"scope": "both"}]}),
+        ({"batchingRules": ({"policy": "ISOLATE"},)}, {"batchingRules": [{"policy": "isolate"}]}),
+        (
+            {"readiness": {"gitHubMergeability": "MERGEABLE"}},
+            {"readiness": {"gitHubMergeability": "mergeable"}},
+        ),
+        (
+            {"timeline": [{"event": "EntryMoved", "from": "TESTING", "to": "PENDING"}]},
+            {"timeline": [{"event": "EntryMoved", "from": "testing", "to": "pending"}]},
+        ),
+        ({"requiredStatuses": ["Lint"]}, {"requiredStatuses": ["Lint"]}),
+    ],
+)
+def test_a_word_of_a_queue_is_lower_wherever_it_stands(shown, lower):
+    assert enum_case.in_lower(shown) == lower
+
+
+def test_the_providers_own_words_stay():
+    shown = {
+        "checkSuites": [{"checkRuns": [{"status": "COMPLETED", "conclusion": "FAILURE"}]}],
+        "statusChecks": [{"context": "lint", "state": "SUCCESS"}],
+        "status": "failed",
+    }
+    assert json.dumps(enum_case.in_lower(shown)) == json.dumps(shown)
