@@ -102,12 +102,7 @@ def send_test(
         raise typer.Exit(Exit.FALSE)
 
 
-def asked(
-    url: str | None,
-    token_file: options.TokenFile,
-    path: str,
-    body: Json,
-) -> Json:
+def asked(url: str | None, token_file: options.TokenFile, path: str, body: Json) -> Json:
     """What the service answers. Raises Refusal, Failed(USAGE, UNREACHABLE)."""
     where, token = place.find_url(url), place.find_token(token_file)
 

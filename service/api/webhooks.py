@@ -19,7 +19,7 @@ async def create(call: Call, asked: models.CreateEndpoint) -> Json:
     return {**endpoint(view), "secret": secret}
 
 
-async def list_endpoints(call: Call, asked: models.ListEndpoints) -> Json:
+async def list_all(call: Call, asked: models.ListEndpoints) -> Json:
     """`/webhooks/list-endpoints`."""
     part = await endpoints.list_all(call.runtime, call.caller, asked.count(), asked.cursor)
     return {"endpoints": [endpoint(view) for view in part.rows], **_more(part.next_cursor)}
@@ -51,7 +51,7 @@ async def test(call: Call, asked: models.TestEndpoint) -> Json:
     return {"message_id": message_id, **_ended(made)}
 
 
-async def list_deliveries(call: Call, asked: models.ListDeliveries) -> Json:
+async def list_log(call: Call, asked: models.ListDeliveries) -> Json:
     """`/webhooks/list-deliveries`."""
     if asked.since is not None and asked.until is not None and asked.since >= asked.until:
         raise Invalid("`until` must lie behind `since`.", code="invalid_time_range")

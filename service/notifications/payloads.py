@@ -7,6 +7,7 @@ happens and never again, so that every attempt sends the same bytes.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from enum import StrEnum
 
 import orjson
 
@@ -86,13 +87,21 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The queue after a turn, and before it; `subject` where the event is of a pull request."""
+    """The queue after a turn, and before it; `subject` where the event is of a pull request.
+
+    `is_lower`: states are spelled in lower case (API.md 1.3, HEADGATE_API_ENUM_CASE).
+    """
 
     organization: str
     queue: QueueRef
     before: MergeQueue | None
     value: MergeQueue
     subject: Subject | None = None
+    is_lower: bool = False
+
+    def word(self, state: StrEnum) -> str:
+        """A state or scope as receivers are told it."""
+        return state.value.lower() if self.is_lower else state.value
 
 
 def messages_of(scene: Scene, recorded: Recorded) -> tuple[Message, ...]:
@@ -171,7 +180,7 @@ def _of_pull_request(scene: Scene, subject: Subject, at: datetime, word: Word) -
         {
             **_of_repository(scene, name, at),
             "target_branch": scene.queue.branch,
-            "status": entry.state.value,
+            "status": scene.word(entry.state),
             "pr_number": entry.pr,
             "author": entry.facts.author,
             # The address of a page that people can open; there is none in this version.
@@ -199,7 +208,7 @@ def _of_batch(scene: Scene, subject: Subject, batch: Run, at: datetime, word: Wo
         {
             **_of_repository(scene, name, at),
             "target_branch": scene.queue.branch,
-            "status": entry.state.value,
+            "status": scene.word(entry.state),
             "http_details_url": None,
             "is_bisection": _searches(batch),
             **_of_run(batch, vehicle),
@@ -249,8 +258,8 @@ def _of_queue(scene: Scene, recorded: Recorded, word: str, fields: Json) -> Mess
         {
             **_of_repository(scene, name, recorded.at),
             "target_branch": scene.queue.branch,
-            "status": value.state.value,
-            "previous_status": before and before.state.value,
+            "status": scene.word(value.state),
+            "previous_status": before and scene.word(before.state),
             "reason": None,
             "actor": {"kind": recorded.actor.kind.value, "login": recorded.actor.login or None},
             "changed_fields": [],
@@ -261,12 +270,12 @@ def _of_queue(scene: Scene, recorded: Recorded, word: str, fields: Json) -> Mess
     )
 
 
-def _state_changed(_scene: Scene, event: Event) -> Json:
+def _state_changed(scene: Scene, event: Event) -> Json:
     if not isinstance(event, QueueStateChanged):
         return {}
     return {
-        "status": event.state.value,
-        "previous_status": event.origin.value,
+        "status": scene.word(event.state),
+        "previous_status": scene.word(event.origin),
         "reason": event.reason,
         "changed_fields": ["state"],
     }
@@ -282,14 +291,14 @@ def _held(scene: Scene, event: Event) -> Json:
         return {}
     known = {each.id: each for each in (*(scene.before or scene.value).holds, *scene.value.holds)}
     held = known.get(event.hold)
-    return {"reason": event.text or event.reason.value, "hold": held and _hold(held)}
+    return {"reason": event.text or event.reason.value, "hold": held and _hold(scene, held)}
 
 
-def _hold(held: Hold) -> Json:
+def _hold(scene: Scene, held: Hold) -> Json:
     return {
         "id": held.id,
         "reason": held.reason.value,
-        "scope": held.scope.value,
+        "scope": scene.word(held.scope),
         "text": held.text or None,
         "since": _time(held.since),
         "until": None if held.until is None else _time(held.until),

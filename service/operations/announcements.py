@@ -14,7 +14,7 @@ from service.mergequeue.states import EntryState
 from service.notifications import events, payloads, signing
 from service.notifications.payloads import Message, Scene, Subject
 from service.operations.happened import Happened
-from service.runtime import Runtime
+from service.runtime import EnumCase, Runtime
 from service.store import notifications, runs, sequences, subscribers
 from service.store.database import Tx
 from service.store.subscribers import Endpoint
@@ -30,8 +30,14 @@ def announce(session: Tx, runtime: Runtime, happened: Happened) -> None:
     ]
     if not listening:
         return
-    telling = _Telling(session, happened, subscribers.organization_slug(session, ref.org_id))
-    for message in telling.messages():
+    scene = Scene(
+        organization=subscribers.organization_slug(session, ref.org_id),
+        queue=ref,
+        before=happened.before,
+        value=happened.whole.queue,
+        is_lower=runtime.options.enum_case is EnumCase.LOWER,
+    )
+    for message in _Telling(session, happened, scene).messages():
         tell(session, runtime, ref.org_id, (message, listening))
 
 
@@ -56,7 +62,7 @@ class _Telling:
 
     session: Tx
     happened: Happened
-    organization: str
+    scene: Scene
     told: set[tuple[str, EntryState]] = field(default_factory=set)
     runs: dict[str, Run | None] = field(default_factory=dict)
     left: Counter[str] = field(default_factory=Counter)
@@ -64,10 +70,8 @@ class _Telling:
     def messages(self) -> Iterator[Message]:
         """A message of everything that endpoints may hear of, in order."""
         happened = self.happened
-        value = happened.whole.queue
-        scene = Scene(self.organization, happened.ref, happened.before, value)
         if happened.before is None:
-            yield payloads.created(scene, happened.now)
+            yield payloads.created(self.scene, happened.now)
         counted = [each.event for each in happened.whole.events]
         self.left.update(
             event.entry
@@ -77,10 +81,10 @@ class _Telling:
         for recorded in happened.whole.events:
             event = recorded.event
             if not isinstance(event, EntrySubmitted | EntryMoved):
-                yield from payloads.messages_of(scene, recorded)
+                yield from payloads.messages_of(self.scene, recorded)
             elif sequences.enters_a_state(event):
                 subject = self._subject(event)
-                yield from payloads.messages_of(replace(scene, subject=subject), recorded)
+                yield from payloads.messages_of(replace(self.scene, subject=subject), recorded)
 
     def _subject(self, event: EntrySubmitted | EntryMoved) -> Subject:
         self.left[event.entry] -= 1

@@ -17,11 +17,12 @@ from service.mergequeue.outputs import (
     QueueConfigured,
     QueueDeleted,
     QueueDrained,
+    QueueStateChanged,
     Recorded,
     TipMoved,
 )
 from service.mergequeue.reasons import HoldReason, HoldScope, Reason
-from service.mergequeue.states import EntryState
+from service.mergequeue.states import EntryState, QueueState
 from service.notifications import events, payloads
 from service.notifications.payloads import Scene, Subject
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Sha
@@ -234,6 +235,14 @@ def test_a_hold_is_told_with_its_own_words_or_its_code():
         "since": "2026-03-02T14:00:00.000Z",
         "until": None,
     }
+
+
+def test_states_are_lower_where_the_deployment_wants_them_so():
+    lower = replace(SCENE, is_lower=True)
+    (body,) = told(lower, QueueStateChanged(QueueState.RUNNING, QueueState.PAUSED, "why"))
+    assert (body["status"], body["previous_status"]) == ("paused", "running")
+    (body,) = told(SCENE, QueueStateChanged(QueueState.RUNNING, QueueState.PAUSED, "why"))
+    assert (body["status"], body["previous_status"]) == ("PAUSED", "RUNNING")
 
 
 def test_what_concerns_nobody_outside_is_not_told():

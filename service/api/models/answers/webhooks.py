@@ -1,25 +1,28 @@
 """Answers of the webhook endpoints (API.md 9)."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from service.api.models.answers.common import (
-    Id,
-    LeftOut,
-    RepositoryShown,
-    SnakeAnswer,
-    Time,
-)
+from pydantic import Field
+
+from service.api.models.answers.common import Count, Id, LeftOut, RepositoryShown, SnakeAnswer, Time
+from service.vocabulary import DeliveryState, EndpointState
+
+MessageId = Annotated[str, Field(pattern=r"^msg_[0-9a-f]{32}$")]
+"""The same on retries and replays."""
+
+Secret = Annotated[str, Field(pattern=r"^whsec_[A-Za-z0-9+/]{43}=$")]
+"""What an endpoint's messages are signed with."""
 
 
 class Endpoint(SnakeAnswer):
-    """Where messages are sent, without the secret that signs them."""
+    """An endpoint without its secret; `repositories` null is all of the organization's."""
 
     id: Id
     url: str
     events: list[str]
     repositories: list[RepositoryShown] | None
     description: str
-    state: Literal["enabled", "disabled"]
+    state: EndpointState
     disabled_reason: str | None
     last_success_at: Time | None
     last_failure_at: Time | None
@@ -27,20 +30,20 @@ class Endpoint(SnakeAnswer):
 
 
 class EndpointCreated(Endpoint):
-    """A new endpoint; its secret is shown this once."""
+    """A new endpoint; `secret` is shown this once."""
 
-    secret: str
+    secret: Secret
 
 
 class EndpointsListed(SnakeAnswer):
-    """Endpoints; no `next_cursor` at the end."""
+    """Endpoints, oldest first; no `next_cursor` at the end."""
 
     endpoints: list[Endpoint]
     next_cursor: LeftOut[str] = None
 
 
 class EndpointDeleted(SnakeAnswer):
-    """The endpoint is gone, with what waited to be sent to it."""
+    """The endpoint is forgotten."""
 
     deleted: Literal[True]
 
@@ -48,42 +51,42 @@ class EndpointDeleted(SnakeAnswer):
 class SecretRotated(SnakeAnswer):
     """The new secret, shown this once."""
 
-    secret: str
+    secret: Secret
 
 
-class AttemptEnded(SnakeAnswer):
-    """How one try to deliver ended; `error` null is a success."""
+class Ended(SnakeAnswer):
+    """How a try ended; `error` null is a success."""
 
     status_code: int | None
-    duration_ms: int | None
+    duration_ms: Count
     error: str | None
 
 
-class AttemptShown(AttemptEnded):
-    """One try to deliver."""
+class EndpointTested(Ended):
+    """The one try of a test."""
+
+    message_id: MessageId
+
+
+class Attempt(Ended):
+    """One try in the log."""
 
     at: Time
 
 
-class EndpointTested(AttemptEnded):
-    """What the receiver answered to `webhook.test`."""
-
-    message_id: str
-
-
 class Delivery(SnakeAnswer):
-    """One message at one endpoint, with every try that was made."""
+    """One message at one endpoint; `payload` is what is sent."""
 
-    message_id: str
+    message_id: MessageId
     event: str
-    state: Literal["pending", "delivered", "failed"]
-    attempts: list[AttemptShown]
+    state: DeliveryState
+    attempts: list[Attempt]
     next_attempt_at: Time | None
     payload: dict[str, object]
 
 
 class DeliveriesListed(SnakeAnswer):
-    """Messages of an endpoint, the newest first; no `next_cursor` at the end."""
+    """Deliveries, newest facts first; no `next_cursor` at the end."""
 
     deliveries: list[Delivery]
     next_cursor: LeftOut[str] = None
@@ -92,4 +95,4 @@ class DeliveriesListed(SnakeAnswer):
 class Replayed(SnakeAnswer):
     """How many messages are sent again."""
 
-    queued: int
+    queued: Count
