@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.stamp
-ROWS := simulation exhaustive
+ROWS := simulation exhaustive wishes
 SEEDS := 200000
 
 .DEFAULT_GOAL := help
@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  $(BIN)/python -m pip install --quiet -e '.[dev]'
 	@touch $@
 
-assets: ## fetch what tests compare with (GitHub's published descriptions) into .cache
+assets: ## fetch what pages show (Swagger UI) and tests compare with (GitHub's descriptions)
 	@$(PYTHON) .ci/assets.py
 
 demo: $(STAMP) ## run the service against its own stand-in for GitHub
@@ -44,8 +44,8 @@ check: $(STAMP) ## lint, format, types, import rules, dependencies
 bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 	ONLY='$(ONLY)' SCALE='$(SCALE)' $(BIN)/python -m tests.bench
 
-soak: $(STAMP) ## run the engine for long; ROWS=simulation or exhaustive picks one, SEEDS=n histories
-	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_EXHAUSTIVE=long \
+soak: $(STAMP) ## run long; ROWS=simulation, exhaustive or wishes picks one, SEEDS=n histories
+	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=500 \
 	  $(BIN)/python -m pytest -n auto -q --timeout 0 $(addprefix tests/,$(ROWS))
 
 fmt: $(STAMP) ## format, and fix what ruff can fix

@@ -24,7 +24,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 # Which lock fills which folder.
-LOCKS = {"tests/contract/published.lock.json": ".cache"}
+LOCKS = {
+    "service/dashboard/assets.lock.json": "service/dashboard/static/assets",
+    "tests/contract/published.lock.json": ".cache",
+}
 
 # The largest package wanted has 28 MiB; a machine without network is told so in a minute.
 PACK_TIMEOUT_S = 300

@@ -39,8 +39,8 @@ class SystemClock:
 
     def now(self) -> datetime:
         """See `Clock.now`."""
-        present = datetime.now(UTC)
-        return present.replace(microsecond=present.microsecond // 1000 * 1000)
+        # Asked several times a request: a third of the time that cutting a datetime takes.
+        return datetime.fromtimestamp(time.time_ns() // 1_000_000 / 1000, UTC)
 
     def monotonic_s(self) -> float:
         """See `Clock.monotonic_s`."""

@@ -182,7 +182,11 @@ class Shelf(Generic[Kept]):
         if version != self._version:
             self._kept.clear()
             self._version = version
-        return self._kept.get(question)
+        # `get` of this cache looks twice.
+        try:
+            return self._kept[question]
+        except KeyError:
+            return None
 
     def put(self, version: int, question: Hashable, answer: Kept) -> None:
         """Keep an answer found under this version."""
@@ -202,6 +206,7 @@ class Memory:
 
     `generation` grows when something outside a queue's version changes (targets uploaded).
     `troubled_hosts` are hosts whose installations could not be read, with what the host said.
+    `wholes` are the last views of whole queues, by queue, with what they were made of.
     `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
     `callers` and `places` stand under the store's access version: who holds a token, and which
     queue a name means. `access_version` is the one that the newest request was let in under.
@@ -212,6 +217,7 @@ class Memory:
         self.troubled_hosts: dict[str, Exception] = {}
         self.access_version = -1
         self.pasts: LRUCache[int, object] = LRUCache(PASTS_MAX)
+        self.wholes: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.callers: Shelf[object] = Shelf()
         self.places: Shelf[object] = Shelf()
         self._views: dict[int, tuple[Stamp, dict[int | None, object]]] = {}

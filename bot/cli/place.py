@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 from bot.cli import client, output
-from bot.cli.client import Client, Json, Refusal
+from bot.cli.client import Client, Json
 from bot.cli.exits import Exit, Failed
 from service.clock import SystemClock
 from service.vocabulary import RepoRef
@@ -25,8 +25,8 @@ DEFAULT_URL = "http://127.0.0.1:8642"
 DEFAULT_HOST = "github.com"
 GIT_TIMEOUT_S = 5
 
-# A name that git forbids has no queue for certain, and the answer names those that have one.
-NO_BRANCH = "?"
+# As many as a repository can have (API.md 5.2), so one page holds them all.
+QUEUES_MAX = 100
 
 # user@host:path, and scheme://[user@]host[:port]/path, as git writes remotes.
 SCP_LIKE = re.compile(r"^(?:[^@/]+@)?([^:/]+):(?!//)(.+)$")
@@ -75,8 +75,12 @@ class Opened:
 
 def target(repo: RepoRef, branch: str) -> Json:
     """The members that every request about a queue has (API.md 1.4)."""
-    named: Json = {"host": repo.host, "owner": repo.owner, "name": repo.name}
-    return {"repo": named, "targetBranch": branch}
+    return {"repo": named(repo), "targetBranch": branch}
+
+
+def named(repo: RepoRef) -> Json:
+    """A repository as requests name it."""
+    return {"host": repo.host, "owner": repo.owner, "name": repo.name}
 
 
 def find(url: str | None, token_file: Path | None, repo: str | None, branch: str | None) -> Place:
@@ -117,12 +121,12 @@ def find_token(token_file: Path | None) -> str:
 
 def find_repository(repo: str | None) -> RepoRef:
     """The repository named by the option, by CI's environment, or by the checkout's remote."""
-    named = repo or os.environ.get("GITHUB_REPOSITORY")
-    found = parse_repository(named) if named else parse_remote(remote_origin())
+    given = repo or os.environ.get("GITHUB_REPOSITORY")
+    found = parse_repository(given) if given else parse_remote(remote_origin())
     if found is None:
         raise Failed(
             Exit.USAGE,
-            f"{named!r} names no repository" if named else "no repository is named",
+            f"{given!r} names no repository" if given else "no repository is named",
             "Give --repo OWNER/NAME or --repo HOST/OWNER/NAME",
         )
     return found
@@ -179,24 +183,23 @@ def remote_origin() -> str:
 async def only_branch(connection: Client, repo: RepoRef) -> str:
     """The repository's only branch with a queue.
 
-    Raises Failed(USAGE) naming them when there are several, Refusal(404) when there is none.
+    Raises Failed: NOT_FOUND without any, USAGE naming them when there are several; and
+    Refusal(404) when there is no such repository.
     """
-    try:
-        await connection.post("/getQueue", target(repo, NO_BRANCH))
-    except Refusal as refusal:
-        branches = refusal.problem.get("branches")
-        if not isinstance(branches, list):
-            raise
-        if len(branches) == 1:
-            return str(branches[0])
-        if not branches:
-            raise Failed(
-                Exit.NOT_FOUND,
-                f"{repo.slug} has no queue",
-                "Make one: headgate queue create --branch BRANCH",
-            ) from refusal
-        named = ", ".join(str(branch) for branch in branches)
+    answer = await connection.post("/listQueues", {"repo": named(repo), "take": QUEUES_MAX})
+    queues = answer.get("queues")
+    rows = queues if isinstance(queues, list) else []
+    branches = [str(row["branch"]) for row in rows if isinstance(row, dict)]
+    if len(branches) == 1:
+        return branches[0]
+    if not branches:
         raise Failed(
-            Exit.USAGE, f"{repo.slug} has several queues: {named}", "Name one with --branch"
-        ) from refusal
-    raise Failed(Exit.USAGE, "no branch is named", "Name one with --branch")
+            Exit.NOT_FOUND,
+            f"{repo.slug} has no queue",
+            "Make one: headgate queue create --branch BRANCH",
+        )
+    raise Failed(
+        Exit.USAGE,
+        f"{repo.slug} has several queues: {', '.join(branches)}",
+        "Name one with --branch",
+    )

@@ -71,25 +71,33 @@ class Heads:
     def __init__(self) -> None:
         self._second = -1
         self._date = b""
-        self._starts: dict[tuple[int, str], bytes] = {}
+        self._starts: dict[tuple[int, str, str], bytes] = {}
 
-    def head(self, status: int, content_type: str, request_id: str, now: datetime) -> bytes:
-        """The head that every answer of ours has (API.md 1.3, 1.5)."""
+    def head(
+        self,
+        status: int,
+        content_type: str,
+        request_id: str,
+        now: datetime,
+        cached: str = "no-store",
+    ) -> bytes:
+        """The head that every answer of ours has (API.md 1.3, 1.5); `cached`: Cache-Control."""
         second = now.second + 60 * now.minute + 3600 * (now.hour + 24 * now.toordinal())
         if second != self._second:
             self._second = second
             self._date = b"Date: " + format_datetime(now, usegmt=True).encode() + b"\r\n"
-        start = self._starts.get((status, content_type))
+        start = self._starts.get((status, content_type, cached))
         if start is None:
-            start = self._starts[status, content_type] = _start(status, content_type)
+            start = _start(status, content_type, cached)
+            self._starts[status, content_type, cached] = start
         return b"%b%bX-Request-Id: %b\r\n" % (start, self._date, request_id.encode())
 
 
-def _start(status: int, content_type: str) -> bytes:
+def _start(status: int, content_type: str, cached: str) -> bytes:
     return (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         f"Content-Type: {content_type}\r\n"
-        "Cache-Control: no-store\r\n"
+        f"Cache-Control: {cached}\r\n"
         "X-Content-Type-Options: nosniff\r\n"
         "Server: headgate\r\n"
     ).encode()

@@ -36,7 +36,7 @@ from service.api.models import common
 from service.api.models.common import Spelling
 from service.api.rates import Turnstile, Visits
 from service.api.replies import Replies
-from service.api.route import Fetched, Open, Posted, Route, Shown
+from service.api.route import Document, Fetched, Look, Open, Posted, Route, Shown
 from service.errors import NotAllowed, Overloaded, ServiceError
 from service.operations import access, repeats
 from service.operations.repeats import Said
@@ -127,6 +127,8 @@ class Door:
                 return self._refusing(functools.partial(self._fetched, route))
             case Open():
                 return self._refusing(functools.partial(self._open, route))
+            case Document():
+                return self._refusing(functools.partial(self._document, route))
             case _:
                 assert_never(route)
 
@@ -241,9 +243,16 @@ class Door:
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
-        query.check(request)
         status, shown = route.handler(self._readiness, self._runtime.options.version)
         return self._replies.success(status, orjson.dumps(shown), request_id)
+
+    async def _document(
+        self, route: Document, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise _wrong_method(route.path, "GET, HEAD")
+        page = route.handler(Look(request.match_info, routes.ROUTES))
+        return self._replies.success(page.status, page, request_id)
 
     async def unknown(self, request: web.Request) -> web.StreamResponse:
         """404 for every path that no route has."""

@@ -29,7 +29,7 @@ ALLOWED: Mapping[Role, frozenset[Role]] = {
 
 _X_API_TOKEN = istr("x-api-token")
 _AUTHORIZATION = istr("Authorization")
-_FORKED_RUN = istr("x-forked-workflow-run-id")
+FORKED_RUN = istr("x-forked-workflow-run-id")
 _RUN_ID = re.compile(r"[0-9]{1,20}")
 
 
@@ -67,7 +67,7 @@ def check_role(caller: Caller, role: Role | None) -> None:
 
 def fork_run_of(headers: CIMultiDictProxy[str]) -> str | None:
     """The CI run that a request without token names as its own (API.md 2), None: it names none."""
-    given = headers.get(_FORKED_RUN, "").strip()
+    given = headers.get(FORKED_RUN, "").strip()
     return given if _RUN_ID.fullmatch(given) and not token_of(headers) else None
 
 

@@ -1,10 +1,11 @@
 """The endpoints that need no token, one line each (API.md 10)."""
 
 from service.api import health
+from service.api.models.answers import status as answers
 from service.api.route import VERSIONED, Open, Route
 
 OPEN_ROUTES: tuple[Route, ...] = (
-    Open(f"{VERSIONED}/status", health.status),
-    Open("/healthz", health.healthz),
-    Open("/readyz", health.readyz),
+    Open(f"{VERSIONED}/status", health.status, answers.ServiceStatus),
+    Open("/healthz", health.healthz, answers.Alive),
+    Open("/readyz", health.readyz, answers.Ready, (200, 503)),
 )

@@ -10,14 +10,17 @@ from service.api.errors import HttpRefused, Problem
 REPLAYED = {"Idempotency-Replayed": "true"}
 """The header of an answer that was given before."""
 
-_KEY = istr("Idempotency-Key")
-_VISIBLE = re.compile(r"[\x21-\x7e]{1,255}")
+KEY = istr("Idempotency-Key")
+VISIBLE = "[!-~]{1,255}"
+"""The form of a key."""
+
+_VISIBLE = re.compile(VISIBLE)
 _NEVER_KEPT = frozenset({401, 408, 429})
 
 
 def key_of(request: web.BaseRequest) -> str | None:
     """The key that was sent, None: none was. Raises HttpRefused 400 invalid_header."""
-    given = request.headers.getall(_KEY, ())
+    given = request.headers.getall(KEY, ())
     if not given:
         return None
     if len(given) > 1 or _VISIBLE.fullmatch(given[0]) is None:

@@ -33,8 +33,13 @@ class Replies:
 
     def success(self, status: int, shown: Shown, request_id: str) -> Answer:
         """What a handler answered."""
-        kind, body = self.encoded(shown)
         now = self._runtime.clock.now()
+        if isinstance(shown, Page):
+            more = dict(shown.headers)
+            cached = more.pop("Cache-Control", "no-store")
+            head = self._heads.head(status, shown.content_type, request_id, now, cached)
+            return Answer(status, head + answer.lines(more), shown.body)
+        kind, body = self.encoded(shown)
         return Answer(status, self._heads.head(status, kind, request_id, now), body)
 
     def encoded(self, shown: Shown) -> tuple[str, bytes]:

@@ -50,17 +50,14 @@ def priority_name(value: int) -> str:
 
 def record(view: PullRequestView, public_url: str | None) -> Json:
     """One pull request by itself (API.md 4.1)."""
-    shown = {
+    return {
         **identity(view),
         **readiness(view),
         **standing_of(view),
         **place(view.position, view.length, view.eta),
         **course(view, public_url),
+        **timeline(view),
     }
-    if view.timeline is not None:
-        past = [each.recorded for each in view.timeline]
-        shown["timeline"] = [event(each, view.queue.branch, past) for each in view.timeline]
-    return shown
 
 
 def record_in_list(view: PullRequestView, public_url: str | None) -> Json:
@@ -70,6 +67,7 @@ def record_in_list(view: PullRequestView, public_url: str | None) -> Json:
         **standing_of(view),
         **place(view.position, view.length, view.eta),
         **course(view, public_url),
+        **timeline(view),
     }
 
 
@@ -173,8 +171,16 @@ def course(view: PullRequestView, public_url: str | None) -> Json:
     }
 
 
-def event(listed: TimelineEvent, target: str, timeline: Sequence[Recorded] = ()) -> Json:
-    """One event of a timeline (API.md 4.3); the whole of it tells whom a search is about."""
+def timeline(view: PullRequestView) -> Json:
+    """All that happened to it, where that was asked for."""
+    if view.timeline is None:
+        return {}
+    past = [each.recorded for each in view.timeline]
+    return {"timeline": [event(each, view.queue.branch, past) for each in view.timeline]}
+
+
+def event(listed: TimelineEvent, target: str, past: Sequence[Recorded] = ()) -> Json:
+    """One event of a timeline (API.md 4.3); the past tells whom a search is about."""
     recorded = listed.recorded
     happened: Event = recorded.event
     moved = happened if isinstance(happened, EntryMoved) else None
@@ -186,7 +192,7 @@ def event(listed: TimelineEvent, target: str, timeline: Sequence[Recorded] = ())
         "from": moved and moved.origin.value,
         "to": moved and moved.state.value,
         "reason": explained and explained.reason.value,
-        "message": history.message(recorded, target, timeline),
+        "message": history.message(recorded, target, past),
         "actor": shown_actor(recorded.actor),
         "testRunId": getattr(happened, "run", None),
     }

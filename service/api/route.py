@@ -4,9 +4,11 @@ The lines stand in one file a group (`pull_request_routes.py` and its kin); `rou
 them. What becomes of a request by these words is decided in `app.py`.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
+
+from pydantic import BaseModel
 
 from service.api.call import Call
 from service.api.health import Readiness
@@ -21,12 +23,21 @@ Asked = TypeVar("Asked", bound=Request)
 VERSIONED = "/v1"
 
 
+Answers = type[BaseModel] | str
+"""What a success holds: a model of its JSON, or the whole Content-Type of what is no JSON."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer that is no JSON: its whole Content-Type and its bytes."""
+    """An answer that is no JSON: its whole Content-Type and its bytes.
+
+    `headers` stand beside those that every answer has; `Cache-Control` replaces theirs.
+    """
 
     content_type: str
     body: bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Shown = Json | bytes | Page
@@ -38,7 +49,8 @@ class Posted:
     """An endpoint that is asked by a JSON object; `writes` when it may change something.
 
     `forks` says who a request comes from that names a fork's CI run instead of a token. What
-    writes may be sent with an `Idempotency-Key`.
+    writes may be sent with an `Idempotency-Key`. `answers` and `codes` are for the document
+    alone: see `answering`.
     """
 
     path: str
@@ -48,7 +60,16 @@ class Posted:
     writes: bool
     forks: Callable[..., Awaitable[Caller]] | None = None
     rate: RateClass = RateClass.READ
+    answers: Answers | None = None
+    codes: tuple[str, ...] = ()
     method = "POST"
+
+    def answering(self, answers: Answers, *codes: str) -> "Posted":
+        """The same endpoint, with what its success holds and its own codes (API.md 4 to 9).
+
+        Codes that any endpoint of its kind may answer are left out: `codes.py` knows them.
+        """
+        return replace(self, answers=answers, codes=codes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +80,53 @@ class Fetched:
     role: Role | None
     handler: Callable[[Call], Awaitable[Shown]]
     rate: RateClass = RateClass.READ
+    answers: Answers | None = None
+    codes: tuple[str, ...] = ()
     method = "GET"
+
+    def answering(self, answers: Answers, *codes: str) -> "Fetched":
+        """As with `Posted`."""
+        return replace(self, answers=answers, codes=codes)
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """An endpoint without token, about this process alone."""
+    """An endpoint without token, about this process alone; it may answer `statuses`."""
 
     path: str
     handler: Callable[[Readiness, str], tuple[int, object]]
+    answers: type[BaseModel]
+    statuses: tuple[int, ...] = (200,)
     method = "GET"
 
 
-Route = Posted | Fetched | Open
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page without token, the same for everybody; its path may have `variables`.
+
+    The handler may raise HttpRefused. What is not listed belongs to a page, not to the
+    contract.
+    """
+
+    path: str
+    handler: Callable[["Look"], Page]
+    answers: str
+    status: int = 200
+    variables: type[BaseModel] | None = None
+    codes: tuple[str, ...] = ()
+    is_listed: bool = True
+    method = "GET"
+
+
+Route = Posted | Fetched | Open | Document
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a page may depend on: the variables of its path, and every endpoint there is."""
+
+    variables: Mapping[str, str]
+    table: tuple[Route, ...]
 
 
 def read(

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping
 
+from service.api.document_routes import DOCUMENT_ROUTES
 from service.api.open_routes import OPEN_ROUTES
 from service.api.pull_request_routes import PULL_REQUEST_ROUTES
 from service.api.queue_routes import QUEUE_ROUTES
@@ -16,10 +17,13 @@ ROUTES: tuple[Route, ...] = (
     *RUN_ROUTES,
     *TOKEN_ROUTES,
     *OPEN_ROUTES,
+    *DOCUMENT_ROUTES,
 )
 """The table. Its paths are case-sensitive and have no trailing slash."""
 
-BY_LOWER: Mapping[str, str] = {route.path.lower(): route.path for route in ROUTES}
+BY_LOWER: Mapping[str, str] = {
+    route.path.lower(): route.path for route in ROUTES if "{" not in route.path
+}
 
 
 def nearest(path: str) -> str | None:

@@ -6,12 +6,13 @@ SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from service.mergequeue import drawing, targets
 from service.mergequeue.draft import Draft
 from service.mergequeue.footing import Progress
 from service.mergequeue.graph import Graph, Node, places
-from service.mergequeue.model import Bisection, Entry, LandedStep, Member, Run
+from service.mergequeue.model import Bisection, Entry, LandedStep, Member, Run, RunStep
 from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, RunKind, RunStatus
@@ -105,8 +106,6 @@ def broken(draft: Draft, run: Run) -> Broken | None:
 def looked_over(draft: Draft, run: Run) -> Broken | None:
     """The answer of `broken` without what is known of the run; it is known afterwards."""
     own = draft.own(run) or draft.tested(run)
-    if not own:
-        return None
     numbers = {member.pr for member in run.entries}
     tested = [entry for entry in own if entry.pr in numbers]
     made = progress(draft, run)
@@ -128,9 +127,8 @@ def _is_whole(draft: Draft, run: Run, tested: list[Entry], made: Progress) -> bo
     if run.kind is RunKind.SCREEN or not tested or tested[0].run != run.id:
         return False
     drawn = draft.footing.graph
-    if drawn is None or len({drawn.of.get(entry.pr, -1) for entry in tested}) > 1:
-        return False
-    if tested[0].pr not in drawn.of:
+    nodes = {None if drawn is None else drawn.of.get(entry.pr) for entry in tested}
+    if len(nodes) > 1 or None in nodes:
         return False
     landed = sum(member.pr in made.landed for member in run.entries)
     return len(tested) + landed == len(run.entries)
@@ -172,10 +170,7 @@ def progress(draft: Draft, run: Run) -> Progress | None:
     A failed run and those that examine it are evidence: landings of others do not spoil it.
     """
     steps = draft.queue.landed
-    evidence = _is_evidence(run)
     known = draft.footing.progress.get(run.id)
-    if known is not None and known.evidence is not evidence:
-        known = None
     if known is not None and steps and known.until is steps[-1]:
         return known
     moves = _behind(run, steps, known) if known is not None else None
@@ -185,7 +180,7 @@ def progress(draft: Draft, run: Run) -> Progress | None:
             return None
         numbers = frozenset(member.pr for member in (*run.base, *run.entries))
         last = steps[-1] if steps else None
-        known, moves = Progress(frozenset(), False, last, numbers, None, evidence), found
+        known, moves = Progress(frozenset(), False, last, numbers, None, _is_evidence(run)), found
     made = _further(draft, run, known, moves)
     # Without any move the tip alone decides; what voids a base may have left when it is next asked.
     if made is None or not steps:
@@ -309,17 +304,16 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
     """
     if _is_evidence(run) or not run.steps or made.others:
         return True
-    count = landed = 0
     live = {member.pr for member in (*run.base, *run.entries) if draft.entry_of(member)}
-    for step in run.steps:
+
+    def is_over(step: RunStep) -> bool:
         # One that brings nothing counts as landed once it has left.
-        if step.pr not in made.landed and not (step.contained and step.pr not in live):
-            break
-        count += 1
-        landed += step.pr in made.landed
-    if landed < len(made.landed):
+        return step.pr in made.landed or (step.contained and step.pr not in live)
+
+    over = list(takewhile(is_over, run.steps))
+    if sum(step.pr in made.landed for step in over) < len(made.landed):
         return draft.is_parallel
-    tree = run.steps[count - 1].tree if count else run.base_tip.tree
+    tree = over[-1].tree if over else run.base_tip.tree
     tip = draft.queue.tip
     return tip is not None and tip.tree == tree
 

@@ -33,20 +33,21 @@ class Probe:
 
 def bisect(draft: Draft) -> None:
     """Open the searches that are due, and draw what follows from what is known."""
+    for bisection in list(draft.queue.bisections.values()):
+        if bisection.lo == len(bisection.entries):
+            # Whatever the target did meanwhile: a run that fails anew later is another search.
+            leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
     if holds.is_view_stale(draft.queue):
         return
     for run in _undecided(draft):
         if run.id in draft.runs and _is_due(draft, run):
             _open(draft, run)
     for bisection in list(draft.queue.bisections.values()):
-        if bisection.id in draft.queue.bisections:
-            _advance(draft, bisection)
+        _advance(draft, bisection)
 
 
 def wanted(draft: Draft, slots: int) -> list[Probe]:
     """The runs that the searches need now, for at most so many slots, first of the line first."""
-    if holds.is_view_stale(draft.queue):
-        return []
     probes: list[Probe] = []
     for bisection in sorted(draft.queue.bisections.values(), key=lambda one: _rank(draft, one)):
         free = slots - len(probes)
@@ -87,12 +88,7 @@ def green(draft: Draft, run: Run, reason: Reason = Reason.BISECTION_PASSED) -> N
 
 def red(draft: Draft, run: Run) -> None:
     """The first entries of a search failed together."""
-    bisection = _of(draft, run)
-    if len(run.entries) > bisection.lo:
-        _fails_by(draft, bisection, run, run)
-        return
-    draft.put_bisection(replace(bisection, probes=_without(bisection.probes, run)))
-    draft.retire(run, Reason.BISECTION_REQUIRED)
+    _fails_by(draft, _of(draft, run), run, run)
 
 
 def red_already(draft: Draft, run: Run, red: Run) -> None:
@@ -180,9 +176,6 @@ def _open(draft: Draft, run: Run) -> None:
 
 
 def _advance(draft: Draft, bisection: Bisection) -> None:
-    if bisection.lo == len(bisection.entries):
-        leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
-        return
     undone = _is_gone(draft, bisection)
     undone = undone or bases.is_undone(draft, bisection, draft.runs[bisection.run])
     if undone is not None:

@@ -50,6 +50,4 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
             yield after
     yield from _of_batches(draft)
     for pr in draft.places.delayed:
-        entry = draft.entries[pr]
-        if entry.build_after is not None:
-            yield entry.build_after
+        yield draft.entries[pr].build_after or draft.now

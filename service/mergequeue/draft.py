@@ -189,11 +189,9 @@ class Draft:
         return moved
 
     def start(self, run: Run) -> None:
-        """Take in a new run."""
+        """Take in a new run; no clock of it runs before its branch is built."""
         self.runs[run.id] = run
         self._busy = None
-        if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):
-            self._due_at = run.deadline
         self.judging.add(run.id)
         self.changed_runs.add(run.id)
         self.revision += 1

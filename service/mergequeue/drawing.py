@@ -20,9 +20,6 @@ def drawn(draft: Draft) -> Graph:
     if known is not None and (not line or line[-1][0] <= known.end):
         return known
     behind = undrawn(draft)
-    if known is not None and _is_torn(draft, known, behind):
-        draft.footing.graph = None
-        behind = line
     whole = draft.graph_to_change()
     _draw(draft, whole, behind)
     return whole
@@ -36,16 +33,6 @@ def undrawn(draft: Draft) -> list[tuple[int, int]]:
     if not line or line[-1][0] <= known.end:
         return []
     return line[bisect_right(line, known.end, key=lambda place: place[0]) :]
-
-
-def _is_torn(draft: Draft, graph: Graph, behind: list[tuple[int, int]]) -> bool:
-    """Whether a batch stands half in what is drawn, half behind it."""
-    entries = (draft.entries[pr] for _, pr in behind)
-    first = next(filter(is_expected, entries), None)
-    if first is None or first.batch is None or not graph.live:
-        return False
-    last = graph.nodes[graph.live.bit_length() - 1]
-    return draft.entries[last.members[0].pr].batch == first.batch
 
 
 def _draw(draft: Draft, graph: Graph, behind: list[tuple[int, int]]) -> None:

@@ -1,6 +1,7 @@
 """Letting runs go whose base holds no more (ENGINE.md 7)."""
 
 from dataclasses import replace
+from itertools import takewhile
 
 from service.mergequeue import bases, holds, leaving
 from service.mergequeue.draft import Draft
@@ -44,16 +45,12 @@ def _doubtful(draft: Draft) -> list[Run]:
     footing, moves = draft.footing, draft.queue.landed
     drawn = bases.graph(draft)
     landed = 0
-    for move in reversed(moves):
-        if move is footing.seen:
-            break
+    for move in takewhile(lambda move: move is not footing.seen, reversed(moves)):
         place = drawn.landed.get(move.pr or 0)
         if place is None:
             footing.sound.clear()
             break
         landed |= 1 << place
-    else:
-        footing.sound.clear()
     footing.seen = moves[-1] if moves else None
     if drawn.is_worn:
         footing.graph = None

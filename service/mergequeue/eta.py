@@ -120,9 +120,7 @@ class _Course:
         if entry.state is EntryState.TESTS_PASSED:
             return 0.0
         if entry.state is EntryState.TESTING:
-            run = self._queue.runs.get(entry.run or "")
-            if run is None:
-                return None
+            run = self._queue.runs[entry.run or ""]
             # After a screen comes the run by which it lands.
             return self._left_s(run) + (self._run_s if run.kind is RunKind.SCREEN else 0.0)
         if entry.state is EntryState.PENDING and self._queue.state is QueueState.RUNNING:

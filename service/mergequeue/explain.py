@@ -36,10 +36,6 @@ class Explained:
     next: NextEvent | None
 
 
-FAILED_BATCHES_MAX = 3
-"""Failed batches after which an entry is tested alone (ENGINE.md 2)."""
-
-
 def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
     """Explain a queued pull request; the first open condition names what comes next.
 
@@ -225,27 +221,25 @@ def _testing(draft: Draft, entry: Entry) -> Iterator[Condition]:
 
 
 def _pending_failure(draft: Draft, entry: Entry) -> Iterator[Condition]:
-    run = draft.runs.get(entry.run or "")
+    run = draft.runs[entry.run or ""]
     search = draft.queue.bisections.get(entry.bisection or "")
-    ahead = run.base if run is not None else search.base if search is not None else ()
     open_ones = tuple(
         member.pr
-        for member in ahead
+        for member in run.base
         if (other := draft.entry_of(member)) is not None
         and other.state is not EntryState.TESTS_PASSED
     )
-    since = run.finished_at if run is not None else entry.state_since
-    yield Condition(ConditionCode.AHEAD_DECIDED, not open_ones, since=since, prs=open_ones)
-    waits = bool(open_ones)
-    if run is not None:
-        for one in _successors(draft, entry, run):
-            waits = waits or not one.met
-            yield one
-        yield from conditions.evidence(run, draft.now)
+    decided = not open_ones
+    yield Condition(ConditionCode.AHEAD_DECIDED, decided, since=run.finished_at, prs=open_ones)
+    waits = not decided
+    for one in _successors(draft, entry, run):
+        waits = waits or not one.met
+        yield one
+    yield from conditions.evidence(run, draft.now)
     if search is not None:
         yield from _search(draft, entry, search)
-    elif not waits and run is not None:
-        yield from _confirmation(draft, entry, run)
+    elif not waits:
+        yield from _unsearched(draft, run)
 
 
 def _successors(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
@@ -320,19 +314,13 @@ def _search(draft: Draft, entry: Entry, search: Bisection) -> Iterator[Condition
         yield Condition(ConditionCode.CONFIRMED, met=False, since=began, prs=whose)
 
 
-def _confirmation(draft: Draft, entry: Entry, run: Run) -> Iterator[Condition]:
-    """A failure that is sure and not searched yet: its tree has to fail once more."""
-    running = [
-        one
-        for one in _in_progress(draft, {RunKind.CONFIRMATION})
-        if any(member.entry == entry.id for member in one.entries)
-    ]
-    if not running:
-        yield from conditions.may_start(draft.queue)
-    began = running[0].created_at if running else None
-    code = ConditionCode.CONFIRMED if len(run.entries) == 1 else ConditionCode.BISECTION_DONE
-    prs = run.prs if len(run.entries) > 1 else ()
-    yield Condition(code, met=False, since=began, prs=prs)
+def _unsearched(draft: Draft, run: Run) -> Iterator[Condition]:
+    """A failure that is sure, while no search may begin: its tree has to fail once more."""
+    yield from conditions.may_start(draft.queue)
+    if len(run.entries) == 1:
+        yield Condition(ConditionCode.CONFIRMED, met=False)
+    else:
+        yield Condition(ConditionCode.BISECTION_DONE, met=False, prs=run.prs)
 
 
 def _tests_passed(draft: Draft, entry: Entry) -> Iterator[Condition]:

@@ -83,8 +83,9 @@ def is_startable(draft: Draft, entry: Entry) -> bool:
 def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> list[Entry]:
     """The group that begins with `first`, taken from those behind it in their order.
 
-    `others` are all that stand behind it, also such as cannot be taken: nobody is pulled over
-    one that he meets. In SINGLE mode the group ends at the first that cannot be taken.
+    `others` are all that stand behind it, placed or waiting as it is, also such as cannot be
+    taken: nobody is pulled over one that he meets. In SINGLE mode the group ends at the first
+    that cannot be taken.
     """
     config = draft.queue.config
     group = [first]
@@ -97,7 +98,7 @@ def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> lis
     for entry in others:
         if len(group) >= room.size:
             break
-        fits = _may_join(draft, entry, first) and not passed.meets(entry.touches)
+        fits = _may_join(draft, entry) and not passed.meets(entry.touches)
         if fits and taken.meets(entry.touches) and chance.admits(entry):
             group.append(entry)
             taken.add(entry.touches)
@@ -134,11 +135,9 @@ def _passes_apart(entry: Entry) -> int:
     return entry.restarts.get(Reason.SCREEN_PASSED.value, 0)
 
 
-def _may_join(draft: Draft, entry: Entry, first: Entry) -> bool:
-    """Whether the entry is free to be tested together with the first."""
+def _may_join(draft: Draft, entry: Entry) -> bool:
+    """Whether the entry is free to be tested together with others."""
     if entry.run is not None or not is_startable(draft, entry):
-        return False
-    if (entry.rank is None) != (first.rank is None):
         return False
     return not is_isolated(draft.queue.config, entry)
 

@@ -114,7 +114,7 @@ def _risky(draft: Draft, drawn: Graph) -> int:
 
 
 def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge]]:
-    """The best hedge of one group, if any is worth a run."""
+    """The best hedge of one group that stands on a risky node, if the group may have one."""
     first = draft.entries[node.members[0].pr]
     run = draft.runs.get(first.run or "")
     if run is None or run.status is not RunStatus.IN_PROGRESS or run.kind is not RunKind.MAIN:
@@ -127,9 +127,7 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
         for ahead in places(node.ahead & drawn.live)
         if not _has_passed(draft, drawn.nodes[ahead])
     }
-    best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead), default=None)
-    if best is None or undecided[best] < draft.queue.config.hedge_threshold:
-        return
+    best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead))
     base = _base_without(drawn, node, best)
     if any(draft.entries[member.pr].state is EntryState.PENDING for member in base):
         return
@@ -207,7 +205,7 @@ def _is_still(draft: Draft, run: Run, main: Run) -> bool:
 def _stands(draft: Draft, run: Run, main: Run) -> bool:
     made = bases.progress(draft, run)
     own = draft.own(main)
-    if made is None or not own or not bases.is_predicted(draft, run, made):
+    if made is None or not bases.is_predicted(draft, run, made):
         return False
     left = tuple(member for member in run.base if member.pr not in made.landed)
     return left == bases.ahead(draft, own)

@@ -51,10 +51,7 @@ def restart(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) ->
 
     Those that others count on keep their place, the rest comes back from being out.
     """
-    backs = [Back(entry.pr, reason, detail) for entry in draft.own(run)]
-    if not backs:
-        draft.retire(run, reason)
-    send_back(draft, backs)
+    send_back(draft, [Back(entry.pr, reason, detail) for entry in draft.own(run)])
 
 
 def send_back(draft: Draft, backs: Sequence[Back]) -> None:

@@ -91,12 +91,9 @@ def gather(draft: Draft, group: Sequence[Entry]) -> None:
 
 
 def put_before(draft: Draft, other: Entry, movers: Sequence[Entry]) -> None:
-    """Put proven entries right before another one of the line; their order is kept."""
+    """Put proven entries right before one that they stand behind; their order is kept."""
     line = draft.places.line
     index = bisect_left(line, (other.rank or 0, other.pr))
-    moving = {entry.pr for entry in movers}
-    while index and line[index - 1][1] in moving:
-        index -= 1
     anchor = draft.entries[line[index - 1][1]] if index else None
     _place_behind(draft, anchor, movers, PlacedWhy.PROVEN)
 

@@ -59,8 +59,7 @@ def _give_up_failures(draft: Draft) -> None:
     for bisection in list(draft.queue.bisections.values()):
         leaving.abandon(draft, bisection, Reason.MODE_SWITCHED)
     for run in list(draft.runs.values()):
-        if run.id in draft.runs:
-            leaving.restart(draft, run, Reason.MODE_SWITCHED)
+        leaving.restart(draft, run, Reason.MODE_SWITCHED)
 
 
 def _require_targets(draft: Draft) -> None:

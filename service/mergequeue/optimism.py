@@ -80,9 +80,7 @@ def _cleared(draft: Draft, run: Run) -> list[Entry]:
 
 
 def _levels(draft: Draft, drawn: Graph, entry: Entry) -> list[tuple[Run, int]]:
-    start = drawn.of.get(entry.pr)
-    if start is None:
-        return []
+    start = drawn.of[entry.pr]
     depths = {start: 0}
     found = []
     for place in places(drawn.live & ~((2 << start) - 1)):

@@ -217,10 +217,9 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
     # What a base may stand on is less for a run that failed than for one under way.
     draft.doubt_bases()
     for entry in draft.own(run):
-        if entry.state is not EntryState.PENDING_FAILURE:
-            out = replace(entry, verified_by=None, kept=kept)
-            detail = Detail(run=run.id, checks=one.failed)
-            draft.move(out, EntryState.PENDING_FAILURE, reason, detail)
+        out = replace(entry, verified_by=None, kept=kept)
+        detail = Detail(run=run.id, checks=one.failed)
+        draft.move(out, EntryState.PENDING_FAILURE, reason, detail)
     if kept:
         optimism.clear_by_follower(draft, run)
 

@@ -236,7 +236,7 @@ async def status(
             f"Pull request {number} was never submitted to the queue for {queue.branch}.",
             code="never_submitted",
         )
-    return await shown.with_timeline(runtime, view) if include_timeline else view
+    return (await shown.with_timelines(runtime, (view,)))[0] if include_timeline else view
 
 
 def deed_on(runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int) -> AuditRow:

@@ -28,7 +28,7 @@ from service.mergequeue.outputs import Step
 from service.mergequeue.reasons import HoldReason, HoldScope
 from service.mergequeue.states import QueueState
 from service.operations import access as callers
-from service.operations import consequences, deeds, pull_requests, requirements, shown, turn
+from service.operations import consequences, deeds, pull_requests, requirements, turn, wholes
 from service.operations.consequences import Happened
 from service.operations.views import QueueView
 from service.provider.values import (
@@ -164,7 +164,7 @@ def _row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditRow:
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
     """The queue with every entry that is not final, in order."""
-    return await shown.queue(runtime, queue)
+    return await wholes.view_of(runtime, queue)
 
 
 async def update(

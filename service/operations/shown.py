@@ -4,7 +4,7 @@ The views of a queue are kept while its version stands, so that hot reads come f
 (PERFORMANCE.md 3.1).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,10 +12,10 @@ from service.memory import Stamp
 from service.mergequeue import eta, explain
 from service.mergequeue.eta import TimeLeftRange
 from service.mergequeue.explain import Explained
-from service.mergequeue.model import Entry, MergeQueue, RequiredSet, Run
+from service.mergequeue.model import Entry, MergeQueue, Run
 from service.mergequeue.states import FINAL, EntryState
 from service.operations import time_left, turn
-from service.operations.views import Conclusion, PullRequestView, QueueView, TimelineEvent
+from service.operations.views import Conclusion, PullRequestView, TimelineEvent
 from service.runtime import Runtime
 from service.store import access, journal, pull_requests, runs
 from service.store.database import Tx
@@ -52,10 +52,11 @@ def explained(queue: MergeQueue, entry: Entry, now: datetime) -> Explained:
 
 def in_order(value: MergeQueue) -> tuple[Entry, ...]:
     """Every entry: the line, then the waiting, then those not ready by submission."""
-    return tuple(sorted(value.entries.values(), key=_place))
+    return tuple(sorted(value.entries.values(), key=place))
 
 
-def _place(entry: Entry) -> tuple[int, int, int, datetime, int]:
+def place(entry: Entry) -> tuple[int, int, int, datetime, int]:
+    """Where an open entry comes among all of its queue, to sort by."""
     if entry.state is EntryState.NOT_READY:
         return (2, 0, 0, entry.submitted_at, entry.pr)
     if entry.rank is None:
@@ -72,46 +73,19 @@ def position_of(value: MergeQueue, entry: Entry) -> int | None:
     """1-based place among entries past NOT_READY; None for those not ready."""
     if entry.state is EntryState.NOT_READY or entry.pr not in value.entries:
         return None
-    place = _place(entry)
-    return 1 + sum(1 for one in value.entries.values() if _place(one) < place)
+    own = place(entry)
+    return 1 + sum(1 for one in value.entries.values() if place(one) < own)
 
 
-async def queue(runtime: Runtime, ref: QueueRef) -> QueueView:
-    """The queue with every entry that is not final; the same object while nothing changed."""
-    now = runtime.clock.now()
-    current = await turn.value(runtime, ref.id)
-    kept = runtime.memory.views(ref.id, _stamp(runtime, current, now))
-    known = kept.get(None)
-    if isinstance(known, QueueView):
-        return known
-    entries = tuple(current.entries.values())
-    context = await runtime.store.read(_context, ref, current, now, entries)
-    ordered = in_order(current)
-    size = length(current)
-    views = tuple(
-        _live_view(context, one, place if place <= size else None, size)
-        for place, one in enumerate(ordered, start=1)
-    )
-    view = QueueView(
-        queue=ref,
-        value=current,
-        required=current.required or RequiredSet(),
-        entries=views,
-        url=None,
-    )
-    kept.update({each.entry.pr: each for each in views})
-    kept[None] = view
-    return view
-
-
-def _stamp(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
+def stamp(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
     """Under which a view of the queue stands."""
     return (current.version, int(now.timestamp()) // ETA_STEP_S, runtime.memory.generation)
 
 
-def _context(
+def context_of(
     session: Tx, ref: QueueRef, current: MergeQueue, now: datetime, shown: tuple[Entry, ...]
 ) -> Context:
+    """What views of these entries need, beside what the value says."""
     repository = access.repository(session, ref.repository_id)
     pairs = [(one.pr, one.head) for one in shown]
     last = shown[0].pr if len(shown) == 1 else None
@@ -126,7 +100,8 @@ def _context(
     )
 
 
-def _live_view(context: Context, entry: Entry, position: int | None, size: int) -> PullRequestView:
+def live_view(context: Context, entry: Entry, position: int | None, size: int) -> PullRequestView:
+    """An open submission at its place among `size` entries past NOT_READY."""
     value = context.value
     run = value.runs.get(entry.run or entry.verified_by or "")
     built = run is not None and run.sha is not None
@@ -155,14 +130,14 @@ async def pull_request(
     """
     now = runtime.clock.now()
     current = await turn.value(runtime, ref.id)
-    kept = runtime.memory.views(ref.id, _stamp(runtime, current, now))
+    kept = runtime.memory.views(ref.id, stamp(runtime, current, now))
     known = kept.get(number)
     if isinstance(known, PullRequestView) and entry_id in {None, known.entry.id}:
         return known
     entry = current.entries.get(number)
     if entry is not None and entry_id in {None, entry.id}:
-        context = await runtime.store.read(_context, ref, current, now, (entry,))
-        view = _live_view(context, entry, position_of(current, entry), length(current))
+        context = await runtime.store.read(context_of, ref, current, now, (entry,))
+        view = live_view(context, entry, position_of(current, entry), length(current))
         kept[number] = view
         return view
     return await runtime.store.read(_ended_view, ref, current, number, entry_id)
@@ -177,23 +152,39 @@ def _ended_view(
         entry = runs.entry(session, ref.id, entry_id)
     if entry is None or entry.state not in FINAL:
         return None
-    last = entry.verified_by or entry.detail.run or entry.run
-    run = None if last is None else runs.run(session, ref.id, last)
+    return ended(session, ref, current, (entry,))[0]
+
+
+def ended(
+    session: Tx, ref: QueueRef, current: MergeQueue, entries: Sequence[Entry]
+) -> tuple[PullRequestView, ...]:
+    """Submissions that have ended, with how they did, in the same order."""
+    last = {each.id: each.verified_by or each.detail.run or each.run for each in entries}
+    ids = [run for run in last.values() if run is not None]
+    found = {each.id: each for each in runs.runs_of(session, ref.id, ids)}
     web_url = access.repository(session, ref.repository_id).url
-    uploaded = pull_requests.targets_known(session, ref.repository_id, [(entry.pr, entry.head)])
-    return PullRequestView(
-        queue=ref,
-        entry=entry,
-        config=current.config,
-        position=None,
-        length=length(current),
-        eta=None,
-        conclusion=_conclusion(entry, run),
-        run=run.id if run is not None and run.sha is not None else None,
-        has_targets=bool(uploaded),
-        url=None,
-        pull_request_url=f"{web_url}/pull/{entry.pr}",
-    )
+    pairs = [(each.pr, each.head) for each in entries]
+    uploaded = pull_requests.targets_known(session, ref.repository_id, pairs)
+    size = length(current)
+    views = []
+    for entry in entries:
+        run = found.get(last[entry.id] or "")
+        views.append(
+            PullRequestView(
+                queue=ref,
+                entry=entry,
+                config=current.config,
+                position=None,
+                length=size,
+                eta=None,
+                conclusion=_conclusion(entry, run),
+                run=run.id if run is not None and run.sha is not None else None,
+                has_targets=(entry.pr, entry.head) in uploaded,
+                url=None,
+                pull_request_url=f"{web_url}/pull/{entry.pr}",
+            )
+        )
+    return tuple(views)
 
 
 def _conclusion(entry: Entry, run: Run | None) -> Conclusion:
@@ -212,10 +203,17 @@ def _conclusion(entry: Entry, run: Run | None) -> Conclusion:
     )
 
 
-async def with_timeline(runtime: Runtime, view: PullRequestView) -> PullRequestView:
-    """The view with all that happened to the submission, oldest first, numbered from 1."""
-    recorded = await runtime.store.read(
-        journal.timeline, view.queue.id, view.entry.pr, view.entry.id
-    )
-    events = tuple(TimelineEvent(n, one) for n, one in enumerate(recorded, start=1))
-    return replace(view, timeline=events)
+async def with_timelines(
+    runtime: Runtime, views: Sequence[PullRequestView]
+) -> tuple[PullRequestView, ...]:
+    """The views with all that happened to each submission, oldest first, numbered from 1."""
+    return await runtime.store.read(_with_timelines, views)
+
+
+def _with_timelines(session: Tx, views: Sequence[PullRequestView]) -> tuple[PullRequestView, ...]:
+    return tuple(replace(each, timeline=_timeline(session, each)) for each in views)
+
+
+def _timeline(session: Tx, view: PullRequestView) -> tuple[TimelineEvent, ...]:
+    recorded = journal.timeline(session, view.queue.id, view.entry.pr, view.entry.id)
+    return tuple(TimelineEvent(n, one) for n, one in enumerate(recorded, start=1))

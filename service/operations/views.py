@@ -7,11 +7,12 @@ the command line into tables.
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.mergequeue.config import QueueConfig
+from service.mergequeue.config import Mode, QueueConfig
 from service.mergequeue.explain import Explained
 from service.mergequeue.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.outputs import Recorded
-from service.vocabulary import Actor, QueueRef, RepoRef, Role
+from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.vocabulary import Actor, QueueRef, RepoRef, Role, Sha
 from service.wording.times import TimeLeft
 
 
@@ -91,6 +92,20 @@ class QueueView:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue among others. `depth`: entries past NOT_READY, `testing`: those in TESTING."""
+
+    repo: RepoRef
+    branch: str
+    state: QueueState
+    mode: Mode
+    depth: int
+    not_ready: int
+    testing: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
 class TestedPullRequest:
     """One pull request under test."""
 
@@ -115,6 +130,34 @@ class TestingView:
     waiting_on: tuple[int, ...]
     missing: tuple[str, ...]
     failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A test run among others.
+
+    `conclusion`: how the first submission that it tested ended, None while that is open.
+    `is_of_search`: it looked for the culprit of a failure; `began_search`: it is that failure.
+    """
+
+    id: str
+    prs: tuple[int, ...]
+    status: RunStatus
+    conclusion: EntryState | None
+    is_of_search: bool
+    began_search: bool
+    cause: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    sha: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """Some runs, and how many there are in all."""
+
+    rows: tuple[ListedRun, ...]
+    total: int
 
 
 @dataclass(frozen=True, slots=True)

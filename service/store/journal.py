@@ -1,10 +1,19 @@
 """What happened to a queue, one row an event; never read back into state."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from sqlalchemy import BindParameter, Connection, bindparam, insert, select, union_all
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    bindparam,
+    insert,
+    select,
+    union_all,
+)
 
-from service.mergequeue.outputs import Event, Recorded
+from service.mergequeue.outputs import BisectionOpened, Event, Recorded
 from service.store.codec import JsonCodec, UnionCodec
 from service.store.rows import TESTED, members, queues
 from service.store.tables.deliveries import JournalRow
@@ -42,6 +51,13 @@ _OF_ITS_RUNS = select(*_WANTED).where(
     ),
 )
 SELECT_TIMELINE = union_all(_OF_ENTRY, _OF_ITS_RUNS).order_by("id")
+_LATER = journal.c.id > bindparam("after")
+SELECT_PART = (
+    union_all(_OF_ENTRY.where(_LATER), _OF_ITS_RUNS.where(_LATER))
+    .order_by("id")
+    .limit(bindparam("at_most"))
+)
+SELECT_SEARCHES = _OF_ITS_RUNS.where(journal.c.event == BisectionOpened.__name__).order_by("id")
 
 
 def append(session: Connection, queue_id: int, events: Sequence[Recorded]) -> None:
@@ -73,7 +89,35 @@ def timeline(session: Connection, queue_id: int, pr: int, entry_id: str) -> tupl
     The targets that an event tells of are not read: no face shows them.
     """
     binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
-    return tuple(
-        Recorded(row.at, ACTOR.decode(row.actor), EVENT.decode(row.event, row.data))
-        for row in session.execute(SELECT_TIMELINE, binds)
-    )
+    return tuple(_recorded(row) for row in session.execute(SELECT_TIMELINE, binds))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An event and its place in the journal."""
+
+    id: int
+    recorded: Recorded
+
+
+def timeline_after(
+    session: Connection, queue_id: int, submission: tuple[int, str], after: int, limit: int
+) -> tuple[Numbered, ...]:
+    """As `timeline`, at most `limit` events behind that place; 0 is the beginning.
+
+    `submission` is the pull request's number and the entry's id.
+    """
+    pr, entry_id = submission
+    binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
+    found = session.execute(SELECT_PART, {**binds, "after": after, "at_most": limit})
+    return tuple(Numbered(row.id, _recorded(row)) for row in found)
+
+
+def searches_of(session: Connection, queue_id: int, entry_id: str) -> tuple[Recorded, ...]:
+    """How the searches in runs that tested this submission began, oldest first."""
+    binds = {"of_queue": queue_id, "of_entry": entry_id}
+    return tuple(_recorded(row) for row in session.execute(SELECT_SEARCHES, binds))
+
+
+def _recorded(row: Row[*tuple[object, ...]]) -> Recorded:
+    return Recorded(row.at, ACTOR.decode(row.actor), EVENT.decode(row.event, row.data))

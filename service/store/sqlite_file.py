@@ -171,12 +171,14 @@ class Watch:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        # Asked before every answer, so its cursor is made once.
+        self._cursor = connection.cursor()
         self._seen = -1
         self._access_version = -1
 
     def access_version(self) -> int:
         """The newest committed `deployment.access_version`."""
-        seen = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        seen = self._cursor.execute("PRAGMA data_version").fetchone()[0]
         if seen != self._seen:
             row = self._connection.execute("SELECT access_version FROM deployment").fetchone()
             self._seen, self._access_version = seen, row[0] if row is not None else 0

@@ -243,7 +243,10 @@ def test_a_host_that_cannot_be_read_is_told_without_ending_the_service():
 def test_every_path_stands_once_and_every_endpoint_under_its_version():
     paths = [route.path for route in routes.ROUTES]
     assert len(set(paths)) == len(paths)
-    assert {path for path in paths if not path.startswith("/v1/")} == {"/healthz", "/readyz"}
+    assert {path for path in paths if not path.startswith("/v1/")} == {
+        *("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/api", "/docs/errors/{code}"),
+        "/static/{digest}/{name:.+}",
+    }
 
 
 async def test_one_connection_too_many_is_closed(runtime, readiness, monkeypatch):

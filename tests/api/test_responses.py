@@ -138,6 +138,23 @@ def test_the_same_view_of_a_queue_is_encoded_once_and_another_one_anew():
     assert (other["stateReason"], len(other["enqueuedPullRequests"])) == ("later", 1)
 
 
+def test_a_queue_that_changed_in_part_reads_as_if_it_were_encoded_anew():
+    one, two, three = a_view(1), a_view(2), a_view(3)
+    other = replace(two, entry=replace(two.entry, no_batch=True))
+    fragments = Fragments(URL)
+    for views in (
+        (one, two, three),
+        (one, other, three),
+        (three, one, other),
+        (one, three),
+        (three,),
+        (),
+        (one, two, three),
+    ):
+        view = a_queue_view(*views)
+        assert fragments.queue(view, NOW) == Fragments(URL).queue(view, NOW)
+
+
 def test_two_queues_keep_their_pull_requests_apart():
     fragments = Fragments(URL)
     other = replace(QUEUE, id=8)

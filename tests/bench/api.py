@@ -1,4 +1,4 @@
-"""Hot reads of the API beside a bare handler that returns the same bytes (PERFORMANCE.md V1, V2).
+"""Hot reads of the API beside a bare handler that returns the same bytes (PERFORMANCE.md V1 to V3).
 
 Rounds alternate between the two; the ratio is between medians of server CPU per request.
 """
@@ -26,12 +26,20 @@ class Subject:
     endpoint: str
     entries: int
     goal: float
+    changing: bool = False
+
+    @property
+    def what(self) -> str:
+        """As the table calls it."""
+        changing = ", one changed between any two reads" if self.changing else ""
+        return f"{self.endpoint}, {self.entries} entries{changing}"
 
 
 SUBJECTS = (
     Subject("V1", "getSubmittedPullRequest", 100, 1.7),
     Subject("V2", "getQueue", 100, 1.8),
     Subject("V2", "getQueue", 1_000, 1.8),
+    Subject("V3", "getQueue", 1_000, 3.0, changing=True),
 )
 
 
@@ -43,6 +51,7 @@ def run(scale: float = 1.0) -> list[dict[str, Any]]:
 def measured(subject: Subject, requests: int) -> dict[str, Any]:
     """One line of the table."""
     command = [sys.executable, "-m", "tests.bench.api_server", str(subject.entries)]
+    command += ["changing"] if subject.changing else []
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         assert server.stdin is not None
@@ -53,7 +62,7 @@ def measured(subject: Subject, requests: int) -> dict[str, Any]:
             server.stdin.close()
     return {
         "goal": subject.number,
-        "subject": f"{subject.endpoint}, {subject.entries} entries",
+        "subject": subject.what,
         "requests": requests * ROUNDS,
         **columns("service", ours),
         **columns("bare", bare),

@@ -1,10 +1,12 @@
 """The process under test of `api.py`: the service's own door, and a bare handler beside it.
 
 Prints one line of JSON: its ports, a token, and what to ask. Both doors share the event loop;
-the bare one returns the very bytes that the service answered, without doing anything.
+the bare one returns the very bytes that the service answered, without doing anything. With
+`changing` an entry becomes another one before every read, as a turn's commit would leave it.
 """
 
 import asyncio
+import itertools
 import json
 import sys
 from collections.abc import Mapping
@@ -49,10 +51,11 @@ REF = RepoRef("github.com", "octo", "widgets")
 # Counted as always, refused never.
 PLENTY = Rate(1_000_000, 1_000_000)
 RATES = Rates(PLENTY, PLENTY, PLENTY, PLENTY, PLENTY)
+QUEUE_ID = 1
 NAMED = {"repo": {"host": REF.host, "owner": REF.owner, "name": REF.name}}
 
 
-async def serve(entries: int, folder: Path) -> None:
+async def serve(entries: int, folder: Path, *, changing: bool = False) -> None:
     """Serve a queue of so many entries until the standard input ends."""
     clock, ids = SystemClock(), RandomIds()
     store = await open_store(
@@ -74,7 +77,10 @@ async def serve(entries: int, folder: Path) -> None:
     token = (await tokens.create_token(runtime, wish, SYSTEM)).secret
     readiness = Readiness()
     readiness.mark("recovery", "ok")
-    runner = connections.runner(app.build_app(runtime, readiness), drain_s=1)
+    application = app.build_app(runtime, readiness)
+    if changing:
+        application.middlewares.append(changing_before_reads(runtime))
+    runner = connections.runner(application, drain_s=1)
     port = await listen(runner)
     requests = {
         "getSubmittedPullRequest": {**NAMED, "targetBranch": "main", "pr": {"number": 1}},
@@ -88,6 +94,28 @@ async def serve(entries: int, folder: Path) -> None:
     await runner.cleanup()
     await bare[0].cleanup()
     await store.close()
+
+
+def changing_before_reads(runtime: Runtime):
+    """A middleware that changes one entry of the queue in memory, the next one each time.
+
+    What a turn costs is another goal's matter (V4), so none is taken; the value that it would
+    have committed is put where the newest value is looked for.
+    """
+    count = itertools.count()
+
+    @web.middleware
+    async def changed(request: web.Request, handler) -> web.StreamResponse:
+        value = runtime.store.cache.newest(QUEUE_ID)
+        if value is not None:
+            pr = 1 + next(count) % len(value.entries)
+            one = value.entries[pr]
+            other = replace(one, no_batch=not one.no_batch)
+            entries = {**value.entries, pr: other}
+            runtime.store.cache.put(replace(value, entries=entries, version=value.version + 1))
+        return await handler(request)
+
+    return changed
 
 
 async def listen(runner: web.AppRunner) -> int:
@@ -154,4 +182,4 @@ def entry(pr: int) -> Entry:
 
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
-        uvloop.run(serve(int(sys.argv[1]), Path(folder)))
+        uvloop.run(serve(int(sys.argv[1]), Path(folder), changing="changing" in sys.argv))

@@ -111,26 +111,31 @@ async def test_a_named_branch_is_taken_without_asking(api):
 
 
 async def test_the_only_queue_of_the_repository_is_found(api):
-    api.refuses("/getQueue", 404, "queue_not_found", branches=["release/2"])
+    api.says("/listQueues", {"queues": [{"branch": "release/2"}]})
     assert await opened_branch() == "release/2"
+    (_, body, _), *_ = api.asked
+    assert body == {
+        "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
+        "take": 100,
+    }
 
 
 async def test_several_queues_make_it_name_one(api):
-    api.refuses("/getQueue", 404, "queue_not_found", branches=["main", "release/2"])
+    api.says("/listQueues", {"queues": [{"branch": "main"}, {"branch": "release/2"}]})
     with pytest.raises(Failed, match="main, release/2") as failed:
         await opened_branch()
     assert failed.value.code == Exit.USAGE
 
 
 async def test_no_queue_is_not_found(api):
-    api.refuses("/getQueue", 404, "queue_not_found", branches=[])
+    api.says("/listQueues", {"queues": []})
     with pytest.raises(Failed, match="octo/widgets has no queue") as failed:
         await opened_branch()
     assert failed.value.code == Exit.NOT_FOUND
 
 
 async def test_an_unknown_repository_is_not_found(api):
-    api.refuses("/getQueue", 404, "repository_not_found", "There is no octo/widgets.")
+    api.refuses("/listQueues", 404, "repository_not_found", "There is no octo/widgets.")
     with pytest.raises(Failed, match="There is no octo/widgets") as failed:
         await opened_branch()
     assert failed.value.code == Exit.NOT_FOUND

@@ -3,7 +3,6 @@
 from array import array
 from dataclasses import dataclass
 
-from service.errors import InvariantBroken
 from service.mergequeue import engine, holds, inputs, invariants
 from service.mergequeue.config import Mode
 from service.mergequeue.inputs import Report
@@ -49,7 +48,7 @@ class Search:
         self.edges = 0
 
     def run(self) -> Found:
-        """Go through everything. A Violation or InvariantBroken carries its inputs as a note."""
+        """Go through everything. Whatever is raised carries the inputs that led to it as a note."""
         level = [(scene.beginning(self.scope), self._add("", -1))]
         self.seen.add(key_of(level[0][0], self.scope))
         depth = 0
@@ -79,7 +78,7 @@ class Search:
             word = ""
             if is_stuck:
                 _judge_stuck(one)
-        except (Violation, InvariantBroken) as broken:
+        except Exception as broken:
             broken.add_note(f"in {self.scope.name!r}: {' ; '.join([*self._way(number), word])}")
             raise
         return found

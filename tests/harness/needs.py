@@ -13,12 +13,19 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+
+LOCKS = {
+    "service/dashboard/assets.lock.json": "service/dashboard/static/assets",
+    "tests/contract/published.lock.json": ".cache",
+}
+"""As `.ci/assets.py` has them: which lock fills which folder."""
 
 # merge-tree --write-tree, with which the sandbox merges without a work tree.
 GIT_VERSION_MIN = (2, 38)
@@ -65,10 +72,9 @@ def lack_of_npm() -> str | None:
 @functools.cache
 def lack_of_assets() -> str | None:
     """The first fetched file that is absent or not the one its lock means, and the remedy."""
-    lock = json.loads((ROOT / "tests/contract/published.lock.json").read_text("utf-8"))
-    for package in lock:
+    for package, home in fetched():
         for path, digest in package["files"].items():
-            file = asset(package["name"], path)
+            file = home / path
             if not file.is_file():
                 return f"{file.relative_to(ROOT)} is not there; run make assets"
             found = base64.b64encode(hashlib.sha384(file.read_bytes()).digest()).decode()
@@ -92,9 +98,15 @@ def asset(name: str, path: str) -> Path:
 
     Raises StopIteration when the lock has no such package.
     """
-    lock = json.loads((ROOT / "tests/contract/published.lock.json").read_text("utf-8"))
-    version = next(package["version"] for package in lock if package["name"] == name)
-    return ROOT / ".cache" / f"{name.removeprefix('@').replace('/', '-')}-{version}" / path
+    return next(home for package, home in fetched() if package["name"] == name) / path
+
+
+def fetched() -> Iterator[tuple[dict[str, Any], Path]]:
+    """Every package that is fetched, as its lock names it, and its folder."""
+    for lock, target in LOCKS.items():
+        for package in json.loads((ROOT / lock).read_text("utf-8")):
+            folder = package["name"].removeprefix("@").replace("/", "-")
+            yield package, ROOT / target / f"{folder}-{package['version']}"
 
 
 LACKS: dict[str, Callable[[], str | None]] = {

@@ -7,15 +7,16 @@ from datetime import timedelta
 import pytest
 
 from service.errors import InvariantBroken
-from service.mergequeue import apply, engine, explain, inputs, plan
+from service.mergequeue import apply, engine, explain, inputs, plan, starting
 from service.mergequeue.conditions import ConditionCode
-from service.mergequeue.config import QueueConfig
+from service.mergequeue.config import Hedging, QueueConfig
 from service.mergequeue.draft import Draft, Finding
+from service.mergequeue.graph import DEAD_MAX
 from service.mergequeue.model import Entry, MergeQueue
 from service.mergequeue.outputs import BuildTestBranch, RetireRun, Tell
 from service.mergequeue.reasons import NOT_READY_ORDER, Reason
-from service.mergequeue.states import EntryState, QueueState, RunStatus
-from service.vocabulary import SYSTEM, CheckOutcome
+from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome
 from tests.mergequeue import trees
 from tests.mergequeue.stage import ALICE, START, Stage, a_check, a_queue, facts_of
 
@@ -51,6 +52,12 @@ def test_nothing_due_gives_the_very_same_value() -> None:
     step = engine.step(queue, inputs.TimePassed(), START)
     assert step.queue is queue
     assert (step.actions, step.events, step.refusal) == ((), (), None)
+
+
+def test_a_step_that_is_not_checked_gives_the_same() -> None:
+    queue = a_stage(1, 2, 3, 4, 5).queue
+    cancel = inputs.Cancel(1, Reason.USER_REQUESTED, ALICE)
+    assert engine.step(queue, cancel, START, is_checked=False) == engine.step(queue, cancel, START)
 
 
 def test_a_value_that_was_loaded_goes_on_like_the_one_in_memory() -> None:
@@ -248,3 +255,45 @@ def test_another_tree_than_the_tested_one_is_never_recorded_as_landed() -> None:
 def test_reports_about_what_is_over_change_nothing(late: inputs.Input) -> None:
     queue = a_stage(1, 2).queue
     assert engine.step(queue, late, START).queue is queue
+
+
+def test_a_clock_that_is_late_counts_in_the_step_that_moves_the_target() -> None:
+    stage = Stage(replace(SLOTS, hedging=Hedging.SPARE_SLOTS, hedge_threshold=0.3))
+    stage.tell(stage.submit(1, p_fail=0.5))
+    stage.tell(stage.submit(2))
+    assert stage.run(3).kind is RunKind.HEDGE
+    lost = replace(stage.facts[1], blockers=(Blocker(BlockerCode.REVIEW_REQUIRED, None),))
+    stage.tell(inputs.FactsChanged(lost))
+    stage.now += timedelta(minutes=11)
+    stage.tell(stage.foreign(frozenset({("foreign", "1")})))
+    assert stage.queue.entries[1].state is EntryState.NOT_READY
+    left = [(run.kind, run.base, run.base_tip) for run in stage.queue.runs.values()]
+    assert left == [(RunKind.MAIN, (), stage.target.tip)]
+
+
+def test_a_base_and_a_batch_are_never_more_than_the_provider_merges(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(starting, "STEPS_MAX", 3)
+    stage = Stage(replace(SLOTS, batch=True, batching_min_size=2))
+    for pr in range(1, 6):
+        stage.tell(stage.submit(pr, no_batch=pr < 3))
+    stage.tell(stage.submit(6))
+    assert [run.prs for run in stage.queue.runs.values()] == [(1,), (2,), (3,)]
+    stage.tell(inputs.Configure({"concurrency": 9}, ALICE))
+    assert stage.queue.entries[4].state is EntryState.PENDING
+
+
+def test_what_has_landed_is_forgotten_and_restarts_nobody() -> None:
+    stage = Stage(replace(SLOTS, concurrency=2))
+    stage.tell(stage.submit(1))
+    for pr in range(1, DEAD_MAX + 9):
+        stage.tell(stage.submit(pr + 1))
+        run = stage.run(pr)
+        checks = (a_check("unit", CheckOutcome.PASSED),)
+        stage.tell(inputs.ChecksReported(run.id, run.sha or trees.sha(), checks, True))
+    assert sorted(stage.queue.entries) == [DEAD_MAX + 9]
+    assert max(stage.runs) == DEAD_MAX + 9
+    graph = Draft(stage.queue, START, SYSTEM).footing.graph
+    assert graph is not None
+    assert len(graph.nodes) < DEAD_MAX

@@ -100,6 +100,16 @@ def test_nothing_known_is_the_prior_and_little_known_stays_near_it():
     assert track.p_fail(Signs("bob", 1)) < track.p_fail(nobody)
 
 
+def test_a_sign_moves_the_chance_of_those_that_share_it():
+    track = Track()
+    old, young = Signs("alice", age_s=40 * estimates.DAY_S), Signs("alice", age_s=60.0)
+    for _ in range(200):
+        track.count(old, failed=True)
+        track.count(young, failed=False)
+    assert track.p_fail(young) < track.p_fail(Signs("alice")) < track.p_fail(old)
+    assert track.p_fail(Signs("alice", age_s=31 * estimates.DAY_S)) == track.p_fail(old)
+
+
 def test_a_chance_is_never_certain():
     track = Track()
     for _ in range(500):

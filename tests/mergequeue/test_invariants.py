@@ -10,7 +10,7 @@ from service.mergequeue.config import QueueConfig
 from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.model import Detail, Entry, Landing, LandMode, MergeQueue, Run
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM
 from tests.mergequeue import trees
 from tests.mergequeue.stage import START, Stage
@@ -72,6 +72,21 @@ def test_a_start_needs_a_running_queue_a_slot_and_a_base_under_way() -> None:
     refused(draft, "E4")
 
 
+def test_a_run_tests_no_more_than_a_batch_and_nobody_who_has_to_be_alone() -> None:
+    stage = Stage(QueueConfig(batch=True, batching_min_size=2))
+    for pr in (1, 2):
+        stage.tell(stage.submit(pr))
+    draft = Draft(stage.queue, START, SYSTEM)
+    draft.before = replace(draft.before, runs={})
+    draft.changed_runs = set(draft.runs)
+    invariants.check(draft)
+    draft.queue = replace(draft.queue, config=QueueConfig(batch=False))
+    refused(draft, "E4")
+    draft.queue = stage.queue
+    draft.entries[2] = replace(draft.entries[2], no_batch=True)
+    refused(draft, "E4")
+
+
 def test_a_landing_needs_an_open_queue_a_passed_run_and_its_base_on_the_target() -> None:
     draft, _, run = a_draft()
     tip = draft.queue.tip
@@ -119,6 +134,10 @@ def test_a_value_that_breaks_an_invariant_is_named() -> None:
     broken(with_entry(queue, replace(two, id="another")), "E1")
     broken(with_entry(queue, replace(two, head=trees.head_of(2, 9))), "E5")
     broken(with_entry(queue, replace(two, run=one.run)), "E1")
+    broken(with_entry(queue, replace(one, kept=True)), "E2")
+    broken(with_entry(queue, replace(one, bisection="over")), "E2")
+    probe = replace(run, id="probe", kind=RunKind.PROBE, bisection="over")
+    broken(replace(queue, runs={**queue.runs, probe.id: probe}), "E1")
     changed = replace(run, steps=run.steps[:1])
     broken(replace(queue, runs={**queue.runs, run.id: changed}), "E5")
     changed = replace(run, base=())

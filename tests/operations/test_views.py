@@ -1,7 +1,7 @@
 """Views of a queue and its pull requests are made once while nothing changes."""
 
 from service.mergequeue.states import QueueState
-from service.operations import pull_requests, queues, shown
+from service.operations import pull_requests, queues, shown, wholes
 from service.operations.pull_requests import SubmitOptions
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
@@ -21,7 +21,7 @@ async def test_the_view_of_the_whole_queue_answers_for_each_of_its_pull_requests
     runtime: Runtime, queue: QueueRef
 ):
     await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
-    whole = await shown.queue(runtime, queue)
+    whole = await wholes.view_of(runtime, queue)
     (view,) = whole.entries
     assert await shown.pull_request(runtime, queue, 7, None) is view
-    assert await shown.queue(runtime, queue) is whole
+    assert await wholes.view_of(runtime, queue) is whole

@@ -29,6 +29,7 @@ from service.store import (
     inbox,
     journal,
     landings,
+    listings,
     notices,
     outbox,
     pull_requests,
@@ -37,6 +38,7 @@ from service.store import (
     retention,
     runs,
 )
+from service.store.listings import RunFilter
 from service.store.pull_requests import PullRequestHead
 from service.store.records import LandingState, OutboxState, Spot, Surface
 from service.store.repeats import Keyed
@@ -210,6 +212,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "runs.succeeded_durations_s": lambda s: runs.succeeded_durations_s(s, 7),
     "runs.recorded_branches": lambda s: runs.recorded_branches(s, 7),
     "journal.timeline": lambda s: journal.timeline(s, 9, 40_000, "e7"),
+    "journal.timeline_after": lambda s: journal.timeline_after(s, 9, (40_000, "e7"), 7, 100),
+    "listings.built_runs_count": lambda s: listings.built_runs_count(s, 7, RunFilter()),
     "landings.intend": lambda s: landings.intend(s, 7, a_land()),
     "landings.of_run": lambda s: landings.of_run(s, "text-9"),
     "landings.permit": lambda s: landings.permit(s, 7, NOW),
@@ -254,6 +258,23 @@ STATEMENTS = {
     "landings.open_permits": (landings.SELECT_OPEN_PERMITS,),
     "queues.live_queues": (queues.SELECT_LIVE,),
     "access.token_by_id": (access.SELECT_TOKEN_BY_ID,),
+    "listings.queues_after": (
+        listings.SELECT_QUEUES,
+        listings.SELECT_QUEUES_WITHIN,
+        listings.SELECT_COUNTS,
+    ),
+    "journal.searches_of": (journal.SELECT_SEARCHES,),
+    "listings.ended": (
+        listings.SELECT_ENDED,
+        listings.SELECT_NUMBERED,
+        listings.SELECT_NEWEST_ENDED,
+    ),
+    "listings.built_runs": (
+        *listings.SELECT_RUNS.values(),
+        *listings.COUNT_RUNS.values(),
+        listings.SELECT_TESTED,
+        listings.SELECT_SEARCHED,
+    ),
     "history.past": (history.SELECT_ENTRIES, *history.SELECT_RUNS, history.SELECT_READY),
     "history.judged": (history.SELECT_JUDGED,),
     "history.first_seen": (history.SELECT_FIRST_SEEN,),
@@ -268,6 +289,21 @@ BINDS = {
     "of_id": "e7",
     "of_pr": 7,
     "since": NOW,
+    "of_entry": "e7",
+    "of_org": 7,
+    "after_repository": 6,
+    "after_branch": "branch-7",
+    "within": [6, 506],
+    "of_state": "text-7",
+    "of_status": "text-7",
+    "of_queues": [1, 2],
+    "of_numbers": [1, 2],
+    "of_prs": [1, 2],
+    "of_runs": ["r1", "r2"],
+    "before": NOW,
+    "before_no": 7,
+    "at_most": 50,
+    "skipped": 10,
 }
 
 

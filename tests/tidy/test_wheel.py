@@ -1,4 +1,4 @@
-"""The wheel: what it carries is what the checkout has."""
+"""The wheel: what it carries is what the checkout has, fetched files included."""
 
 import subprocess
 import sys
@@ -23,4 +23,9 @@ def test_the_wheel_carries_every_file_of_the_product_and_the_app_manifest(tmp_pa
         carried = {name for name in archive.namelist() if ".dist-info/" not in name}
         assert archive.read("bot/app.yml") == (ROOT / "app.yml").read_bytes()
     product = {path for path, _ in tree.texts() if tree.is_in(path, *PRODUCT)}
-    assert carried == {*product, "bot/app.yml"}
+    fetched = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "service/dashboard/static/assets").rglob("*")
+        if path.is_file()
+    }
+    assert carried == {*product, *fetched, "bot/app.yml"}

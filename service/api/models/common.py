@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
@@ -35,6 +42,8 @@ LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
 TARGET_PATTERN = r"^[^*\x00-\x1f\x7f-\x9f]*\*?$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
 LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
+# What any string of a body holds: NUL is refused before a field is looked at.
+ANYTHING = r"^[^\x00]*$(?!\n)"
 
 FORMS: Mapping[str, str] = {
     HOST: "must be the name of a host, as `github.com`",
@@ -271,9 +280,34 @@ def _offset(match: re.Match[str]) -> timedelta:
     return span if match[8] == "+" else -span
 
 
+# Decimal digits of 1 to 4294967295, ten at most.
+NUMBER_DIGITS = (
+    r"^(?!0+$)(?:[0-9]{1,9}|[0-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}"
+    r"|4294[0-8][0-9]{5}|42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}"
+    r"|42949672[0-8][0-9]|429496729[0-5])$"
+)
+# Without the last days at both ends, so that no offset leads out of the years allowed.
+TIME_FORM = r"^(?:197[1-9]|19[89][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])-"
+
 Integer = Annotated[int, BeforeValidator(whole)]
-PullRequestNumber = Annotated[int, BeforeValidator(whole_or_digits), Field(ge=1, le=NUMBER_MAX)]
-Moment = Annotated[datetime, BeforeValidator(moment)]
+PullRequestNumber = Annotated[
+    int,
+    BeforeValidator(whole_or_digits),
+    Field(ge=1, le=NUMBER_MAX),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": NUMBER_MAX},
+                {"type": "string", "pattern": NUMBER_DIGITS},
+            ]
+        }
+    ),
+]
+Moment = Annotated[
+    datetime,
+    BeforeValidator(moment),
+    WithJsonSchema({"type": "string", "format": "date-time", "pattern": TIME_FORM}),
+]
 CommitSha = Annotated[str, Field(pattern=COMMIT)]
 Reason = Annotated[str, Field(max_length=500, pattern=LINES)]
 

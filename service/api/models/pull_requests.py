@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
 
 from service.api.models import common
 from service.api.models.common import (
@@ -33,7 +34,21 @@ def priority_in(value: object) -> object:
     return common.whole_or_digits(value)
 
 
-Priority = Annotated[int, Field(ge=0, le=PRIORITY_MAX), BeforeValidator(priority_in)]
+PRIORITY_DIGITS = r"^0{0,7}(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$"
+Priority = Annotated[
+    int,
+    Field(ge=0, le=PRIORITY_MAX),
+    BeforeValidator(priority_in),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": PRIORITY_MAX},
+                {"type": "string", "pattern": PRIORITY_DIGITS},
+                {"type": "string", "enum": list(_PRIORITY_WORDS)},
+            ]
+        }
+    ),
+]
 
 
 class SubmitPullRequest(Named):
@@ -97,11 +112,33 @@ def targets_in(value: object) -> object:
     return Targets(distinct) if _ALL_WORDS.isdisjoint(distinct) else targets.ALL
 
 
+ASCII = r"^[\x01-\x7f]+$"
+# Bytes are bounded, which a schema can only say of characters: of any, or of ASCII ones.
+_TARGETS_SCHEMA: JsonSchemaValue = {
+    "anyOf": [
+        {
+            "type": "array",
+            "items": {
+                "type": "string",
+                "minLength": 1,
+                "anyOf": [
+                    {"maxLength": TARGET_BYTES_MAX // 4, "pattern": common.ANYTHING},
+                    {"maxLength": TARGET_BYTES_MAX, "pattern": ASCII},
+                ],
+            },
+        },
+        {"type": "string", "enum": sorted(_ALL_WORDS)},
+    ]
+}
+
+
 class SetImpactedTargets(Named):
     """`/setImpactedTargets`; the pull request need not be queued."""
 
     pr: PullRequestWithHead
-    impacted_targets: Annotated[object, BeforeValidator(targets_in)]
+    impacted_targets: Annotated[
+        object, BeforeValidator(targets_in), WithJsonSchema(_TARGETS_SCHEMA)
+    ]
 
     def targets(self) -> Targets:
         """What was sent."""

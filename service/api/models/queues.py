@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
 
 from service.api.models import common
 from service.api.models.common import Integer, Moment, Named, Reason, Request
@@ -52,6 +53,9 @@ SHOWN_ONLY = frozenset(
 NULLABLE = frozenset({"requiredStatuses", "stateReason"})
 """Where an update takes null for a value (API.md 5.1)."""
 
+# The largest integer that JSON may hold here (API.md 1.2).
+VERSION_MAX = 2**63 - 1
+
 _SETTINGS = frozenset(field.name for field in fields(QueueConfig))
 
 
@@ -82,8 +86,11 @@ Logins = Annotated[
     Field(max_length=100),
 ]
 Rules = Annotated[list[BatchingRuleGiven], Field(max_length=100)]
+_SETTABLE = [each for each in QueueState if each is not QueueState.SWITCHING_MODES]
 State = Annotated[
-    QueueState, BeforeValidator(common.one_of(QueueState, QueueState.SWITCHING_MODES))
+    QueueState,
+    BeforeValidator(common.one_of(QueueState, QueueState.SWITCHING_MODES)),
+    WithJsonSchema({"type": "string", "enum": [each.value for each in _SETTABLE]}),
 ]
 
 
@@ -171,12 +178,24 @@ class CreateQueue(QueueSettings):
         return tuple(sorted(self.model_extra or ()))
 
 
+def _as_updated(schema: JsonSchemaValue) -> None:
+    """What `faults_of_names` refuses, as a schema says it."""
+    schema["additionalProperties"] = False
+    for name, field in schema["properties"].items():
+        if name not in NULLABLE and "anyOf" in field:
+            (taken,) = (each for each in field["anyOf"] if each != {"type": "null"})
+            del field["anyOf"]
+            field.update(taken)
+
+
 class UpdateQueue(QueueSettings):
-    """`/updateQueue`: unknown names are errors, null counts only where `NULLABLE` says so."""
+    """`/updateQueue`: unknown names are errors; null is one where it is no value."""
+
+    model_config = ConfigDict(json_schema_extra=_as_updated)
 
     branch: str | None = None
     delete_required_statuses: bool | None = None
-    expected_version: Annotated[Integer, Field(ge=0)] | None = None
+    expected_version: Annotated[Integer, Field(ge=0, le=VERSION_MAX)] | None = None
 
     @classmethod
     def faults_of_names(cls, body: Mapping[str, object]) -> tuple[FieldError, ...]:

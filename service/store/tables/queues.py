@@ -138,6 +138,15 @@ partial(
     where=EntryRow.__table__.c.targets.is_not(None),
 )
 partial("ix_entry_wide", EntryRow, "wide", where=EntryRow.__table__.c.wide.is_not(None))
+partial(
+    "ix_entry_ended",
+    EntryRow,
+    "queue_id",
+    "state",
+    "state_since",
+    "no",
+    where=EntryRow.__table__.c.live.is_(False),
+)
 
 
 class RunRow(Row, table=True):
@@ -196,6 +205,14 @@ class RunRow(Row, table=True):
 
 
 partial("ix_run_live", RunRow, "queue_id", where=RunRow.__table__.c.live.is_(True))
+partial(
+    "ix_run_built",
+    RunRow,
+    "queue_id",
+    "no",
+    "status",
+    where=RunRow.__table__.c.sha.is_not(None),
+)
 partial("ix_run_live_sha", RunRow, "repository_id", "sha", where=RunRow.__table__.c.live.is_(True))
 
 

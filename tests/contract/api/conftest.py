@@ -9,6 +9,7 @@ import pytest
 from multidict import CIMultiDict
 
 from tests.contract import instance as instances
+from tests.contract.api import described
 from tests.contract.instance import Instance
 
 
@@ -50,7 +51,9 @@ class Client:
         url = self.instance.url + path
         async with self._session.request(method, url, headers=headers, **more) as response:
             body = await response.read()
-            is_json = "json" in response.headers.get("Content-Type", "") and method != "HEAD"
+            kind = response.headers.get("Content-Type", "")
+            is_json = "json" in kind and method != "HEAD"
+            described.check(method, path, response.status, kind, body)
             json = await response.json(content_type=None) if is_json else None
             return Answer(response.status, response.headers, body, json)
 

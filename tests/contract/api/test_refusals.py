@@ -18,10 +18,15 @@ WRITES = {
 }
 READS = [
     "getSubmittedPullRequest",
+    "getSubmittedPullRequests",
+    "listPullRequests",
+    "getPullRequestTimeline",
     "explainPullRequest",
     "previewCancelPullRequest",
     "getQueue",
+    "listQueues",
     "getMergeQueueTestingDetails",
+    "listMergeQueueTestingResults",
 ]
 POSTS = [*WRITES, *READS]
 
@@ -284,7 +289,8 @@ async def test_trace_and_connect_are_never_allowed(client, method):
 
 @pytest.mark.parametrize("name", POSTS)
 async def test_what_a_token_may_not_see_is_missing(client, world, name):
-    number = {"pr": {"number": 1}, "impactedTargets": [], "testRunId": "x", "text": "x"}
+    number = {"pr": {"number": 1}, "prNumbers": [1], "impactedTargets": []}
+    number |= {"testRunId": "x", "text": "x"}
     hold = {"holdId": "6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10"}
     seen = client.named("main", **number, **hold)
     missing = {**seen, "repo": {**seen["repo"], "name": "nothing"}}
@@ -304,9 +310,10 @@ def without_names(answer, name):
     return {**body, "detail": body["detail"].replace(name, "…")}
 
 
-@pytest.mark.parametrize("name", [name for name in POSTS if name != "createQueue"])
+@pytest.mark.parametrize("name", sorted({*POSTS} - {"createQueue", "listQueues"}))
 async def test_a_branch_without_queue_is_answered_with_those_that_have_one(client, queue, name):
-    about = {"pr": {"number": 1}, "impactedTargets": [], "testRunId": "x", "text": "x"}
+    about = {"pr": {"number": 1}, "prNumbers": [1], "impactedTargets": []}
+    about |= {"testRunId": "x", "text": "x"}
     hold = {"holdId": "6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10"}
     body = queue.client.named("no-queue-here")
     answer = await client.post(name, body if name == "updateQueue" else {**body, **about, **hold})

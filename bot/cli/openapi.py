@@ -1,0 +1,23 @@
+"""`headgate openapi`: the document of the API, without a service that runs."""
+
+import sys
+
+import orjson
+import typer
+
+from bot.cli import output
+from bot.cli.options import AsJson
+from service.api import openapi as documents
+from service.api import routes
+
+app = typer.Typer()
+
+
+@app.command()
+def openapi(as_json: AsJson = False) -> None:
+    """Print the OpenAPI document, as /openapi.json serves it; --json: on one line."""
+    encoded = documents.encoded(routes.ROUTES)
+    if as_json:
+        sys.stdout.write(encoded.decode() + "\n")
+    else:
+        output.json_value(orjson.loads(encoded))

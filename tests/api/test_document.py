@@ -1,0 +1,202 @@
+"""The document is the contract: every endpoint, field and code, and nothing that is not true."""
+
+import re
+
+import orjson
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from pydantic import TypeAdapter
+
+from bot.cli import app as command_line
+from service.api import codes, documents, errors, openapi, routes
+from service.api.models.answers.common import OPEN_WORDS
+from service.api.models.common import PullRequestNumber
+from service.api.models.pull_requests import Priority
+from service.api.route import Document, Fetched, Posted
+from tests.contract.api.described import successes
+from tests.tidy.tree import ROOT
+
+DOCUMENT = orjson.loads(openapi.encoded(routes.ROUTES))
+OPERATIONS = {
+    path: (method, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+SCHEMAS = DOCUMENT["components"]["schemas"]
+LISTED = [each for each in routes.ROUTES if not isinstance(each, Document) or each.is_listed]
+
+CONTRACT = {
+    "post": {
+        *("submitPullRequest", "cancelPullRequest", "restartTestsOnPullRequest"),
+        *("setImpactedTargets", "getSubmittedPullRequest", "getSubmittedPullRequests"),
+        *("listPullRequests", "getPullRequestTimeline", "explainPullRequest"),
+        *("previewCancelPullRequest", "createQueue", "getQueue", "updateQueue", "deleteQueue"),
+        *("listQueues", "addQueueHold", "releaseQueueHold", "getMergeQueueTestingDetails"),
+        *("listMergeQueueTestingResults", "flaky-tests/list-unhealthy-tests"),
+        *("flaky-tests/list-failing-tests", "flaky-tests/list-quarantined-tests"),
+        *("flaky-tests/get-test-details", "flaky-tests/check-quarantine"),
+        *("flaky-tests/link-ticket-to-test-case", "flaky-tests/set-quarantine-override"),
+        *("flaky-tests/flag-test", "flaky-tests/get-settings", "flaky-tests/update-settings"),
+        *("flaky-tests/get-upload", "flaky-tests/upload-test-results"),
+        *("tokens/create", "tokens/list", "tokens/rotate", "tokens/revoke"),
+        *("webhooks/create-endpoint", "webhooks/list-endpoints", "webhooks/update-endpoint"),
+        *("webhooks/delete-endpoint", "webhooks/rotate-secret", "webhooks/test-endpoint"),
+        *("webhooks/list-deliveries", "webhooks/replay"),
+    },
+    "get": {"getMergeQueueMetrics", "tokens/self", "status"},
+}
+"""Method → every endpoint under /v1 that clients were promised."""
+
+ABSENT = {
+    "getMergeQueueMetrics",
+    *(name for name in CONTRACT["post"] if name.startswith(("flaky-tests/", "webhooks/"))),
+}
+"""Those of them that nobody has built: whoever does takes theirs out here."""
+
+
+def test_the_document_is_openapi():
+    OpenAPIV31SpecValidator(DOCUMENT).validate()
+    assert (DOCUMENT["openapi"], DOCUMENT["info"]["version"]) == ("3.1.0", "1.0.0")
+
+
+def test_the_document_is_the_table_of_routes():
+    documented = {(path, method.upper()) for path, (method, _) in OPERATIONS.items()}
+    assert documented == {(route.path, route.method) for route in LISTED}
+
+
+def test_the_table_is_what_clients_were_promised():
+    documented = {
+        (method, path.removeprefix("/v1/"))
+        for path, (method, _) in OPERATIONS.items()
+        if path.startswith("/v1/")
+    }
+    promised = {(method, name) for method, names in CONTRACT.items() for name in names}
+    assert documented == {(method, name) for method, name in promised if name not in ABSENT}
+    assert {name for _, name in promised} >= ABSENT
+    others = {path for path in OPERATIONS if not path.startswith("/v1/")}
+    assert others == {
+        *("/healthz", "/readyz", "/openapi.json", "/docs", "/docs/api", "/docs/errors/{code}"),
+    }
+
+
+@pytest.mark.parametrize("route", LISTED, ids=lambda route: route.path)
+def test_an_endpoint_says_what_it_answers_and_by_which_codes(route):
+    assert route.answers is not None, "call .answering(model, *codes) on its route"
+    responses = OPERATIONS[route.path][1]["responses"]
+    own = getattr(route, "codes", ())
+    assert set(own) <= set(codes.STATUS_OF)
+    assert len(set(own)) == len(own)
+    said = {code for status in responses.values() for code in codes_in(status)}
+    assert said == set(codes.of(route))
+    assert {str(status) for status in successes(route)} <= set(responses)
+
+
+def codes_in(response):
+    schemas = [each["schema"] for each in response.get("content", {}).values()]
+    return [
+        code
+        for schema in schemas
+        for part in schema.get("allOf", ())
+        for code in part.get("properties", {}).get("code", {}).get(OPEN_WORDS, ())
+    ]
+
+
+def test_what_needs_a_token_takes_it_by_both_schemes_and_refuses_in_plain_text():
+    schemes = DOCUMENT["components"]["securitySchemes"]
+    assert schemes == {
+        "apiToken": {"type": "apiKey", "in": "header", "name": "x-api-token"},
+        "bearer": {"type": "http", "scheme": "bearer"},
+    }
+    refused = DOCUMENT["components"]["responses"]["Unauthorized"]
+    assert list(refused["content"]) == ["application/plain-text"]
+    assert refused["content"]["application/plain-text"]["schema"]["type"] == "string"
+    for route in LISTED:
+        operation = OPERATIONS[route.path][1]
+        if isinstance(route, Posted | Fetched):
+            assert operation["security"] == [{"apiToken": []}, {"bearer": []}]
+            assert operation["responses"]["401"] == {"$ref": "#/components/responses/Unauthorized"}
+        else:
+            assert "security" not in operation
+            assert "401" not in operation["responses"]
+
+
+def test_names_are_unique_and_every_component_is_used():
+    names = [operation["operationId"] for _, operation in OPERATIONS.values()]
+    assert len(set(names)) == len(names)
+    referred = set(re.findall(r"#/components/schemas/([^\"]+)", orjson.dumps(DOCUMENT).decode()))
+    assert referred == set(SCHEMAS)
+    assert not [name for name in SCHEMAS if not re.fullmatch(r"[A-Za-z]+", name)]
+
+
+def test_limits_are_written_in_words_that_every_reader_knows():
+    text = orjson.dumps(SCHEMAS).decode()
+    assert not re.search(r'"(?:ge|le|gt|lt|min_length|max_length)":', text)
+    assert "(?!\\\\n)" not in text
+    assert ".md" not in orjson.dumps(DOCUMENT).decode()
+
+
+def test_every_setting_has_its_bounds():
+    properties = SCHEMAS["UpdateQueue"]["properties"]
+    assert properties["concurrency"] == {"type": "integer", "minimum": 1, "maximum": 1000}
+    assert properties["state"]["enum"] == ["RUNNING", "PAUSED", "DRAINING"]
+    assert SCHEMAS["UpdateQueue"]["additionalProperties"] is False
+    nullable = {name for name, field in properties.items() if {"type": "null"} in taken(field)}
+    assert nullable == {"requiredStatuses", "stateReason"}
+
+
+def taken(field):
+    return field.get("anyOf", ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "digits", "is_taken"),
+    [
+        *((PullRequestNumber, text, True) for text in ("1", "0482", "4294967295", "999999999")),
+        *((PullRequestNumber, text, False) for text in ("0", "000", "4294967296", "5000000000")),
+        *((Priority, text, True) for text in ("0", "7", "42", "100", "255", "0000000255")),
+        *((Priority, text, False) for text in ("256", "300", "1000", "00000000255", "")),
+    ],
+)
+def test_the_pattern_of_a_digit_string_takes_what_the_field_takes(kind, digits, is_taken):
+    (pattern,) = (
+        each["pattern"]
+        for said in kind.__metadata__
+        if isinstance(getattr(said, "json_schema", None), dict)
+        for each in said.json_schema["anyOf"]
+        if "pattern" in each
+    )
+    assert (re.search(pattern, digits) is not None) is is_taken
+    assert accepts(kind, digits) is is_taken
+
+
+def accepts(kind, value):
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValueError:
+        return False
+    return True
+
+
+def test_each_code_has_a_status_a_title_and_a_remedy():
+    assert set(codes.STATUS_OF) == set(errors.TITLES) == set(codes.REMEDIES)
+    assert sum(len(same) for same in codes.STATUSES.values()) == len(codes.STATUS_OF)
+    for remedy in codes.REMEDIES.values():
+        assert remedy.endswith(".")
+        assert remedy.count("`") % 2 == 0
+
+
+def test_the_viewer_is_the_one_that_the_lock_fetches():
+    lock = orjson.loads((ROOT / "service/dashboard/assets.lock.json").read_bytes())
+    (package,) = (each for each in lock if each["name"] == "swagger-ui-dist")
+    folder = f"{package['name']}-{package['version']}"
+    assert folder == documents.VIEWER
+    wanted = {f"assets/{folder}/{file}" for file in package["files"]}
+    assert {each for each in documents.LOADED if each.startswith("assets/")} <= wanted
+    assert {"LICENSE", "NOTICE"} <= set(package["files"])
+
+
+def test_the_command_prints_what_is_served(capsys):
+    assert command_line.run(["openapi", "--json"]) == 0
+    assert capsys.readouterr().out.encode() == openapi.encoded(routes.ROUTES) + b"\n"
+    assert command_line.run(["openapi"]) == 0
+    assert orjson.loads(capsys.readouterr().out) == DOCUMENT

@@ -1,0 +1,51 @@
+"""Every real answer is one that the document describes.
+
+Asked by the client of these tests for each answer it gets, so that each test of an endpoint
+holds its model and its list of codes, too.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import ValidationError
+
+from service.api import codes, routes
+from service.api.models.answers.problems import Problem
+from service.api.route import Document, Open, Route
+
+BY_PATH: Mapping[str, Route] = {route.path: route for route in routes.ROUTES}
+
+
+def check(method: str, path: str, status: int, content_type: str, body: bytes) -> None:
+    """Fail unless the endpoint may answer so. Addresses of no endpoint are not looked at."""
+    route = BY_PATH.get(path.partition("?")[0])
+    if route is None or method == "HEAD" or status == 401:
+        return
+    if status in successes(route):
+        success(route, content_type, body)
+    elif content_type.startswith("application/problem+json"):
+        problem = Problem.model_validate_json(body)
+        assert problem.status == status
+        assert problem.code in codes.of(route), f"{path} does not name {problem.code}"
+        assert codes.STATUS_OF[problem.code] == status
+
+
+def successes(route: Route) -> tuple[int, ...]:
+    """Statuses of the endpoint that refuse nothing."""
+    if isinstance(route, Open):
+        return route.statuses
+    return (route.status,) if isinstance(route, Document) else (200,)
+
+
+def success(route: Route, content_type: str, body: bytes) -> None:
+    """Fail unless it is what the endpoint says of its success."""
+    if isinstance(route.answers, str):
+        assert content_type == route.answers
+        return
+    assert route.answers is not None, f"{route.path} does not say what it answers"
+    assert content_type == "application/json; charset=utf-8"
+    try:
+        route.answers.model_validate_json(body)
+    except ValidationError as unlike:
+        raise AssertionError(
+            f"{route.path} answered what its model does not say: {unlike}"
+        ) from unlike

@@ -1,0 +1,109 @@
+"""The document, its viewer and the page of each code, over HTTP (API.md 10)."""
+
+import re
+
+import pytest
+
+from service.api import codes, documents
+
+STRICT = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""No inline script or style, nothing from elsewhere (RELIABILITY.md 8.6)."""
+
+
+async def page(client, path):
+    answer = await client.ask("GET", path, "")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert answer.headers["Content-Security-Policy"] == STRICT
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    text = answer.body.decode()
+    assert not re.search(r"<style|<script>| style=| on[a-z]+=", text)
+    assert not re.findall(r'(?:src|href)="(?!/[^/])', text)
+    return text
+
+
+async def test_the_document_is_fetched_without_a_token(client):
+    answer = await client.ask("GET", "/openapi.json", "")
+    assert answer.status == 200
+    assert answer.headers["Content-Type"] == "application/json; charset=utf-8"
+    assert answer.json["openapi"] == "3.1.0"
+    assert "/v1/submitPullRequest" in answer.json["paths"]
+
+
+async def test_the_way_to_the_viewer_is_short(client):
+    answer = await client.ask("GET", "/docs", "", allow_redirects=False)
+    assert (answer.status, answer.headers["Location"]) == (302, "/docs/api")
+
+
+async def test_the_viewer_loads_what_lies_here_and_nothing_else(client, needs):
+    needs("assets")
+    text = await page(client, "/docs/api")
+    loaded = re.findall(r'(?:src|href)="(/static/[^"]+)"', text)
+    assert [each.rpartition("/")[2] for each in loaded] == [
+        *("docs.css", "swagger-ui.css", "swagger-ui-bundle.js", "viewer.js"),
+    ]
+    for path in loaded:
+        answer = await client.ask("GET", path, "")
+        assert answer.status == 200
+        assert answer.headers["Content-Type"].startswith(("text/css;", "text/javascript;"))
+        assert answer.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_without_the_viewer_a_line_links_the_document(client, world, monkeypatch, tmp_path):
+    (tmp_path / "docs.css").write_text("")
+    monkeypatch.setattr(documents, "STATIC", tmp_path)
+    text = await page(client, "/docs/api")
+    assert '<a href="/openapi.json">/openapi.json</a>' in text
+    assert "<script" not in text
+
+
+@pytest.mark.parametrize("code", codes.STATUS_OF)
+async def test_each_code_has_a_page(client, code):
+    text = await page(client, f"/docs/errors/{code}")
+    assert f"<code>{code}</code>, status {codes.STATUS_OF[code]}" in text
+
+
+async def test_the_page_of_a_problem_is_where_it_says(client):
+    refused = await client.post("getQueue", client.named("no-such-branch"))
+    assert refused.is_problem(404, "queue_not_found")
+    link = refused.json["type"]
+    assert "no queue" in await page(client, link[link.index("/docs/") :])
+
+
+async def test_a_code_that_is_none_has_no_page(client):
+    answer = await client.ask("GET", "/docs/errors/queue_not_emty", "")
+    assert answer.is_problem(404, "unknown_endpoint")
+    assert answer.json["did_you_mean"] == "/docs/errors/queue_not_empty"
+    answer = await client.ask("GET", "/docs/errors/%3Cscript%3E", "")
+    assert answer.is_problem(404, "unknown_endpoint")
+    assert "did_you_mean" not in answer.json
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/0000000000000000/docs.css",
+        "/static/0000000000000000/nothing.css",
+        "/static/0000000000000000/../documents.py",
+        "/static/0000000000000000/%2e%2e/assets.lock.json",
+        "/static/0000000000000000//etc/passwd.css",
+        "/static/0000000000000000/docs.css%00.css",
+    ],
+)
+async def test_nothing_else_is_given_out(client, path):
+    answer = await client.ask("GET", path, "")
+    assert answer.is_problem(404, "unknown_endpoint")
+
+
+@pytest.mark.parametrize(
+    "path", ["/openapi.json", "/docs", "/docs/api", "/docs/errors/invalid_json"]
+)
+async def test_documents_are_fetched_and_nothing_else(client, path):
+    assert (await client.ask("HEAD", path, "", allow_redirects=False)).status in (200, 302)
+    answer = await client.ask("POST", path, "", json={})
+    assert answer.is_problem(405, "method_not_allowed")
+    assert answer.headers["Allow"] == "GET, HEAD"

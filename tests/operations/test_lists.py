@@ -1,0 +1,170 @@
+"""Lists on both databases: parts follow each other whatever happens in between."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from service.errors import Invalid, Malformed, NotFound
+from service.mergequeue.states import EntryState, QueueState
+from service.operations import (
+    pull_request_lists,
+    pull_requests,
+    queue_lists,
+    queues,
+    repositories,
+    run_lists,
+)
+from service.operations.pull_request_lists import PullRequestFilter
+from service.operations.pull_requests import SubmitOptions
+from service.operations.queues import QueueWish
+from service.operations.run_lists import RunWish
+from service.operations.views import Caller, TimelineEvent
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, QueueRef, RepoId, RepoRef, Role
+
+ALL = PullRequestFilter()
+
+
+async def submitted(runtime: Runtime, queue: QueueRef, *numbers: int) -> None:
+    for number in numbers:
+        await pull_requests.submit(runtime, queue, number, SubmitOptions(), SYSTEM)
+
+
+async def cancelled(runtime: Runtime, queue: QueueRef, *numbers: int) -> None:
+    await submitted(runtime, queue, *numbers)
+    for number in numbers:
+        await pull_requests.cancel(runtime, queue, number, SYSTEM)
+
+
+async def part_of(
+    runtime: Runtime, queue: QueueRef, cursor: str | None, wanted: PullRequestFilter = ALL
+) -> tuple[list[int], str | None]:
+    """Two numbers and where to go on."""
+    part = await pull_request_lists.listed(runtime, queue, wanted, 2, cursor)
+    return [view.entry.pr for view in part.rows], part.next_cursor
+
+
+async def test_what_ended_in_one_instant_is_listed_once_each(runtime: Runtime, queue: QueueRef):
+    await cancelled(runtime, queue, 1, 2, 3, 4, 5)
+    first, cursor = await part_of(runtime, queue, None)
+    await cancelled(runtime, queue, 6)
+    second, cursor = await part_of(runtime, queue, cursor)
+    third, cursor = await part_of(runtime, queue, cursor)
+    assert (first, second, third, cursor) == ([5, 4], [3, 2], [1], None)
+
+
+async def test_a_row_that_is_gone_is_still_a_place_to_go_on_from(runtime: Runtime, queue: QueueRef):
+    await submitted(runtime, queue, 1, 2, 3, 4)
+    first, cursor = await part_of(runtime, queue, None)
+    await pull_requests.cancel(runtime, queue, 2, SYSTEM)
+    second, cursor = await part_of(runtime, queue, cursor)
+    assert (first, second) == ([1, 2], [3, 4])
+    assert await part_of(runtime, queue, cursor) == ([2], None)
+
+
+async def test_a_rare_state_is_found_among_all_others(runtime: Runtime, queue: QueueRef):
+    await cancelled(runtime, queue, 1, 2, 3)
+    await submitted(runtime, queue, 3)
+    only = replace(ALL, states=frozenset({EntryState.CANCELLED}))
+    first, cursor = await part_of(runtime, queue, None, only)
+    assert (first, await part_of(runtime, queue, cursor, only)) == ([3, 2], ([1], None))
+    merged = replace(ALL, states=frozenset({EntryState.MERGED}))
+    assert await part_of(runtime, queue, None, merged) == ([], None)
+
+
+async def test_a_span_of_time_takes_its_first_instant_and_not_its_last(
+    runtime: Runtime, queue: QueueRef
+):
+    await cancelled(runtime, queue, 1)
+    at = runtime.clock.now()
+    later = at + timedelta(microseconds=1)
+    assert await part_of(runtime, queue, None, replace(ALL, since=at, until=later)) == ([1], None)
+    assert await part_of(runtime, queue, None, replace(ALL, until=at)) == ([], None)
+    assert await part_of(runtime, queue, None, replace(ALL, since=later)) == ([], None)
+    with pytest.raises(Invalid) as refused:
+        await part_of(runtime, queue, None, replace(ALL, since=later, until=at))
+    assert refused.value.code == "invalid_time_range"
+
+
+async def test_a_cursor_grows_too_old(runtime: Runtime, queue: QueueRef):
+    await submitted(runtime, queue, 1, 2, 3)
+    _, cursor = await part_of(runtime, queue, None)
+    await runtime.clock.sleep(24 * 3600)
+    assert await part_of(runtime, queue, cursor) == ([3], None)
+    await runtime.clock.sleep(1)
+    with pytest.raises(Malformed) as refused:
+        await part_of(runtime, queue, cursor)
+    assert refused.value.code == "page_token_expired"
+
+
+async def test_of_each_pull_request_the_newest_submission_is_shown(
+    runtime: Runtime, queue: QueueRef
+):
+    await cancelled(runtime, queue, 1, 2)
+    await cancelled(runtime, queue, 2)
+    await submitted(runtime, queue, 1, 3)
+    found = await pull_request_lists.newest(runtime, queue, [3, 9, 2, 1, 3], include_timeline=True)
+    assert [view.entry.pr for view in found.views] == [3, 2, 1]
+    assert found.missing == (9,)
+    for view in found.views:
+        alone = await pull_requests.status(runtime, queue, view.entry.pr, include_timeline=True)
+        assert view == alone
+
+
+async def test_events_come_in_parts_numbered_through(runtime: Runtime, queue: QueueRef):
+    await cancelled(runtime, queue, 1)
+    view = await pull_requests.status(runtime, queue, 1, include_timeline=True)
+    assert view.timeline
+    seen: list[TimelineEvent] = []
+    cursor = None
+    while cursor is not None or not seen:
+        part = await pull_request_lists.events(runtime, queue, 1, 1, cursor)
+        seen += part.events
+        cursor = part.next_cursor
+    assert tuple(seen) == view.timeline
+    with pytest.raises(NotFound) as refused:
+        await pull_request_lists.events(runtime, queue, 2, 1, None)
+    assert refused.value.code == "never_submitted"
+
+
+def caller_of(queue: QueueRef, only: frozenset[int] | None = None) -> Caller:
+    """Somebody of the queue's organization."""
+    return Caller("t", "t", queue.org_id, "octo", queue.repo.host, Role.READ, only)
+
+
+async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_seen(
+    runtime: Runtime, queue: QueueRef, provider
+):
+    fresh = await provider.repository(provider.ref)
+    own = await runtime.store.run(repositories.keep, fresh)
+    name = RepoRef(provider.ref.host, provider.ref.owner, "gears")
+    other = await runtime.store.run(
+        repositories.keep, replace(fresh, ref=name, id=RepoId(provider.ref.host, "4711"))
+    )
+    for record, branch in ((other, "main"), (own, "dev"), (own, "zeta")):
+        await queues.create(runtime, record, branch, QueueWish({}, QueueState.PAUSED), SYSTEM)
+    await submitted(runtime, queue, 1)
+
+    async def found(only: frozenset[int] | None = None, ref: RepoRef | None = None) -> list[str]:
+        rows: list[str] = []
+        caller, cursor = caller_of(queue, only), None
+        while cursor is not None or not rows:
+            part = await queue_lists.listed(runtime, caller, ref, 1, cursor)
+            rows += [f"{row.repo.name} {row.branch} {row.depth}" for row in part.rows]
+            cursor = part.next_cursor
+        return rows
+
+    widgets = [f"{provider.ref.name} {each}" for each in ("dev 0", "main 1", "zeta 0")]
+    assert await found() == [*widgets, "gears main 0"]
+    assert await found(frozenset({other.id})) == ["gears main 0"]
+    assert await found(ref=provider.ref) == widgets
+    with pytest.raises(NotFound):
+        await found(frozenset({other.id}), provider.ref)
+    nobody = replace(caller_of(queue), org_id=queue.org_id + 1)
+    assert (await queue_lists.listed(runtime, nobody, None, 50, None)).rows == ()
+
+
+async def test_a_queue_without_runs_lists_none(runtime: Runtime, queue: QueueRef):
+    part = await run_lists.listed(runtime, queue, RunWish(None, None, 0, 50))
+    assert (part.rows, part.total) == ((), 0)

@@ -1,0 +1,74 @@
+"""The view of a whole queue says the same whether it was taken over or made from nothing."""
+
+from collections.abc import Awaitable, Callable
+
+from service.mergequeue.states import QueueState
+from service.mergequeue.targets import Targets
+from service.operations import impacted, pull_requests, queues, wholes
+from service.operations.impacted import Upload
+from service.operations.pull_requests import SubmitOptions
+from service.operations.queues import QueueWish
+from service.operations.views import QueueView
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, QueueRef
+
+NOTHING = SubmitOptions()
+ALONE = SubmitOptions(no_batch=True)
+
+
+async def from_nothing(runtime: Runtime, queue: QueueRef) -> QueueView:
+    """As a process that remembers nothing shows it."""
+    runtime.memory.wholes.clear()
+    runtime.memory.forget()
+    return await wholes.view_of(runtime, queue)
+
+
+async def submitted(
+    runtime: Runtime, queue: QueueRef, number: int, options: SubmitOptions = NOTHING
+) -> None:
+    await pull_requests.submit(runtime, queue, number, options, SYSTEM)
+
+
+async def test_after_every_kind_of_change_the_whole_is_what_it_would_be_from_nothing(
+    runtime: Runtime, queue: QueueRef
+):
+    for number in (1, 2, 3, 4):
+        await submitted(runtime, queue, number)
+    changes: list[Callable[[], Awaitable[object]]] = [
+        lambda: submitted(runtime, queue, 2, ALONE),
+        lambda: submitted(runtime, queue, 3, SubmitOptions(priority=0)),
+        lambda: pull_requests.cancel(runtime, queue, 1, SYSTEM),
+        lambda: submitted(runtime, queue, 5),
+        lambda: impacted.set_targets(
+            runtime, queue, Upload(4, None, Targets(frozenset({"//a"}))), SYSTEM
+        ),
+        lambda: queues.update(runtime, queue, QueueWish({"concurrency": 2}), SYSTEM),
+        lambda: queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM),
+        lambda: submitted(runtime, queue, 4, ALONE),
+        lambda: pull_requests.restart(runtime, queue, 4, SYSTEM),
+    ]
+    for change in changes:
+        await wholes.view_of(runtime, queue)
+        await change()
+        taken_over = await wholes.view_of(runtime, queue)
+        assert taken_over == await from_nothing(runtime, queue)
+
+
+async def test_views_of_what_has_not_changed_are_taken_over(runtime: Runtime, queue: QueueRef):
+    for number in (1, 2, 3):
+        await submitted(runtime, queue, number)
+    before = await wholes.view_of(runtime, queue)
+    await submitted(runtime, queue, 2, ALONE)
+    after = await wholes.view_of(runtime, queue)
+    kept = [one is old for one, old in zip(after.entries, before.entries, strict=True)]
+    assert kept == [True, False, True]
+    assert after.entries[1].entry.no_batch
+
+
+async def test_times_left_are_told_anew_every_few_seconds(runtime: Runtime, queue: QueueRef):
+    await submitted(runtime, queue, 1)
+    before = await wholes.view_of(runtime, queue)
+    await runtime.clock.sleep(5)
+    after = await wholes.view_of(runtime, queue)
+    assert after is not before
+    assert after.entries[0] is not before.entries[0]

@@ -1,0 +1,97 @@
+"""What no schema can say of a request, so that every wish has a chance to be granted.
+
+Loaded by schemathesis, in a process of its own. Wishes that are meant to be refused are left
+as they are.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import schemathesis
+
+from service.api import openapi, routes
+from service.api.strict_json import INTEGER_MAX, INTEGER_MIN, NUMBER_DIGITS_MAX
+
+# What is really there: `{"repo": …, "branches": […], "numbers": […]}`.
+WORLD: Mapping[str, Any] = json.loads(os.environ["WISHES_WORLD"])
+
+LATER = "2199-01-01T00:00:00Z"
+
+DOCUMENT: Any = openapi.document(routes.ROUTES)
+
+
+@schemathesis.hook
+def before_call(_context: Any, case: Any, _arguments: Any) -> None:
+    """Bring a request within the rules that stand in words alone."""
+    meta = case.meta
+    if meta is None or not meta.generation.mode.is_positive or not isinstance(case.body, dict):
+        return
+    asked = DOCUMENT["paths"][case.operation.path]["post"]["requestBody"]["content"]
+    body = case.body = acceptable(case.body, asked["application/json"]["schema"])
+    chance = hashlib.sha256(repr(body).encode()).digest()
+    # Three of four ask about what is there: otherwise all answers would be 404.
+    if chance[0] % 4 and "repo" in body:
+        body["repo"] = dict(WORLD["repo"])
+        if "targetBranch" in body:
+            body["targetBranch"] = branch_of(case.operation.path, chance[1])
+        if isinstance(body.get("pr"), dict):
+            body["pr"]["number"] = WORLD["numbers"][chance[2] % len(WORLD["numbers"])]
+            # No invented head is the pull request's own.
+            body["pr"].pop("sha", None)
+    # A page token cannot be made up: 400 (API.md 8.1).
+    body.pop("cursor", None)
+    if "branch" in body:
+        body["branch"] = body.get("targetBranch")
+    # A hold ends in the future (API.md 5.2).
+    if body.get("until") is not None and case.operation.path.endswith("/addQueueHold"):
+        body["until"] = LATER
+
+
+def branch_of(path: str, chance: int) -> str:
+    """Any branch; queues are made and deleted on the last alone, so that the others keep theirs."""
+    *kept, last = WORLD["branches"]
+    found: str = last if path.endswith("/deleteQueue") else [*kept, last][chance % (len(kept) + 1)]
+    return found
+
+
+def acceptable(value: Any, schema: Any) -> Any:
+    """The same without fields that the schema does not know and that no JSON of ours may hold.
+
+    A number has at most 20 digits, leading zeros included, which no schema can say.
+    """
+    schema = DOCUMENT["components"]["schemas"].get(
+        schema.get("$ref", "").rpartition("/")[2], schema
+    )
+    if isinstance(value, float):
+        return round(value, 12) if abs(value) < 1 else value
+    if not isinstance(value, dict | list):
+        return value
+    kind = "items" if isinstance(value, list) else "properties"
+    if kind not in schema:
+        options = schema.get("anyOf", ())
+        named = next((each for each in options if kind in each or "$ref" in each), None)
+        return value if named is None else acceptable(value, named)
+    if isinstance(value, list):
+        return [acceptable(each, schema["items"]) for each in value]
+    known = schema["properties"]
+    return {
+        name: acceptable(each, known[name]) if name in known else each
+        for name, each in value.items()
+        if name in known or not is_refused([name, each])
+    }
+
+
+def is_refused(value: Any) -> bool:
+    """Whether JSON's own bounds forbid it, at any depth: NUL, or a number too long."""
+    if isinstance(value, dict):
+        return is_refused([*value, *value.values()])
+    if isinstance(value, list):
+        return any(is_refused(each) for each in value)
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, float):
+        return sum(each.isdigit() for each in repr(value)) > NUMBER_DIGITS_MAX
+    return isinstance(value, int) and not INTEGER_MIN <= value <= INTEGER_MAX

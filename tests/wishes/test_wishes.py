@@ -1,0 +1,70 @@
+"""schemathesis over the document of a running instance: all checks, all phases."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.contract import instance as instances
+from tests.contract.instance import Instance
+from tests.tidy.tree import ROOT
+
+EXAMPLES = int(os.environ.get("HEADGATE_WISHES", "5"))
+"""Requests an endpoint, beside those at every bound that is documented."""
+
+ROLES = ["admin", "read", ""] if EXAMPLES > 5 else ["admin"]
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """An instance by itself, because what is wished for here is granted."""
+    with instances.started(tmp_path_factory.mktemp("instance")) as own:
+        yield own
+
+
+async def world_of(instance: Instance) -> str:
+    """Branches, two with a queue, and pull requests to wish about, as `hooks.py` reads them."""
+    branches = [await instance.new_branch() for _ in range(3)]
+    numbers = [await instance.open_pull_request(branch) for branch in branches for _ in range(2)]
+    repo = {"host": instance.host, "owner": instance.owner, "name": instance.repo}
+    headers = {"x-api-token": instance.admin_token}
+    async with aiohttp.ClientSession(instance.url, headers=headers) as session:
+        for branch in branches[:2]:
+            queue = {"repo": repo, "targetBranch": branch, "requiredStatuses": ["unit"]}
+            async with session.post("/v1/createQueue", json=queue) as made:
+                assert made.status == 200
+    return json.dumps({"repo": repo, "branches": branches, "numbers": numbers})
+
+
+@pytest.mark.first
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("role", ROLES)
+def test_what_the_document_allows_is_taken_and_all_else_refused(instance, role, tmp_path):
+    token = {"admin": instance.admin_token, "read": instance.read_token, "": "none"}[role]
+    done = subprocess.run(
+        [
+            *(Path(sys.executable).parent / "schemathesis", "--no-color"),
+            *("--config-file", ROOT / "tests/wishes/schemathesis.toml"),
+            *("run", f"{instance.url}/openapi.json"),
+            *("--checks", "all", "--phases", "examples,coverage,fuzzing,stateful"),
+            *("--max-examples", str(EXAMPLES), "--workers", "1"),
+        ],
+        check=False,
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "WISHES_URL": instance.url,
+            "WISHES_TOKEN": token,
+            "WISHES_WORLD": asyncio.run(world_of(instance)),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
