@@ -237,12 +237,14 @@ class Door:
             raise _wrong_method(route.path, "GET, HEAD")
         caller = await self._caller(request, route, request_id)
         query.check(request)
-        shown = await route.handler(Call(self._runtime, self._fragments, caller))
+        asked = () if route.query is None else (query.read(route.query, request.query),)
+        shown = await route.handler(Call(self._runtime, self._fragments, caller), *asked)
         return self._replies.success(200, shown, request_id)
 
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
+        query.check(request)
         status, shown = route.handler(self._readiness, self._runtime.options.version)
         return self._replies.success(status, orjson.dumps(shown), request_id)
 
@@ -251,6 +253,7 @@ class Door:
     ) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
+        query.check(request)
         page = route.handler(Look(request.match_info, routes.ROUTES))
         return self._replies.success(page.status, page, request_id)
 

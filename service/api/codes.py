@@ -90,17 +90,10 @@ STATUS_OF: Mapping[str, int] = {
 }
 """Code → its status."""
 
-PAGES = ("bad_request", "method_not_allowed", "internal_error")
+PAGES = ("bad_request", "invalid_parameter", "method_not_allowed", "internal_error")
 """What even an address without token may answer."""
 
-FETCHES = (
-    *PAGES,
-    "invalid_parameter",
-    "missing_role",
-    "rate_limited",
-    "repository_not_found",
-    *STATUSES[503],
-)
+FETCHES = (*PAGES, "missing_role", "rate_limited", "repository_not_found", *STATUSES[503])
 """What every endpoint with a token may answer."""
 
 POSTS = (
@@ -115,15 +108,15 @@ POSTS = (
 )
 """What every endpoint that takes a body may answer (API.md 1.1)."""
 
-WRITES = (*POSTS, "invalid_header", "idempotency_in_progress", "idempotency_key_reused")
-"""What every endpoint that changes something may answer (API.md 1.5)."""
+WRITES = ("invalid_header", "idempotency_in_progress", "idempotency_key_reused")
+"""What every endpoint may answer that takes an `Idempotency-Key`."""
 
 
 def of(route: Route) -> tuple[str, ...]:
     """Every code that the endpoint may answer, by status, each once."""
     match route:
         case Posted():
-            found = {*(WRITES if route.writes else POSTS), *route.codes}
+            found = {*POSTS, *(WRITES if route.writes else ()), *route.codes}
         case Fetched():
             found = {*FETCHES, *route.codes}
         case Document():

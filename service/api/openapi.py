@@ -232,21 +232,28 @@ def _who_may(route: Posted | Fetched) -> str:
 def _parameters(route: Route) -> list[Json]:
     if isinstance(route, Document) and route.variables is not None:
         return described(route.variables, "path")
-    if not isinstance(route, Posted):
-        return []
-    headers = []
+    if isinstance(route, Fetched) and route.query is not None:
+        return described(route.query, "query")
+    return _sent_headers(route) if isinstance(route, Posted) else []
+
+
+def _sent_headers(route: Posted) -> list[Json]:
+    found: list[Json] = []
+    if route.writes:
+        key = "Makes the request safe to repeat for 24 hours: the first answer is given again."
+        found.append(
+            _header(
+                str(repeats.KEY), {"type": "string", "pattern": f"^{repeats.KEY_PATTERN}$"}, key
+            )
+        )
     if route.forks is not None:
         run = "A CI run of a fork's pull request, which may ask without a token."
-        headers.append(_header(auth.FORKED_RUN, run, {"type": "string"}))
-    if route.writes:
-        key = "A request that comes again with its key is answered as before and not done twice."
-        form = {"type": "string", "pattern": f"^{repeats.VISIBLE}$"}
-        headers.append(_header(repeats.KEY, key, form))
-    return headers
+        found.append(_header(str(auth.FORKED_RUN), {"type": "string"}, run))
+    return found
 
 
-def _header(name: str, description: str, schema: Json) -> Json:
-    return {"name": str(name), "in": "header", "schema": schema, "description": description}
+def _header(name: str, schema: Json, description: str) -> Json:
+    return {"name": name, "in": "header", "schema": schema, "description": description}
 
 
 def _reference(model: type[BaseModel]) -> Json:

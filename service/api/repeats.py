@@ -11,10 +11,10 @@ REPLAYED = {"Idempotency-Replayed": "true"}
 """The header of an answer that was given before."""
 
 KEY = istr("Idempotency-Key")
-VISIBLE = "[!-~]{1,255}"
-"""The form of a key."""
+"""The header."""
 
-_VISIBLE = re.compile(VISIBLE)
+KEY_PATTERN = r"[\x21-\x7e]{1,255}"
+_VISIBLE = re.compile(KEY_PATTERN)
 _NEVER_KEPT = frozenset({401, 408, 429})
 
 

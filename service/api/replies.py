@@ -33,14 +33,14 @@ class Replies:
 
     def success(self, status: int, shown: Shown, request_id: str) -> Answer:
         """What a handler answered."""
-        now = self._runtime.clock.now()
-        if isinstance(shown, Page):
-            more = dict(shown.headers)
-            cached = more.pop("Cache-Control", "no-store")
-            head = self._heads.head(status, shown.content_type, request_id, now, cached)
-            return Answer(status, head + answer.lines(more), shown.body)
         kind, body = self.encoded(shown)
-        return Answer(status, self._heads.head(status, kind, request_id, now), body)
+        now = self._runtime.clock.now()
+        if not isinstance(shown, Page):
+            return Answer(status, self._heads.head(status, kind, request_id, now), body)
+        more = dict(shown.headers)
+        cached = more.pop("Cache-Control", "no-store")
+        head = self._heads.head(status, kind, request_id, now, cached)
+        return Answer(status, head + answer.lines(more), body)
 
     def encoded(self, shown: Shown) -> tuple[str, bytes]:
         """Content-Type and bytes of what a handler answered."""

@@ -59,9 +59,9 @@ class Posted:
     handler: Callable[..., Awaitable[Shown]]
     writes: bool
     forks: Callable[..., Awaitable[Caller]] | None = None
-    rate: RateClass = RateClass.READ
     answers: Answers | None = None
     codes: tuple[str, ...] = ()
+    rate: RateClass = RateClass.READ
     method = "POST"
 
     def answering(self, answers: Answers, *codes: str) -> "Posted":
@@ -74,14 +74,18 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An endpoint without body; `role` None: any token may ask."""
+    """An endpoint without body; `role` None: any token may ask.
+
+    With a `query` its handler gets that model too, read from the address.
+    """
 
     path: str
     role: Role | None
-    handler: Callable[[Call], Awaitable[Shown]]
-    rate: RateClass = RateClass.READ
+    handler: Callable[..., Awaitable[Shown]]
     answers: Answers | None = None
     codes: tuple[str, ...] = ()
+    rate: RateClass = RateClass.READ
+    query: type[Request] | None = None
     method = "GET"
 
     def answering(self, answers: Answers, *codes: str) -> "Fetched":

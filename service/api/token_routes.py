@@ -9,7 +9,7 @@ from service.vocabulary import Role
 TOKEN_ROUTES: tuple[Route, ...] = (
     Fetched(f"{VERSIONED}/tokens/self", None, tokens.own).answering(answers.Token),
     write("tokens/create", Role.ADMIN, models.CreateToken, tokens.create).answering(
-        answers.IssuedToken, "conflicting_fields", "scope_exceeds_own", "limit_reached"
+        answers.IssuedToken, "conflicting_fields", "limit_reached", "scope_exceeds_own"
     ),
     read("tokens/list", models.ListTokens, tokens.list_all, Role.ADMIN).answering(
         answers.TokensListed, "invalid_page_token", "page_token_expired"

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.outputs import Step
+from service.operations import counting
 from service.runtime import Runtime
 from service.store.database import Tx
 from service.vocabulary import QueueRef
@@ -31,7 +32,12 @@ class Happened:
 
 Keeper = Callable[[Tx, Runtime, Happened], None]
 
-KEEPERS: tuple[Keeper, ...] = ()
+
+def _count(session: Tx, _: Runtime, happened: Happened) -> None:
+    counting.keep(session, happened.ref, happened.before, happened.whole, happened.now)
+
+
+KEEPERS: tuple[Keeper, ...] = (_count,)
 """Everybody who keeps something, in order."""
 
 

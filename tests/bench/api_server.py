@@ -48,10 +48,10 @@ from service.vocabulary import (
 from tests.store.builders import an_entry
 
 REF = RepoRef("github.com", "octo", "widgets")
+QUEUE_ID = 1
 # Counted as always, refused never.
 PLENTY = Rate(1_000_000, 1_000_000)
 RATES = Rates(PLENTY, PLENTY, PLENTY, PLENTY, PLENTY)
-QUEUE_ID = 1
 NAMED = {"repo": {"host": REF.host, "owner": REF.owner, "name": REF.name}}
 
 

@@ -22,9 +22,11 @@ from sqlalchemy import (
     text,
 )
 
+from service.metrics.facts import Fact
 from service.store import (
     access,
     audit,
+    figures,
     history,
     inbox,
     journal,
@@ -44,7 +46,7 @@ from service.store.records import LandingState, OutboxState, Spot, Surface
 from service.store.repeats import Keyed
 from service.store.tables.base import METADATA
 from service.store.types import Json, Utc
-from service.vocabulary import RepoRef, Sha
+from service.vocabulary import QueueRef, RepoRef, Sha
 from tests.harness import databases
 from tests.store.conftest import NOW, a_repository
 from tests.store.test_inbox import a_delivery
@@ -74,6 +76,8 @@ ROWS = {
     "impacted_targets": 5000,
     "notice": 5000,
     "idempotency": 5000,
+    "figure": 20_000,
+    "recent_fact": 20_000,
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
@@ -128,6 +132,8 @@ GIVEN = {
     "outbox.effect_type": "'Reaction'",
     "outbox.effect": """'{"number": 3, "comment_id": "7", "emoji": "eyes"}'""",
     "audit.org_id": "1 + i % 500",
+    "figure.queue_id": "1 + i % 2000",
+    "recent_fact.queue_id": "1 + i % 2000",
 }
 
 SERIES = "WITH RECURSIVE series(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM series WHERE i < {n}) "
@@ -179,6 +185,7 @@ def of_its_type(kind: object) -> str:
 
 
 REF = RepoRef("text-7", "owner", "name-7")
+PLACE = QueueRef(7, 7, 7, REF, "branch-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
 KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
@@ -242,6 +249,11 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
     "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),
     "retention, answers": lambda s: retention._forget_repeats(s, NOW.replace(year=2025)),
+    "figures.add": lambda s: figures.add(s, PLACE, [Fact("left", ("main",), 7)], NOW),
+    "figures.moves": lambda s: figures.moves(s, 9, 40_000, "e7"),
+    "figures.shown": lambda s: figures.shown(s, 7),
+    "figures.of_queues": lambda s: figures.of_queues(s, [7, 8, 9], NOW.replace(year=2025)),
+    "figures.expiring": lambda s: figures.expiring(s, 999, NOW, NOW),
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
 

@@ -3,7 +3,7 @@
 No answer is made from these (`responses.py` and its kin make plain objects and bytes, which
 is several times faster), so nothing here costs a request anything. A model lists every key
 of one answer: all are there, null where the type says so; a key that may be missing has the
-default `left_out()`. More keys than listed are a fault of ours, although the document lets
+type `LeftOut`. More keys than listed are a fault of ours, although the document lets
 clients expect some later (API.md 12).
 
 A new endpoint gets its model here, named on its route by `answering`. Class names are the

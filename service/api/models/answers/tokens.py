@@ -1,8 +1,6 @@
 """Answers of the token endpoints (API.md 9)."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from service.api.models.answers.common import LeftOut, RepositoryShown, SnakeAnswer, Time
 from service.vocabulary import Role
@@ -29,19 +27,19 @@ class Token(SnakeAnswer):
 
 
 class IssuedToken(Token):
-    """A new token with its secret, which is told this once."""
+    """A new token; `token` is its secret, shown this once."""
 
-    token: Annotated[str, Field(pattern=r"^hgt_[0-9A-Za-z]{10}_[0-9A-Za-z]{49}$")]
+    token: str
 
 
 class TokensListed(SnakeAnswer):
-    """Some of an organization's live tokens, oldest first."""
+    """Live tokens; no `next_cursor` at the end."""
 
     tokens: list[Token]
     next_cursor: LeftOut[str] = None
 
 
 class TokenRevoked(SnakeAnswer):
-    """A token has ended."""
+    """The token is good for nothing any more."""
 
     revoked: Literal[True]
