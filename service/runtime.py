@@ -17,6 +17,7 @@ from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.store.database import Store
 from service.store.wakeups import Wakeups
+from service.telemetry import SILENT, Meter
 from service.vocabulary import Network
 
 
@@ -124,6 +125,7 @@ class Runtime:
     keys: Keys
     sender: Sender
     options: Options
+    telemetry: Meter = SILENT
     gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)
     memory: Memory = field(default_factory=Memory)

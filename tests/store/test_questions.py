@@ -26,6 +26,7 @@ from service.metrics.facts import Fact
 from service.store import (
     access,
     audit,
+    backlog,
     delivery_log,
     figures,
     history,
@@ -302,6 +303,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "subscribers.disable": lambda s: subscribers.disable(s, "endpoint-6", "gone"),
     "subscribers.remove": lambda s: subscribers.remove(s, "endpoint-7"),
     "subscribers.organization_slug": lambda s: subscribers.organization_slug(s, 7),
+    "backlog.waiting": backlog.waiting,
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
 
