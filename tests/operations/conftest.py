@@ -1,7 +1,6 @@
 """A runtime over both databases, a provider made of values, time that only waiting moves."""
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,18 +10,32 @@ from service.clock import RandomIds
 from service.mergequeue.states import QueueState
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import endpoints, queues, repositories
-from service.operations.endpoints import EndpointWish
+from service.operations import queues, repositories
 from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime
 from service.store import queues as stored_queues
 from service.store.database import Store
 from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, QueueRef
-from tests.harness.receiver import receiving
 from tests.harness.values import ValuesProvider
-from tests.operations.clocks import WaitingClock
-from tests.operations.notifying import LOOPBACK, Stage, a_caller
+
+
+class WaitingClock:
+    """Time that stands still until somebody waits; `waits` are the spans in seconds."""
+
+    def __init__(self) -> None:
+        self.waits: list[float] = []
+        self._passed_s = 0.0
+
+    def now(self) -> datetime:
+        return datetime(2026, 3, 2, 14, tzinfo=UTC) + timedelta(seconds=self._passed_s)
+
+    def monotonic_s(self) -> float:
+        return self._passed_s
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self._passed_s += seconds
 
 
 @pytest.fixture
@@ -63,13 +76,3 @@ async def queue(runtime: Runtime, provider: ValuesProvider) -> QueueRef:
     await queues.create(runtime, record, "main", QueueWish({}, QueueState.PAUSED), SYSTEM)
     (found,) = await runtime.store.read(stored_queues.all_queues)
     return found
-
-
-@pytest.fixture
-async def stage(runtime: Runtime, clock: WaitingClock, queue: QueueRef) -> AsyncIterator[Stage]:
-    own = replace(runtime, sender=HttpSender(LOOPBACK))
-    async with receiving() as receiver:
-        caller = await a_caller(own, queue)
-        wish = EndpointWish(receiver.url, ("queue.*", "webhook.*"), description="ops")
-        view, secret = await endpoints.create(own, caller, wish)
-        yield Stage(own, clock, queue, caller, receiver, view, secret)

@@ -18,7 +18,7 @@ from service.runtime import Runtime
 from service.store import queues as stored_queues
 from service.vocabulary import CheckOutcome, QueueRef, Sha
 from tests.harness.values import ValuesProvider, sha_of
-from tests.operations.clocks import WaitingClock
+from tests.operations.conftest import WaitingClock
 from tests.store.builders import a_check, a_run
 
 BASE = Tip(Sha("a" * 40), Sha("b" * 40))

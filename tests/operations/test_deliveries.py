@@ -11,7 +11,7 @@ from service.provider.signals import Delivery, Signal
 from service.runtime import Runtime, Translator
 from service.store.database import Tx
 from service.store.tables.deliveries import InboxRow
-from tests.operations.clocks import WaitingClock
+from tests.operations.conftest import WaitingClock
 
 HOST = "values.test"
 

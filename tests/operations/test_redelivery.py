@@ -11,7 +11,7 @@ from service.provider.signals import Delivery
 from service.provider.values import FailedDelivery
 from service.runtime import Runtime
 from tests.harness.values import ValuesProvider
-from tests.operations.clocks import WaitingClock
+from tests.operations.conftest import WaitingClock
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
