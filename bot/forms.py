@@ -8,12 +8,12 @@ import ipaddress
 import re
 
 from service.memory import Rate
-from service.runtime import Network
+from service.vocabulary import Network
 
 PORT_MAX = 65_535
 
-_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,7})")
 _PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,7})")
 
 
 def parse_rate(value: object) -> object:

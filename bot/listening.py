@@ -11,8 +11,15 @@ from functools import partial
 import structlog
 from aiohttp import web
 
-from bot.settings import PREFIX, Settings
+from bot.settings import PREFIX, Settings, is_loopback
+from service.api import connections, health
+from service.api.health import Readiness
 from service.errors import StartRefused
+from service.operations import backlog
+from service.runtime import Runtime
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+DRAIN_S = 1.0
 
 log = structlog.get_logger()
 
@@ -30,8 +37,7 @@ async def listen(runner: web.AppRunner, settings: Settings) -> str:
         ) from unknown
     except OSError as failed:
         raise StartRefused(refused_address(failed, settings)) from failed
-    host, port = runner.addresses[0][:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return _url_of(runner)
 
 
 def refused_address(failed: OSError, settings: Settings) -> str:
@@ -44,6 +50,65 @@ def refused_address(failed: OSError, settings: Settings) -> str:
     if failed.errno == errno.EACCES:
         return f"{PREFIX}PORT: {settings.port} needs rights we lack. Give one above 1023"
     return f"{PREFIX}HOST: cannot listen on {settings.host} ({failed.strerror}). Give another"
+
+
+def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunner:
+    """The admin listener's few answers: no login, nothing of a tenant (RELIABILITY.md 8.4)."""
+
+    async def metrics(_: web.Request) -> web.Response:
+        await backlog.measure(runtime)
+        headers = {"Content-Type": METRICS_TYPE, "Cache-Control": "no-store"}
+        return web.Response(body=runtime.telemetry.text(), headers=headers)
+
+    async def healthz(_: web.Request) -> web.Response:
+        return _told(*health.healthz(readiness, runtime.options.version))
+
+    async def readyz(_: web.Request) -> web.Response:
+        return _told(*health.readyz(readiness, runtime.options.version))
+
+    app = web.Application()
+    for path, handler in (("/metrics", metrics), ("/healthz", healthz), ("/readyz", readyz)):
+        app.router.add_get(path, handler, allow_head=False)
+    app[connections.BROKEN] = _broken
+    return connections.runner(app, drain_s=DRAIN_S)
+
+
+def _told(status: int, body: object) -> web.Response:
+    return web.json_response(body, status=status)
+
+
+def _broken(
+    _request: web.BaseRequest, status: int, _error: BaseException | None
+) -> web.StreamResponse:
+    return web.Response(status=status)
+
+
+async def listen_for_operators(runner: web.AppRunner, settings: Settings) -> str | None:
+    """Answer operators where the setting says; the address, None when it is off.
+
+    Raises StartRefused for an address that is not to be had. Warns of one that others reach.
+    """
+    if settings.admin_listen == "off":
+        return None
+    host, _, port = settings.admin_listen.rpartition(":")
+    host = host.strip("[]")
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, int(port), reuse_address=True).start()
+    except OSError as failed:
+        raise StartRefused(
+            f"{PREFIX}ADMIN_LISTEN: cannot listen on {settings.admin_listen} ({failed.strerror}). "
+            "Give another HOST:PORT, or off"
+        ) from failed
+    url = _url_of(runner)
+    if not is_loopback(host):
+        log.warning("admin_listener_is_open", url=url, why="whoever reaches it needs no login")
+    return url
+
+
+def _url_of(runner: web.AppRunner) -> str:
+    host, port = runner.addresses[0][:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @asynccontextmanager

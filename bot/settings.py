@@ -36,7 +36,8 @@ from bot import forms
 from service import boundary
 from service.errors import StartRefused
 from service.memory import Rate
-from service.runtime import EnumCase, Network, Rates
+from service.runtime import EnumCase, Rates
+from service.vocabulary import Network
 
 VERSION = "0.1.0"
 PREFIX = "HEADGATE_"
@@ -61,6 +62,7 @@ KNOWN_ELSEWHERE = frozenset(
 SECRET_KEY_LENGTH_MIN = 43
 # Readable by the group at most (RELIABILITY.md 8.7).
 SECRET_FILE_MODE_MAX = 0o640
+PORT_MAX = 65535
 # PATH_MAX of Linux.
 PATH_LENGTH_MAX = 4096
 
@@ -98,6 +100,15 @@ def parse_root_url(value: str) -> str:
     if parts.query or parts.fragment or parts.username:
         raise ValueError("must have no user, query or fragment")
     return value.rstrip("/")
+
+
+def parse_listen(value: str) -> str:
+    """`HOST:PORT`, an IPv6 host in brackets, or `off`."""
+    host, _, port = value.rpartition(":")
+    is_whole = host and (":" not in host or (host[0] == "[" and host[-1] == "]"))
+    if value != "off" and not (is_whole and port.isdecimal() and int(port) <= PORT_MAX):
+        raise ValueError("must be HOST:PORT, as 127.0.0.1:9642, or off")
+    return value
 
 
 def parse_secret_key(value: SecretStr) -> SecretStr:
@@ -165,7 +176,8 @@ class Settings(BaseSettings):
     database_pool: Annotated[int, Field(ge=1, le=100)] = 10
     data_dir: Path = Path("headgate-data")
     host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535)] = 8642
+    port: Annotated[int, Field(ge=0, le=PORT_MAX)] = 8642
+    admin_listen: Annotated[str, AfterValidator(parse_listen)] = "127.0.0.1:9642"
     public_url: Annotated[str, AfterValidator(parse_root_url)] | None = None
     workers: bool = True
     log_format: Literal["auto", "json", "text"] = "auto"

@@ -7,6 +7,7 @@ The end takes them down in reverse. No rule of the queue may stand here.
 
 import asyncio
 import os
+import platform
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -32,6 +33,7 @@ from service.api.health import Readiness
 from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
 from service.errors import InvariantBroken, StartRefused
+from service.metrics.process_families import ProcessMeter
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.operations import deliveries, recovery
@@ -40,6 +42,7 @@ from service.runtime import Options, Periods, Rates, Runtime, Translator
 from service.store import database
 from service.store.database import Store, StoreOptions, open_store
 from service.store.wakeups import Wakeups
+from service.telemetry import SILENT, Meter
 from service.workers.supervisor import Workers
 
 # RELIABILITY.md 6.3: an open landing permit is closed before the process ends.
@@ -86,11 +89,12 @@ async def open_runtime(
     async with AsyncExitStack() as stack:
         how = StoreOptions(migrate=migrate, pool=settings.database_pool)
         store = await opened_store(stack, settings, world, how)
-        provider = GitHubProvider(options, world.clock)
+        meter = ProcessMeter(VERSION, platform.python_version())
+        provider = GitHubProvider(options, world.clock, meter)
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
         sender = opened_sender(stack, settings)
-        parts = Parts(store, keys, {options.host: provider}, translators, sender)
+        parts = Parts(store, keys, {options.host: provider}, translators, sender, meter)
         yield assembled(settings, world, parts)
 
 
@@ -124,9 +128,11 @@ async def running(
         readiness.mark("database", "ok")
         readiness.mark("schema", "ok")
         runner = connections.runner(build_app(runtime, settings, readiness))
+        operators = listening.runner_for_operators(runtime, readiness)
         try:
             url = await listening.listen(runner, settings)
-            log.info("listening", url=url)
+            admin = await listening.listen_for_operators(operators, settings)
+            log.info("listening", url=url, admin=admin)
             await recovery.recover(runtime)
             readiness.mark("recovery", "ok")
             workers = build_workers(runtime)
@@ -144,6 +150,7 @@ async def running(
         finally:
             runtime.boundary.reach("stop.before_close")
             await runner.cleanup()
+            await operators.cleanup()
     log.info("stopped")
 
 
@@ -181,6 +188,7 @@ def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web
             secrets=options.webhook_secrets,
             clock=runtime.clock,
             accept=partial(deliveries.accept, runtime),
+            telemetry=runtime.telemetry,
         )
     )
     return app.build_app(runtime, extra=(web.post(webhook.PATH, receive),), readiness=readiness)
@@ -211,6 +219,7 @@ class Parts:
     providers: Mapping[str, Provider]
     translators: Mapping[str, Translator]
     sender: HttpSender
+    telemetry: Meter = SILENT
 
 
 def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
@@ -225,6 +234,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         boundary=world.boundary,
         keys=parts.keys,
         sender=parts.sender,
+        telemetry=parts.telemetry,
         options=Options(
             version=VERSION,
             public_url=settings.public_url,

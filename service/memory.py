@@ -208,6 +208,7 @@ class Memory:
     `troubled_hosts` are hosts whose installations could not be read, with what the host said.
     `wholes` are the last views of whole queues, by queue, with what they were made of.
     `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
+    `figures` are a queue's metrics as text, by queue.
     `callers` and `places` stand under the store's access version: who holds a token, and which
     queue a name means. `access_version` is the one that the newest request was let in under.
     """
@@ -218,6 +219,7 @@ class Memory:
         self.access_version = -1
         self.pasts: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.wholes: LRUCache[int, object] = LRUCache(PASTS_MAX)
+        self.figures: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.callers: Shelf[object] = Shelf()
         self.places: Shelf[object] = Shelf()
         self._views: dict[int, tuple[Stamp, dict[int | None, object]]] = {}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from ipaddress import IPv4Network, IPv6Network
 from typing import Protocol
 
 from service.boundary import Boundary
@@ -18,6 +17,8 @@ from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.store.database import Store
 from service.store.wakeups import Wakeups
+from service.telemetry import SILENT, Meter
+from service.vocabulary import Network
 
 
 class Keys(Protocol):
@@ -72,9 +73,6 @@ class EnumCase(StrEnum):
     LOWER = "lower"
 
 
-Network = IPv4Network | IPv6Network
-
-
 READS = Rate(200, 1_000)
 WRITES = Rate(50, 500)
 UPLOADS = Rate(50, 500)
@@ -127,6 +125,7 @@ class Runtime:
     keys: Keys
     sender: Sender
     options: Options
+    telemetry: Meter = SILENT
     gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)
     memory: Memory = field(default_factory=Memory)

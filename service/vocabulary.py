@@ -7,10 +7,14 @@ knows a provider, a queue or a database.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
 from typing import NewType
 
 Sha = NewType("Sha", str)
 """A commit or tree id: 40 or 64 lower-case hex digits."""
+
+Network = IPv4Network | IPv6Network
+"""Addresses with a common beginning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from bot.cli import (
-    access,
-    openapi,
-    pull_requests,
-    queues,
-    server,
-    simulate,
-    targets,
-    webhooks,
-)
+from bot.cli import access, openapi, pull_requests, queues, server, simulate, targets, webhooks
 from bot.cli.exits import Exit, Failed, sentence
 from bot.settings import VERSION
 from service.errors import (

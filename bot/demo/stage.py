@@ -138,6 +138,7 @@ def settings_of(sandbox: Sandbox, folder: Path, port: int) -> Settings:
         host=LOOPBACK,
         port=port,
         public_url=f"http://{LOOPBACK}:{port}",
+        admin_listen="off",
         data_dir=folder / "headgate",
     )
 

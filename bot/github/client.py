@@ -31,6 +31,7 @@ from service.provider.errors import (
     Throttled,
     Unavailable,
 )
+from service.telemetry import SILENT, Meter
 from service.vocabulary import RepoRef
 
 REDIRECTS_MAX = 3
@@ -80,10 +81,11 @@ class Kept:
 class Client:
     """Everything of one host that all lines share: connections, tokens, limiters, ETags."""
 
-    def __init__(self, options: GitHubOptions, clock: Clock) -> None:
+    def __init__(self, options: GitHubOptions, clock: Clock, telemetry: Meter = SILENT) -> None:
         self.options = options
         self.clock = clock
-        self._wire = Wire(options)
+        self._telemetry = telemetry
+        self._wire = Wire(options, telemetry)
         self.tokens = auth.Tokens(self._wire, options, clock)
         self._pacers: dict[str, Pacer] = {}
         self._kept: LRUCache[tuple[str, str], Kept] = LRUCache(KEPT_ANSWERS_MAX)
@@ -223,6 +225,7 @@ class Client:
                 follows=call.is_read,
             )
         pacer.note(answer.headers)
+        self._tell_remaining()
         if answer.status < 400:
             pacer.fine()
         if kept is not None and answer.status == 304:
@@ -230,6 +233,11 @@ class Client:
         if call.is_kept and answer.status == 200:
             self._keep(key, answer)
         return answer
+
+    def _tell_remaining(self) -> None:
+        left = [one for pacer in self._pacers.values() if (one := pacer.remaining) is not None]
+        if left:
+            self._telemetry.level("headgate_provider_rate_limit_remaining", min(left))
 
     def _time_left_s(self, call: Call) -> float:
         if call.until_s is None:

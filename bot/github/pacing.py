@@ -108,6 +108,11 @@ class Pacer:
             resource = headers.get("x-ratelimit-resource", "core")
             self._allowances[resource] = Allowance(int(limit), int(left), float(reset))
 
+    @property
+    def remaining(self) -> int | None:
+        """What is left of the limit that is nearest its end, None while nothing was told."""
+        return min((one.remaining for one in self._allowances.values()), default=None)
+
     def fine(self) -> None:
         """An answer without a limit came: the next secondary limit begins at its shortest."""
         self._strikes = 0

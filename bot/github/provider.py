@@ -54,16 +54,17 @@ from service.provider.values import (
     Required,
     VehicleRef,
 )
+from service.telemetry import SILENT, Meter
 from service.vocabulary import Actor, RepoRef, Sha
 
 
 class GitHubProvider:
     """One GitHub host. Made inside the running loop; errors: `provider/errors.py`."""
 
-    def __init__(self, options: GitHubOptions, clock: Clock) -> None:
+    def __init__(self, options: GitHubOptions, clock: Clock, telemetry: Meter = SILENT) -> None:
         self._clock = clock
         self._options = options
-        self._client = Client(options, clock)
+        self._client = Client(options, clock, telemetry)
         self._remembered = Remembered()
         self._protection = Protection(clock, options.app_id)
         self._reports = Reports(clock, options.app_id)

@@ -17,6 +17,7 @@ from aiohttp import web
 from service.clock import Clock
 from service.errors import DatabaseUnavailable
 from service.provider.signals import Delivery
+from service.telemetry import SILENT, Meter
 
 PATH = "/webhooks/github"
 BODY_BYTES_MAX = 25 * 1024 * 1024  # what GitHub caps payloads at
@@ -40,31 +41,48 @@ class Receiver:
     clock: Clock
     accept: Accept
     body_time_s: float = BODY_TIME_S
+    telemetry: Meter = SILENT
 
 
 def receiver(parts: Receiver) -> Handler:
     """The handler of `POST /webhooks/github`: 202 when new, 200 when known, else a refusal."""
 
     async def receive(request: web.Request) -> web.Response:
-        refusal = _refusal_of(request)
-        if refusal is not None:
-            return web.Response(status=refusal)
-        body = await _body_of(request, parts.body_time_s)
-        if isinstance(body, int):
-            return web.Response(status=body)
-        if not is_signed(body, request.headers.getall("X-Hub-Signature-256", []), parts.secrets):
-            return web.Response(status=401)
-        delivery = _delivery_of(request.headers, body, parts)
-        if delivery is None:
-            return web.Response(status=400)
+        delivery = await _read(request, parts)
+        if isinstance(delivery, int):
+            # Whoever is refused may have named any event: it is no label.
+            _count(parts, "unknown", "refused")
+            return web.Response(status=delivery)
         try:
             new = await parts.accept(delivery)
         except DatabaseUnavailable as unavailable:
+            _count(parts, delivery.event, "unavailable")
             retry = {"Retry-After": str(unavailable.retry_after_s)}
             return web.Response(status=503, headers=retry)
+        _count(parts, delivery.event, "accepted" if new else "duplicate")
+        at = delivery.received_at.timestamp()
+        parts.telemetry.level("headgate_delivery_last_received_timestamp_seconds", at)
         return web.Response(status=202 if new else 200)
 
     return receive
+
+
+async def _read(request: web.Request, parts: Receiver) -> Delivery | int:
+    """The delivery, or the status that refuses it."""
+    refusal = _refusal_of(request)
+    if refusal is not None:
+        return refusal
+    body = await _body_of(request, parts.body_time_s)
+    if isinstance(body, int):
+        return body
+    if not is_signed(body, request.headers.getall("X-Hub-Signature-256", []), parts.secrets):
+        parts.telemetry.count("headgate_credentials_rejected_total", "webhook_signature")
+        return 401
+    return _delivery_of(request.headers, body, parts) or 400
+
+
+def _count(parts: Receiver, event: str, outcome: str) -> None:
+    parts.telemetry.count("headgate_deliveries_received_total", event, outcome)
 
 
 def is_signed(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> bool:

@@ -14,6 +14,7 @@ from gidgethub import sansio
 
 from bot.github.fields import Fields, Unreadable
 from bot.github.options import GitHubOptions
+from service.telemetry import SILENT, Meter
 
 API_VERSION = "2022-11-28"
 TOTAL_S = 15.0
@@ -82,7 +83,8 @@ class Answer:
 class Wire:
     """The connections to one host. Made inside the running loop; `close` lets go of them."""
 
-    def __init__(self, options: GitHubOptions) -> None:
+    def __init__(self, options: GitHubOptions, telemetry: Meter = SILENT) -> None:
+        self._telemetry = telemetry
         self._agent = options.user_agent
         self._room = asyncio.Semaphore(REQUESTS_MAX)
         self._session = aiohttp.ClientSession(
@@ -96,6 +98,18 @@ class Wire:
 
     async def send(self, exchange: Exchange) -> Answer:
         """One request and its answer, whatever its status. Raises Broken."""
+        try:
+            answer = await self._sent(exchange)
+        except Broken:
+            self._telemetry.count("headgate_provider_requests_total", "none")
+            raise
+        self._telemetry.count("headgate_provider_requests_total", str(answer.status))
+        if answer.status == 401:
+            kind = "app" if exchange.is_app else "installation"
+            self._telemetry.count("headgate_credentials_rejected_total", kind)
+        return answer
+
+    async def _sent(self, exchange: Exchange) -> Answer:
         token = {"jwt" if exchange.is_app else "oauth_token": exchange.bearer}
         headers = sansio.create_headers(self._agent, **token)
         headers["accept"] = "application/vnd.github+json"

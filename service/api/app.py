@@ -21,6 +21,7 @@ from service.api import (
     enum_case,
     errors,
     limits,
+    measured,
     query,
     routes,
     strict_json,
@@ -92,8 +93,10 @@ def build_app(
     app.add_routes(extra)
     door = Door(runtime, readiness)
     for route in routes.ROUTES:
-        app.router.add_route("*", route.path, door.handler(route), expect_handler=_read_later)
-    app.router.add_route("*", "/{path:.*}", door.unknown, expect_handler=_read_later)
+        handler = measured.measured(runtime, route.path, door.handler(route))
+        app.router.add_route("*", route.path, handler, expect_handler=_read_later)
+    unknown = measured.measured(runtime, measured.UNKNOWN, door.unknown)
+    app.router.add_route("*", "/{path:.*}", unknown, expect_handler=_read_later)
     app[connections.BROKEN] = door.broken
     app[connections.PROXIES] = runtime.options.trusted_proxies
     return app
@@ -237,7 +240,8 @@ class Door:
             raise _wrong_method(route.path, "GET, HEAD")
         caller = await self._caller(request, route, request_id)
         query.check(request)
-        shown = await route.handler(Call(self._runtime, self._fragments, caller))
+        asked = () if route.query is None else (query.read(route.query, request.query),)
+        shown = await route.handler(Call(self._runtime, self._fragments, caller), *asked)
         return self._replies.success(200, shown, request_id)
 
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:

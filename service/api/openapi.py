@@ -232,6 +232,8 @@ def _who_may(route: Posted | Fetched) -> str:
 def _parameters(route: Route) -> list[Json]:
     if isinstance(route, Document) and route.variables is not None:
         return described(route.variables, "path")
+    if isinstance(route, Fetched) and route.query is not None:
+        return described(route.query, "query")
     return _sent_headers(route) if isinstance(route, Posted) else []
 
 

@@ -1,10 +1,14 @@
 """The query of an address (API.md 1.2): unknown parameters are nobody's business."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 from aiohttp import web
 
 from service.api.errors import HttpRefused
+from service.api.models import common
+from service.api.models.common import Request
+from service.errors import Malformed
 
 
 def check(request: web.BaseRequest) -> None:
@@ -19,3 +23,16 @@ def check(request: web.BaseRequest) -> None:
                 "invalid_parameter",
                 f"The parameter {name[:50]!r} was sent more than once. Send it once.",
             )
+
+
+def read(model: type[Request], query: Mapping[str, str]) -> Request:
+    """The parameters that the model knows, as `check` let them in; others are ignored.
+
+    Raises Malformed(invalid_parameter) for one that is not acceptable.
+    """
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    try:
+        return common.read(model, {name: query[name] for name in names if name in query})
+    except Malformed as wrong:
+        found = "; ".join(f"{one.field.removeprefix('/')} {one.message}" for one in wrong.errors)
+        raise Malformed(f"{found}.", code="invalid_parameter") from None

@@ -74,14 +74,18 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """An endpoint without body; `role` None: any token may ask."""
+    """An endpoint without body; `role` None: any token may ask.
+
+    With a `query` its handler gets that model too, read from the address.
+    """
 
     path: str
     role: Role | None
-    handler: Callable[[Call], Awaitable[Shown]]
+    handler: Callable[..., Awaitable[Shown]]
     answers: Answers | None = None
     codes: tuple[str, ...] = ()
     rate: RateClass = RateClass.READ
+    query: type[Request] | None = None
     method = "GET"
 
     def answering(self, answers: Answers, *codes: str) -> "Fetched":

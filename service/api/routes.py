@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Mapping
 
 from service.api.document_routes import DOCUMENT_ROUTES
+from service.api.metric_routes import METRIC_ROUTES
 from service.api.open_routes import OPEN_ROUTES
 from service.api.pull_request_routes import PULL_REQUEST_ROUTES
 from service.api.queue_routes import QUEUE_ROUTES
@@ -16,6 +17,7 @@ ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
     *QUEUE_ROUTES,
     *RUN_ROUTES,
+    *METRIC_ROUTES,
     *TOKEN_ROUTES,
     *WEBHOOK_ROUTES,
     *OPEN_ROUTES,

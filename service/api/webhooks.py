@@ -62,7 +62,7 @@ async def replay(call: Call, asked: models.Replay) -> Json:
     """`/webhooks/replay`."""
     if not asked.is_clear():
         raise Invalid(
-            "Send `message_id`, or `since` with `until`; one of the two.",
+            "Send `message_id` alone, or both `since` and `until` without it.",
             code="conflicting_fields",
         )
     endpoint_id = asked.endpoint_id.lower()

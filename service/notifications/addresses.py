@@ -8,11 +8,12 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from urllib.parse import urlsplit
 
+from service.vocabulary import Network
+
 Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
 
 HTTPS_PORT = 443
 HTTP_PORT = 80

@@ -6,14 +6,19 @@ with its turn, and tells nobody before the commit.
 
 from collections.abc import Callable
 
-from service.operations import announcements
+from service.operations import announcements, counting
 from service.operations.happened import Happened
 from service.runtime import Runtime
 from service.store.database import Tx
 
 Keeper = Callable[[Tx, Runtime, Happened], None]
 
-KEEPERS: tuple[Keeper, ...] = (announcements.announce,)
+
+def _count(session: Tx, _: Runtime, happened: Happened) -> None:
+    counting.keep(session, happened.ref, happened.before, happened.whole, happened.now)
+
+
+KEEPERS: tuple[Keeper, ...] = (_count, announcements.announce)
 """Everybody who keeps something, in order."""
 
 

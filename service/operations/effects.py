@@ -51,6 +51,7 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
     else:
         runtime.boundary.reach("effect.before_done")
         await runtime.store.run_kind("settle", outbox.settle, row.id, OutboxState.DONE, "")
+        _count(runtime, row, "done")
     runtime.wakeups.wake("outbox")
 
 
@@ -70,6 +71,7 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
     is_spent = row.attempts >= ATTEMPTS_MAX and (row.lane is Lane.NOTICE or not is_away)
     if is_spent and await actions.give_up(runtime, row, trouble.message):
         await runtime.store.run(outbox.settle, row.id, OutboxState.FAILED, trouble.message)
+        _count(runtime, row, "failed")
         return
     now = runtime.clock.now()
     at = _next_try(now, row.attempts, trouble)
@@ -77,8 +79,14 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
         if row.attempts <= FIRST_READ_BACKS:
             at = min(at, now + runtime.options.periods.readback)
         await runtime.store.run(outbox.mark_unknown, row.id, at, trouble.message)
+        _count(runtime, row, "unknown")
     else:
         await runtime.store.run(outbox.retry, row.id, at, trouble.message)
+        _count(runtime, row, "retried")
+
+
+def _count(runtime: Runtime, row: OutboxRow, outcome: str) -> None:
+    runtime.telemetry.count("headgate_actions_total", row.kind, outcome)
 
 
 def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:

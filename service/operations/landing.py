@@ -6,7 +6,7 @@ never resent blindly. Each `Land` action carries one call: a position, or a whol
 
 import asyncio
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -27,7 +27,16 @@ from service.mergequeue.model import LandMode, MergeQueue, Tip
 from service.mergequeue.outputs import Land
 from service.mergequeue.reasons import HoldReason
 from service.mergequeue.states import RunKind
-from service.operations import changes, facts, permits, proving, reconcile, requirements, turn
+from service.operations import (
+    changes,
+    counting,
+    facts,
+    permits,
+    proving,
+    reconcile,
+    requirements,
+    turn,
+)
 from service.provider.errors import Gone, GoneKind, OutcomeUnknown
 from service.provider.port import Provider
 from service.provider.values import (
@@ -350,8 +359,10 @@ _ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITT
 
 
 async def _tell(runtime: Runtime, attempt: Attempt, told: list[Input], outcome: Outcome) -> None:
+    now = runtime.clock.now()
+
     def also(session: Tx) -> None:
-        _settle_rows(session, attempt, outcome)
+        _settle_rows(session, attempt, outcome, now)
 
     value = await turn.value(runtime, attempt.queue.id)
     resolved = [
@@ -364,10 +375,15 @@ async def _tell(runtime: Runtime, attempt: Attempt, told: list[Input], outcome: 
 
 
 async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> None:
-    await runtime.store.run_kind("settle", _settle_rows, attempt, Outcome(state, {}))
+    await runtime.store.run_kind(
+        "settle", _settle_rows, attempt, Outcome(state, {}), runtime.clock.now()
+    )
 
 
-def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome) -> None:
+def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome, now: datetime) -> None:
+    # A large unit is told of in parts: it is one attempt, which ends with its last position.
+    if not outcome.trees or attempt.action.steps[-1].position in outcome.trees:
+        counting.keep_landing(session, attempt.queue, outcome.state, now)
     for record in attempt.records:
         if outcome.trees and record.position not in outcome.trees:
             continue

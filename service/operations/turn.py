@@ -78,6 +78,7 @@ async def take(
         try:
             return await _take(runtime, queue_id, inputs, along)
         except InvariantBroken as broken:
+            runtime.telemetry.count("headgate_invariant_breaches_total")
             log.error("invariant_broken", queue=queue_id, number=broken.number, why=broken.detail)
             await _take(runtime, queue_id, [_breach(broken)], ALONE)
             raise
@@ -116,7 +117,10 @@ async def _take(
 
 
 async def _committed(runtime: Runtime, wish: "_Wish") -> tuple[Step, ...]:
+    began_s = runtime.clock.monotonic_s()
     steps, saved = await runtime.store.run_kind("turn", _turn, runtime, wish)
+    took_s = runtime.clock.monotonic_s() - began_s
+    runtime.telemetry.observe("headgate_turn_duration_seconds", took_s)
     if saved is not None:
         runtime.store.cache.put(saved)
         for topic in (f"queue/{wish.queue_id}", "outbox", "ticks", "notifications"):

@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select,
 from service.store import repeats, target_sets
 from service.store.rows import checks, entries, members, runs
 from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
+from service.store.tables.figures import RecentFactRow
 from service.store.tables.notifications import AttemptRow, NotificationRow
 from service.store.tables.pull_requests import ImpactedTargetsRow
 from service.store.tables.repeats import IdempotencyRow
@@ -23,6 +24,7 @@ attempts = AttemptRow.__table__
 messages = NotificationRow.__table__
 uploads = ImpactedTargetsRow.__table__
 answers = IdempotencyRow.__table__
+recent = RecentFactRow.__table__
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class RetentionLimits:
     outbox: timedelta = timedelta(days=30)
     journal: timedelta = timedelta(days=400)
     history: timedelta = timedelta(days=400)
+    recent_facts: timedelta = timedelta(hours=1)
 
 
 def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
@@ -53,6 +56,7 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_uploads, limits.history),
         (_forget_target_sets, timedelta()),
         (_forget_repeats, repeats.KEPT),
+        (_forget_recent_facts, limits.recent_facts),
     ):
         count = forget(session, now - age)
         if count:
@@ -156,6 +160,12 @@ def _forget_keyed(
     if found:
         session.execute(delete(table).where(tuple_(*key).in_(found)))
     return len(found)
+
+
+def _forget_recent_facts(session: Connection, before: datetime) -> int:
+    # As with runs: what was written first is old first, near enough.
+    oldest = select(recent.c.id, recent.c.at).order_by(recent.c.id).limit(2 * BATCH).subquery()
+    return _forget(session, recent, "id", select(oldest.c.id).where(oldest.c.at < before))
 
 
 def _forget(session: Connection, table: Table, key: str, old: Select[*tuple[object, ...]]) -> int:

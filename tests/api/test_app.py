@@ -219,8 +219,11 @@ async def test_the_status_says_what_limps_and_what_stands(readiness):
     assert said() == ("up", None, up)
     assert said("github.com") == ("impacted", "yellow", {**up, "provider": "impacted"})
     for check in ("database", "workers", "recovery"):
-        down = {**up, "engine": "impacted", "webhooks": "impacted"}
-        assert said(**{check: "failed"}) == ("impacted", "red", down)
+        assert said(**{check: "failed"}) == (
+            "impacted",
+            "red",
+            {**up, "engine": "impacted", "webhooks": "impacted"},
+        )
 
 
 @pytest.mark.parametrize("check", health.OURS)

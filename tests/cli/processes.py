@@ -25,7 +25,8 @@ def environment(**settings):
         for name, value in os.environ.items()
         if not name.startswith(("HEADGATE_", "GITHUB_", "COV_"))
     }
-    return plain | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"} | settings
+    ours = {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error", "HEADGATE_ADMIN_LISTEN": "off"}
+    return plain | ours | settings
 
 
 @contextmanager

@@ -191,6 +191,7 @@ async def stage(folder: Path, database_url: str | None = None) -> AsyncIterator[
             **settings,
             **QUICK,
             "HEADGATE_PORT": "0",
+            "HEADGATE_ADMIN_LISTEN": "off",
             "HEADGATE_DATA_DIR": str(folder),
             "HEADGATE_DATABASE_URL": database_url or f"sqlite:///{folder}/headgate.db",
             "HEADGATE_SECRET_KEY": "c2VjcmV0LWtleS1vZi1hLXRlc3Qtd29ybGQtMDEyMzQ1Njc4OTAx",

@@ -283,6 +283,7 @@ def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Setti
         "database_url": address,
         "data_dir": str(folder),
         "port": 0,
+        "admin_listen": "off",
         "secret_key": "c2VjcmV0LWtleS1vZi1hLXRlc3Qtd29ybGQtMDEyMzQ1Njc4OTAx",
         "log_format": "json",
     }

@@ -136,6 +136,7 @@ class Stage:
         self.contained: set[int] = set()
         self.made: dict[tuple[Sha, ...], Sha] = {}
         self.wake_at: datetime | None = None
+        self.steps: list[tuple[MergeQueue, Step]] = []
 
     def tell(self, one: Input) -> Told:
         """Take the input and whatever follows from it at once."""
@@ -197,6 +198,7 @@ class Stage:
         assert again.queue is step.queue, "planning again changed something"
         assert not again.actions
         assert not again.events
+        self.steps.append((self.queue, step))
         self.queue = step.queue
         self.last |= step.queue.runs
         self.last |= {run.id: run for run in step.finished_runs}

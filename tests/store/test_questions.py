@@ -22,10 +22,13 @@ from sqlalchemy import (
     text,
 )
 
+from service.metrics.facts import Fact
 from service.store import (
     access,
     audit,
+    backlog,
     delivery_log,
+    figures,
     history,
     inbox,
     journal,
@@ -50,7 +53,7 @@ from service.store.records import LandingState, OutboxState, Spot, Surface
 from service.store.repeats import Keyed
 from service.store.tables.base import METADATA
 from service.store.types import Json, Utc
-from service.vocabulary import RepoRef, Sha
+from service.vocabulary import QueueRef, RepoRef, Sha
 from tests.harness import databases
 from tests.store.conftest import NOW, a_repository
 from tests.store.test_inbox import a_delivery
@@ -79,10 +82,12 @@ ROWS = {
     "fork_authorization": 5000,
     "impacted_targets": 5000,
     "notice": 5000,
+    "idempotency": 5000,
+    "figure": 20_000,
+    "recent_fact": 20_000,
     "endpoint": 2000,
     "notification": 10_000,
     "notification_attempt": 20_000,
-    "idempotency": 5000,
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
@@ -137,6 +142,8 @@ GIVEN = {
     "outbox.effect_type": "'Reaction'",
     "outbox.effect": """'{"number": 3, "comment_id": "7", "emoji": "eyes"}'""",
     "audit.org_id": "1 + i % 500",
+    "figure.queue_id": "1 + i % 2000",
+    "recent_fact.queue_id": "1 + i % 2000",
     "endpoint.id": "'endpoint-' || i",
     "endpoint.org_id": "1 + i % 500",
     "endpoint.events": """'["*"]'""",
@@ -198,6 +205,7 @@ def of_its_type(kind: object) -> str:
 
 
 REF = RepoRef("text-7", "owner", "name-7")
+PLACE = QueueRef(7, 7, 7, REF, "branch-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
 KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
@@ -261,6 +269,15 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "pull_requests.fork_authorization": lambda s: pull_requests.fork_authorization(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),
     "notices.placed": lambda s: notices.placed(s, Spot(7, 7, Surface.CHECK, "text-7")),
+    "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
+    "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
+    "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),
+    "retention, answers": lambda s: retention._forget_repeats(s, NOW.replace(year=2025)),
+    "figures.add": lambda s: figures.add(s, PLACE, [Fact("left", ("main",), 7)], NOW),
+    "figures.moves": lambda s: figures.moves(s, 9, 40_000, "e7"),
+    "figures.shown": lambda s: figures.shown(s, 7),
+    "figures.of_queues": lambda s: figures.of_queues(s, [7, 8, 9], NOW.replace(year=2025)),
+    "figures.expiring": lambda s: figures.expiring(s, 999, NOW, NOW),
     "notifications.append": lambda s: notifications.append(s, A_MESSAGE, ["endpoint-7"], NOW),
     "notifications.claim": lambda s: notifications.claim(s, NOW, 8),
     "notifications.next_due": lambda s: notifications.next_due(s, NOW.replace(year=2025)),
@@ -286,10 +303,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "subscribers.disable": lambda s: subscribers.disable(s, "endpoint-6", "gone"),
     "subscribers.remove": lambda s: subscribers.remove(s, "endpoint-7"),
     "subscribers.organization_slug": lambda s: subscribers.organization_slug(s, 7),
-    "repeats.claim": lambda s: repeats.claim(s, KEYED, "me", NOW),
-    "repeats.keep": lambda s: repeats.keep(s, KEYED, "text-7", repeats.Kept(200, "", b"")),
-    "repeats.give_up": lambda s: repeats.give_up(s, KEYED, "text-7"),
-    "retention, answers": lambda s: retention._forget_repeats(s, NOW.replace(year=2025)),
+    "backlog.waiting": backlog.waiting,
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
 

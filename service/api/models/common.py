@@ -34,6 +34,10 @@ _REPOSITORY_PART = r"(?!\.{1,2}(?:/|$))[A-Za-z0-9._-]+"
 HOST = r"^[A-Za-z0-9.:-]+$(?!\n)"
 OWNER = rf"^{_REPOSITORY_PART}(?:/{_REPOSITORY_PART}){{0,19}}$(?!\n)"
 NAME = r"^(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]+$(?!\n)"
+SLUG = (
+    rf"^{_REPOSITORY_PART}(?:/{_REPOSITORY_PART}){{0,19}}"
+    r"/(?!\.{1,2}$)(?!.*\.git$)[A-Za-z0-9._-]+$(?!\n)"
+)
 BRANCH = r"^(?!refs/heads/)[^\x00-\x1f\x7f-\x9f]+$(?!\n)"
 COMMIT = r"^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$(?!\n)"
 UUID = r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)"
@@ -50,11 +54,12 @@ FORMS: Mapping[str, str] = {
     HOST: "must be the name of a host, as `github.com`",
     OWNER: "must be letters, digits, `.`, `_` and `-`, with `/` between groups",
     NAME: "must be letters, digits, `.`, `_` and `-`",
+    SLUG: "must be an owner and a name with `/` between, as `octo/widgets`",
     BRANCH: "must be a branch's name without control characters",
     COMMIT: "must be the whole commit: 40 hexadecimal digits, or 64",
     UUID: "must be a UUID, as 6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10",
-    MESSAGE: "must be the id of a message: msg_ and 32 hexadecimal digits",
     TOKEN_ID: "must be the ten letters and digits after `hgt_`",
+    MESSAGE: "must be the id of a message: msg_ and 32 hexadecimal digits",
     LINE: "must be one line without control characters",
     TARGET_PATTERN: "must be one line, with `*` at its end alone",
     LINES: "must hold no control characters but tab and newline",

@@ -1,0 +1,16 @@
+"""The handler of the metrics page (API.md 7)."""
+
+from service.api.call import Call
+from service.api.models.metrics import AskMetrics
+from service.api.route import Page
+from service.operations import access, figures
+
+
+async def queues(call: Call, asked: AskMetrics) -> Page:
+    """`GET /getMergeQueueMetrics`: text for Prometheus, whatever `Accept` says."""
+    ref = asked.ref()
+    repository = (
+        None if ref is None else await access.find_repository(call.runtime, call.caller, ref)
+    )
+    body = await figures.page(call.runtime, call.caller, repository)
+    return Page(figures.CONTENT_TYPE, body)

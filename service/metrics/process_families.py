@@ -1,0 +1,139 @@
+"""The figures of one process, kept in memory and written by prometheus-client (API.md 7).
+
+What is told is kept in plain dictionaries, because it is told on the way of every request; only
+a page makes objects of it.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+
+from service.metrics.facts import Labels
+
+BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_BOUNDS = (*(str(bound) for bound in BOUNDS_S), "+Inf")
+
+FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "headgate_build_info": ("gauge", ("version", "python"), "What runs here; always 1."),
+    "headgate_deliveries_received_total": (
+        "counter",
+        ("event", "outcome"),
+        "Webhooks received: accepted, duplicate, refused, unavailable.",
+    ),
+    "headgate_delivery_last_received_timestamp_seconds": (
+        "gauge",
+        (),
+        "When the newest webhook was accepted here, in Unix time.",
+    ),
+    "headgate_delivery_lag_seconds": ("gauge", (), "Age of the oldest webhook not worked on yet."),
+    "headgate_provider_requests_total": (
+        "counter",
+        ("status",),
+        "Requests to the provider by status; none without an answer.",
+    ),
+    "headgate_provider_rate_limit_remaining": (
+        "gauge",
+        (),
+        "Requests left, of the installation that has the fewest.",
+    ),
+    "headgate_credentials_rejected_total": (
+        "counter",
+        ("kind",),
+        "Credentials that were rejected: app, installation, webhook_signature.",
+    ),
+    "headgate_actions_total": (
+        "counter",
+        ("kind", "outcome"),
+        "Actions of the outbox tried: done, retried, unknown, failed.",
+    ),
+    "headgate_outbox_pending": ("gauge", ("lane",), "Actions that wait in the outbox."),
+    "headgate_turn_duration_seconds": ("histogram", (), "Time of a turn, its commit included."),
+    "headgate_invariant_breaches_total": ("counter", (), "Turns undone by a broken invariant."),
+    "headgate_api_requests_total": ("counter", ("endpoint", "status"), "Requests answered."),
+    "headgate_api_request_duration_seconds": (
+        "histogram",
+        ("endpoint",),
+        "Time until a request is answered.",
+    ),
+}
+"""Name → type, labels, HELP. Telling another name raises KeyError."""
+
+
+@dataclass(slots=True)
+class _Times:
+    buckets: list[int]
+    seconds: float = 0.0
+
+
+class ProcessMeter:
+    """A `telemetry.Meter` that remembers."""
+
+    def __init__(self, version: str, python: str) -> None:
+        self._values: dict[str, dict[Labels, float]] = {}
+        self._times: dict[str, dict[Labels, _Times]] = {}
+        for name, (kind, labels, _) in FAMILIES.items():
+            if kind == "histogram":
+                self._times[name] = {} if labels else {(): _nothing()}
+            else:
+                self._values[name] = {(): 0.0} if kind == "counter" and not labels else {}
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._registry.register(self)
+        self.level("headgate_build_info", 1, version, python)
+
+    def count(self, name: str, *labels: str) -> None:
+        """See `Meter.count`."""
+        own = self._values[name]
+        own[labels] = own.get(labels, 0) + 1
+
+    def observe(self, name: str, seconds: float, *labels: str) -> None:
+        """See `Meter.observe`."""
+        own = self._times[name]
+        times = own.get(labels)
+        if times is None:
+            times = own[labels] = _nothing()
+        times.buckets[bisect_left(BOUNDS_S, seconds)] += 1
+        times.seconds += seconds
+
+    def level(self, name: str, value: float, *labels: str) -> None:
+        """See `Meter.level`."""
+        self._values[name][labels] = value
+
+    def text(self) -> bytes:
+        """See `Meter.text`; with the client library's `process_*`."""
+        return generate_latest(self._registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """What prometheus-client asks of a collector."""
+        for name, (kind, labels, text) in FAMILIES.items():
+            if kind == "histogram":
+                yield self._histogram(name, labels, text)
+                continue
+            made = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+            family = made(name.removesuffix("_total"), text, labels=labels)
+            for own, value in self._values[name].items():
+                family.add_metric(own, value)
+            yield family
+
+    def _histogram(self, name: str, labels: tuple[str, ...], text: str) -> Metric:
+        family = HistogramMetricFamily(name, text, labels=labels)
+        for own, times in self._times[name].items():
+            total = 0
+            buckets = []
+            for bound, count in zip(_BOUNDS, times.buckets, strict=True):
+                total += count
+                buckets.append((bound, float(total)))
+            family.add_metric(own, buckets, times.seconds)
+        return family
+
+
+def _nothing() -> _Times:
+    return _Times([0] * len(_BOUNDS))

@@ -1,0 +1,60 @@
+"""The metrics page of 50 queues beside a bare handler of the same bytes (PERFORMANCE.md V8).
+
+Measured while nothing changes but the clock, and again with ten times the history.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from tests.bench import api, load
+from tests.bench.load import Round
+
+ROUNDS = 5
+PAGES = 100
+GOAL = 5.0
+
+
+MONTHS = (1, 10)
+
+
+def run(scale: float = 1.0) -> Sequence[dict[str, object]]:
+    """Measure every subject; `scale` multiplies the pages of a round."""
+    return [measured(months, max(10, int(PAGES * scale))) for months in MONTHS]
+
+
+def measured(months: int, pages: int) -> dict[str, object]:
+    """One line of the table."""
+    module = "tests.bench.metrics_server"
+    command = [sys.executable, "-m", module, str(months)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdin is not None
+        about = json.loads(server.stdout.readline())
+        try:
+            ours, bare = asyncio.run(rounds(about, server.pid, pages))
+        finally:
+            server.stdin.close()
+    return {
+        "goal": "V8",
+        "subject": f"50 queues, months of history: {months}",
+        "bytes": about["bytes"],
+        "requests": pages * ROUNDS,
+        **api.columns("service", ours),
+        **api.columns("bare", bare),
+        "ratio": round(api.median(ours) / api.median(bare), 2),
+        "ratio_goal": GOAL,
+    }
+
+
+async def rounds(about: dict[str, object], pid: int, pages: int) -> tuple[list[Round], list[Round]]:
+    """Rounds of the service and of the bare handler, one after the other; the first is left out."""
+    head = f"GET {about['path']} HTTP/1.1\r\nHost: bench\r\nx-api-token: {about['token']}\r\n\r\n"
+    request = head.encode()
+    ours, bare = [], []
+    for _ in range(ROUNDS + 1):
+        ours.append(await load.round_of(int(str(about["port"])), pid, request, pages))
+        bare.append(await load.round_of(int(str(about["bare"])), pid, request, pages))
+    return ours[1:], bare[1:]

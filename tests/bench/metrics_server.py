@@ -1,0 +1,177 @@
+"""The process under test of `metrics.py`: the service's own door, and a bare handler beside it.
+
+Prints one line of JSON: its ports, a token, the path to ask, the size of the answer.
+"""
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import aiohttp
+import uvloop
+from aiohttp import web
+
+from bot.keys import KeyRing
+from service.api import app, connections
+from service.api.health import Readiness
+from service.boundary import NoBoundary
+from service.clock import RandomIds, SystemClock
+from service.mergequeue.config import QueueConfig
+from service.mergequeue.model import DEFAULT_PRIORITY, MergeQueue
+from service.mergequeue.outputs import EntrySubmitted, Recorded, Step
+from service.mergequeue.reasons import Reason
+from service.metrics.facts import BOUNDS_S, Fact
+from service.metrics.queue_families import ROLLING
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
+from service.operations import tokens
+from service.operations.figures import ZEROS
+from service.operations.tokens import TokenWish
+from service.provider.values import Repository
+from service.runtime import Options, Runtime
+from service.store import access, figures, journal, queues
+from service.store.database import Tx, open_store
+from service.store.wakeups import Wakeups
+from service.vocabulary import SYSTEM, MergeMethod, QueueRef, RepoId, RepoRef, Role, Sha
+from tests.bench.api_server import entry, listen
+
+HOST = "github.com"
+PATH = "/v1/getMergeQueueMetrics"
+QUEUES = 50
+ENTRIES = 20
+EVENTS_A_MONTH = 2_000
+RECENT = 100
+"""Facts of a queue in the last hour: a few dozen pull requests."""
+
+
+async def serve(months: int, folder: Path) -> None:
+    """Serve the pages of 50 queues until the standard input ends."""
+    clock, ids = SystemClock(), RandomIds()
+    store = await open_store(
+        f"sqlite:///{folder}/bench.db", clock=clock, ids=ids, boundary=NoBoundary()
+    )
+    runtime = Runtime(
+        store=store,
+        providers={},
+        translators={},
+        clock=clock,
+        ids=ids,
+        wakeups=Wakeups(clock),
+        boundary=NoBoundary(),
+        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        sender=HttpSender(Rules()),
+        options=Options(version="bench", public_url="https://queue.example.org"),
+    )
+    await store.run(fill, clock.now(), months)
+    wish = TokenWish(HOST, "octo", "bench", Role.READ)
+    token = (await tokens.create_token(runtime, wish, SYSTEM)).secret
+    readiness = Readiness()
+    readiness.mark("recovery", "ok")
+    runner = connections.runner(app.build_app(runtime, readiness), drain_s=1)
+    port = await listen(runner)
+    async with (
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
+        session.get(PATH, headers={"x-api-token": token}) as answer,
+    ):
+        said = await answer.read()
+        assert answer.status == 200, said
+    bare = web.AppRunner(bare_app(said), access_log=None, shutdown_timeout=1)
+    about = {
+        "port": port,
+        "bare": await listen(bare),
+        "token": token,
+        "path": PATH,
+        "bytes": len(said),
+    }
+    sys.stdout.write(json.dumps(about) + "\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+    await runner.cleanup()
+    await bare.cleanup()
+    await store.close()
+
+
+def bare_app(body: bytes) -> web.Application:
+    """A plain application that returns these bytes."""
+
+    async def handler(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="text/plain")
+
+    bare = web.Application()
+    bare.router.add_get(PATH, handler)
+    return bare
+
+
+def fill(session: Tx, now: datetime, months: int) -> None:
+    """One organization with 50 queues, what waits in them, and what has happened to them."""
+    org = access.ensure_organization(session, HOST, "1", "octo")
+    for number in range(QUEUES):
+        repo = RepoRef(HOST, "octo", f"widgets-{number}")
+        seen = Repository(
+            ref=repo,
+            id=RepoId(HOST, str(number + 2)),
+            owner_id="1",
+            default_branch="main",
+            merge_methods=frozenset(MergeMethod),
+            archived=False,
+            url=f"https://github.com/{repo.slug}",
+        )
+        record = access.upsert_repository(session, org.id, seen)
+        draft = MergeQueue(id=0, uid=f"bench-{number}", branch="main", config=QueueConfig())
+        empty = queues.create(session, org.id, record.id, draft)
+        waiting = {pr: replace(entry(pr), id=f"{number}-{pr}") for pr in range(1, ENTRIES + 1)}
+        queues.save(session, empty, Step(replace(empty, entries=waiting), (), (), None, None))
+        ref = QueueRef(empty.id, org.id, record.id, repo, "main")
+        remember(session, ref, now, months)
+
+
+def remember(session: Tx, ref: QueueRef, now: datetime, months: int) -> None:
+    """Events, sums and recent facts of one queue."""
+    count = EVENTS_A_MONTH * months
+    step = timedelta(days=30 * months) / count
+    events = [
+        Recorded(
+            now - n * step,
+            SYSTEM,
+            EntrySubmitted(n, f"e{n}", Sha("a" * 40), REASON, DEFAULT_PRIORITY),
+        )
+        for n in range(count)
+    ]
+    journal.append(session, ref.id, events)
+    figures.add(session, ref, facts(), now - timedelta(days=1))
+    rolling = [fact for fact in facts() if fact.kind in ROLLING]
+    for n in range(RECENT):
+        at = now - timedelta(hours=1) * (n / RECENT)
+        figures.add(session, ref, [rolling[n * 7 % len(rolling)]], at)
+
+
+REASON = Reason.API_REQUESTED
+
+
+def facts() -> list[Fact]:
+    """Facts of many kinds and durations: a month knows nearly all that can happen."""
+    types, conclusions = ("main", "bisection"), ZEROS["headgate_pull_requests_left_total"]
+    return [
+        *(
+            Fact("left", (queue_type, *ended), bound * 1000)
+            for queue_type, ended, bound in product(types, conclusions[:6], BOUNDS_S)
+        ),
+        *(
+            Fact(kind, (queue_type,), bound * 1000)
+            for kind, queue_type, bound in product(("waited", "tested"), types, BOUNDS_S)
+        ),
+        *(
+            Fact("stayed_in", (queue_type, state), bound * 1000)
+            for queue_type, state, bound in product(types, ("pending", "testing"), BOUNDS_S)
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        uvloop.run(serve(int(sys.argv[1]), Path(folder)))

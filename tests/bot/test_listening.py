@@ -1,0 +1,93 @@
+"""The admin listener: what operators are told, and where."""
+
+import socket
+from dataclasses import replace
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as parsed
+from structlog.testing import capture_logs
+
+from bot import listening, settings
+from service.api.health import Readiness
+from service.errors import StartRefused
+from service.metrics.process_families import ProcessMeter
+from service.runtime import Runtime
+from tests.operations.conftest import clock, provider, runtime  # noqa: F401
+
+
+@pytest.fixture
+def measured(runtime: Runtime) -> Runtime:  # noqa: F811
+    return replace(runtime, telemetry=ProcessMeter("0.0.7", "3.11.9"))
+
+
+async def test_it_tells_of_the_process_and_takes_get_alone(measured: Runtime):
+    readiness = Readiness()
+    runner = listening.runner_for_operators(measured, readiness)
+    url = await listening.listen_for_operators(runner, settings.alone(admin_listen="127.0.0.1:0"))
+    assert url is not None
+    try:
+        async with aiohttp.ClientSession(url) as http:
+            async with http.get("/metrics") as answer:
+                assert answer.status == 200
+                kind = answer.headers["Content-Type"]
+                assert kind == "text/plain; version=0.0.4; charset=utf-8"
+                shown = {one.name: one for one in parsed(await answer.text())}
+            lanes = {
+                one.labels["lane"]: one.value for one in shown["headgate_outbox_pending"].samples
+            }
+            assert lanes == {"control": 0, "notice": 0}
+            assert shown["headgate_delivery_lag_seconds"].samples[0].value == 0
+            async with http.get("/healthz") as answer:
+                assert (answer.status, await answer.json()) == (200, {"status": "ok"})
+            async with http.get("/readyz") as answer:
+                assert answer.status == 503
+            readiness.mark("recovery", "ok")
+            async with http.get("/readyz") as answer:
+                assert answer.status == 200
+            for method in ("HEAD", "POST", "PUT", "DELETE"):
+                async with http.request(method, "/metrics") as answer:
+                    assert answer.status == 405
+            async with http.get("/v1/status") as answer:
+                assert answer.status == 404
+    finally:
+        await runner.cleanup()
+
+
+async def test_it_can_be_off(measured: Runtime):
+    runner = listening.runner_for_operators(measured, Readiness())
+    off = settings.alone(admin_listen="off")
+    assert await listening.listen_for_operators(runner, off) is None
+    await runner.cleanup()
+
+
+async def test_an_address_in_use_is_refused_by_its_setting(measured: Runtime):
+    runner = listening.runner_for_operators(measured, Readiness())
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(StartRefused, match="HEADGATE_ADMIN_LISTEN"):
+            await listening.listen_for_operators(
+                runner, settings.alone(admin_listen=f"127.0.0.1:{port}")
+            )
+    await runner.cleanup()
+
+
+async def test_beyond_loopback_it_warns(measured: Runtime):
+    runner = listening.runner_for_operators(measured, Readiness())
+    with capture_logs() as said:
+        await listening.listen_for_operators(runner, settings.alone(admin_listen="0.0.0.0:0"))
+    assert [line["event"] for line in said] == ["admin_listener_is_open"]
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("given", ["9642", ":9642", "host", "::1:9642", "host:65536", "a:b", ""])
+def test_an_address_must_have_host_and_port(given: str):
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        settings.parse_listen(given)
+
+
+@pytest.mark.parametrize("given", ["off", "127.0.0.1:9642", "[::1]:0", "localhost:65535"])
+def test_an_address_or_off_is_taken_as_it_is(given: str):
+    assert settings.parse_listen(given) == given

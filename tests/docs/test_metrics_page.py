@@ -1,0 +1,28 @@
+"""docs/reference/metrics.md says of every family what the page itself says."""
+
+import re
+from pathlib import Path
+
+from service.metrics.process_families import FAMILIES as OF_THE_PROCESS
+from service.metrics.queue_families import FAMILIES, SLIDES, TOKENS_EXPIRING
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
+ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| (.*?) ?\| (.+) \|$", re.MULTILINE)
+
+
+def test_the_page_has_every_family_as_it_is():
+    text = PAGE.read_text("utf-8")
+    found = {
+        name: (kind, tuple(re.findall(r"`(\w+)`", labels)), said)
+        for name, kind, labels, said in ROW.findall(text)
+    }
+    ours = {
+        one.name: (
+            one.kind,
+            tuple(label for label in one.labels if not (one.is_rolling and label == "queue_type")),
+            one.text.removesuffix(SLIDES),
+        )
+        for one in FAMILIES
+    }
+    assert found == ours | OF_THE_PROCESS
+    assert f"`{TOKENS_EXPIRING.name}`" in text

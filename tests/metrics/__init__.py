@@ -1,0 +1,1 @@
+"""Figures as values in, text out."""
