@@ -4,7 +4,6 @@ import orjson
 
 from service.api import responses
 from service.api.call import Call
-from service.api.models import common
 from service.api.models import webhooks as models
 from service.api.responses import Json
 from service.errors import Invalid
@@ -61,11 +60,9 @@ async def list_log(call: Call, asked: models.ListDeliveries) -> Json:
 
 async def replay(call: Call, asked: models.Replay) -> Json:
     """`/webhooks/replay`."""
-    if asked.lacks():
-        raise common.refused(asked.lacks())
-    if asked.contradicts_itself():
+    if not asked.is_clear():
         raise Invalid(
-            "Send `message_id`, or `since` with `until`; one of the two.",
+            "Send `message_id` alone, or both `since` and `until` without it.",
             code="conflicting_fields",
         )
     endpoint_id = asked.endpoint_id.lower()

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic.fields import FieldInfo
 
 from service.api.models import common
 from service.api.models.common import Integer, Moment, Repository, SnakeRequest
 from service.api.models.shared import SnakeListed, Uuid
-from service.errors import FieldError
 from service.operations import endpoints
 from service.operations.delivery_log import LogWish
 from service.operations.endpoints import EndpointWish
@@ -37,11 +37,17 @@ def _distinct(names: list[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-Pattern = Annotated[str, BeforeValidator(_word_of(endpoints.PATTERNS))]
+def _one_of(words: tuple[str, ...]) -> FieldInfo:
+    """The words as the document lists them."""
+    listed: FieldInfo = Field(json_schema_extra={"enum": list(words)})
+    return listed
+
+
+Pattern = Annotated[str, BeforeValidator(_word_of(endpoints.PATTERNS)), _one_of(endpoints.PATTERNS)]
 Patterns = Annotated[
     list[Pattern], Field(min_length=1, max_length=EVENTS_MAX), AfterValidator(_distinct)
 ]
-Event = Annotated[str, BeforeValidator(_word_of(endpoints.EVENTS))]
+Event = Annotated[str, BeforeValidator(_word_of(endpoints.EVENTS)), _one_of(endpoints.EVENTS)]
 Url = Annotated[str, Field(min_length=1, max_length=2000)]
 Repositories = Annotated[list[Repository], Field(max_length=REPOSITORIES_MAX)]
 Description = Annotated[str, Field(max_length=200, pattern=common.LINE)]
@@ -153,16 +159,10 @@ class Replay(SnakeRequest):
             self.message_id, self.since, self.until, include_delivered=bool(self.include_delivered)
         )
 
-    def lacks(self) -> tuple[FieldError, ...]:
-        """The half of a span that was not sent with the other."""
-        if (self.since is None) is (self.until is None):
-            return ()
-        field = "/since" if self.since is None else "/until"
-        return (FieldError(field, "missing", "is required with the other end of the span"),)
-
-    def contradicts_itself(self) -> bool:
-        """Whether both or neither of a message and a span are named."""
-        return (self.message_id is None) is (self.since is None)
+    def is_clear(self) -> bool:
+        """Whether either one message is named, or both ends of a span."""
+        ends = (self.since is not None) + (self.until is not None)
+        return ends == (2 if self.message_id is None else 0)
 
 
 def _refs(given: list[Repository] | None) -> tuple[RepoRef, ...] | None:

@@ -137,12 +137,7 @@ FAULTS = [
     ("replay", {"endpoint_id": NOWHERE, "message_id": "msg_1"}, [("/message_id", "format")]),
     (
         "replay",
-        {"endpoint_id": NOWHERE, "since": "2026-03-02T14:02:19Z"},
-        [("/until", "missing")],
-    ),
-    (
-        "replay",
-        {"endpoint_id": NOWHERE, "until": "2026-03-02T14:02:19Z", "include_delivered": 1},
+        {"endpoint_id": NOWHERE, "include_delivered": 1},
         [("/include_delivered", "type")],
     ),
 ]
@@ -315,6 +310,8 @@ async def test_what_happened_is_delivered_logged_and_replayed(
     ("more", "code"),
     [
         ({}, "conflicting_fields"),
+        ({"since": "2026-03-02T00:00:00Z"}, "conflicting_fields"),
+        ({"message_id": MESSAGE, "until": "2026-03-02T00:00:00Z"}, "conflicting_fields"),
         (
             {
                 "message_id": MESSAGE,
