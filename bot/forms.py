@@ -8,10 +8,11 @@ import ipaddress
 import re
 
 from service.memory import Rate
-from service.runtime import Network
+from service.vocabulary import Network
 
-PORT_MAX = 65535
+PORT_MAX = 65_535
 
+_PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _RATE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,7})")
 
 
@@ -51,3 +52,21 @@ def parse_listen(value: str) -> str:
     if value != "off" and not (is_whole and port.isdecimal() and int(port) <= PORT_MAX):
         raise ValueError("must be HOST:PORT, as 127.0.0.1:9642, or off")
     return value
+
+
+def parse_ports(value: object) -> object:
+    """Ports separated by commas, `FIRST-LAST` for a range."""
+    if not isinstance(value, str):
+        return value
+    parts = (text.strip() for text in value.split(","))
+    return frozenset(port for text in parts if text for port in _ports(text))
+
+
+def _ports(text: str) -> range:
+    match = _PORTS.fullmatch(text)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+    if not 1 <= first <= last <= PORT_MAX:
+        raise ValueError(
+            f"{text[:50]} is no port; give ports as 8443,9000-9010, separated by commas"
+        )
+    return range(first, last + 1)

@@ -36,7 +36,8 @@ from bot import forms
 from service import boundary
 from service.errors import StartRefused
 from service.memory import Rate
-from service.runtime import EnumCase, Network, Rates
+from service.runtime import EnumCase, Rates
+from service.vocabulary import Network
 
 VERSION = "0.1.0"
 PREFIX = "HEADGATE_"
@@ -149,6 +150,7 @@ SecretKey = Annotated[Secret, AfterValidator(parse_secret_key)]
 KeyText = Annotated[Secret, AfterValidator(refuse_open_key)]
 RateForm = Annotated[Rate | None, NoDecode, BeforeValidator(forms.parse_rate)]
 Networks = Annotated[tuple[Network, ...], NoDecode, BeforeValidator(forms.parse_networks)]
+Ports = Annotated[frozenset[int], NoDecode, BeforeValidator(forms.parse_ports)]
 
 RATES = Rates()
 
@@ -182,6 +184,8 @@ class Settings(BaseSettings):
     api_rate_auth_failure: RateForm = RATES.auth_failure
     api_enum_case: EnumCase = EnumCase.SPEC
     trusted_proxies: Networks = ()
+    webhook_ports: Ports = frozenset()
+    webhook_allow_networks: Networks = ()
 
     period_timers_s: Period = 5
     period_readback_s: Period = 10

@@ -34,6 +34,8 @@ from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
 from service.errors import InvariantBroken, StartRefused
 from service.metrics.process_families import ProcessMeter
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import deliveries, recovery
 from service.provider.port import Provider
 from service.runtime import Options, Periods, Rates, Runtime, Translator
@@ -91,7 +93,8 @@ async def open_runtime(
         provider = GitHubProvider(options, world.clock, meter)
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
-        parts = Parts(store, keys, {options.host: provider}, translators, meter)
+        sender = opened_sender(stack, settings)
+        parts = Parts(store, keys, {options.host: provider}, translators, sender, meter)
         yield assembled(settings, world, parts)
 
 
@@ -106,7 +109,8 @@ async def open_administration(settings: Settings) -> AsyncIterator[Runtime]:
     async with AsyncExitStack() as stack:
         how = StoreOptions(pool=1, alone=False)
         store = await opened_store(stack, settings, world, how)
-        yield assembled(settings, world, Parts(store, keys, {}, {}))
+        sender = opened_sender(stack, settings)
+        yield assembled(settings, world, Parts(store, keys, {}, {}, sender))
 
 
 @asynccontextmanager
@@ -214,6 +218,7 @@ class Parts:
     keys: KeyRing
     providers: Mapping[str, Provider]
     translators: Mapping[str, Translator]
+    sender: HttpSender
     telemetry: Meter = SILENT
 
 
@@ -228,6 +233,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         wakeups=Wakeups(world.clock),
         boundary=world.boundary,
         keys=parts.keys,
+        sender=parts.sender,
         telemetry=parts.telemetry,
         options=Options(
             version=VERSION,
@@ -254,6 +260,13 @@ async def opened_store(
     )
     stack.push_async_callback(store.close)
     return store
+
+
+def opened_sender(stack: AsyncExitStack, settings: Settings) -> HttpSender:
+    """The way out to addresses of users, closed with the stack."""
+    sender = HttpSender(Rules(settings.webhook_ports, settings.webhook_allow_networks))
+    stack.callback(sender.close)
+    return sender
 
 
 def periods_of(settings: Settings) -> Periods:

@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from ipaddress import IPv4Network, IPv6Network
 from typing import Protocol
 
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.memory import Commands, Gates, Looks, Memory, Rate, Redeliveries
+from service.notifications.outgoing import Sender
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.store.database import Store
 from service.store.wakeups import Wakeups
 from service.telemetry import SILENT, Meter
+from service.vocabulary import Network
 
 
 class Keys(Protocol):
@@ -72,9 +73,6 @@ class EnumCase(StrEnum):
     LOWER = "lower"
 
 
-Network = IPv4Network | IPv6Network
-
-
 READS = Rate(200, 1_000)
 WRITES = Rate(50, 500)
 UPLOADS = Rate(50, 500)
@@ -125,6 +123,7 @@ class Runtime:
     wakeups: Wakeups
     boundary: Boundary
     keys: Keys
+    sender: Sender
     options: Options
     telemetry: Meter = SILENT
     gates: Gates = field(default_factory=Gates)

@@ -7,10 +7,14 @@ knows a provider, a queue or a database.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
 from typing import NewType
 
 Sha = NewType("Sha", str)
 """A commit or tree id: 40 or 64 lower-case hex digits."""
+
+Network = IPv4Network | IPv6Network
+"""Addresses with a common beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,3 +201,18 @@ class QueueRef:
     repository_id: int
     repo: RepoRef
     branch: str
+
+
+class EndpointState(StrEnum):
+    """Whether an endpoint of outgoing webhooks is sent anything (API.md 9)."""
+
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+
+
+class DeliveryState(StrEnum):
+    """How the delivery of a webhook message to an endpoint stands (API.md 9)."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"

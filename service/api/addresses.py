@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from aiohttp import web
 from multidict import istr
 
-from service.runtime import Network
+from service.vocabulary import Network
 
 # More proxies in a row than anybody has; what stands further left is the client's own word.
 HOPS_MAX = 16

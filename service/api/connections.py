@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractAccessLogger
 from aiohttp.http import RawRequestMessage
 
 from service.api.addresses import is_among
-from service.runtime import Network
+from service.vocabulary import Network
 
 IDLE_S = 15.0
 LINE_BYTES_MAX = 8192

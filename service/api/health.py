@@ -81,7 +81,13 @@ def status(readiness: Readiness, version: str) -> tuple[int, object]:
         words[check] is Word.OK for check in (Check.DATABASE, Check.RECOVERY, Check.WORKERS)
     )
     provider = words[Check.PROVIDER]
-    services = {"api": True, "engine": engine, "provider": provider is Word.OK}
+    services = {
+        "api": True,
+        "engine": engine,
+        "provider": provider is Word.OK,
+        # Endpoints are told by workers of this process, from the same database.
+        "webhooks": engine,
+    }
     severity = None
     if not engine:
         severity = "red"

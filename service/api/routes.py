@@ -11,6 +11,7 @@ from service.api.queue_routes import QUEUE_ROUTES
 from service.api.route import Route
 from service.api.run_routes import RUN_ROUTES
 from service.api.token_routes import TOKEN_ROUTES
+from service.api.webhook_routes import WEBHOOK_ROUTES
 
 ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
@@ -18,6 +19,7 @@ ROUTES: tuple[Route, ...] = (
     *RUN_ROUTES,
     *METRIC_ROUTES,
     *TOKEN_ROUTES,
+    *WEBHOOK_ROUTES,
     *OPEN_ROUTES,
     *DOCUMENT_ROUTES,
 )

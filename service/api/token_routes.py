@@ -15,7 +15,7 @@ TOKEN_ROUTES: tuple[Route, ...] = (
         answers.TokensListed, "invalid_page_token", "page_token_expired"
     ),
     write("tokens/rotate", Role.ADMIN, models.RotateToken, tokens.rotate).answering(
-        answers.IssuedToken, "token_not_found", "limit_reached", "scope_exceeds_own"
+        answers.IssuedToken, "token_not_found", "limit_reached"
     ),
     write("tokens/revoke", Role.ADMIN, models.RevokeToken, tokens.revoke).answering(
         answers.TokenRevoked, "token_not_found"

@@ -5,30 +5,11 @@ with its turn, and tells nobody before the commit.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 
-from service.mergequeue.model import MergeQueue
-from service.mergequeue.outputs import Step
-from service.operations import counting
+from service.operations import announcements, counting
+from service.operations.happened import Happened
 from service.runtime import Runtime
 from service.store.database import Tx
-from service.vocabulary import QueueRef
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """One turn of one queue.
-
-    `before` is the value that it began with, None when the queue was just made. `whole` is all
-    its steps as one, its queue as it was saved, with the events in order.
-    """
-
-    ref: QueueRef
-    before: MergeQueue | None
-    whole: Step
-    now: datetime
-
 
 Keeper = Callable[[Tx, Runtime, Happened], None]
 
@@ -37,7 +18,7 @@ def _count(session: Tx, _: Runtime, happened: Happened) -> None:
     counting.keep(session, happened.ref, happened.before, happened.whole, happened.now)
 
 
-KEEPERS: tuple[Keeper, ...] = (_count,)
+KEEPERS: tuple[Keeper, ...] = (_count, announcements.announce)
 """Everybody who keeps something, in order."""
 
 

@@ -29,7 +29,7 @@ from service.mergequeue.reasons import HoldReason, HoldScope
 from service.mergequeue.states import QueueState
 from service.operations import access as callers
 from service.operations import consequences, deeds, pull_requests, requirements, turn, wholes
-from service.operations.consequences import Happened
+from service.operations.happened import Happened
 from service.operations.views import QueueView
 from service.provider.values import (
     Commit,

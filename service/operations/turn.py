@@ -27,7 +27,7 @@ from service.mergequeue.outputs import (
 )
 from service.mergequeue.reasons import HoldReason
 from service.operations import access, consequences
-from service.operations.consequences import Happened
+from service.operations.happened import Happened
 from service.runtime import Runtime
 from service.store import audit, journal, landings, outbox, queues
 from service.store.audit import AuditRow
@@ -123,7 +123,7 @@ async def _committed(runtime: Runtime, wish: "_Wish") -> tuple[Step, ...]:
     runtime.telemetry.observe("headgate_turn_duration_seconds", took_s)
     if saved is not None:
         runtime.store.cache.put(saved)
-        for topic in (f"queue/{wish.queue_id}", "outbox", "ticks"):
+        for topic in (f"queue/{wish.queue_id}", "outbox", "ticks", "notifications"):
             runtime.wakeups.wake(topic)
     return steps
 

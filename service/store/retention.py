@@ -9,6 +9,7 @@ from service.store import repeats, target_sets
 from service.store.rows import checks, entries, members, runs
 from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
 from service.store.tables.figures import RecentFactRow
+from service.store.tables.notifications import AttemptRow, NotificationRow
 from service.store.tables.pull_requests import ImpactedTargetsRow
 from service.store.tables.repeats import IdempotencyRow
 
@@ -19,6 +20,8 @@ inbox = InboxRow.__table__
 bodies = InboxBodyRow.__table__
 outbox = OutboxRow.__table__
 journal = JournalRow.__table__
+attempts = AttemptRow.__table__
+messages = NotificationRow.__table__
 uploads = ImpactedTargetsRow.__table__
 answers = IdempotencyRow.__table__
 recent = RecentFactRow.__table__
@@ -45,6 +48,8 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_bodies, limits.inbox_bodies),
         (_forget_deliveries, limits.inbox),
         (_forget_effects, limits.outbox),
+        (_forget_attempts, limits.outbox),
+        (_forget_messages, limits.outbox),
         (_forget_events, limits.journal),
         (_forget_runs, limits.history),
         (_forget_entries, limits.history),
@@ -84,6 +89,18 @@ def _forget_deliveries(session: Connection, before: datetime) -> int:
 def _forget_effects(session: Connection, before: datetime) -> int:
     old = select(outbox.c.id).where(outbox.c.next_at < before, outbox.c.is_open.is_(False))
     return _forget(session, outbox, "id", old)
+
+
+def _forget_attempts(session: Connection, before: datetime) -> int:
+    old = select(attempts.c.id).where(attempts.c.made_at < before, attempts.c.is_open.is_(False))
+    return _forget(session, attempts, "id", old)
+
+
+def _forget_messages(session: Connection, before: datetime) -> int:
+    is_left = select(attempts.c.id).where(attempts.c.message == messages.c.id).exists()
+    return _forget(
+        session, messages, "id", select(messages.c.id).where(messages.c.at < before, ~is_left)
+    )
 
 
 def _forget_events(session: Connection, before: datetime) -> int:

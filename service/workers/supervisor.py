@@ -8,8 +8,9 @@ import asyncio
 from typing import Protocol
 
 from service.operations import deliveries, effects
+from service.operations import notifications as notifying
 from service.runtime import Runtime
-from service.workers import inbox, outbox
+from service.workers import inbox, notifications, outbox
 from service.workers.flow import Flow
 from service.workers.guard import guarded
 from service.workers.housekeeping import Housekeeping
@@ -36,7 +37,11 @@ class Workers:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._flows = (Flow(runtime, inbox.WORK), Flow(runtime, outbox.WORK))
+        self._flows = (
+            Flow(runtime, inbox.WORK),
+            Flow(runtime, outbox.WORK),
+            Flow(runtime, notifications.WORK),
+        )
         self._others: tuple[Worker, ...] = (
             Ticks(runtime),
             Sweeps(runtime),
@@ -54,6 +59,7 @@ class Workers:
         """Run every loop until `stop`, after what an earlier process left half done is free."""
         await effects.reopen(self._runtime)
         await deliveries.release(self._runtime)
+        await notifying.release(self._runtime)
         async with asyncio.TaskGroup() as group:
             self._loops = [group.create_task(self._kept(worker)) for worker in self._others]
             for flow in self._flows:

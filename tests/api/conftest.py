@@ -9,6 +9,8 @@ from bot.keys import KeyRing
 from service.api.health import Readiness
 from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import tokens
 from service.operations.tokens import TokenWish
 from service.runtime import Options, Runtime
@@ -51,6 +53,7 @@ async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
             wakeups=Wakeups(clock),
             boundary=boundary,
             keys=KeyRing("a secret key for tests, long enough to be one"),
+            sender=HttpSender(Rules()),
             options=Options(version="0.0.7", public_url="https://queue.example.org"),
         )
     finally:

@@ -215,11 +215,15 @@ async def test_the_status_says_what_limps_and_what_stands(readiness):
         services = {each["name"]: each["status"] for each in body["services"]}
         return body["overallStatus"], body["severity"], services
 
-    up = {"api": "up", "engine": "up", "provider": "up"}
+    up = {"api": "up", "engine": "up", "provider": "up", "webhooks": "up"}
     assert said() == ("up", None, up)
     assert said("github.com") == ("impacted", "yellow", {**up, "provider": "impacted"})
     for check in ("database", "workers", "recovery"):
-        assert said(**{check: "failed"}) == ("impacted", "red", {**up, "engine": "impacted"})
+        assert said(**{check: "failed"}) == (
+            "impacted",
+            "red",
+            {**up, "engine": "impacted", "webhooks": "impacted"},
+        )
 
 
 @pytest.mark.parametrize("check", health.OURS)

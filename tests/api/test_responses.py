@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from service.api import explanation, responses, testing
+from service.api import enum_case, explanation, responses, testing
 from service.api.fragments import Fragments
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import NOTHING, MergeQueue, RequiredSet
@@ -88,6 +88,18 @@ def test_kept_bytes_say_what_the_record_says_in_the_same_order(view):
         again = responses.record_in_list(view, URL)
         assert listed == [orjson.loads(orjson.dumps(again))]
         assert list(listed[0]) == list(again)
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=range(len(VIEWS)))
+def test_kept_bytes_are_in_lower_case_where_all_answers_are(view):
+    fragments = Fragments(URL, enum_case.in_lower)
+    shown = orjson.loads(fragments.record(view))
+    assert shown == orjson.loads(orjson.dumps(enum_case.in_lower(responses.record(view, URL))))
+    assert shown["state"] == view.entry.state.value.lower()
+    whole = orjson.loads(fragments.queue(a_queue_view(view), NOW))
+    words = [whole[name] for name in enum_case.WORDS if isinstance(whole.get(name), str)]
+    assert words
+    assert all(word.islower() for word in words)
 
 
 CHANGES: list[dict[str, Any]] = [

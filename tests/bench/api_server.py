@@ -27,6 +27,8 @@ from service.memory import Rate
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import Entry, MergeQueue, RequiredSet
 from service.mergequeue.outputs import Step
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import tokens
 from service.operations.tokens import TokenWish
 from service.provider.values import (
@@ -70,6 +72,7 @@ async def serve(entries: int, folder: Path, *, changing: bool = False) -> None:
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
     )
     await store.run(fill, entries)

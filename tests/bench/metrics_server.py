@@ -27,6 +27,8 @@ from service.mergequeue.outputs import EntrySubmitted, Recorded, Step
 from service.mergequeue.reasons import Reason
 from service.metrics.facts import BOUNDS_S, Fact
 from service.metrics.queue_families import ROLLING
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import tokens
 from service.operations.figures import ZEROS
 from service.operations.tokens import TokenWish
@@ -62,6 +64,7 @@ async def serve(months: int, folder: Path) -> None:
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
     )
     await store.run(fill, clock.now(), months)

@@ -26,6 +26,8 @@ from service.api.health import Readiness
 from service.boundary import NoBoundary
 from service.clock import Clock, RandomIds, SystemClock
 from service.mergequeue.states import EntryState, QueueState
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import deliveries, queues, recovery, tokens, turn
 from service.operations.queues import QueueWish
 from service.operations.tokens import TokenWish
@@ -112,6 +114,7 @@ async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
     )
     await recovery.recover(runtime)

@@ -19,6 +19,8 @@ from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
 from service.mergequeue.outputs import Recorded, TipMoved
 from service.mergequeue.states import QueueState
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import pull_requests, queues, recovery
 from service.operations.pull_requests import SubmitOptions
 from service.operations.queues import QueueWish
@@ -86,6 +88,7 @@ async def opened(folder: Path, provider: ValuesProvider) -> AsyncIterator[Runtim
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        sender=HttpSender(Rules()),
         options=Options(version="bench"),
     )
     await store.close()

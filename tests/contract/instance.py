@@ -32,7 +32,10 @@ checks:
       - {exists: [broken.txt], conclusion: failure}
 """
 
-OPTIONS = WorldOptions(required=(), ci=CI)
+RECEIVERS = {"webhook_ports": "1024-65535", "webhook_allow_networks": "127.0.0.0/8"}
+"""Settings under which receivers on this machine may be told."""
+
+OPTIONS = WorldOptions(required=(), ci=CI, settings=RECEIVERS)
 
 
 @dataclass(frozen=True)

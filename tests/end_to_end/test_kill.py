@@ -4,17 +4,24 @@ Together the stories pass every boundary of service/boundary.py.
 """
 
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
 from service import boundary
 from tests.end_to_end.test_two_processes import REPO, REPO_REF, comment, open_one, seed, token
-from tests.harness.processes import Stage, stage
+from tests.harness.processes import LAND_WITHIN_S, LOOK_EVERY_S, Service, Stage, stage
+from tests.harness.receiver import receiving
 
+RECEIVERS = {
+    "HEADGATE_WEBHOOK_PORTS": "1024-65535",
+    "HEADGATE_WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
+}
 STOPPING = ("stop.before_drain", "stop.before_close")
 ANSWERING = "api.before_answer"
-STORY = [name for name in boundary.NAMES if name not in {*STOPPING, ANSWERING}]
+NOTIFYING = tuple(name for name in boundary.NAMES if name.startswith("notify."))
+STORY = [name for name in boundary.NAMES if name not in {*STOPPING, *NOTIFYING, ANSWERING}]
 
 
 async def lands_once(set_up: Stage, number: int) -> None:
@@ -58,6 +65,62 @@ async def test_a_kill_in_the_middle_of_a_stop_loses_nothing_and_lands_once(
         async with set_up.serving():
             await comment(set_up, number, "/merge")
             await lands_once(set_up, number)
+
+
+@pytest.mark.parametrize("name", NOTIFYING)
+async def test_a_kill_around_a_message_lets_every_event_arrive_at_least_once(
+    name: str, database_url: str, tmp_path: Path
+) -> None:
+    async with stage(tmp_path, database_url) as set_up, receiving() as receiver:
+        set_up.environment |= RECEIVERS
+        await seed(set_up)
+        number = await open_one(set_up)
+        struck = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{name}:2:kill")
+        secret = await listen(set_up, struck, receiver.url)
+        await comment(set_up, number, "/merge")
+        assert await struck.ended() == -9
+        async with set_up.serving() as service:
+            await lands_once(set_up, number)
+            log = await delivered(set_up, service, secret)
+        told = {each.id: each.json for each in receiver.got if is_of_pull(each.json)}
+        logged = {each["message_id"]: each["payload"] for each in log}
+        assert told == logged
+        steps = sorted(each["sequence"] for each in told.values())
+        assert steps == list(range(1, len(steps) + 1))
+        assert max(told.values(), key=lambda each: each["sequence"])["type"].endswith("merged")
+        twice = len([each for each in receiver.got if is_of_pull(each.json)]) - len(told)
+        assert twice <= (0 if name == "notify.before_send" else 4)
+
+
+def is_of_pull(told: Any) -> bool:
+    """Whether a message is of one pull request."""
+    return str(told["type"]).startswith("pull_request.")
+
+
+async def listen(set_up: Stage, service: Service, url: str) -> tuple[str, str]:
+    """An endpoint of the organization that hears of everything; a token, and its id."""
+    secret = await token(set_up)
+    status, made = await set_up.api(
+        service, "webhooks/create-endpoint", secret, url=url, events=["pull_request.*"]
+    )
+    assert status == 200, made
+    return secret, made["id"]
+
+
+async def delivered(set_up: Stage, service: Service, of: tuple[str, str]) -> list[Any]:
+    """The endpoint's log, once nothing in it is pending and the merge is told."""
+    secret, endpoint = of
+    deadline = set_up.clock.monotonic_s() + LAND_WITHIN_S
+    while True:
+        _, answer = await set_up.api(
+            service, "webhooks/list-deliveries", secret, endpoint_id=endpoint
+        )
+        log: list[Any] = answer["deliveries"]
+        is_told = any(each["event"] == "pull_request.merged" for each in log)
+        if is_told and all(each["state"] == "delivered" for each in log):
+            return log
+        assert set_up.clock.monotonic_s() < deadline, log
+        await set_up.clock.sleep(LOOK_EVERY_S)
 
 
 async def test_a_stop_that_is_asked_for_ends_well_and_the_next_start_lands_it(

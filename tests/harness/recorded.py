@@ -17,6 +17,8 @@ from service.mergequeue.inputs import Input
 from service.mergequeue.outputs import Action, BuildTestBranch, Land
 from service.mergequeue.reasons import Reason
 from service.mergequeue.reported import Facts
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import queues, repositories, turn
 from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime
@@ -71,6 +73,7 @@ def runtime_of(store: Store, clock: SetClock) -> Runtime:
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
+        sender=HttpSender(Rules()),
         options=Options(version="0.0.7"),
     )
 

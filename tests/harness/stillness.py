@@ -9,6 +9,7 @@ from service.runtime import Runtime
 from service.store import queues
 from service.store.database import Tx
 from service.store.tables.deliveries import InboxRow, OutboxRow
+from service.store.tables.notifications import AttemptRow
 
 SOON = timedelta(minutes=3)
 """What is due later than this is a clock of its own, not something left to do."""
@@ -36,5 +37,12 @@ def _rows(session: Tx, runtime: Runtime) -> str:
     effect = session.execute(open_effects.limit(1)).scalar_one_or_none()
     if effect is not None:
         return f"effect {effect}"
+    attempts = AttemptRow.__table__
+    waiting = select(attempts.c.event).where(
+        attempts.c.is_open.is_(True), attempts.c.next_at <= now + SOON
+    )
+    attempt = session.execute(waiting.limit(1)).scalar_one_or_none()
+    if attempt is not None:
+        return f"a message of {attempt}"
     due = queues.due(session, now + SOON)
     return f"queue {due[0]} has a clock running" if due else ""

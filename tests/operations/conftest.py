@@ -8,6 +8,8 @@ from bot.keys import KeyRing
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.mergequeue.states import QueueState
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import queues, repositories
 from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime
@@ -61,6 +63,7 @@ def runtime(store: Store, clock: WaitingClock, provider: ValuesProvider) -> Runt
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
+        sender=HttpSender(Rules()),
         options=Options(version="0.0.7"),
     )
 

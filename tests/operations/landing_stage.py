@@ -29,6 +29,8 @@ from service.mergequeue.outputs import Land, LandStep, Step
 from service.mergequeue.reasons import Reason
 from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
 from service.operations import facts, queues, repositories, turn
 from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime
@@ -55,6 +57,7 @@ def runtime_of(stage: Stage, store: Store, boundary: Boundary | None = None) -> 
         wakeups=Wakeups(stage.clock),
         boundary=boundary or NoBoundary(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
+        sender=HttpSender(Rules()),
         options=Options(version="0.0.7"),
     )
 

@@ -8,7 +8,7 @@ import structlog
 from service.errors import Unauthenticated
 from service.mergequeue import targets
 from service.operations import access, consequences, impacted, queues, tokens
-from service.operations.consequences import Happened
+from service.operations.happened import Happened
 from service.operations.impacted import Upload
 from service.operations.queues import HoldWish, QueueWish
 from service.operations.tokens import TokenWish

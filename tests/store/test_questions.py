@@ -27,6 +27,7 @@ from service.store import (
     access,
     audit,
     backlog,
+    delivery_log,
     figures,
     history,
     inbox,
@@ -34,14 +35,19 @@ from service.store import (
     landings,
     listings,
     notices,
+    notifications,
     outbox,
     pull_requests,
     queues,
     repeats,
     retention,
     runs,
+    sequences,
+    subscribers,
 )
+from service.store.delivery_log import Wanted
 from service.store.listings import RunFilter
+from service.store.notifications import Attempt, Made, Message
 from service.store.pull_requests import PullRequestHead
 from service.store.records import LandingState, OutboxState, Spot, Surface
 from service.store.repeats import Keyed
@@ -79,6 +85,9 @@ ROWS = {
     "idempotency": 5000,
     "figure": 20_000,
     "recent_fact": 20_000,
+    "endpoint": 2000,
+    "notification": 10_000,
+    "notification_attempt": 20_000,
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
@@ -135,6 +144,16 @@ GIVEN = {
     "audit.org_id": "1 + i % 500",
     "figure.queue_id": "1 + i % 2000",
     "recent_fact.queue_id": "1 + i % 2000",
+    "endpoint.id": "'endpoint-' || i",
+    "endpoint.org_id": "1 + i % 500",
+    "endpoint.events": """'["*"]'""",
+    "endpoint.state": "CASE i % 2 WHEN 0 THEN 'enabled' ELSE 'disabled' END",
+    "notification.id": "'message-' || i",
+    "notification_attempt.endpoint": "'endpoint-' || (i % 2000)",
+    "notification_attempt.message": "'message-' || (i % 10000)",
+    "notification_attempt.state": "'failed'",
+    "notification_attempt.is_open": ONE_IN_200,
+    "notification_attempt.is_newest": "(i % 2 = 0)",
 }
 
 SERIES = "WITH RECURSIVE series(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM series WHERE i < {n}) "
@@ -190,6 +209,10 @@ PLACE = QueueRef(7, 7, 7, REF, "branch-7")
 HEAD = PullRequestHead(7, 7, Sha("text-7"))
 KEYED = Keyed("text-7", 7, "text-7", "text-7", b"")
 PAIRS = [(number, Sha(f"text-{number}")) for number in range(50)]
+
+A_MESSAGE = Message("message-new", 7, "queue.held", NOW, "{}")
+AN_ATTEMPT = Attempt(7, 7, "endpoint-7", "message-7", 900, 0, "queue.held", NOW, "{}")
+A_FAILURE = Made(NOW, 5, 500, "It answered 500.")
 
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "access.organization_by_slug": lambda s: access.organization_by_slug(s, "text-7", "org-7"),
@@ -255,6 +278,31 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "figures.shown": lambda s: figures.shown(s, 7),
     "figures.of_queues": lambda s: figures.of_queues(s, [7, 8, 9], NOW.replace(year=2025)),
     "figures.expiring": lambda s: figures.expiring(s, 999, NOW, NOW),
+    "notifications.append": lambda s: notifications.append(s, A_MESSAGE, ["endpoint-7"], NOW),
+    "notifications.claim": lambda s: notifications.claim(s, NOW, 8),
+    "notifications.next_due": lambda s: notifications.next_due(s, NOW.replace(year=2025)),
+    "notifications.settle": lambda s: notifications.settle(s, AN_ATTEMPT, A_FAILURE, NOW),
+    "notifications.give_up": lambda s: notifications.give_up(s, "endpoint-7", "gone"),
+    "notifications.release_claims": notifications.release_claims,
+    "delivery_log.page": lambda s: delivery_log.page(
+        s, "endpoint-200", Wanted("text-200", since=NOW), (NOW, "message-7"), 50
+    ),
+    "delivery_log.has_message": lambda s: delivery_log.has_message(
+        s, "endpoint-200", "message-200"
+    ),
+    "delivery_log.replay_message": lambda s: delivery_log.replay_message(
+        s, "endpoint-200", "message-200", NOW
+    ),
+    "delivery_log.replay": lambda s: delivery_log.replay(s, "endpoint-200", Wanted(), NOW, 100),
+    "subscribers.enabled": lambda s: subscribers.enabled(s, 7),
+    "subscribers.endpoint_by_id": lambda s: subscribers.endpoint_by_id(s, "endpoint-7"),
+    "subscribers.note_success": lambda s: subscribers.note_success(s, "endpoint-7", NOW),
+    "subscribers.note_failure": lambda s: subscribers.note_failure(
+        s, "endpoint-7", NOW, is_new_message=True
+    ),
+    "subscribers.disable": lambda s: subscribers.disable(s, "endpoint-6", "gone"),
+    "subscribers.remove": lambda s: subscribers.remove(s, "endpoint-7"),
+    "subscribers.organization_slug": lambda s: subscribers.organization_slug(s, 7),
     "backlog.waiting": backlog.waiting,
     "audit.tail": lambda s: audit.tail(s, 999, 10),
 }
@@ -290,6 +338,7 @@ STATEMENTS = {
         listings.SELECT_SEARCHED,
     ),
     "history.past": (history.SELECT_ENTRIES, *history.SELECT_RUNS, history.SELECT_READY),
+    "sequences.entered": (sequences.SELECT_STEPS,),
     "history.judged": (history.SELECT_JUDGED,),
     "history.first_seen": (history.SELECT_FIRST_SEEN,),
 }
@@ -302,8 +351,8 @@ BINDS = {
     "of_ids": ["r1", "r2"],
     "of_id": "e7",
     "of_pr": 7,
-    "since": NOW,
     "of_entry": "e7",
+    "since": NOW,
     "of_org": 7,
     "after_repository": 6,
     "after_branch": "branch-7",

@@ -27,7 +27,12 @@ DOCUMENT: Any = openapi.document(routes.ROUTES)
 def before_call(_context: Any, case: Any, _arguments: Any) -> None:
     """Bring a request within the rules that stand in words alone."""
     meta = case.meta
-    if meta is None or not meta.generation.mode.is_positive or not isinstance(case.body, dict):
+    if meta is None or not meta.generation.mode.is_positive:
+        return
+    if case.query and "repo" in case.query:
+        # A repository is named with its host (API.md 7).
+        case.query.setdefault("repoHost", WORLD["repo"]["host"])
+    if not isinstance(case.body, dict):
         return
     asked = DOCUMENT["paths"][case.operation.path]["post"]["requestBody"]["content"]
     body = case.body = acceptable(case.body, asked["application/json"]["schema"])

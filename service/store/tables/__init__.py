@@ -7,8 +7,8 @@ functions take and return values.
 
 `base` is what all share, `access` tenants and their rights, `queues` the engine's state,
 `deliveries` what comes in, goes out and has happened, `figures` what was counted of it,
-`pull_requests` what is remembered of pull requests, `repeats` what was answered to requests that
-may be sent again.
+`notifications` what others are told, `pull_requests` what is remembered of pull requests,
+`repeats` what was answered to requests that may be sent again.
 
 Every table of a tenant has `org_id`. Rows of `inbox` belong to nobody until translated. Ids
 are counted by the database, but for entries and runs, which bring their own; there `no`

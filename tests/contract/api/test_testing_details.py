@@ -129,7 +129,7 @@ async def test_the_service_says_how_it_is_to_anybody(client):
     assert list(answer.json) == ["overallStatus", "severity", "services", "version"]
     assert (answer.json["overallStatus"], answer.json["severity"]) == ("up", None)
     services = {each["name"]: each["status"] for each in answer.json["services"]}
-    assert services == {"api": "up", "engine": "up", "provider": "up"}
+    assert services == {"api": "up", "engine": "up", "provider": "up", "webhooks": "up"}
 
 
 async def test_the_process_is_alive_and_ready(client):

@@ -1,0 +1,78 @@
+"""When an attempt is tried again, and when an endpoint is given up (API.md 11.2). Pure."""
+
+import zlib
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+RETRIES: tuple[timedelta, ...] = (
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=14),
+    timedelta(hours=20),
+    timedelta(hours=24),
+)
+"""Pause before each further attempt: ten over three days."""
+
+SPREAD = 0.1
+"""Each pause is longer or shorter by up to so much of itself."""
+
+RETRY_AFTER_MAX = timedelta(hours=24)
+OBEYED = frozenset({429, 503})
+"""Statuses whose `Retry-After` counts."""
+
+GONE = 410
+FAILING_FOR = timedelta(days=5)
+FAILING_DAYS = FAILING_FOR.days
+FAILED_MESSAGES_MIN = 10
+
+
+def next_try(
+    tries: int, spread_by: str, now: datetime, retry_after: timedelta | None
+) -> datetime | None:
+    """When to try again after `tries` failed tries in a row, at least 1; None: no more.
+
+    `spread_by` is any text: the same one spreads the same way. The receiver's own wish only
+    makes it later.
+    """
+    if tries > len(RETRIES):
+        return None
+    pause = RETRIES[tries - 1]
+    share = zlib.crc32(f"{spread_by}/{tries}".encode()) / 0xFFFFFFFF
+    spread = pause * (1 + SPREAD * (2 * share - 1))
+    wish = min(retry_after or timedelta(), RETRY_AFTER_MAX)
+    return now + max(spread, wish)
+
+
+def wish_of(status: int | None, header: str | None, now: datetime) -> timedelta | None:
+    """How long a receiver wants to be left alone: seconds or a date (RFC 9110 10.2.3).
+
+    None when its status gives it no say, or nobody can read what it sent.
+    """
+    if status not in OBEYED or header is None:
+        return None
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return timedelta(seconds=min(int(text[:9]), RETRY_AFTER_MAX.total_seconds()))
+    try:
+        at = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max((at if at.tzinfo else at.replace(tzinfo=UTC)) - now, timedelta())
+
+
+def disabled_by(
+    status: int | None, failing_since: datetime, failed_messages: int, now: datetime
+) -> str | None:
+    """Why an endpoint gets nothing more after a failed attempt; None: it stays.
+
+    `failing_since` and `failed_messages` tell of the time since its last success.
+    """
+    if status == GONE:
+        return "It answered 410: gone."
+    if now - failing_since >= FAILING_FOR and failed_messages >= FAILED_MESSAGES_MIN:
+        return f"Only failures for {FAILING_DAYS} days."
+    return None

@@ -1,0 +1,179 @@
+"""Attempts over the network, to vetted addresses alone (RELIABILITY.md 8.5).
+
+The host is resolved once an attempt, by threads of its own; what was found acceptable is what
+the client connects to. No redirect, no proxy of the environment, no cookie, no connection is
+used twice.
+"""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from ipaddress import ip_address
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from service.notifications import addresses
+from service.notifications.addresses import Address, Rules, Target
+from service.notifications.outgoing import Outcome, Outgoing
+
+TIMEOUT_S = 15.0
+ANSWER_BYTES_MAX = 65_536
+"""So much of an answer is read, so that its end is seen; none of it is kept."""
+
+RESOLVING_AT_ONCE = 8
+"""Threads that wait for names: what is slow here may not hold up the provider's names."""
+
+Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
+"""Every address of a host. Raises OSError when it has none."""
+
+
+class HttpSender:
+    """Posts to receivers; implements `service.notifications.outgoing.Sender`."""
+
+    def __init__(
+        self, rules: Rules, resolve: Resolve | None = None, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        self._rules = rules
+        self._threads = ThreadPoolExecutor(RESOLVING_AT_ONCE, "webhook-names")
+        self._resolve = resolve or self._by_the_system
+        self._timeout_s = timeout_s
+
+    async def refusal(self, url: str) -> str | None:
+        """See `Sender.refusal`."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._vetted(url)
+        except AddressRefused as refused:
+            return str(refused)
+        except TimeoutError:
+            return "Its host could not be resolved in time."
+        return None
+
+    async def post(self, outgoing: Outgoing) -> Outcome:
+        """See `Sender.post`."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                vetted = await self._vetted(outgoing.url)
+                return await self._posted(outgoing, vetted)
+        except AddressRefused as refused:
+            return Outcome(None, str(refused))
+        except TimeoutError:
+            return Outcome(None, f"No answer within {self._timeout_s:g} s.")
+        except aiohttp.ClientSSLError as failed:
+            return Outcome(None, f"TLS failed: {_reason(failed)}.")
+        except aiohttp.ClientConnectorError as failed:
+            return Outcome(None, f"The connection failed: {_reason(failed)}.")
+        except aiohttp.ClientError as failed:
+            return Outcome(None, f"The answer broke off or was no HTTP ({type(failed).__name__}).")
+
+    def close(self) -> None:
+        """Let the threads go; nobody may post any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _vetted(self, url: str) -> "Vetted":
+        """Where the URL leads now, each address acceptable. Raises AddressRefused."""
+        target = addresses.target_of(url, self._rules)
+        if isinstance(target, str):
+            raise AddressRefused(target)
+        try:
+            found = [target.literal] if target.literal else await self._resolve(*_asked(target))
+        except OSError as failed:
+            raise AddressRefused(f"{target.host} cannot be resolved.") from failed
+        refusal = addresses.refusal(found, target, self._rules)
+        if refusal is not None:
+            raise AddressRefused(refusal)
+        return Vetted(found)
+
+    async def _posted(self, outgoing: Outgoing, vetted: "Vetted") -> Outcome:
+        connector = aiohttp.TCPConnector(
+            resolver=vetted, use_dns_cache=False, force_close=True, ssl=self._tls
+        )
+        session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            auto_decompress=False,
+            timeout=aiohttp.ClientTimeout(total=None),
+        )
+        async with (
+            session,
+            session.post(
+                # As it was vetted: nothing of it is spelled anew.
+                URL(outgoing.url, encoded=True),
+                data=outgoing.body,
+                headers=outgoing.headers,
+                allow_redirects=False,
+            ) as answer,
+        ):
+            left = ANSWER_BYTES_MAX
+            while left > 0 and (part := await answer.content.read(left)):
+                left -= len(part)
+            return Outcome(answer.status, _error(answer.status), answer.headers.get("Retry-After"))
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
+
+    async def _by_the_system(self, host: str, port: int) -> Sequence[Address]:
+        asked = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, asked)
+        return [ip_address(str(where[0])) for *_, where in found]
+
+
+class AddressRefused(Exception):
+    """The address may not be called; the text says why."""
+
+
+class Vetted(AbstractResolver):
+    """Answers every name with the addresses that were found acceptable."""
+
+    def __init__(self, found: Sequence[Address]) -> None:
+        self._found = found
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """The vetted addresses, whatever the name would lead to now."""
+        del family
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address),
+                port=port,
+                family=socket.AF_INET if address.version == 4 else socket.AF_INET6,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in self._found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _asked(target: Target) -> tuple[str, int]:
+    return target.host, target.port
+
+
+def _error(status: int) -> str | None:
+    if 200 <= status < 300:
+        return None
+    if 300 <= status < 400:
+        return f"It answered {status}; redirects are not followed."
+    return f"It answered {status}."
+
+
+def _reason(failed: aiohttp.ClientError) -> str:
+    """The system's own words, without the address."""
+    cause = failed.__cause__
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return cause.verify_message.rstrip(".")
+    if isinstance(cause, ssl.SSLError) or not isinstance(cause, OSError) or cause.errno is None:
+        return type(cause or failed).__name__
+    return os.strerror(cause.errno).lower()

@@ -1,0 +1,1 @@
+"""Outgoing webhooks: addresses, signatures, bodies, attempts over a real network."""

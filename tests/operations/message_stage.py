@@ -1,0 +1,77 @@
+"""An endpoint of a queue's organization, and a real receiver behind it."""
+
+import ipaddress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from service.notifications.addresses import Rules
+from service.operations import access, delivery_log, endpoints, queues, tokens
+from service.operations.delivery_log import DeliveryView, LogWish
+from service.operations.endpoints import EndpointView, EndpointWish
+from service.operations.queues import HoldWish, QueueWish
+from service.operations.tokens import TokenWish
+from service.operations.views import Caller
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, QueueRef, RepoRef, Role
+from service.workers import notifications as worker
+from service.workers.flow import Flow
+from tests.harness.receiver import Receiver
+from tests.operations.conftest import WaitingClock
+
+LOOPBACK = Rules(frozenset(range(1024, 65536)), (ipaddress.ip_network("127.0.0.0/8"),))
+
+
+@dataclass
+class Stage:
+    """A queue whose organization has an endpoint, and the receiver behind it."""
+
+    runtime: Runtime
+    clock: WaitingClock
+    queue: QueueRef
+    caller: Caller
+    receiver: Receiver
+    view: EndpointView
+    secret: str
+    concurrency: int = 1
+
+    async def hold(self, text: str = "freeze") -> None:
+        """Something happens: the queue is held."""
+        await queues.add_hold(self.runtime, self.queue, HoldWish(text), SYSTEM)
+
+    async def change(self) -> None:
+        """Something else happens: its settings change."""
+        self.concurrency += 1
+        wish = QueueWish({"concurrency": self.concurrency})
+        await queues.update(self.runtime, self.queue, wish, SYSTEM)
+
+    async def drain(self) -> None:
+        """Everything due is sent."""
+        await Flow(self.runtime, worker.WORK).drain()
+
+    async def pass_time(self, **span: float) -> None:
+        """Time passes, and what became due is sent."""
+        await self.clock.sleep(timedelta(**span).total_seconds())
+        await self.drain()
+
+    async def log(self, **wanted: object) -> list[DeliveryView]:
+        """What the endpoint was sent, newest first."""
+        wish = LogWish(self.view.id, 100, **wanted)  # type: ignore[arg-type]
+        return list((await delivery_log.read(self.runtime, self.caller, wish)).rows)
+
+    async def endpoint(self) -> EndpointView:
+        """The endpoint as it is now."""
+        part = await endpoints.list_all(self.runtime, self.caller, 100, None)
+        return next(each for each in part.rows if each.id == self.view.id)
+
+    async def another(self, receiver: Receiver, *wanted: str) -> tuple[EndpointView, str]:
+        """One more endpoint."""
+        wish = EndpointWish(receiver.url, wanted)
+        return await endpoints.create(self.runtime, self.caller, wish)
+
+
+async def a_caller(runtime: Runtime, queue: QueueRef, only: RepoRef | None = None) -> Caller:
+    wish = TokenWish(
+        queue.repo.host, queue.repo.owner, "ops", Role.ADMIN, None if only is None else (only,)
+    )
+    made = await tokens.create_token(runtime, wish, SYSTEM)
+    return await access.look_up(runtime, made.secret)
