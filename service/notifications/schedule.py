@@ -59,7 +59,7 @@ def wish_of(status: int | None, header: str | None, now: datetime) -> timedelta 
         return timedelta(seconds=min(int(text[:9]), RETRY_AFTER_MAX.total_seconds()))
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max((at if at.tzinfo else at.replace(tzinfo=UTC)) - now, timedelta())
 

@@ -57,6 +57,11 @@ class EndpointWish:
     is_enabled: bool | None = None
     everywhere: bool = False
 
+    @property
+    def says_where(self) -> bool:
+        """Whether it sets the repositories or takes back their limit."""
+        return self.repositories is not None or self.everywhere
+
 
 async def create(runtime: Runtime, caller: Caller, wish: EndpointWish) -> tuple[EndpointView, str]:
     """Make an endpoint; it and its secret, which nobody is shown again.
@@ -64,7 +69,8 @@ async def create(runtime: Runtime, caller: Caller, wish: EndpointWish) -> tuple[
     Raises NotFound(repository_not_found), Invalid(webhook_url_refused, scope_exceeds_own,
     limit_reached).
     """
-    url = await _vetted(runtime, wish.url or "")
+    url = wish.url or ""
+    await _vet(runtime, url)
     scope = await _scope(runtime, caller, wish)
     now = runtime.clock.now()
     secret = signing.new_secret()
@@ -84,6 +90,7 @@ async def create(runtime: Runtime, caller: Caller, wish: EndpointWish) -> tuple[
 
 def _insert(session: Tx, endpoint: Endpoint, row: AuditRow) -> EndpointView:
     access.recheck(session, row.actor, row.at)
+    stored.lock_organization(session, endpoint.org_id)
     if len(subscribers.endpoints_of(session, endpoint.org_id)) >= ENDPOINTS_MAX:
         raise Invalid(
             f"The organization has {ENDPOINTS_MAX} endpoints already; delete one first.",
@@ -94,11 +101,10 @@ def _insert(session: Tx, endpoint: Endpoint, row: AuditRow) -> EndpointView:
     return view_of(session, endpoint)
 
 
-async def _vetted(runtime: Runtime, url: str) -> str:
+async def _vet(runtime: Runtime, url: str) -> None:
     refusal = await runtime.sender.refusal(url)
     if refusal is not None:
         raise Invalid(f"`url` may not be called. {refusal}", code="webhook_url_refused")
-    return url
 
 
 async def _scope(runtime: Runtime, caller: Caller, wish: EndpointWish) -> frozenset[int] | None:
@@ -148,23 +154,29 @@ async def update(
     Raises NotFound(webhook_endpoint_not_found, repository_not_found),
     Invalid(webhook_url_refused, scope_exceeds_own).
     """
-    before = await runtime.store.read(find, caller, endpoint_id)
-    url = before.url
-    if wish.url is not None and wish.url != url:
-        url = await _vetted(runtime, wish.url)
-    changed = replace(before, url=url)
-    if wish.repositories is not None or wish.everywhere:
-        changed = replace(changed, repositories=await _scope(runtime, caller, wish))
-    row = _deed(caller, "webhook.update_endpoint", changed, runtime.clock.now())
-    return await runtime.store.run(_change, caller, changed, wish, row)
+    found = await runtime.store.read(find, caller, endpoint_id)
+    url = found.url if wish.url is None else wish.url
+    if url != found.url:
+        await _vet(runtime, url)
+    scope = await _scope(runtime, caller, wish) if wish.says_where else None
+    row = _deed(caller, "webhook.update_endpoint", replace(found, url=url), runtime.clock.now())
+    return await runtime.store.run(_change, caller, endpoint_id, (wish, scope), row)
 
 
 def _change(
-    session: Tx, caller: Caller, changed: Endpoint, wish: EndpointWish, row: AuditRow
+    session: Tx,
+    caller: Caller,
+    endpoint_id: str,
+    wanted: tuple[EndpointWish, frozenset[int] | None],
+    row: AuditRow,
 ) -> EndpointView:
     access.recheck(session, row.actor, row.at)
-    before = find(session, caller, changed.id)
-    after = replace(before, url=changed.url, repositories=changed.repositories)
+    before = after = find(session, caller, endpoint_id, lock=True)
+    wish, scope = wanted
+    if wish.url is not None:
+        after = replace(after, url=wish.url)
+    if wish.says_where:
+        after = replace(after, repositories=scope)
     if wish.events is not None:
         after = replace(after, events=wish.events)
     if wish.description is not None:
@@ -172,7 +184,7 @@ def _change(
     if wish.is_enabled is not None:
         after = _switched(after, row.actor, is_enabled=wish.is_enabled)
     subscribers.change(session, before, after)
-    if after.state is EndpointState.DISABLED:
+    if wish.is_enabled is False:
         notifications.give_up(session, after.id, after.disabled_reason or "")
     audit.append(session, row)
     return view_of(session, after)
@@ -205,7 +217,7 @@ async def delete(runtime: Runtime, caller: Caller, endpoint_id: str) -> None:
 
 def _delete(session: Tx, caller: Caller, endpoint_id: str, row: AuditRow) -> None:
     access.recheck(session, row.actor, row.at)
-    endpoint = find(session, caller, endpoint_id)
+    endpoint = find(session, caller, endpoint_id, lock=True)
     notifications.give_up(session, endpoint.id, "The endpoint was deleted.")
     subscribers.remove(session, endpoint.id)
     audit.append(session, row)
@@ -236,7 +248,7 @@ def _rotate(
     row: AuditRow,
 ) -> None:
     access.recheck(session, row.actor, row.at)
-    before = find(session, caller, endpoint_id)
+    before = find(session, caller, endpoint_id, lock=True)
     secret, until = fresh
     after = replace(
         before,
@@ -248,9 +260,12 @@ def _rotate(
     audit.append(session, row)
 
 
-def find(session: Tx, caller: Caller, endpoint_id: str) -> Endpoint:
-    """An endpoint that the caller sees. Raises NotFound(webhook_endpoint_not_found)."""
-    endpoint = subscribers.endpoint_by_id(session, endpoint_id)
+def find(session: Tx, caller: Caller, endpoint_id: str, *, lock: bool = False) -> Endpoint:
+    """An endpoint that the caller sees. Raises NotFound(webhook_endpoint_not_found).
+
+    `lock` before anything of it is written.
+    """
+    endpoint = subscribers.endpoint_by_id(session, endpoint_id, lock=lock)
     if endpoint is None or not sees(caller, endpoint):
         raise NotFound(
             f'There is no webhook endpoint "{endpoint_id}" that this token can see; '

@@ -122,6 +122,7 @@ def _settled(
     session: Tx, runtime: Runtime, attempt: Attempt, made: Made, next_at: datetime | None
 ) -> None:
     """The attempt, what it says of its endpoint, and what the others are told of that."""
+    subscribers.endpoint_by_id(session, attempt.endpoint, lock=True)
     if not notifications.settle(session, attempt, made, next_at):
         return
     if made.error is None:
@@ -200,7 +201,7 @@ def _check_span(since: datetime, until: datetime) -> None:
 
 def _replay(session: Tx, caller: Caller, endpoint_id: str, wish: ReplayWish, row: AuditRow) -> int:
     access.recheck(session, row.actor, row.at)
-    endpoint = endpoints.find(session, caller, endpoint_id)
+    endpoint = endpoints.find(session, caller, endpoint_id, lock=True)
     audit.append(session, row)
     if wish.message_id is not None:
         if not delivery_log.has_message(session, endpoint.id, wish.message_id):

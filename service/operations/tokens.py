@@ -89,6 +89,7 @@ def _insert(
 ) -> TokenView:
     asker = format_of.recheck(session, row.actor, row.at)
     org = _organization_of(session, draft, asker)
+    access.lock_organization(session, org.id)
     if access.live_token_count(session, org.id, row.at) >= TOKENS_MAX:
         raise Invalid(
             f"{org.slug} has {TOKENS_MAX} live tokens already. Revoke one that nobody uses.",
@@ -217,6 +218,8 @@ def _rotate(
     row: AuditRow,
 ) -> TokenView:
     now = row.at
+    if (known := access.token_by_id(session, token_id)) is not None:
+        access.lock_organization(session, known.org_id)
     old = _live_token(session, token_id, format_of.recheck(session, row.actor, now), now)
     if old_ends > now and access.live_token_count(session, old.org_id, now) >= TOKENS_MAX:
         raise Invalid(

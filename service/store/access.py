@@ -61,6 +61,12 @@ _LIVE = (
     & tokens.c.revoked_at.is_(None)
     & or_(tokens.c.expires_at.is_(None), tokens.c.expires_at > bindparam("now", type_=Utc))
 )
+# NO KEY UPDATE: rows that only refer to the organization may be written meanwhile.
+LOCK_ORGANIZATION = (
+    select(organizations.c.id)
+    .where(organizations.c.id == bindparam("of_org"))
+    .with_for_update(key_share=True)
+)
 SELECT_LIVE_TOKENS = SELECT_TOKEN.where(_LIVE).order_by(tokens.c.created_at, tokens.c.id)
 COUNT_LIVE_TOKENS = select(func.count()).select_from(tokens).where(_LIVE)
 
@@ -98,6 +104,14 @@ def ensure_organization(
         {"host": host, "provider_id": provider_id, "slug": slug, "slug_key": slug.lower()},
     )
     return Organization(made.scalar_one(), host, provider_id, slug)
+
+
+def lock_organization(session: Connection, org_id: int) -> None:
+    """Let nobody else count what the organization has until the commit.
+
+    Elsewhere than on SQLite, which has one writer, two that count at once would both find room.
+    """
+    session.execute(LOCK_ORGANIZATION, {"of_org": org_id})
 
 
 def organization_by_slug(session: Connection, host: str | None, slug: str) -> Organization | None:

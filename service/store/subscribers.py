@@ -48,6 +48,8 @@ _IS_ENABLED = endpoints.c.state == EndpointState.ENABLED.value
 
 SELECT = select(*CODEC.columns)
 SELECT_ONE = SELECT.where(_THIS)
+# Whoever changes an endpoint or its attempts takes its row first, so that nobody waits crosswise.
+LOCK_ONE = SELECT_ONE.with_for_update()
 SELECT_OF_ORG = SELECT.where(_OF_ORG).order_by(endpoints.c.created_at, endpoints.c.id)
 SELECT_ENABLED = SELECT.where(_OF_ORG, _IS_ENABLED).order_by(endpoints.c.id)
 INSERT = insert(endpoints)
@@ -80,9 +82,9 @@ def create(session: Connection, endpoint: Endpoint) -> None:
     session.execute(INSERT, CODEC.row(endpoint))
 
 
-def endpoint_by_id(session: Connection, endpoint_id: str) -> Endpoint | None:
-    """One endpoint, whosever it is."""
-    row = session.execute(SELECT_ONE, {"of_id": endpoint_id}).first()
+def endpoint_by_id(session: Connection, endpoint_id: str, *, lock: bool = False) -> Endpoint | None:
+    """One endpoint, whosever it is; `lock` keeps other changes of it out until the commit."""
+    row = session.execute(LOCK_ONE if lock else SELECT_ONE, {"of_id": endpoint_id}).first()
     return None if row is None else CODEC.value(row)
 
 

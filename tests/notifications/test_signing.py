@@ -75,6 +75,7 @@ def test_ten_attempts_over_three_days_each_spread_by_a_tenth():
         (429, "Thu, 20 Nov 2025 12:10:00 GMT", timedelta(minutes=10)),
         (429, "Thu, 20 Nov 2025 11:00:00 GMT", timedelta()),
         (429, "soon", None),
+        (429, "Thu, 99999999999999999999 Jan 2026 11:00:00 GMT", None),
         (429, "-5", None),
         (429, "1.5", None),
         (429, "٣", None),

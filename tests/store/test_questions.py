@@ -228,6 +228,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "access.upsert_repository": lambda s: access.upsert_repository(s, 7, a_repository()),
     "access.tokens_of": lambda s: access.tokens_of(s, 99),
     "access.organization": lambda s: access.organization(s, 7),
+    "access.lock_organization": lambda s: access.lock_organization(s, 7),
     "access.live_tokens_of": lambda s: access.live_tokens_of(s, 99, NOW),
     "access.live_token_count": lambda s: access.live_token_count(s, 99, NOW),
     "access.touch_token": lambda s: access.touch_token(s, "text-7", NOW),
@@ -296,6 +297,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "delivery_log.replay": lambda s: delivery_log.replay(s, "endpoint-200", Wanted(), NOW, 100),
     "subscribers.enabled": lambda s: subscribers.enabled(s, 7),
     "subscribers.endpoint_by_id": lambda s: subscribers.endpoint_by_id(s, "endpoint-7"),
+    "subscribers.endpoint_by_id, locked": lambda s: subscribers.endpoint_by_id(
+        s, "endpoint-7", lock=True
+    ),
     "subscribers.note_success": lambda s: subscribers.note_success(s, "endpoint-7", NOW),
     "subscribers.note_failure": lambda s: subscribers.note_failure(
         s, "endpoint-7", NOW, is_new_message=True

@@ -1,0 +1,106 @@
+"""Requests about tokens and endpoints that come at the same time, on both databases."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from service.errors import Invalid, NotFound
+from service.notifications.sender import HttpSender
+from service.operations import access, endpoints, notifications, tokens
+from service.operations.endpoints import EndpointWish
+from service.operations.notifications import ReplayWish
+from service.operations.tokens import TokenWish
+from service.runtime import Runtime
+from service.vocabulary import QueueRef, Role
+from tests.harness.receiver import receiving
+from tests.operations.conftest import WaitingClock
+from tests.operations.message_stage import LOOPBACK, Stage, a_caller
+
+
+@pytest.fixture
+async def stage(runtime: Runtime, clock: WaitingClock, queue: QueueRef) -> AsyncIterator[Stage]:
+    own = replace(runtime, sender=HttpSender(LOOPBACK))
+    async with receiving() as receiver:
+        caller = await a_caller(own, queue)
+        wish = EndpointWish(receiver.url, ("queue.*",), description="ops")
+        view, secret = await endpoints.create(own, caller, wish)
+        yield Stage(own, clock, queue, caller, receiver, view, secret)
+
+
+async def refusals(*asked: Coroutine[Any, Any, object]) -> list[str]:
+    """The codes of those that were refused; any other trouble is raised."""
+    found = await asyncio.gather(*asked, return_exceptions=True)
+    for each in found:
+        if isinstance(each, BaseException) and not isinstance(each, Invalid | NotFound):
+            raise each
+    return [each.code for each in found if isinstance(each, Invalid | NotFound)]
+
+
+async def test_no_more_endpoints_than_the_limit_are_made_at_once(stage, monkeypatch):
+    monkeypatch.setattr(endpoints, "ENDPOINTS_MAX", 3)
+    wish = EndpointWish(stage.receiver.url, ("queue.*",))
+    make = (endpoints.create(stage.runtime, stage.caller, wish) for _ in range(8))
+    assert await refusals(*make) == ["limit_reached"] * 6
+    assert len((await endpoints.list_all(stage.runtime, stage.caller, 100, None)).rows) == 3
+
+
+async def test_no_more_tokens_than_the_limit_are_made_at_once(stage, monkeypatch):
+    monkeypatch.setattr(tokens, "TOKENS_MAX", 3)
+    wish = TokenWish(stage.queue.repo.host, stage.queue.repo.owner, "x", Role.READ)
+    actor = access.actor_of(stage.caller)
+    make = (tokens.create_token(stage.runtime, wish, actor) for _ in range(8))
+    assert await refusals(*make) == ["limit_reached"] * 6
+
+
+async def test_a_token_that_ends_by_its_rotation_has_one_successor(stage):
+    wish = TokenWish(stage.queue.repo.host, stage.queue.repo.owner, "x", Role.READ)
+    actor = access.actor_of(stage.caller)
+    old = (await tokens.create_token(stage.runtime, wish, actor)).view.id
+    rotate = (tokens.rotate_token(stage.runtime, old, 0, actor) for _ in range(6))
+    assert await refusals(*rotate) == ["token_not_found"] * 5
+
+
+async def test_messages_that_are_replayed_twice_at_once_are_sent_again_once(stage):
+    for _ in range(20):
+        await stage.change()
+    await stage.drain()
+    sent = len(stage.receiver.got)
+    now, day = stage.clock.now(), timedelta(days=1)
+    wish = ReplayWish(since=now - day, until=now + day, include_delivered=True)
+    replay = (
+        notifications.replay(stage.runtime, stage.caller, stage.view.id, wish) for _ in range(8)
+    )
+    assert sorted(await asyncio.gather(*replay)) == [0] * 7 + [sent]
+    await stage.drain()
+    assert len(stage.receiver.got) == 2 * sent
+
+
+async def test_two_changes_of_an_endpoint_at_once_both_stand(stage):
+    async def change(wish: EndpointWish) -> object:
+        return await endpoints.update(stage.runtime, stage.caller, stage.view.id, wish)
+
+    async with receiving() as elsewhere:
+        moved, named = EndpointWish(url=elsewhere.url), EndpointWish(description="new")
+        only = EndpointWish(repositories=(stage.queue.repo,))
+        assert await refusals(change(moved), change(named), change(only)) == []
+        view = await stage.endpoint()
+    assert (view.url, view.description) == (elsewhere.url, "new")
+    assert view.repositories == (stage.queue.repo,)
+
+
+async def test_a_change_of_a_disabled_endpoint_drops_no_replay(stage):
+    await stage.change()
+    await stage.drain()
+    wish = EndpointWish(is_enabled=False)
+    await endpoints.update(stage.runtime, stage.caller, stage.view.id, wish)
+    (logged,) = await stage.log()
+    again = ReplayWish(logged.message_id)
+    await notifications.replay(stage.runtime, stage.caller, stage.view.id, again)
+    named = EndpointWish(description="still off")
+    await endpoints.update(stage.runtime, stage.caller, stage.view.id, named)
+    await stage.drain()
+    assert len(stage.receiver.got) == 2
