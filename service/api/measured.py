@@ -1,5 +1,6 @@
 """Handlers that are counted and timed (API.md 7, process part)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -8,6 +9,9 @@ from service.runtime import Runtime
 
 UNKNOWN = "unknown"
 """The endpoint of every path that is none: what people type is no label."""
+
+NOBODY = "none"
+"""The status of a request that was broken off: nobody was answered."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -18,10 +22,18 @@ def measured(runtime: Runtime, endpoint: str, handler: Handler) -> Handler:
 
     async def answered(request: web.Request) -> web.StreamResponse:
         began_s = clock.monotonic_s()
-        answer = await handler(request)
-        meter.count("headgate_api_requests_total", endpoint, str(answer.status))
-        took_s = clock.monotonic_s() - began_s
-        meter.observe("headgate_api_request_duration_seconds", took_s, endpoint)
+        # What a handler lets out is answered by `Door.broken`.
+        status = "500"
+        try:
+            answer = await handler(request)
+            status = str(answer.status)
+        except asyncio.CancelledError:
+            status = NOBODY
+            raise
+        finally:
+            meter.count("headgate_api_requests_total", endpoint, status)
+            took_s = clock.monotonic_s() - began_s
+            meter.observe("headgate_api_request_duration_seconds", took_s, endpoint)
         return answer
 
     return answered
