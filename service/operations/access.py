@@ -8,7 +8,9 @@ import zlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.errors import NotFound, Unauthenticated
+import structlog
+
+from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.operations import deeds
 from service.operations.views import Caller
 from service.runtime import Runtime
@@ -24,6 +26,8 @@ RANDOM_LENGTH = 43
 CHECKSUM_LENGTH = 6
 TOKEN_LENGTH = len(PREFIX) + PUBLIC_LENGTH + 1 + RANDOM_LENGTH + CHECKSUM_LENGTH
 _DUMMY = bytes(32)
+
+log = structlog.get_logger()
 
 
 def checksum(body: str) -> str:
@@ -95,8 +99,16 @@ async def _used(runtime: Runtime, known: Known) -> Caller:
         raise Unauthenticated("This token is expired.")
     if known.touched_at is None or now - known.touched_at > TOUCHED_EVERY:
         known.touched_at = now
-        await runtime.store.run(access.touch_token, known.caller.token_id, now)
+        await _touch(runtime, known.caller, now)
     return known.caller
+
+
+async def _touch(runtime: Runtime, caller: Caller, now: datetime) -> None:
+    """Remember the use; where nothing can be written, reading goes on (RELIABILITY.md 6.1)."""
+    try:
+        await runtime.store.run(access.touch_token, caller.token_id, now)
+    except DatabaseUnavailable as unavailable:
+        log.warning("use of a token not kept", token=caller.token_id, why=unavailable.detail)
 
 
 def is_valid(record: TokenRecord, now: datetime) -> bool:

@@ -288,3 +288,17 @@ async def test_many_clients_are_answered_at_the_same_time(runtime, readiness, ad
 
     async with served(app.build_app(runtime, readiness)) as port:
         assert await asyncio.gather(*(ask(port) for _ in range(20))) == [200] * 20
+
+
+async def test_a_database_that_takes_no_writes_refuses_no_read(runtime, readiness, admin):
+    await runtime.store.run(lambda session: session.exec_driver_sql("PRAGMA query_only = ON"))
+    async with (
+        served(app.build_app(runtime, readiness)) as port,
+        connected(port) as client,
+    ):
+        for _ in range(2):
+            own = await answer(client, "/v1/tokens/self", f"x-api-token: {admin}", method="GET")
+            assert own.status == 200
+            body = b'{"name": "x", "role": "read"}'
+            made = await answer(client, "/v1/tokens/create", f"x-api-token: {admin}", body=body)
+            assert json.loads(made.body)["code"] == "database_unavailable"
