@@ -18,6 +18,8 @@ from service import errors
 DEPTH_MAX = 32
 STRING_BYTES_MAX = 1_048_576
 NUMBER_DIGITS_MAX = 20
+# So many stand before the first other digit of the smallest double, written without exponent.
+LEADING_ZEROS_MAX = 324
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 
 # Above this the body is mostly one long list, where the slow way costs little more, and may
@@ -215,7 +217,7 @@ class _Slow:
         if match is None:
             raise self._wrong(index, "a value is expected")
         literal = match[0]
-        if sum(character.isdigit() for character in literal) > NUMBER_DIGITS_MAX:
+        if _digits(literal) > NUMBER_DIGITS_MAX:
             raise self._wrong(index, f"a number has more than {NUMBER_DIGITS_MAX} digits")
         if match[1] is None and match[2] is None:
             whole = int(literal)
@@ -237,3 +239,11 @@ class _Slow:
 
     def _wrong(self, index: int, what: str) -> InvalidJson:
         return _at(self._text, index, what)
+
+
+def _digits(literal: str) -> int:
+    """Digits of a number that say something; zeros before them are only its size."""
+    bare = literal.replace(".", "", 1).lstrip("-")
+    told = bare.lstrip("0")
+    zeros = max(0, len(bare) - len(told) - LEADING_ZEROS_MAX)
+    return zeros + sum(character.isdigit() for character in told)
