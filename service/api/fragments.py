@@ -24,7 +24,8 @@ from service.vocabulary import QueueRef
 from service.wording.times import TimeLeft
 
 ENTRIES_MAX = 20_000
-QUEUES_MAX = 512
+QUEUES_BYTES_MAX = 64 * 1024 * 1024
+"""Answers about whole queues that are kept; one of 5,000 pull requests has some ten million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class Encoded:
     pieces: list[bytes]
     whole: bytes
 
+    @property
+    def size(self) -> int:
+        """Its bytes, and as many again in pieces."""
+        return 2 * len(self.whole)
+
 
 class Fragments:
     """The parts kept by one process; at its bound it forgets everything and starts again."""
@@ -72,6 +78,7 @@ class Fragments:
         self._entries: dict[tuple[int, int], Kept] = {}
         self._records: dict[tuple[int, int], tuple[PullRequestView, bytes]] = {}
         self._queues: dict[int, Encoded] = {}
+        self._queues_bytes = 0
 
     def record(self, view: PullRequestView) -> bytes:
         """One pull request by itself, without its timeline."""
@@ -103,10 +110,16 @@ class Fragments:
             cut = b',"enqueuedPullRequestsTruncated":true'
         head = self._members(responses.queue(view, now))
         encoded = _enclosed(b'{%b,"enqueuedPullRequests":[' % head, pieces, b"]%b}" % cut)
-        if len(self._queues) >= QUEUES_MAX:
-            self._queues.clear()
-        self._queues[view.queue.id] = Encoded(view, pieces, encoded)
+        self._keep(Encoded(view, pieces, encoded), found)
         return encoded
+
+    def _keep(self, fresh: Encoded, before: Encoded | None) -> None:
+        """Keep a queue's answer in the place of the one before it."""
+        self._queues_bytes += fresh.size - (0 if before is None else before.size)
+        if self._queues_bytes > QUEUES_BYTES_MAX:
+            self._queues.clear()
+            self._queues_bytes = fresh.size
+        self._queues[fresh.view.queue.id] = fresh
 
     def _pieces(self, view: QueueView, before: Encoded | None) -> list[bytes]:
         """One piece a pull request; where the same view stood before, the piece from there."""

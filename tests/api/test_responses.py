@@ -155,6 +155,24 @@ def test_a_queue_that_changed_in_part_reads_as_if_it_were_encoded_anew():
         assert fragments.queue(view, NOW) == Fragments(URL).queue(view, NOW)
 
 
+def test_answers_about_queues_are_kept_up_to_so_many_bytes(monkeypatch):
+    def of(queue_id: int) -> QueueView:
+        return replace(a_queue_view(a_view()), queue=replace(QUEUE, id=queue_id))
+
+    fragments = Fragments(URL)
+    views = [of(queue_id) for queue_id in range(3)]
+    first = fragments.queue(views[0], NOW)
+    monkeypatch.setattr("service.api.fragments.QUEUES_BYTES_MAX", 5 * len(first))
+    # The same queue once more takes the place of its answer before.
+    for _ in range(5):
+        fragments.queue(replace(views[1]), NOW)
+    assert fragments.queue(views[0], NOW) is first
+    third = fragments.queue(views[2], NOW)
+    assert fragments.queue(views[2], NOW) is third
+    again = fragments.queue(views[0], NOW)
+    assert (again, again is first) == (first, False)
+
+
 def test_two_queues_keep_their_pull_requests_apart():
     fragments = Fragments(URL)
     other = replace(QUEUE, id=8)
