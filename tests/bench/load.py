@@ -25,12 +25,15 @@ class Round:
 
 
 async def round_of(port: int, pid: int, request: bytes, count: int) -> Round:
-    """Send the request `count` times over eight connections; every answer must be a 2xx."""
+    """Send the request `count` times over eight connections; see `round_of_many`."""
     return await round_of_many(port, pid, [request] * count)
 
 
 async def round_of_many(port: int, pid: int, requests: Sequence[bytes]) -> Round:
-    """Send each request once over eight connections; every answer must be a 2xx."""
+    """Send each request once over eight connections.
+
+    Raises RuntimeError for an answer that is no 2xx or has no length, and for a closed connection.
+    """
     loop = asyncio.get_running_loop()
     count = len(requests)
     left = _Left(iter(requests), count, loop.create_future())
@@ -39,12 +42,14 @@ async def round_of_many(port: int, pid: int, requests: Sequence[bytes]) -> Round
         for _ in range(CONNECTIONS)
     ]
     cpu_before, began = cpu_us(pid), time.perf_counter()
-    for _, asking in made:
-        asking.ask()
-    await left.over
-    took, cpu = time.perf_counter() - began, cpu_us(pid) - cpu_before
-    for transport, _ in made:
-        transport.close()
+    try:
+        for _, asking in made:
+            asking.ask()
+        await left.over
+        took, cpu = time.perf_counter() - began, cpu_us(pid) - cpu_before
+    finally:
+        for transport, _ in made:
+            transport.close()
     times = sorted(left.times_s)
     return Round(
         cpu_us=cpu / count,
@@ -105,12 +110,24 @@ class _Asking(asyncio.Protocol):
             end = self._got.find(b"\r\n\r\n")
             if end < 0:
                 return
-            self._expected = end + 4 + _length(bytes(self._got[:end]))
+            length = _length(bytes(self._got[:end]))
+            if isinstance(length, str):
+                self._give_up(length)
+                return
+            self._expected = end + 4 + length
         if len(self._got) < self._expected:
             return
         self._expected = 0
         self._got.clear()
         self._answered()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody will answer here; says nothing once the round is over."""
+        self._give_up(f"the connection was closed ({exc or 'by the server'})")
+
+    def _give_up(self, why: str) -> None:
+        if not self._left.over.done():
+            self._left.over.set_exception(RuntimeError(why))
 
     def _answered(self) -> None:
         left = self._left
@@ -121,10 +138,11 @@ class _Asking(asyncio.Protocol):
             left.over.set_result(None)
 
 
-def _length(head: bytes) -> int:
+def _length(head: bytes) -> int | str:
+    """The length of the body that follows, or why the round cannot go on."""
     if not head.startswith(b"HTTP/1.1 2"):
-        raise RuntimeError(f"not a success: {head[:100]!r}")
+        return f"not a success: {head[:100]!r}"
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):
             return int(line.partition(b":")[2])
-    raise RuntimeError("an answer without length")
+    return "an answer without length"

@@ -34,7 +34,7 @@ GIT_VERSION_MIN = (2, 38)
 def needs(name: str) -> None:
     """Skip the calling test when `name` is lacking; fail it under HEADGATE_REQUIRE_ALL=1.
 
-    Known: git, curl, jq, npm, assets, postgres. Raises KeyError for any other.
+    Known: git, curl, jq, npm, assets, postgres, promtool. Raises KeyError for any other.
     """
     lack = LACKS[name]()
     if lack is None:
@@ -67,6 +67,13 @@ def lack_of_jq() -> str | None:
 def lack_of_npm() -> str | None:
     """The remedy when npm is not on PATH."""
     return None if shutil.which("npm") else "npm is not on PATH; install it"
+
+
+def lack_of_promtool() -> str | None:
+    """The remedy when promtool is not on PATH."""
+    if shutil.which("promtool"):
+        return None
+    return "promtool is not on PATH; install Prometheus, which brings it"
 
 
 @functools.cache
@@ -116,4 +123,5 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "jq": lack_of_jq,
     "npm": lack_of_npm,
     "postgres": lack_of_postgres,
+    "promtool": lack_of_promtool,
 }
