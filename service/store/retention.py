@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Table, delete, or_, select, tuple_
 
 from service.store import repeats, target_sets
 from service.store.rows import checks, entries, members, runs
+from service.store.tables.access import ApiTokenRow
 from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
 from service.store.tables.figures import RecentFactRow
 from service.store.tables.notifications import AttemptRow, NotificationRow
@@ -25,6 +26,7 @@ messages = NotificationRow.__table__
 uploads = ImpactedTargetsRow.__table__
 answers = IdempotencyRow.__table__
 recent = RecentFactRow.__table__
+tokens = ApiTokenRow.__table__
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_entries, limits.history),
         (_forget_uploads, limits.history),
         (_forget_target_sets, timedelta()),
+        (_forget_tokens, limits.history),
         (_forget_repeats, repeats.KEPT),
         (_forget_recent_facts, limits.recent_facts),
     ):
@@ -142,6 +145,12 @@ def _forget_uploads(session: Connection, before: datetime) -> int:
 
 def _forget_target_sets(session: Connection, _: datetime) -> int:
     return target_sets.forget_unused(session, BATCH)
+
+
+def _forget_tokens(session: Connection, before: datetime) -> int:
+    """Those that ended so long ago; what they did stays in the audit log under their ids."""
+    is_over = or_(tokens.c.revoked_at < before, tokens.c.expires_at < before)
+    return _forget(session, tokens, "id", select(tokens.c.id).where(is_over))
 
 
 def _forget_repeats(session: Connection, before: datetime) -> int:

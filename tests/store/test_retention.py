@@ -9,13 +9,14 @@ from sqlalchemy import Connection
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.outputs import QueueDrained, Recorded, Step
 from service.mergequeue.states import EntryState
-from service.store import inbox, journal, landings, outbox, queues, retention, runs
+from service.store import access, inbox, journal, landings, outbox, queues, retention, runs
 from service.store.landings import LandingOutcome
 from service.store.records import LandingState, OutboxState
 from service.store.retention import BATCH, RetentionLimits
 from service.vocabulary import SYSTEM
 from tests.store.builders import a_run, an_entry
 from tests.store.conftest import NOW, a_stored_queue
+from tests.store.test_access import a_token
 from tests.store.test_inbox import a_delivery
 from tests.store.test_landings import a_land
 from tests.store.test_outbox import build
@@ -67,6 +68,21 @@ def test_done_effects_go_and_open_ones_stay(session: Connection, queue: MergeQue
     assert prune_all(session, 29.9) == 0
     assert prune_all(session, 4000) == 1
     assert [row.key for row in outbox.claim(session, NOW, 9)] == ["r2/build"]
+
+
+def test_tokens_go_long_after_their_end(session: Connection):
+    octo = access.ensure_organization(session, "github.com", "1", "octo")
+    for token in (
+        a_token(octo, "revoked", expires_at=None),
+        a_token(octo, "expired", expires_at=NOW + DAY),
+        a_token(octo, "endless", expires_at=None),
+    ):
+        access.create_token(session, octo.id, token)
+    access.revoke_token(session, octo.id, "revoked", NOW)
+    assert prune_all(session, 399) == 0
+    assert prune_all(session, 400.5) == 1
+    assert prune_all(session, 4000) == 1
+    assert [each.id for each in access.tokens_of(session, octo.id)] == ["endless"]
 
 
 def test_the_journal_goes_in_batches(session: Connection, queue: MergeQueue):
