@@ -102,11 +102,14 @@ async def land(runtime: Runtime, queue: QueueRef, action: Land) -> None:
 
 
 def _attempt(session: Tx, queue: QueueRef, action: Land) -> Attempt:
-    rows = landings.of_run(session, action.run)
     run = runs.run(session, queue.id, action.run)
     branch = run.branch if run is not None else None
-    mine = tuple(row for row in rows if row.number == action.number)
-    return Attempt(queue, action, mine, branch or "")
+    return Attempt(queue, action, _rows_of(session, action), branch or "")
+
+
+def _rows_of(session: Tx, action: Land) -> tuple[LandingRecord, ...]:
+    rows = landings.of_run(session, action.run)
+    return tuple(row for row in rows if row.number == action.number)
 
 
 _SETTLED = frozenset(
@@ -382,7 +385,9 @@ async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> No
 
 def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome, now: datetime) -> None:
     # A large unit is told of in parts: it is one attempt, which ends with its last position.
-    if not outcome.trees or attempt.action.steps[-1].position in outcome.trees:
+    is_over = not outcome.trees or attempt.action.steps[-1].position in outcome.trees
+    # One that our own look stopped before it had a permit was never attempted.
+    if is_over and any(row.permit_until for row in _rows_of(session, attempt.action)):
         counting.keep_landing(session, attempt.queue, outcome.state, now)
     for record in attempt.records:
         if outcome.trees and record.position not in outcome.trees:

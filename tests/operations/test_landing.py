@@ -7,14 +7,17 @@ import pytest
 
 from service.mergequeue.config import Mode
 from service.mergequeue.model import LandMode, Proof
+from service.metrics.queue_families import Kind
 from service.operations import landing
 from service.runtime import Runtime
+from service.store import figures
 from service.store.database import Store
 from service.store.records import LandingState
 from service.vocabulary import MergeMethod
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.provider.stage import Stage, on_sandbox
 
+LANDING = Kind.LANDING.value
 MERGES = MergeMethod.MERGE_COMMIT
 
 
@@ -54,6 +57,14 @@ def runtime(stage: Stage, store: Store, strikes: Strikes) -> Runtime:
 
 async def states(unit: Unit) -> list[LandingState]:
     return [record.state for record in await unit.records()]
+
+
+async def counted(unit: Unit) -> dict[str, int]:
+    """Attempts to land by their results, as the metrics have them."""
+    now = unit.runtime.clock.now()
+    found = await unit.runtime.store.read(figures.of_queues, [unit.queue.id], now)
+    sums = found[unit.queue.id].ever
+    return {result: each.count for (kind, (result, *_), _), each in sums.items() if kind == LANDING}
 
 
 async def test_a_unit_lands_by_one_move_with_every_position_recorded(stage, runtime):
@@ -118,6 +129,17 @@ async def test_a_push_to_one_member_keeps_the_whole_unit_from_landing(stage, run
     await landing.land(runtime, unit.queue, action)
     assert stage.tip() == before
     assert await states(unit) == [LandingState.REFUSED] * 3
+    assert await counted(unit) == {}
+
+
+async def test_what_the_provider_refuses_is_a_rejected_attempt(stage, runtime):
+    unit = await a_unit(runtime, stage, await three(stage))
+    await landing.land(runtime, unit.queue, await unit.land([1], LandMode.CALL))
+    second = await unit.land([2], LandMode.CALL)
+    await stage.fault("fail_before", method="PUT", path="*/merge", status=422)
+    await landing.land(runtime, unit.queue, second)
+    assert await states(unit) == [LandingState.LANDED, LandingState.REFUSED]
+    assert await counted(unit) == {"landed": 1, "rejected": 1}
 
 
 async def test_another_change_than_was_tested_is_a_mismatch(stage, runtime):
