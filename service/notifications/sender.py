@@ -26,8 +26,11 @@ TIMEOUT_S = 15.0
 ANSWER_BYTES_MAX = 65_536
 """So much of an answer is read, so that its end is seen; none of it is kept."""
 
-RESOLVING_AT_ONCE = 8
-"""Threads that wait for names: what is slow here may not hold up the provider's names."""
+RESOLVING_AT_ONCE = 64
+"""Threads that wait for names: what is slow here may not hold up the provider's names.
+
+As many as there are attempts at once, so that one tenant's names hold up no other's.
+"""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 """Every address of a host. Raises OSError when it has none."""

@@ -5,6 +5,7 @@ import datetime
 import ipaddress
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -226,6 +227,28 @@ async def test_one_bad_answer_of_a_name_refuses_all_and_no_answer_too():
     assert refusal == "hooks.example.org leads to 169.254.169.254, which is no public address."
     refusal = await HttpSender(Rules(), nobody).refusal("https://hooks.example.org/")
     assert refusal == "hooks.example.org cannot be resolved."
+
+
+async def test_names_that_are_slow_to_resolve_hold_up_no_other(monkeypatch):
+    known, over = socket.getaddrinfo, threading.Event()
+
+    def looked_up(host: str, *args: object, **more: object) -> object:
+        if host.startswith("slow"):
+            over.wait(20)
+        return known("127.0.0.1", *args, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
+    sender = HttpSender(Rules())
+    slow = [asyncio.ensure_future(sender.refusal(f"https://slow{n}.example/")) for n in range(16)]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(5):
+            refusal = await sender.refusal("https://quick.example/")
+    finally:
+        over.set()
+        await asyncio.gather(*slow)
+        sender.close()
+    assert refusal == "quick.example leads to 127.0.0.1, which is no public address."
 
 
 async def test_a_name_that_takes_too_long_to_resolve_is_refused():
