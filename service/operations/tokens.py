@@ -50,6 +50,7 @@ async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> Issue
     """
     public, secret = _mint()
     now = runtime.clock.now()
+    ends = _expiry(now, wish.expires_in_days)
     draft = TokenRecord(
         id=public,
         org_id=0,
@@ -60,7 +61,8 @@ async def create_token(runtime: Runtime, wish: TokenWish, actor: Actor) -> Issue
         digest=runtime.keys.token_digest(secret),
         repositories=None,
         created_at=now,
-        expires_at=_expiry(now, wish.expires_in_days),
+        granted_until=ends,
+        expires_at=ends,
         last_used_at=None,
         revoked_at=None,
     )
@@ -227,18 +229,23 @@ def _rotate(
             "or rotate with an overlap of 0 hours.",
             code="limit_reached",
         )
-    lifetime = None if old.expires_at is None else old.expires_at - old.created_at
+    granted = old.granted_until
+    ends = None if granted is None else now + (granted - old.created_at)
     record = replace(
         old,
         id=fresh[0],
         digest=fresh[1],
         created_at=now,
-        expires_at=None if lifetime is None else now + lifetime,
+        granted_until=ends,
+        expires_at=ends,
         last_used_at=None,
     )
     access.create_token(session, old.org_id, record)
-    if old.expires_at is None or old.expires_at > old_ends:
+    if old_ends > now:
         access.expire_token(session, old.org_id, old.id, old_ends)
+    else:
+        # A time means what each instance's clock says; a revocation means the same to all.
+        access.revoke_token(session, old.org_id, old.id, now)
     _write_down(session, record, row)
     return _view(session, record)
 

@@ -38,7 +38,10 @@ class RepositoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class TokenRecord:
-    """An API token; `digest` is its keyed hash, `repositories` None means all."""
+    """An API token; `digest` is its keyed hash, `repositories` None means all.
+
+    A rotation makes it expire earlier than it was granted.
+    """
 
     id: str
     org_id: int
@@ -49,6 +52,7 @@ class TokenRecord:
     digest: bytes
     repositories: frozenset[int] | None
     created_at: datetime
+    granted_until: datetime | None
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None

@@ -1,10 +1,12 @@
 """How many tokens there may be, and what a token may do to others."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from service.errors import Invalid, Malformed, NotFound
+from service.errors import Invalid, Malformed, NotFound, Unauthenticated
+from service.memory import Memory
 from service.operations import access, tokens
 from service.operations.tokens import TokenWish
 from service.operations.views import Caller, IssuedToken
@@ -55,6 +57,34 @@ async def test_at_the_limit_a_rotation_needs_the_old_one_to_end(runtime, actor, 
     with pytest.raises(Invalid, match="rotate with an overlap of 0 hours"):
         await tokens.rotate_token(runtime, old.view.id, 24, actor)
     await tokens.rotate_token(runtime, old.view.id, 0, actor)
+
+
+@pytest.mark.parametrize("days", [90, None])
+async def test_a_token_that_is_rotated_again_has_a_successor_as_lasting(
+    runtime, clock, actor, days
+):
+    wish = replace(WISH, expires_in_days=days)
+    old = (await tokens.create_token(runtime, wish, actor)).view
+    for _ in range(2):
+        await clock.sleep(3600)
+        view = (await tokens.rotate_token(runtime, old.id, 24, actor)).view
+        ends = None if days is None else clock.now() + timedelta(days=days)
+        assert view.expires_at == ends
+
+
+async def test_a_token_without_overlap_ends_on_every_instance_whatever_its_clock(
+    runtime, clock, actor
+):
+    old = await made(runtime, actor)
+    behind = replace(runtime, clock=type(clock)(), memory=Memory())
+    await clock.sleep(60)
+    for instance in (runtime, behind):
+        await access.look_up(instance, old.secret)
+    await tokens.rotate_token(runtime, old.view.id, 0, actor)
+    for instance in (runtime, behind):
+        assert await access.remembered(instance, old.secret) is None
+        with pytest.raises(Unauthenticated):
+            await access.look_up(instance, old.secret)
 
 
 async def test_a_token_makes_others_for_its_own_organization_whatever_it_is_called(

@@ -151,6 +151,7 @@ def a_token(org: Organization, token_id: str = "tok1", **given) -> TokenRecord:
         digest=b"\x00\xff digest",
         repositories=None,
         created_at=NOW,
+        granted_until=NOW + 90 * DAY,
         expires_at=NOW + 90 * DAY,
         last_used_at=None,
         revoked_at=None,

@@ -76,7 +76,10 @@ class RepositoryAliasRow(Row, table=True):
 
 
 class ApiTokenRow(Row, table=True):
-    """An API token by its public id; `repositories` NULL means all."""
+    """An API token by its public id; `repositories` NULL means all.
+
+    `granted_until` is the end that it was made with, `expires_at` its end now.
+    """
 
     __tablename__ = "api_token"
 
@@ -90,6 +93,7 @@ class ApiTokenRow(Row, table=True):
     expires_at: datetime | None = Field(sa_type=Utc)
     last_used_at: datetime | None = Field(sa_type=Utc)
     revoked_at: datetime | None = Field(sa_type=Utc)
+    granted_until: datetime | None = Field(sa_type=Utc)
 
 
 class AuditRow(Row, table=True):
