@@ -35,6 +35,9 @@ from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
 ENTRIES_MAX = 5000
 """Entries not final in one queue (ENGINE.md 2)."""
 
+HOLDS_MAX = 20
+"""Holds of one queue beside which nobody places another (API.md 5.2)."""
+
 PRIORITY_MAX = 255
 
 CANCELLING = frozenset(
@@ -175,8 +178,10 @@ def place_hold(draft: Draft, one: PlaceHold) -> Refused | None:
     wish = holds.Wish(one.reason, one.text, one.scope, one.until, one.evidence)
     if one.actor.kind is ActorKind.SYSTEM:
         holds.place_once(draft, wish)
-    else:
-        holds.place(draft, wish)
+        return None
+    if len(draft.queue.holds) >= HOLDS_MAX:
+        return Refused(Reason.LIMIT_REACHED, f"the queue has {HOLDS_MAX} holds already")
+    holds.place(draft, wish)
     return None
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.errors import Invalid, Malformed, NotFound
+from service.mergequeue.commands import HOLDS_MAX
 from service.mergequeue.config import (
     ConfigValue,
     QueueConfig,
@@ -25,7 +26,7 @@ from service.mergequeue.inputs import (
 )
 from service.mergequeue.model import Hold, MergeQueue, Tip
 from service.mergequeue.outputs import Step
-from service.mergequeue.reasons import HoldReason, HoldScope
+from service.mergequeue.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.states import QueueState
 from service.operations import access as callers
 from service.operations import consequences, deeds, pull_requests, requirements, turn, wholes
@@ -43,7 +44,6 @@ from service.store.records import RepositoryRecord
 from service.vocabulary import SYSTEM, Actor, MergeMethod, QueueRef
 
 QUEUES_MAX = 100
-HOLDS_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +146,7 @@ def _insert(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, draft: MergeQueue, row: AuditRow
 ) -> QueueRef:
     callers.recheck(session, row.actor, row.at)
+    access.lock_organization(session, repository.org_id)
     if len(stored.queues_of(session, repository.id)) >= QUEUES_MAX:
         raise Invalid(
             f"{repository.ref.slug} has {QUEUES_MAX} queues already.", code="limit_reached"
@@ -276,13 +277,12 @@ class HoldWish:
 
 async def add_hold(runtime: Runtime, queue: QueueRef, wish: HoldWish, actor: Actor) -> Hold:
     """Freeze the queue. Raises Invalid(limit_reached)."""
-    value = await turn.value(runtime, queue.id)
-    if len(value.holds) >= HOLDS_MAX:
-        raise Invalid(f"The queue has {HOLDS_MAX} holds already.", code="limit_reached")
     command = PlaceHold(HoldReason.FREEZE, wish.scope, wish.text, actor, until=wish.until)
     row = _row(queue, actor, "queue.hold", runtime.clock.now())
     step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
     if step.refusal is not None:
+        if step.refusal.reason is Reason.LIMIT_REACHED:
+            raise Invalid(f"The queue has {HOLDS_MAX} holds already.", code="limit_reached")
         raise pull_requests.refusal_error(step.refusal, queue.branch)
     return step.queue.holds[-1]
 

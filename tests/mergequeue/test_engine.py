@@ -14,7 +14,7 @@ from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.graph import DEAD_MAX
 from service.mergequeue.model import Entry, MergeQueue
 from service.mergequeue.outputs import BuildTestBranch, RetireRun, Tell
-from service.mergequeue.reasons import NOT_READY_ORDER, Reason
+from service.mergequeue.reasons import NOT_READY_ORDER, HoldReason, Reason
 from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome
 from tests.mergequeue import trees
@@ -151,6 +151,19 @@ def test_no_more_than_5000_are_queued() -> None:
     step = engine.step(full, inputs.Submit(facts_of(6000), ALICE), START)
     assert step.refusal is not None
     assert step.refusal.reason is Reason.LIMIT_REACHED
+
+
+def test_a_person_places_no_21st_hold_and_the_system_does() -> None:
+    queue = a_queue()
+    freeze = inputs.PlaceHold(HoldReason.FREEZE, None, "stop", ALICE)
+    for _ in range(20):
+        queue = engine.step(queue, freeze, START).queue
+    step = engine.step(queue, freeze, START)
+    assert step.refusal is not None
+    assert step.refusal.reason is Reason.LIMIT_REACHED
+    assert len(step.queue.holds) == 20
+    found = inputs.PlaceHold(HoldReason.PERMISSION_LOST, None, "gone", SYSTEM)
+    assert len(engine.step(step.queue, found, START).queue.holds) == 21
 
 
 def test_a_test_branch_holds_200_heads_at_most() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from service.errors import Invalid, NotFound
 from service.notifications.sender import HttpSender
-from service.operations import access, endpoints, notifications, tokens
+from service.operations import access, endpoints, notifications, queues, tokens
 from service.operations.endpoints import EndpointWish
 from service.operations.notifications import ReplayWish
+from service.operations.queues import HoldWish, QueueWish
 from service.operations.tokens import TokenWish
 from service.runtime import Runtime
 from service.vocabulary import QueueRef, Role
@@ -46,6 +47,22 @@ async def test_no_more_endpoints_than_the_limit_are_made_at_once(stage, monkeypa
     make = (endpoints.create(stage.runtime, stage.caller, wish) for _ in range(8))
     assert await refusals(*make) == ["limit_reached"] * 6
     assert len((await endpoints.list_all(stage.runtime, stage.caller, 100, None)).rows) == 3
+
+
+async def test_no_more_queues_than_the_limit_are_made_at_once(stage, monkeypatch):
+    monkeypatch.setattr(queues, "QUEUES_MAX", 3)
+    record = await access.find_repository(stage.runtime, stage.caller, stage.queue.repo)
+    wish, actor = QueueWish({}), access.actor_of(stage.caller)
+    make = (queues.create(stage.runtime, record, f"line-{n}", wish, actor) for n in range(8))
+    assert await refusals(*make) == ["limit_reached"] * 6
+
+
+async def test_no_more_holds_than_the_limit_are_placed_at_once(stage):
+    actor = access.actor_of(stage.caller)
+    place = (
+        queues.add_hold(stage.runtime, stage.queue, HoldWish(str(n)), actor) for n in range(24)
+    )
+    assert await refusals(*place) == ["limit_reached"] * 4
 
 
 async def test_no_more_tokens_than_the_limit_are_made_at_once(stage, monkeypatch):
