@@ -55,6 +55,11 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         "Actions of the outbox tried: done, retried, unknown, failed.",
     ),
     "headgate_outbox_pending": ("gauge", ("lane",), "Actions that wait in the outbox."),
+    "headgate_notifications_total": (
+        "counter",
+        ("outcome",),
+        "Attempts to tell webhook endpoints: delivered, retried, failed.",
+    ),
     "headgate_turn_duration_seconds": ("histogram", (), "Time of a turn, its commit included."),
     "headgate_invariant_breaches_total": ("counter", (), "Turns undone by a broken invariant."),
     "headgate_api_requests_total": ("counter", ("endpoint", "status"), "Requests answered."),

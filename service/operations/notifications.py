@@ -115,6 +115,8 @@ def _next_try(runtime: Runtime, attempt: Attempt, outcome: Outcome) -> datetime 
 async def _settle(runtime: Runtime, attempt: Attempt, made: Made, next_at: datetime | None) -> None:
     runtime.boundary.reach("notify.before_settle")
     await runtime.store.run_kind("settle", _settled, runtime, attempt, made, next_at)
+    outcome = "delivered" if made.error is None else "failed" if next_at is None else "retried"
+    runtime.telemetry.count("headgate_notifications_total", outcome)
     runtime.wakeups.wake(TOPIC)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from service.errors import Invalid, Malformed, NotFound, ServiceError, Unauthenticated
 from service.mergequeue.states import QueueState
+from service.metrics.process_families import ProcessMeter
 from service.notifications.sender import HttpSender
 from service.operations import access, delivery_log, endpoints, notifications, queues, tokens
 from service.operations.delivery_log import DeliveryView, LogWish
@@ -152,6 +153,19 @@ async def test_a_failing_message_blocks_no_other(stage):
     ]
     await stage.pass_time(seconds=6)
     assert {each.state for each in await stage.log()} == {DeliveryState.DELIVERED}
+
+
+async def test_attempts_are_counted_by_how_they_ended(stage):
+    meter = ProcessMeter("0.0.7", "3.11.9")
+    stage.runtime = replace(stage.runtime, telemetry=meter)
+    stage.receiver.answers = [500, 200, 410]
+    for _ in range(2):
+        await stage.change()
+        await stage.drain()
+        await stage.pass_time(seconds=6)
+    shown = meter.text().decode()
+    for outcome in ("retried", "delivered", "failed"):
+        assert f'headgate_notifications_total{{outcome="{outcome}"}} 1.0' in shown
 
 
 @pytest.mark.parametrize("status", [429, 503])
