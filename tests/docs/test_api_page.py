@@ -1,0 +1,40 @@
+"""docs/reference/api.md says of every endpoint what the service checks by."""
+
+import difflib
+from pathlib import Path
+
+import pytest
+
+from service.api import codes, routes
+from service.api.route import Document, Posted
+from tests.docs.api_page import page
+
+PAGE = Path(__file__).parents[2] / "docs/reference/api.md"
+
+
+def test_the_page_is_current(pytestconfig: pytest.Config):
+    fresh = page()
+    if pytestconfig.getoption("--update-golden"):
+        PAGE.write_text(fresh, "utf-8")
+    if (old := PAGE.read_text("utf-8")) != fresh:
+        changes = difflib.unified_diff(old.splitlines(), fresh.splitlines(), lineterm="", n=1)
+        told = "\n".join(changes)
+        pytest.fail(f"pytest {__file__} --update-golden writes it anew\n{told}", pytrace=False)
+
+
+def test_every_endpoint_has_its_part_with_its_role_and_fields():
+    parts = dict(part.partition("\n")[::2] for part in page().split("\n### "))
+    for route in routes.ROUTES:
+        if isinstance(route, Document) and not route.is_listed:
+            continue
+        part = parts[f"`{route.method} {route.path}`"]
+        assert all(f"`{code}`" in part for code in getattr(route, "codes", ()))
+        if isinstance(route, Posted):
+            assert f"The role `{route.role.value}`" in part
+            names = [field.alias or name for name, field in route.model.model_fields.items()]
+            assert all(f"| `{name}` |" in part for name in names)
+
+
+def test_what_all_may_answer_is_said_once():
+    head = page().partition("\n## ")[0]
+    assert all(f"`{code}`" in head for code in (*codes.POSTS, *codes.WRITES))
