@@ -15,10 +15,10 @@ from bot.settings import PREFIX, Settings, is_loopback
 from service.api import connections, health
 from service.api.health import Readiness
 from service.errors import StartRefused
+from service.metrics import exposition
 from service.operations import backlog
 from service.runtime import Runtime
 
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 DRAIN_S = 1.0
 
 log = structlog.get_logger()
@@ -57,7 +57,7 @@ def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunne
 
     async def metrics(_: web.Request) -> web.Response:
         await backlog.measure(runtime)
-        headers = {"Content-Type": METRICS_TYPE, "Cache-Control": "no-store"}
+        headers = {"Content-Type": exposition.CONTENT_TYPE, "Cache-Control": "no-store"}
         return web.Response(body=runtime.telemetry.text(), headers=headers)
 
     async def healthz(_: web.Request) -> web.Response:

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 
 from aiohttp import web
 from multidict import istr
@@ -15,8 +15,24 @@ HOPS_MAX = 16
 _FORWARDED = istr("X-Forwarded-For")
 
 
+# What one subscriber of IPv6 is given: whoever counts single addresses counts nobody.
+SUBSCRIBER_BITS = 64
+
+
 def address_of(request: web.BaseRequest, trusted: Sequence[Network]) -> str:
-    """The client's address, empty where there is none (a Unix socket).
+    """What a client is counted by: its address, of IPv6 the network of 64 bits that it is in.
+
+    Empty where there is none (a Unix socket).
+    """
+    client = _client_of(request, trusted)
+    address = parsed(client)
+    if not isinstance(address, IPv6Address):
+        return client
+    return str(IPv6Network((address, SUBSCRIBER_BITS), strict=False))
+
+
+def _client_of(request: web.BaseRequest, trusted: Sequence[Network]) -> str:
+    """The client's own address.
 
     `X-Forwarded-For` is read from the right, as far as a trusted proxy wrote it: the first
     address that is no proxy's is the client. From anybody else the header means nothing.
