@@ -4,13 +4,15 @@ An attempt is open until it is made. A failed one that is to be repeated is foll
 one; the newest attempt of a message at an endpoint says how its delivery stands.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from heapq import heapify, heappop, heappush
 
 from sqlalchemy import Connection, String, bindparam, func, insert, literal, select, update
 
-from service.store.tables.notifications import AttemptRow, NotificationRow
+from service.store.tables.notifications import AttemptRow, EndpointRow, NotificationRow
 from service.store.types import Utc
 from service.vocabulary import DeliveryState
 
@@ -19,6 +21,9 @@ CLAIM = timedelta(seconds=60)
 
 AT_ONE_ENDPOINT = 4
 """Attempts under way at one endpoint (API.md 11.2)."""
+
+DUE_ENDPOINTS_MAX = 1000
+"""Endpoints looked at in one claim, longest due first."""
 
 ERROR_LENGTH_MAX = 500
 
@@ -61,6 +66,7 @@ class Made:
 
 messages = NotificationRow.__table__
 attempts = AttemptRow.__table__
+endpoints = EndpointRow.__table__
 
 _THIS = attempts.c.id == bindparam("of_id")
 IS_OPEN = attempts.c.is_open.is_(True)
@@ -117,16 +123,23 @@ _heads = (
     .where(_lanes.c.endpoint.is_not(None))
     .subquery("heads")
 )
+# An endpoint that is gone has no organization; its attempts are taken and given up.
+_owner = (
+    select(endpoints.c.org_id)
+    .where(endpoints.c.id == _heads.c.endpoint)
+    .correlate(_heads)
+    .scalar_subquery()
+)
 SELECT_DUE_ENDPOINTS = (
-    select(_heads.c.endpoint)
+    select(_heads.c.endpoint, _owner.label("org_id"))
     .where(_heads.c.due <= bindparam("now"))
     .order_by(_heads.c.due, _heads.c.endpoint)
-    .limit(bindparam("at_most"))
+    .limit(DUE_ENDPOINTS_MAX)
 )
 SELECT_BUSY = (
-    select(attempts.c.endpoint, func.count(literal(1)).label("busy"))
+    select(attempts.c.endpoint, attempts.c.org_id, func.count(literal(1)).label("busy"))
     .where(attempts.c.claimed_until.is_not(None), attempts.c.claimed_until > bindparam("now"))
-    .group_by(attempts.c.endpoint)
+    .group_by(attempts.c.endpoint, attempts.c.org_id)
 )
 SELECT_DUE = (
     select(attempts.c.id)
@@ -231,22 +244,58 @@ def _first(message: Message, endpoint: str, now: datetime) -> dict[str, object]:
 
 
 def claim(session: Connection, now: datetime, limit: int) -> tuple[Attempt, ...]:
-    """Take due attempts for 60 s, at most `limit` and four of one endpoint, longest due first."""
-    due = session.execute(SELECT_DUE_ENDPOINTS, {"now": now, "at_most": limit}).scalars().all()
+    """Take due attempts for 60 s, at most `limit` and four of one endpoint.
+
+    Whose organization has the fewest under way comes first, then who is longest due: receivers
+    that are slow take no place from those of others.
+    """
+    due = session.execute(SELECT_DUE_ENDPOINTS, {"now": now}).all()
     if not due:
         return ()
-    found = session.execute(SELECT_BUSY, {"now": now})
-    busy: dict[str, int] = {row.endpoint: row.busy for row in found}
+    under_way: Counter[str] = Counter()
+    of_organization: Counter[int | None] = Counter()
+    for row in session.execute(SELECT_BUSY, {"now": now}):
+        under_way[row.endpoint] += row.busy
+        of_organization[row.org_id] += row.busy
+    lanes = [(row.endpoint, row.org_id) for row in due]
     ids: list[int] = []
-    for endpoint in due:
-        room = min(AT_ONE_ENDPOINT - busy.get(endpoint, 0), limit - len(ids))
-        if room > 0:
-            asked = {"of_endpoint": endpoint, "now": now, "at_most": room}
-            ids += session.execute(SELECT_DUE, asked).scalars()
+    for endpoint, share in shares_of(lanes, under_way, of_organization, limit).items():
+        asked = {"of_endpoint": endpoint, "now": now, "at_most": share}
+        ids += session.execute(SELECT_DUE, asked).scalars()
     if not ids:
         return ()
     taken = session.execute(CLAIM_DUE, {"ids": ids, "now": now, "until": now + CLAIM})
     return _attempts(session, taken.scalars().all())
+
+
+def shares_of(
+    lanes: Sequence[tuple[str, int | None]],
+    under_way: Mapping[str, int],
+    of_organization: Mapping[int | None, int],
+    limit: int,
+) -> dict[str, int]:
+    """How many attempts of which endpoint to take up, at most `limit` in all.
+
+    `lanes` are endpoints with something due and their organizations, longest due first; what is
+    under way is given by endpoint and by organization.
+    """
+    busy, others = Counter(under_way), Counter(of_organization)
+    shares: dict[str, int] = {}
+    waiting = [
+        (others[owner], place, endpoint, owner)
+        for place, (endpoint, owner) in enumerate(lanes)
+        if busy[endpoint] < AT_ONE_ENDPOINT
+    ]
+    heapify(waiting)
+    while waiting and sum(shares.values()) < limit:
+        known, place, endpoint, owner = heappop(waiting)
+        if known == others[owner]:
+            shares[endpoint] = shares.get(endpoint, 0) + 1
+            busy[endpoint] += 1
+            others[owner] += 1
+        if busy[endpoint] < AT_ONE_ENDPOINT:
+            heappush(waiting, (others[owner], place, endpoint, owner))
+    return shares
 
 
 def _attempts(session: Connection, ids: Sequence[int]) -> tuple[Attempt, ...]:

@@ -97,10 +97,10 @@ def named_by_environment() -> Instance | None:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Instance]:
+def started(folder: Path, options: WorldOptions = OPTIONS) -> Iterator[Instance]:
     """An instance of our own, until the block ends."""
     up: Future[tuple[Instance, asyncio.Event]] = Future()
-    thread = threading.Thread(target=lambda: asyncio.run(_live(folder, up)))
+    thread = threading.Thread(target=lambda: asyncio.run(_live(folder, options, up)))
     thread.start()
     try:
         instance, over = up.result(timeout=50)
@@ -113,11 +113,13 @@ def started(folder: Path) -> Iterator[Instance]:
         thread.join()
 
 
-async def _live(folder: Path, up: Future[tuple[Instance, asyncio.Event]]) -> None:
+async def _live(
+    folder: Path, options: WorldOptions, up: Future[tuple[Instance, asyncio.Event]]
+) -> None:
     over = asyncio.Event()
     async with AsyncExitStack() as stack:
         try:
-            world = await stack.enter_async_context(living(folder, OPTIONS))
+            world = await stack.enter_async_context(living(folder, options))
             up.set_result((await _instance(world), over))
         except BaseException as failed:
             up.set_exception(failed)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -13,18 +14,25 @@ import pytest
 
 from tests.contract import instance as instances
 from tests.contract.instance import Instance
+from tests.harness.databases import DIALECTS
 from tests.tidy.tree import ROOT
 
 EXAMPLES = int(os.environ.get("HEADGATE_WISHES", "5"))
 """Requests an endpoint, beside those at every bound that is documented."""
 
-ROLES = ["admin", "read", ""] if EXAMPLES > 5 else ["admin"]
+IS_LONG = EXAMPLES > 5
+ROLES = ["admin", "queue", "ci", "read", ""] if IS_LONG else ["admin"]
 
 
-@pytest.fixture(scope="module")
-def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+@pytest.fixture(scope="module", params=DIALECTS if IS_LONG else DIALECTS[:1])
+def instance(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Instance]:
     """An instance by itself, because what is wished for here is granted."""
-    with instances.started(tmp_path_factory.mktemp("instance")) as own:
+    is_sqlite = request.param == "sqlite"
+    url = None if is_sqlite else request.getfixturevalue("shared_postgres_url")
+    options = replace(instances.OPTIONS, database_url=url)
+    with instances.started(tmp_path_factory.mktemp("instance"), options) as own:
         yield own
 
 
@@ -46,7 +54,7 @@ async def world_of(instance: Instance) -> str:
 @pytest.mark.timeout(0)
 @pytest.mark.parametrize("role", ROLES)
 def test_what_the_document_allows_is_taken_and_all_else_refused(instance, role, tmp_path):
-    token = {"admin": instance.admin_token, "read": instance.read_token, "": "none"}[role]
+    token = getattr(instance, f"{role}_token") if role else "none"
     done = subprocess.run(
         [
             *(Path(sys.executable).parent / "schemathesis", "--no-color"),
