@@ -100,6 +100,8 @@ SELECT_EXPIRING = select(tokens.c.repositories).where(
     tokens.c.revoked_at.is_(None),
     tokens.c.expires_at > bindparam("now"),
     tokens.c.expires_at <= bindparam("until"),
+    # One that was rotated ends soon because it has a successor.
+    tokens.c.granted_until == tokens.c.expires_at,
 )
 
 
@@ -214,7 +216,7 @@ def _key(kind: str, labels: str, cell: int) -> tuple[str, Labels, int]:
 def expiring(
     session: Connection, org_id: int, now: datetime, until: datetime
 ) -> tuple[frozenset[int] | None, ...]:
-    """The repositories of each valid token that ends by then; None: of all of them."""
+    """The repositories of each valid token that ends by then, as granted; None: all of them."""
     binds = {"of_org": org_id, "now": now, "until": until}
     found = session.execute(SELECT_EXPIRING, binds).scalars()
     return tuple(None if scope is None else SCOPE.decode(scope) for scope in found)

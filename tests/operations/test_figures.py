@@ -165,6 +165,15 @@ async def test_tokens_that_expire_soon_are_counted_by_who_may_see_them(
     assert (await page(runtime, narrow))["headgate_tokens_expiring"] == 1
 
 
+async def test_a_token_that_has_a_successor_is_not_told_to_expire(
+    runtime: Runtime, queue: QueueRef, caller: Caller
+):
+    wish = TokenWish(queue.repo.host, "octo", "late", Role.READ)
+    old = (await tokens.create_token(runtime, wish, SYSTEM)).view
+    await tokens.rotate_token(runtime, old.id, 24, SYSTEM)
+    assert (await page(runtime, caller))["headgate_tokens_expiring"] == 0
+
+
 async def test_without_queues_the_page_is_a_page(runtime: Runtime, caller: Caller):
     stranger = replace(caller, org_id=caller.org_id + 1000)
     assert await page(runtime, stranger) == {"headgate_tokens_expiring": 0}
