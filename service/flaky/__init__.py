@@ -1,0 +1,1 @@
+"""From a test report to a decision (FLAKY.md): values in, values out."""
