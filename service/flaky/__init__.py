@@ -1,1 +1,1 @@
-"""From a test report to a decision (FLAKY.md): values in, values out."""
+"""Which tests fail without a reason in the code: from reports to a decision."""

@@ -1,1 +1,1 @@
-"""Tests of what is computed about tests."""
+"""The flaky half on values: reports, identity, evidence, health."""
