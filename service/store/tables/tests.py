@@ -17,8 +17,9 @@ _GIVEN = {"autoincrement": False}
 class TestedRepositoryRow(Row, table=True):
     """What the tests of a repository share.
 
-    `names` are the pairs of organization and repository under which tests were first seen, the
-    present one last. `clock` is the evidence clock, `last_no` the number given out last.
+    `names` are the pairs of organization and repository under which tests were first seen, none
+    ever moved, for tests speak of them by place. `clock` is the evidence clock, `last_no` the
+    number given out last; `revision` grows with each upload that is completed or deleted.
     """
 
     __tablename__ = "test_repository"
@@ -28,6 +29,7 @@ class TestedRepositoryRow(Row, table=True):
     org_id: int = Field(sa_type=Id)
     names: str = Field(sa_type=Json)
     last_no: int
+    revision: int = Field(sa_type=Id)
     clock: datetime | None = Field(sa_type=Utc)
 
 
@@ -107,7 +109,9 @@ class CaseStateEventRow(Row, table=True):
     """
 
     __tablename__ = "test_state_event"
-    __table_args__ = (Index("ix_test_state_event_repository_id_no_id", "repository_id", "no", "id"),)
+    __table_args__ = (
+        Index("ix_test_state_event_repository_id_no_id", "repository_id", "no", "id"),
+    )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Id)
     org_id: int = Field(sa_type=Id)

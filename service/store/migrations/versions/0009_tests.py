@@ -18,7 +18,9 @@ KINDS: dict[str, sa.types.TypeEngine[object]] = {
 }
 
 TABLES = {
-    "test_repository": "repository_id:id! org_id:id names:text last_no:int clock:time?",
+    "test_repository": """
+        repository_id:id! org_id:id names:text last_no:int revision:id clock:time?
+    """,
     "test_case": """
         repository_id:id! no:int! org_id:id id:string named_under:int name:string
         classname:string parent:string file:string line:int? variant:string owners:text
