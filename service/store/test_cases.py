@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.identity import RepositoryKey
@@ -79,8 +79,8 @@ aliases = CaseAliasRow.__table__
 NAMES: JsonCodec[tuple[RepositoryKey, ...]] = JsonCodec(tuple[RepositoryKey, ...])
 CASE = RowCodec(Case, cases, keys={"repository_id", "org_id"})
 
-_HERE = bindparam("of_repository")
-_IDS = bindparam("of_ids", expanding=True)
+_HERE: BindParameter[int] = bindparam("of_repository")
+_IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 
 SELECT_SHARED = select(shared).where(shared.c.repository_id == _HERE)
 INSERT_SHARED = upsert(shared).on_conflict_do_nothing()

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.settings import TestSettings
@@ -47,8 +47,8 @@ SETTINGS = RowCodec(TestSettings, settings_table, keys=_PLACE | _SINCE)
 SINCE = RowCodec(Since, settings_table, keys=_PLACE | set(SETTINGS.names))
 OVERRIDE = RowCodec(StoredOverride, overrides, keys=_PLACE | {"id", "is_open"})
 
-_HERE = bindparam("of_repository")
-_NUMBER = bindparam("of_number")
+_HERE: BindParameter[int] = bindparam("of_repository")
+_NUMBER: BindParameter[int] = bindparam("of_number")
 _IS_OPEN = overrides.c.is_open.is_(True)
 _OF_CASE = (overrides.c.repository_id == _HERE, overrides.c.no == _NUMBER)
 

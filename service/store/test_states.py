@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import Connection, bindparam, desc, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, desc, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.store.codec import RowCodec
@@ -62,8 +62,8 @@ cases = CaseRow.__table__
 STATE = RowCodec(CaseState, states, keys={"org_id", "repository_id"})
 CHANGE = RowCodec(StateChange, events, keys={"id", "org_id", "repository_id"})
 
-_HERE = bindparam("of_repository")
-_NUMBER = bindparam("of_number")
+_HERE: BindParameter[int] = bindparam("of_repository")
+_NUMBER: BindParameter[int] = bindparam("of_number")
 
 SELECT_STATE = select(*STATE.columns).where(states.c.repository_id == _HERE, states.c.no == _NUMBER)
 _put = upsert(states)

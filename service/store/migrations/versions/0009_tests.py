@@ -1,12 +1,24 @@
 """Tests: what they are, what is known of their runs, and what people have said of them."""
 
+from collections.abc import Mapping
+
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0009"
 down_revision = "0008"
 
-KINDS: dict[str, sa.types.TypeEngine[object]] = {
+Kind = (
+    sa.BigInteger
+    | sa.DateTime
+    | sa.Integer
+    | sa.Boolean
+    | sa.Float[float]
+    | sa.String
+    | sa.LargeBinary
+)
+
+KINDS: Mapping[str, Kind] = {
     "id": sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
     "time": sa.DateTime(timezone=True).with_variant(sa.Text(), "sqlite"),
     "int": sa.Integer(),
@@ -138,7 +150,7 @@ def upgrade() -> None:
 def make(table: str, columns: list[str]) -> None:
     """One table with its key and what is unique in it."""
     keys = [each.partition(":")[0] for each in columns if each.endswith("!")]
-    more = [sa.PrimaryKeyConstraint(*keys, name=f"pk_{table}")]
+    more: list[sa.Constraint] = [sa.PrimaryKeyConstraint(*keys, name=f"pk_{table}")]
     if table in UNIQUE:
         same = UNIQUE[table]
         more.append(sa.UniqueConstraint(*same, name=f"uq_{table}_{'_'.join(same)}"))
