@@ -1,6 +1,7 @@
 """What a repository decides about its tests (API.md 8.3), with what holds where nobody decided."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from service.vocabulary import Health, Sensitivity
 
@@ -14,6 +15,10 @@ ARTIFACT_PATTERNS = (
     "*surefire*",
 )
 """Names of CI artifacts that are read for reports (FLAKY.md 2.9)."""
+
+
+SettingValue = bool | str | Sensitivity | tuple[str, ...] | tuple[Health, ...] | None
+"""What a setting can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +37,8 @@ class TestSettings:
     artifact_patterns: tuple[str, ...] = ARTIFACT_PATTERNS
     name_masks: tuple[str, ...] = ()
     ticket_issues: bool = False
+
+
+def changed(before: TestSettings, values: Mapping[str, SettingValue]) -> TestSettings:
+    """The settings with some of them changed; the types are those of the fields."""
+    return replace(before, **values)  # type: ignore[arg-type]

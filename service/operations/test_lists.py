@@ -49,13 +49,23 @@ async def unhealthy(
     return test_pages.page_of(runtime.keys, listing, found, rows, (wish.size, now))
 
 
+@dataclass(frozen=True, slots=True)
+class FailingWish:
+    """Tests that failed in `[since, until)`, a page of them."""
+
+    since: datetime
+    until: datetime
+    page: PageWish
+
+
 async def failing(
-    runtime: Runtime, repository: RepositoryRecord, span: Span, wish: PageWish
+    runtime: Runtime, repository: RepositoryRecord, asked: FailingWish
 ) -> Page[ShownTest]:
-    """Tests that failed in `[since, until)`, those first that failed most often.
+    """Tests that failed in the range, those first that failed most often.
 
     Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
     """
+    span, wish = Span(asked.since, asked.until), asked.page
     if span.until < span.since or span.until - span.since > SPAN_MAX:
         raise Invalid(
             "`end_time` must not lie before `start_time`, nor more than 7 days behind it.",
@@ -159,6 +169,7 @@ def _quarantined(session: Tx, home: Home, nos: Sequence[int]) -> list[Quarantine
     found = []
     for test in test_records.shown(session, home, listed):
         setting = test_records.setting_of(home, test.case)
+        moments: tuple[datetime | None, ...]
         if setting is QuarantineSetting.ALWAYS_QUARANTINE:
             moments = (test.case.override_at, switched.quarantine_since)
         elif setting is QuarantineSetting.AUTO_QUARANTINE:

@@ -56,6 +56,7 @@ _AT_HOME = settings_table.c.repository_id == _HERE
 SELECT_SETTINGS = select(*SETTINGS.columns).where(_AT_HOME)
 SELECT_SINCE = select(*SINCE.columns).where(_AT_HOME)
 LOCK_SETTINGS = SELECT_SETTINGS.with_for_update()
+MAKE_SETTINGS = upsert(settings_table).on_conflict_do_nothing()
 _put = upsert(settings_table)
 PUT_SETTINGS = _put.on_conflict_do_update(
     index_elements=["repository_id"],
@@ -88,11 +89,17 @@ SELECT_TICKET = select(tickets.c.html_url).where(
 DELETE_TICKET = delete(tickets).where(tickets.c.repository_id == _HERE, tickets.c.no == _NUMBER)
 
 
-def settings_of(session: Connection, repository_id: int, *, lock: bool = False) -> TestSettings:
-    """The repository's settings; `lock` lets nobody else change them meanwhile."""
-    statement = LOCK_SETTINGS if lock else SELECT_SETTINGS
-    row = session.execute(statement, {"of_repository": repository_id}).first()
+def settings_of(session: Connection, repository_id: int) -> TestSettings:
+    """The repository's settings."""
+    row = session.execute(SELECT_SETTINGS, {"of_repository": repository_id}).first()
     return TestSettings() if row is None else SETTINGS.value(row)
+
+
+def settings_to_change(session: Connection, place: Place) -> TestSettings:
+    """The same; nobody else changes them until this transaction ends."""
+    session.execute(MAKE_SETTINGS, SETTINGS.row(TestSettings()) | _keys(place))
+    told = {"of_repository": place.repository_id}
+    return SETTINGS.value(session.execute(LOCK_SETTINGS, told).one())
 
 
 def since_of(session: Connection, repository_id: int) -> Since:

@@ -70,6 +70,14 @@ class CaseRow(Row, table=True):
     impact_rank: int
 
 
+partial(
+    "ix_test_case_open_strangers",
+    CaseRow,
+    "last_run_at",
+    where=CaseRow.__table__.c.is_known.is_(False),
+)
+
+
 class CaseAliasRow(Row, table=True):
     """Another id of a test."""
 

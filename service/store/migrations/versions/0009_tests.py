@@ -116,6 +116,7 @@ INDEXES = {
 """Index → its table and columns."""
 
 PARTIAL = {
+    "ix_test_case_open_strangers": "test_case !is_known last_run_at",
     "ux_test_override_open": "test_override is_open repository_id no",
     "ix_test_override_open_by_time": "test_override is_open repository_id override at no",
     "ix_test_override_open_expires_at": "test_override is_open expires_at",
@@ -124,7 +125,7 @@ PARTIAL = {
     "ix_attempt_eligible_by_test": "attempt is_eligible repository_id no ran_at outcome failure",
     "ix_pr_impact_open_last_at": "pr_impact is_counted last_at",
 }
-"""Index → its table, the flag that its rows have, and its columns."""
+"""Index → its table, the flag that its rows have or (`!`) lack, and its columns."""
 
 
 def upgrade() -> None:
@@ -133,10 +134,11 @@ def upgrade() -> None:
     for name, words in INDEXES.items():
         table, *over = words.split()
         op.create_index(name, table, over)
-    truth = "1" if op.get_bind().dialect.name == "sqlite" else "true"
+    truths = ("0", "1") if op.get_bind().dialect.name == "sqlite" else ("false", "true")
     for name, words in PARTIAL.items():
         table, flag, *over = words.split()
-        where = sa.text(f"{flag} IS {truth}")
+        truth = truths[not flag.startswith("!")]
+        where = sa.text(f"{flag.removeprefix('!')} IS {truth}")
         op.create_index(
             name,
             table,
