@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import aiohttp
 import uvloop
@@ -52,8 +51,8 @@ PAGE = 100
 PAGES_MAX = 20
 
 
-async def serve(url: str, days: int) -> None:
-    """Serve the lists until the standard input ends; `days` of history."""
+async def serve(url: str, days: int, folder: Path) -> None:
+    """Serve the lists until the standard input ends; `days` of history, answers in `folder`."""
     clock, ids = SystemClock(), RandomIds()
     store = await open_store(url, clock=clock, ids=ids, boundary=NoBoundary())
     runtime = Runtime(
@@ -77,13 +76,11 @@ async def serve(url: str, days: int) -> None:
     runner = connections.runner(app.build_app(runtime, readiness), drain_s=1)
     port = await listen(runner)
     lists = {}
-    largest = b""
     for name, more in asked(now).items():
         bodies, page = await pages_of(f"http://127.0.0.1:{port}{FOLDER}/{name}", token, more)
         lists[name] = bodies
-        largest = max(largest, page, key=len)
-        (Path(sys.argv[3]) / f"{name}.json").write_bytes(page)
-    bare = web.AppRunner(bare_app(Path(sys.argv[3])), access_log=None, shutdown_timeout=1)
+        (folder / f"{name}.json").write_bytes(page)
+    bare = web.AppRunner(bare_app(folder), access_log=None, shutdown_timeout=1)
     about = {"port": port, "bare": await listen(bare), "token": token, "lists": lists}
     sys.stdout.write(json.dumps(about) + "\n")
     sys.stdout.flush()
@@ -109,7 +106,8 @@ async def pages_of(url: str, token: str, more: dict[str, object]) -> tuple[list[
     bodies: list[str] = []
     first = b""
     page_token = ""
-    async with aiohttp.ClientSession(headers={"x-api-token": token}) as session:
+    headers = {"x-api-token": token, "Content-Type": "application/json"}
+    async with aiohttp.ClientSession(headers=headers) as session:
         while len(bodies) < PAGES_MAX:
             query = {"page_size": PAGE, "page_token": page_token}
             repo = {"host": HOST, "owner": "octo", "name": "widgets"}
@@ -245,9 +243,4 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 3:
-        uvloop.run(serve(sys.argv[1], int(sys.argv[2])))
-    else:
-        with TemporaryDirectory() as folder:
-            sys.argv.append(folder)
-            uvloop.run(serve(f"sqlite:///{folder}/bench.db", int(sys.argv[2])))
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection
 
 from service.flaky.identity import RepositoryKey
 from service.store import (
