@@ -53,6 +53,7 @@ def case_of(session: Connection, ledger: Ledger, name: str):
 def test_equal_sets_are_stored_once_and_the_empty_set_not_at_all(session, ledger):
     place = ledger.place
     first = test_evidence.put_set(session, place, [3, 1, 2], NOW)
+    assert first is not None
     assert test_evidence.put_set(session, place, (1, 2, 3), NOW - DAY) == first
     assert test_evidence.put_set(session, place, [], NOW) is None
     assert count(session, "outcome_set") == 1
@@ -78,8 +79,9 @@ def test_a_repository_remembers_every_name_in_its_place(session, ledger):
 def test_the_clock_of_the_evidence_never_goes_back(session, ledger):
     here = ledger.place.repository_id
     test_cases.name_repository(session, ledger.place, KEY)
-    for at in (NOW, NOW - DAY, None):
+    for at in (NOW, NOW - DAY):
         test_cases.note_upload(session, here, at)
+    assert test_cases.note_change(session, here) == NOW
     shared = test_cases.shared_by(session, here)
     assert (shared.clock, shared.revision) == (NOW, 3)
 

@@ -26,11 +26,6 @@ TESTS_MAX = 5000
 GLOBS_MAX = 20
 BRANCHES_MAX = 10
 
-WEB = r"^(?:https?://[^\s\x00-\x1f\x7f-\x9f]+)?$(?!\n)"
-TEMPLATE = r"^https://[^\s\x00-\x1f\x7f-\x9f]*\{id\}[^\s\x00-\x1f\x7f-\x9f]*$(?!\n)"
-TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
-ONE_STAR = r"^[^*\x00-\x1f\x7f-\x9f]*\*[^*\x00-\x1f\x7f-\x9f]*$(?!\n)"
-
 
 def unhealthy(value: object) -> object:
     """`FLAKY` or `BROKEN`, in any letter case."""
@@ -70,7 +65,8 @@ Artifacts = Annotated[
     Field(max_length=GLOBS_MAX),
 ]
 Masks = Annotated[
-    list[Annotated[str, Field(max_length=255, pattern=ONE_STAR)]], Field(max_length=GLOBS_MAX)
+    list[Annotated[str, Field(max_length=255, pattern=common.ONE_STAR)]],
+    Field(max_length=GLOBS_MAX),
 ]
 
 
@@ -169,8 +165,10 @@ class LinkTicket(SnakeRequest):
     repo: Repository
     org_url_slug: OrgSlug | None = None
     test_case_id: Uuid
-    html_url: Annotated[str, Field(max_length=2000, pattern=WEB)] | None = None
-    external_ticket_id: Annotated[str, Field(max_length=100, pattern=TICKET_ID)] | None = None
+    html_url: Annotated[str, Field(max_length=2000, pattern=common.WEB)] | None = None
+    external_ticket_id: Annotated[str, Field(max_length=100, pattern=common.TICKET_ID)] | None = (
+        None
+    )
 
     def wish(self) -> TicketWish:
         """As operations take it."""
@@ -227,7 +225,9 @@ class UpdateSettings(AboutTests):
     ) = None
     sensitivity: Annotated[Sensitivity, BeforeValidator(common.one_of(Sensitivity))] | None = None
     stable_branches: Branches | None = None
-    ticket_url_template: Annotated[str, Field(max_length=2000, pattern=TEMPLATE)] | None = None
+    ticket_url_template: Annotated[str, Field(max_length=2000, pattern=common.TEMPLATE)] | None = (
+        None
+    )
     collect_artifacts: bool | None = None
     artifact_patterns: Artifacts | None = None
     name_masks: Masks | None = None

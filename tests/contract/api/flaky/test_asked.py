@@ -1,5 +1,7 @@
 """Details, quarantine checks, the list of quarantined tests, settings, and who may ask."""
 
+from typing import Any
+
 from service.flaky.identity import RepositoryKey
 from service.store import test_cases
 from tests.contract.api.flaky.tested import stamp
@@ -129,8 +131,9 @@ async def test_five_thousand_tests_are_checked_at_once_not_more(tested):
     many = [{"name": f"test_{n}"} for n in range(5000)]
     answer = await tested.done("check-quarantine", tests=many)
     assert len({each["test_id"] for each in answer["tests"]}) == 5000
-    for wrong in ([*many, {"name": "x"}], [], [{}], [{"variant": "unix"}], [{"test_id": "x"}]):
-        answer = await tested.post("check-quarantine", tests=wrong)
+    too_many = [*many, {"name": "x"}]
+    for tests in (too_many, [], [{}], [{"variant": "unix"}], [{"test_id": "x"}], [{"name": None}]):
+        answer = await tested.post("check-quarantine", tests=tests)
         assert answer.is_problem(400, "invalid_field")
 
 
@@ -187,24 +190,27 @@ async def test_settings_begin_with_their_defaults_and_keep_what_is_not_sent(test
     assert await tested.done("get-settings") == shown | nulled | kept
 
 
+WRONG_SETTINGS: list[dict[str, Any]] = [
+    {"auto_quarantine_statuses": []},
+    {"auto_quarantine_statuses": ["healthy"]},
+    {"sensitivity": "lazy"},
+    {"stable_branches": ["x"] * 11},
+    {"ticket_url_template": "http://tickets.example.org/{id}"},
+    {"ticket_url_template": "https://tickets.example.org/"},
+    {"artifact_patterns": ["x" * 101]},
+    {"artifact_patterns": ["x"] * 21},
+    {"name_masks": ["no star"]},
+    {"name_masks": ["**"]},
+    {"quarantine_enabled": "true"},
+]
+
+
 async def test_settings_that_are_none_or_out_of_bounds_are_refused(tested):
     answer = await tested.post("update-settings", quarantine_enable=True)
     assert answer.is_problem(400, "unknown_field")
     (fault,) = answer.json["errors"]
     assert (fault["field"], fault["did_you_mean"]) == ("/quarantine_enable", "quarantine_enabled")
-    for wrong in (
-        {"auto_quarantine_statuses": []},
-        {"auto_quarantine_statuses": ["healthy"]},
-        {"sensitivity": "lazy"},
-        {"stable_branches": ["x"] * 11},
-        {"ticket_url_template": "http://tickets.example.org/{id}"},
-        {"ticket_url_template": "https://tickets.example.org/"},
-        {"artifact_patterns": ["x" * 101]},
-        {"artifact_patterns": ["x"] * 21},
-        {"name_masks": ["no star"]},
-        {"name_masks": ["**"]},
-        {"quarantine_enabled": "true"},
-    ):
+    for wrong in WRONG_SETTINGS:
         assert (await tested.post("update-settings", **wrong)).is_problem(400, "invalid_field")
     answer = await tested.post("update-settings", ticket_issues=True)
     assert answer.is_problem(422, "not_available_yet")
@@ -220,7 +226,7 @@ async def test_each_endpoint_asks_for_its_role(tested):
     span = {"start_time": stamp(tested.now), "end_time": stamp(tested.now)}
     said = {"override": "NEVER_QUARANTINE", "reason": "x"}
     reads, checks, queues, admins = {"read"}, {"ci"}, {"queue", "admin"}, {"admin"}
-    table = [
+    table: list[tuple[str, dict[str, Any], set[str]]] = [
         ("list-unhealthy-tests", {"status": "FLAKY", **page}, reads | queues),
         ("list-failing-tests", {**span, **page}, reads | queues),
         ("list-quarantined-tests", page, reads | queues),
