@@ -7,12 +7,15 @@ after these are kept as well (PERFORMANCE.md 3.2, V1 to V3). `responses.py` says
 bytes mean; a test holds the two equal.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress, count
-from operator import is_not
+from operator import attrgetter, is_not
+from typing import TypeVar
 
 import orjson
+from cachetools import LRUCache
 
 from service.api import responses
 from service.api.enum_case import Case, as_it_is
@@ -26,6 +29,9 @@ from service.wording.times import TimeLeft
 ENTRIES_MAX = 20_000
 QUEUES_BYTES_MAX = 64 * 1024 * 1024
 """Answers about whole queues that are kept; one of 5,000 pull requests has some ten million."""
+TEST_PAGES_MAX = 100
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,8 @@ class Fragments:
         self._case = case
         self._entries: dict[tuple[int, int], Kept] = {}
         self._records: dict[tuple[int, int], tuple[PullRequestView, bytes]] = {}
-        self._queues: dict[int, Encoded] = {}
-        self._queues_bytes = 0
+        self._queues: LRUCache[int, Encoded] = LRUCache(QUEUES_BYTES_MAX, attrgetter("size"))
+        self._tests: LRUCache[int, tuple[object, bytes]] = LRUCache(TEST_PAGES_MAX)
 
     def record(self, view: PullRequestView) -> bytes:
         """One pull request by itself, without its timeline."""
@@ -110,16 +116,20 @@ class Fragments:
             cut = b',"enqueuedPullRequestsTruncated":true'
         head = self._members(responses.queue(view, now))
         encoded = _enclosed(b'{%b,"enqueuedPullRequests":[' % head, pieces, b"]%b}" % cut)
-        self._keep(Encoded(view, pieces, encoded), found)
+        self._queues[view.queue.id] = Encoded(view, pieces, encoded)
         return encoded
 
-    def _keep(self, fresh: Encoded, before: Encoded | None) -> None:
-        """Keep a queue's answer in the place of the one before it."""
-        self._queues_bytes += fresh.size - (0 if before is None else before.size)
-        if self._queues_bytes > QUEUES_BYTES_MAX:
-            self._queues.clear()
-            self._queues_bytes = fresh.size
-        self._queues[fresh.view.queue.id] = fresh
+    def tests(self, rows: tuple[Row, ...], spelled: Callable[[Row], Json]) -> bytes:
+        """The rows of a page of tests, as an array; kept as long as the same rows come.
+
+        The rows are kept, too, so that no others can have their identity.
+        """
+        found = self._tests.get(id(rows))
+        if found is not None and found[0] is rows:
+            return found[1]
+        encoded = orjson.dumps([spelled(row) for row in rows])
+        self._tests[id(rows)] = (rows, encoded)
+        return encoded
 
     def _pieces(self, view: QueueView, before: Encoded | None) -> list[bytes]:
         """One piece a pull request; where the same view stood before, the piece from there."""

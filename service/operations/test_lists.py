@@ -1,0 +1,250 @@
+"""The lists of tests: unhealthy ones, failing ones, quarantined ones (API.md 8.2, 8.3)."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from operator import itemgetter
+from typing import NamedTuple
+
+from service.errors import Invalid
+from service.flaky.quarantine import QuarantineSetting
+from service.operations import paging, test_pages, test_records, test_shelf
+from service.operations.paging import Listing
+from service.operations.test_pages import Key, Page, PageWish
+from service.operations.test_records import Home, ShownTest
+from service.operations.test_shelf import Found, Question
+from service.runtime import Runtime
+from service.store import test_cases, test_figures, test_listings, test_quarantine
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+from service.store.test_listings import Rank, Span, UnhealthyRows
+from service.store.test_quarantined import Moment, QuarantinedRows
+from service.store.test_sets import OutcomeSets
+from service.vocabulary import Health
+
+SPAN_MAX = timedelta(hours=7 * 24)
+
+_place = itemgetter(slice(2))
+
+
+async def unhealthy(
+    runtime: Runtime, repository: RepositoryRecord, status: Health, wish: PageWish
+) -> Page[ShownTest]:
+    """Tests with this health now, those first that hit most pull requests.
+
+    Raises Malformed(invalid_page_token, page_token_expired).
+    """
+    listing = Listing(
+        "flaky-tests/list-unhealthy-tests", repository.org_id, repository.id, (status.value,)
+    )
+    asked = test_pages.asked(runtime, listing, wish)
+
+    def find(session: Tx, _: Hashable) -> Found[ShownTest]:
+        home = test_records.home_of(session, repository, asked.now)
+        cut, rows = test_pages.cut(session, UnhealthyRows(repository.id, status), asked)
+        until = test_quarantine.next_expiry(session, repository.id, asked.now)
+        return Found(cut, tuple(test_records.shown(session, home, rows)), until)
+
+    key = (listing, repository, asked.boundary, asked.size)
+    question = Question(key, _revision_of(repository), find)
+    found = await test_shelf.found(runtime, question, asked.now)
+    return test_pages.page_of(runtime.keys, listing, asked, found.cut, found.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class FailingWish:
+    """Tests that failed in `[since, until)`, a page of them."""
+
+    since: datetime
+    until: datetime
+    page: PageWish
+
+
+async def failing(
+    runtime: Runtime, repository: RepositoryRecord, wish: FailingWish
+) -> Page[ShownTest]:
+    """Tests that failed in the range, those first that failed most often.
+
+    Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
+    """
+    span = Span(wish.since, wish.until)
+    if span.until < span.since or span.until - span.since > SPAN_MAX:
+        raise Invalid(
+            "`end_time` must not lie before `start_time`, nor more than 7 days behind it.",
+            code="invalid_time_range",
+        )
+    filters = (paging.micros(span.since), paging.micros(span.until))
+    listing = Listing("flaky-tests/list-failing-tests", repository.org_id, repository.id, filters)
+    asked = test_pages.asked(runtime, listing, wish.page)
+    # Whoever polls moves the range with the time; most often the same attempts lie in it.
+    length = (repository.id, span.until - span.since)
+
+    def stamp(session: Tx) -> Hashable:
+        ends = test_listings.ends(session, repository.id, span)
+        return test_cases.revision_of(session, repository.id), ends
+
+    def find(session: Tx, stamp: Hashable) -> Found[ShownTest]:
+        ranks = _ranks(runtime, session, (length, stamp), span)
+        home = test_records.home_of(session, repository, asked.now)
+        cut, rows = test_pages.cut(session, FailingRows(ranks), asked)
+        nos = [rank.no for rank in rows]
+        shown = with_figures(session, runtime.store.outcome_sets, home, nos, span)
+        return Found(cut, tuple(shown), _until(session, home))
+
+    key = (listing.endpoint, length, repository, asked.boundary, asked.size)
+    found = await test_shelf.found(runtime, Question(key, stamp, find), asked.now)
+    return test_pages.page_of(runtime.keys, listing, asked, found.cut, found.rows)
+
+
+def _ranks(
+    runtime: Runtime, session: Tx, under: tuple[tuple[int, timedelta], Hashable], span: Span
+) -> Sequence[Rank]:
+    """The order of the whole list, which all of its pages share."""
+    length, stamp = under
+    kept = runtime.memory.test_ranks.get(length, stamp)
+    if isinstance(kept, Ranks):
+        return kept.ranks
+    ranks = test_listings.ranks(session, length[0], span)
+    runtime.memory.test_ranks.put(length, stamp, Ranks(ranks))
+    return ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The order of failing tests over some span."""
+
+    ranks: Sequence[Rank]
+
+
+def _until(session: Tx, home: Home) -> datetime | None:
+    """When time alone changes rates or what is quarantined."""
+    moments = (
+        test_figures.next_change(session, home.repository.id, home.now),
+        test_quarantine.next_expiry(session, home.repository.id, home.now),
+    )
+    return min((at for at in moments if at is not None), default=None)
+
+
+def with_figures(
+    session: Tx, sets: OutcomeSets, home: Home, nos: Sequence[int], span: Span
+) -> list[ShownTest]:
+    """Tests by number with their rates now, and the ways in which they failed in the span."""
+    repository_id = home.repository.id
+    rates = test_figures.rates(session, sets, repository_id, nos, home.now)
+    failures = test_figures.common_failures(session, repository_id, nos, span)
+    listed = test_listings.records(session, repository_id, nos)
+    return [
+        each._replace(rates=rates[each.case.no], failures=failures.get(each.case.no, ()))
+        for each in test_records.shown(session, home, listed)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class FailingRows:
+    """Failing tests in memory, sorted: they are counted over their span, not found in order."""
+
+    ranks: Sequence[Rank]
+
+    def count(self, _session: Tx) -> int:
+        """How many there are."""
+        return len(self.ranks)
+
+    def after(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
+        """Those behind the key, or the first ones."""
+        first = 0 if key is None else bisect_right(self.ranks, key, key=_place)
+        return self.ranks[first : first + limit]
+
+    def before(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
+        """Those before the key, or the last ones, in the list's order."""
+        end = len(self.ranks) if key is None else bisect_left(self.ranks, key, key=_place)
+        return self.ranks[max(0, end - limit) : end]
+
+    def key(self, row: Rank) -> Key:
+        """A row's place in the order."""
+        return row.minus, row.id
+
+
+class Quarantined(NamedTuple):
+    """A quarantined test, by what, and since when."""
+
+    test: ShownTest
+    setting: QuarantineSetting
+    since: datetime
+
+
+async def quarantined(
+    runtime: Runtime, repository: RepositoryRecord, wish: PageWish
+) -> Page[Quarantined]:
+    """Tests that are quarantined now, those first whose override or status is newest.
+
+    Raises Malformed(invalid_page_token, page_token_expired).
+    """
+    listing = Listing("flaky-tests/list-quarantined-tests", repository.org_id, repository.id)
+    asked = test_pages.asked(runtime, listing, wish)
+
+    def find(session: Tx, _: Hashable) -> Found[Quarantined]:
+        home = test_records.home_of(session, repository, asked.now)
+        if not home.settings.quarantine_enabled:
+            return Found(test_pages.Cut(0, 0), (), None)
+        cut, moments = test_pages.cut(session, _Newest(_rows_of(home)), asked)
+        rows = _quarantined(session, home, [moment.no for moment in moments])
+        until = test_quarantine.next_expiry(session, repository.id, asked.now)
+        return Found(cut, tuple(rows), until)
+
+    key = (listing, repository, asked.boundary, asked.size)
+    question = Question(key, _revision_of(repository), find)
+    found = await test_shelf.found(runtime, question, asked.now)
+    return test_pages.page_of(runtime.keys, listing, asked, found.cut, found.rows)
+
+
+def _rows_of(home: Home) -> QuarantinedRows:
+    settings = home.settings
+    statuses = settings.auto_quarantine_statuses if settings.auto_quarantine_enabled else ()
+    return QuarantinedRows(home.repository.id, statuses, home.now)
+
+
+def _quarantined(session: Tx, home: Home, nos: Sequence[int]) -> list[Quarantined]:
+    """The tests with the moment from which the rule held for them."""
+    switched = test_quarantine.since_of(session, home.repository.id)
+    listed = test_listings.records(session, home.repository.id, nos)
+    found = []
+    for test in test_records.shown(session, home, listed):
+        setting = test_records.setting_of(home, test.case)
+        moments: tuple[datetime | None, ...]
+        if setting is QuarantineSetting.ALWAYS_QUARANTINE:
+            moments = (test.case.override_at, switched.quarantine_since)
+        elif setting is QuarantineSetting.AUTO_QUARANTINE:
+            moments = (test.case.since, switched.quarantine_since, switched.auto_since)
+        else:
+            continue
+        since = max(moment for moment in moments if moment is not None)
+        found.append(Quarantined(test, setting, since))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """Quarantined tests with keys that a page token can hold."""
+
+    rows: QuarantinedRows
+
+    def count(self, session: Tx) -> int:
+        return self.rows.count(session)
+
+    def after(self, session: Tx, key: Key | None, limit: int) -> Sequence[Moment]:
+        return self.rows.after(session, _moment(key), limit)
+
+    def before(self, session: Tx, key: Key | None, limit: int) -> Sequence[Moment]:
+        return self.rows.before(session, _moment(key), limit)
+
+    def key(self, row: Moment) -> Key:
+        return paging.micros(row.at), row.no
+
+
+def _moment(key: Key | None) -> Moment | None:
+    return None if key is None else Moment(paging.instant(int(key[0])), int(key[1]))
+
+
+def _revision_of(repository: RepositoryRecord) -> test_shelf.Stamping:
+    return lambda session: test_cases.revision_of(session, repository.id)
