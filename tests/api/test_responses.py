@@ -159,18 +159,22 @@ def test_answers_about_queues_are_kept_up_to_so_many_bytes(monkeypatch):
     def of(queue_id: int) -> QueueView:
         return replace(a_queue_view(a_view()), queue=replace(QUEUE, id=queue_id))
 
-    fragments = Fragments(URL)
     views = [of(queue_id) for queue_id in range(3)]
+    size = 2 * len(Fragments(URL).queue(views[0], NOW))
+    monkeypatch.setattr("service.api.fragments.QUEUES_BYTES_MAX", 2 * size)
+    fragments = Fragments(URL)
     first = fragments.queue(views[0], NOW)
-    monkeypatch.setattr("service.api.fragments.QUEUES_BYTES_MAX", 5 * len(first))
     # The same queue once more takes the place of its answer before.
     for _ in range(5):
         fragments.queue(replace(views[1]), NOW)
     assert fragments.queue(views[0], NOW) is first
     third = fragments.queue(views[2], NOW)
     assert fragments.queue(views[2], NOW) is third
-    again = fragments.queue(views[0], NOW)
-    assert (again, again is first) == (first, False)
+    assert fragments.queue(views[0], NOW) is first
+    second = fragments.queue(views[1], NOW)
+    assert fragments.queue(views[1], NOW) is second
+    again = fragments.queue(views[2], NOW)
+    assert (again, again is third) == (third, False)
 
 
 def test_two_queues_keep_their_pull_requests_apart():
