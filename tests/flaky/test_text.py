@@ -129,7 +129,9 @@ def test_references_are_seen_across_the_pieces_of_a_file(monkeypatch):
         ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("\x1b]0;title\x07text", "text"),
         ("\x1b[2K\x1b[1Gdone", "done"),
+        ("10 != [1;31m11[0m", "10 != 11"),
         ("array[31m]", "array[31m]"),
+        ("a[17] in 3m", "a[17] in 3m"),
         ("&lt;b&gt;bold&lt;/b&gt;", "<b>bold</b>"),
     ],
 )
