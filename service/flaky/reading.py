@@ -67,6 +67,7 @@ class Reading:
         self._format = report_format
         self._wishes = wishes
         self._odd: dict[WarningCode, int] = {}
+        self.has_masks = bool(wishes.name_masks)
         # Paths as written to normalized ones.
         self.files = {"": ""}
 
@@ -76,8 +77,7 @@ class Reading:
 
     def name(self, name: str) -> str:
         """The name of a case as its identity uses it."""
-        masks = self._wishes.name_masks
-        return masked_name(name, masks) if masks else name
+        return masked_name(name, self._wishes.name_masks) if self.has_masks else name
 
     def file(self, file: str) -> str:
         """The normalized path."""

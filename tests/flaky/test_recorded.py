@@ -13,6 +13,7 @@ from tests.flaky.recorded.record import RUNNERS
 RECORDED = Path(__file__).parent / "recorded"
 
 THUS = "fails <b>so</b> & thus"
+UMLAUTS = "cart with a discount handles ümlauts"
 SUITE = "test_cart.Cart-20261120235339"
 
 FOUND = {
@@ -46,13 +47,13 @@ FOUND = {
     "jest": f"""
         passed | cart | cart adds up | cart adds up |
         failed | cart | cart with a discount {THUS} | cart with a discount {THUS} |
-        passed | cart | cart with a discount handles ümlauts | cart with a discount handles ümlauts |
+        passed | cart | {UMLAUTS} | {UMLAUTS} |
         skipped | cart | cart is left out | cart is left out |
         """,
     "mocha": f"""
         passed | cart | adds up | cart adds up | test/cart.js
         failed | with a discount | {THUS} | cart with a discount {THUS} | test/cart.js
-        passed | with a discount | handles ümlauts | cart with a discount handles ümlauts | test/cart.js
+        passed | with a discount | handles ümlauts | {UMLAUTS} | test/cart.js
         """,
     "vitest": """
         passed | cart.test.js | cart.test.js | cart > adds up |
