@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.flaky import reading, reports, text, xml
+from service.flaky.formats import go_json
 from service.flaky.reading import Wishes
 from service.flaky.results import Fault, FileStatus, Format, WarningCode
 from tests.flaky.dialects import DIALECTS, shown
@@ -120,6 +121,18 @@ def test_no_file_has_more_tests_than_an_upload_may_have(content, monkeypatch):
     assert report.status is FileStatus.REFUSED
     assert report.fault
     assert report.fault.message == "The file holds more than 500,000 tests."
+
+
+def test_json_of_many_values_is_refused_before_it_is_read():
+    report = read('{"results":{"tests":[' + "{}," * 3_000_000 + "{}]}}")
+    assert report.fault
+    assert report.fault.message.startswith("A CTRF file may have 22 MiB")
+
+
+def test_a_go_run_of_too_many_names_is_refused_while_it_is_read(monkeypatch):
+    monkeypatch.setattr(go_json, "CASES_MAX", 2)
+    names = "".join(f'{{"Action":"output","Package":"p","Test":"T{n}"}}\n' for n in range(3))
+    assert read(names).status is FileStatus.REFUSED
 
 
 def test_fifty_megabytes_of_output_are_not_kept():

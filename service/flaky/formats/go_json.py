@@ -8,7 +8,7 @@ import orjson
 from service.flaky.capture import Captured
 from service.flaky.durations import bounded
 from service.flaky.formats import shapes
-from service.flaky.reading import Reading, Wishes, refused
+from service.flaky.reading import CASES_MAX, TOO_MANY, Reading, Wishes, refused
 from service.flaky.results import (
     Attempt,
     CaseKind,
@@ -57,6 +57,8 @@ def read(text: Text, wishes: Wishes) -> ReportFile:
         if event is not None:
             has_events = True
             note(seen, event)
+            if len(seen) > CASES_MAX:
+                return refused(Fault(TOO_MANY), Format.GO_JSON)
         elif line.strip():
             reading.warn(WarningCode.SKIPPED_LINES)
     if not has_events:
