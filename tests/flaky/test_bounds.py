@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from service.flaky import reading, reports, text, xml
 from service.flaky.formats import go_json
-from service.flaky.reading import Wishes
+from service.flaky.junit import JUnitElements
+from service.flaky.reading import Reading, Wishes
 from service.flaky.results import Fault, FileStatus, Format, WarningCode
 from tests.flaky.dialects import DIALECTS, shown
 
@@ -226,3 +227,8 @@ def test_no_markup_raises_and_the_size_of_pieces_changes_nothing(parts, piece_by
 def test_pieces_are_as_long_as_what_is_searched_in_the_first():
     assert text.PIECE_BYTES >= 2 * text.HEAD_BYTES
     assert xml.MARKUP_BYTES_MAX >= text.PIECE_BYTES
+
+
+def test_a_text_without_any_element_is_no_xml():
+    end = xml.read_xml(text.text_of(b"plain"), JUnitElements(Reading(Format.JUNIT, Wishes())))
+    assert (end.fault, end.is_refused) == (Fault("Not a known report format."), True)

@@ -181,21 +181,21 @@ def test_nunit_2_has_names_alone():
     )
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "message", "stack", "error_type", "is_error"),
-    [
-        (TRX, "Pays", "10 != 11", r"at Shop.Cart.Pays() in C:\a\Cart.cs:line 9", "", False),
-        (TRX, "Rows (2)", "", "", "", True),
-        (NUNIT3, "Pays", "no database", "at Shop", "", True),
-        (NUNIT2, "Shop.Cart.Pays", "10 != 11", "s", "", False),
-        (XUNIT, "Shop.Cart.Pays", "10 != 11", "at Shop", "Xunit.Sdk.EqualException", False),
-    ],
-)
-def test_a_failure_of_dotnet_is_told_whole(content, name, message, stack, error_type, is_error):
+# Report, case; then message, stack, type, and whether it is an error.
+DOTNET = [
+    (TRX, "Pays", ("10 != 11", r"at Shop.Cart.Pays() in C:\a\Cart.cs:line 9", "", False)),
+    (TRX, "Rows (2)", ("", "", "", True)),
+    (NUNIT3, "Pays", ("no database", "at Shop", "", True)),
+    (NUNIT2, "Shop.Cart.Pays", ("10 != 11", "s", "", False)),
+    (XUNIT, "Shop.Cart.Pays", ("10 != 11", "at Shop", "Xunit.Sdk.EqualException", False)),
+]
+
+
+@pytest.mark.parametrize(("content", "name", "told"), DOTNET)
+def test_a_failure_of_dotnet_is_told_whole(content, name, told):
     (case,) = (case for case in read(content).cases if case.name == name)
     (attempt,) = case.attempts
-    assert (attempt.message, attempt.stack) == (message, stack)
-    assert (attempt.error_type, attempt.is_error) == (error_type, is_error)
+    assert (attempt.message, attempt.stack, attempt.error_type, attempt.is_error) == told
 
 
 def test_durations_come_in_the_unit_of_the_format():
@@ -293,3 +293,28 @@ def test_fields_of_a_wrong_kind_are_nothing(test):
     (case,) = read(ctrf(test)).cases
     assert case.attempts[-1].duration_s is None
     assert len(case.attempts) <= 101
+
+
+def test_a_dotnet_report_is_bounded_as_junit_is():
+    report = read(XUNIT.replace("<assemblies>", "<!DOCTYPE a><assemblies>"))
+    assert report.fault
+    assert report.fault.message == "A document type declaration is not allowed."
+    cut = read(XUNIT[: XUNIT.index("</collection>") - 40])
+    assert (cut.status, len(cut.cases)) == (FileStatus.PARTIAL, 3)
+
+
+def test_elements_inside_a_message_are_its_text():
+    report = read(XUNIT.replace("10 != 11", "10 <b>is not</b> 11"))
+    assert report.cases[1].attempts[0].message == "10 is not 11"
+
+
+def test_a_time_span_may_have_days_and_may_be_none():
+    assert read(TRX.replace("00:01:02.5000000", "1.00:00:01")).cases[0].duration_s == 86_401
+    assert read(TRX.replace("00:01:02.5000000", "soon")).cases[0].duration_s is None
+
+
+def test_a_line_of_go_beyond_its_bound_is_left_out():
+    long = printed("p", "T", "x" * 2_000_000)
+    report = read(f"{go(('run', 'p', 'T'))}\n\n{long}\n{go(('fail', 'p', 'T'))}")
+    assert report.cases[0].attempts[0].stack == ""
+    assert [warned.code for warned in report.warnings] == [WarningCode.SKIPPED_LINES]

@@ -324,3 +324,12 @@ def test_names_that_change_with_each_run_can_be_masked():
 def test_paths_lose_the_root_of_the_job():
     case = case_of(attributes='file="/build/job/tests/a.py"', source_root="/build/job")
     assert case.file == "tests/a.py"
+
+
+def test_tests_are_distinct_by_what_identity_takes():
+    report = read(
+        '<testsuite><testcase name="a"/><testcase name="a"/><testcase name="a" classname="c"/>'
+        '<testcase name="b" id="trunk:1"/><testcase name="c" id="trunk:1"/></testsuite>'
+    )
+    counts = counts_of([report, report])
+    assert (counts.files, counts.tests, counts.distinct) == (2, 10, 3)
