@@ -1,6 +1,7 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
-ONLY=name picks one subject (engine, scheduling, store, api, metrics, tests, service); SCALE
+ONLY=name picks one subject (engine, scheduling, store, api, metrics, tests, reports, flaky,
+service); SCALE
 multiplies the work.
 Figures mean nothing without their reference: each stands beside one that was measured in the
 same run.
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.bench import api, engine, metrics, service, store, tests
+from tests.bench import api, engine, metrics, reports, service, store, tests
 from tests.bench.scheduling import goals
 
 Row = dict[str, object]
@@ -26,6 +27,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "api": api.run,
     "metrics": metrics.run,
     "tests": tests.run,
+    "reports": reports.run,
     "service": service.run,
 }
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
