@@ -39,7 +39,7 @@ class Noise:
 
 
 def log_ratio(tally: Tally, eps: float) -> float:
-    """ln LR(D, N, eps); at most 0 while no more was seen than noise alone would bring."""
+    """LR(D, N, eps) as a logarithm; at most 0 while no more was seen than noise alone would bring."""
     weight, results = tally.weight, max(tally.results, ceil(tally.weight))
     flaky = log_beta(RATE_A + weight, RATE_B + results - weight) - log_beta(RATE_A, RATE_B)
     noise = weight * log(eps) + (results - weight) * log1p(-eps)
@@ -48,7 +48,7 @@ def log_ratio(tally: Tally, eps: float) -> float:
 
 
 def log_score(a: Tally, b: Tally, noise: Noise) -> float:
-    """ln S of both streams together."""
+    """S of both streams together, as a logarithm."""
     return log_ratio(a, noise.a) + log_ratio(b, noise.b)
 
 
@@ -58,11 +58,11 @@ def shown(log_of_score: float) -> float:
 
 
 def streak_probability(failed: int, passed: int, streak: int) -> float:
-    """q: chance of `streak` failures in a row at the rate of the verdicts before (FLAKY.md 6.3)."""
+    """The chance q of `streak` failures in a row at the rate of the verdicts before (FLAKY.md 6.3)."""
     rate_a, rate_b = RATE_A + failed, RATE_B + passed
     return exp(log_beta(rate_a + streak, rate_b) - log_beta(rate_a, rate_b))
 
 
 def log_beta(a: float, b: float) -> float:
-    """ln B(a, b)."""
+    """The Beta function B(a, b), as a logarithm."""
     return lgamma(a) + lgamma(b) - lgamma(a + b)

@@ -5,7 +5,7 @@ FLAKY.md 5.3 and the second half of 6.3. What a pull request's runs say does not
 
 import re
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -26,7 +26,7 @@ SILENT_FOR = timedelta(days=14)
 
 PASSED, FAILED, ABSENT = "P", "F", "."
 _LONELY = re.compile("(?<=P)F(?=P)|(?<=F)P(?=F)")
-_STREAK = re.compile(FAILED + "{%d,}" % STREAK_MIN)
+_STREAK = re.compile(f"{FAILED}{{{STREAK_MIN},}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class BrokenSpan:
     green: Point | None = None
 
     def probability(self, streak: int) -> float:
-        """q for the first `streak` failures of it."""
+        """The chance q of the first `streak` failures in a row."""
         return score.streak_probability(self.failed, self.before - self.failed, streak)
 
 
@@ -142,11 +142,14 @@ class Moment:
     """What broken spans are read against.
 
     `ran_on`: by branch, the code ids on which any job of it has a verdict for the test.
+    `settled`: by branch and job key, since when the test was broken where the evidence for that
+    is gone; the track then begins within that span.
     """
 
     clock: datetime
     first_pass: datetime | None
     ran_on: Mapping[str, frozenset[str]]
+    settled: Mapping[tuple[str, str], datetime]
 
 
 def broken_spans(track: Track, moment: Moment) -> tuple[BrokenSpan, ...]:
@@ -156,33 +159,53 @@ def broken_spans(track: Track, moment: Moment) -> tuple[BrokenSpan, ...]:
 
 def _broken(track: Track, moment: Moment) -> Iterator[BrokenSpan]:
     letters = track.letters()
+    settled = moment.settled.get((track.series.branch, track.series.job))
     # Most tests never fail so often; the points need not be looked at then.
-    streak = _STREAK.search(letters)
-    if streak is None:
+    if not letters or (settled is None and _STREAK.search(letters) is None):
         return
     ran, counted_from = track.ran(), 0
+    if settled is not None:
+        span, counted_from = _span(track, _Streak(0, 1, ""), moment)
+        yield replace(span, since=settled)
+    streak = _STREAK.search(letters, counted_from)
     while streak is not None:
-        before = letters[max(counted_from, streak.start() - BEFORE_MAX) : streak.start()]
-        length = _enough(before, ran[streak.start() : streak.end()], moment.first_pass)
-        resume = streak.end()
+        start, resume = streak.span()
+        before = letters[max(counted_from, start - BEFORE_MAX) : start]
+        length = _enough(before, ran[start:resume], moment.first_pass)
         if length:
-            at = streak.start() + length - 1
-            until, end, resume = _end(track, at, moment)
-            yield BrokenSpan(
-                series=track.series,
-                since=ran[at].at,
-                red=ran[streak.start()],
-                streak=length,
-                length=resume - streak.start(),
-                failed=before.count(FAILED),
-                before=len(before),
-                has_passed=_has_passed(moment.first_pass, ran[at].at),
-                until=until,
-                end=end,
-                green=ran[resume] if end is End.PASSED else None,
-            )
+            span, resume = _span(track, _Streak(start, length, before), moment)
             counted_from = resume
+            yield span
         streak = _STREAK.search(letters, resume)
+
+
+@dataclass(frozen=True, slots=True)
+class _Streak:
+    """A failing streak: its first verdict, how many were enough, the verdicts before it."""
+
+    start: int
+    enough: int
+    before: str
+
+
+def _span(track: Track, streak: _Streak, moment: Moment) -> tuple[BrokenSpan, int]:
+    """The span that the streak began, and the number of the first verdict after it."""
+    ran, at = track.ran(), streak.start + streak.enough - 1
+    until, end, resume = _end(track, at, moment)
+    span = BrokenSpan(
+        series=track.series,
+        since=ran[at].at,
+        red=ran[streak.start],
+        streak=streak.enough,
+        length=resume - streak.start,
+        failed=streak.before.count(FAILED),
+        before=len(streak.before),
+        has_passed=_has_passed(moment.first_pass, ran[at].at),
+        until=until,
+        end=end,
+        green=ran[resume] if end is End.PASSED else None,
+    )
+    return span, resume
 
 
 def _enough(before: str, streak: list[Point], first_pass: datetime | None) -> int:

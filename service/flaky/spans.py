@@ -49,12 +49,13 @@ class Settled:
 
     The fold needs the evidence from 29 days before `at` on: an event that holds a span open at
     `at` is at most 15 days older, and its own window 13 more. `since`: a span was open since;
-    `epoch`: the end of the last one.
+    `epoch`: the end of the last one; `broken`: by branch and job key, since when the test was.
     """
 
     at: datetime
     since: datetime | None
     epoch: datetime | None
+    broken: Mapping[tuple[str, str], datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,14 @@ def midnight(day: int) -> datetime:
 class _Walk:
     """The fold while it runs: what lies behind the newest event."""
 
+    _epoch: datetime | None
+    _since: datetime | None
+    _first: Measure | None
+    _newest: Event | None
+    _renewed: datetime | None
+    _weight: float
+    _window: Window
+
     def __init__(self, results: Results, scale: Scale, settled: Settled | None) -> None:
         self._results, self._scale = results, scale
         self._limit = log(scale.threshold)
@@ -191,12 +200,9 @@ class _Walk:
         return Fold((*self._spans, open_span), None)
 
     def _begin(self, epoch: datetime | None) -> None:
-        self._epoch = epoch
-        self._since: datetime | None = None
-        self._first: Measure | None = None
-        self._window = Window()
-        self._newest: Event | None = None
-        self._renewed: datetime | None = None
+        """Forget everything before the epoch."""
+        self._epoch, self._window = epoch, Window()
+        self._since = self._first = self._newest = self._renewed = None
         self._weight = 0.0
 
     def _renew(self, event: Event) -> None:
