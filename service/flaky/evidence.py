@@ -165,7 +165,10 @@ def events_of(group: Group, charged: Mapping[str, Charged]) -> tuple[Event, ...]
 
 
 def weight_of(charged: Charged) -> float:
-    """The weight of an event of stream A: infrastructure hits many tests at once, a flaky test few."""
+    """The weight of an event of stream A.
+
+    Infrastructure hits many tests at once, a flaky test few.
+    """
     in_job = crowd_of(charged.tests_run) / max(charged.disagreeing, 1)
     in_run = RUN_CROWD / max(charged.disagreeing_in_run, 1)
     return round(min(1.0, in_job, in_run), 6)

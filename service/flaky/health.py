@@ -139,21 +139,21 @@ def settled_at(health: Health, at: datetime, before: Settled | None = None) -> S
     `before`: what this judgement itself was given.
     """
     closed = [each.until for each in health.fold.spans if each.until and each.until <= at]
-    now_open = [
-        each
-        for each in health.fold.spans
-        if each.since < at and not (each.until and each.until <= at)
-    ]
+    lasting = [each.since for each in health.fold.spans if _is_on(each, at)]
     return Settled(
         at=at,
-        since=now_open[-1].since if now_open else None,
+        since=lasting[-1] if lasting else None,
         epoch=closed[-1] if closed else before.epoch if before else None,
         broken={
             (each.series.branch, each.series.job): each.since
             for each in health.broken
-            if each.since < at and not (each.until and each.until <= at)
+            if _is_on(each, at)
         },
     )
+
+
+def _is_on(span: FlakySpan | BrokenSpan, at: datetime) -> bool:
+    return span.since < at and (span.until is None or span.until > at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +202,8 @@ def _changes(stretches: tuple[_Stretch, ...]) -> Iterator[Change]:
     for at in sorted({each.since for each in stretches} | ends):
         reigning = _reigning([each for each in stretches if each.is_on(at)])
         if reigning is None:
-            ended = max(
-                (each for each in stretches if each.until == at), key=lambda each: each.since
-            )
-            reason, now = ended.after, Value.HEALTHY
+            ended = [each for each in stretches if each.until == at]
+            reason, now = max(ended, key=lambda each: each.since).after, Value.HEALTHY
         else:
             reason = reigning.first if reigning.since == at else reigning.text
             now = reigning.value

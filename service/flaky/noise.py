@@ -30,7 +30,8 @@ def of(passing: int, verdicts: int, tests: Iterable[tuple[Tally, Tally]]) -> Noi
     """
     noise, pairs = FLOOR, tuple(tests)
     for _ in range(_ROUNDS):
-        sound, flaky = [], []
+        sound: list[tuple[Tally, Tally]] = []
+        flaky: list[tuple[Tally, Tally]] = []
         for pair in pairs:
             (flaky if score.log_score(*pair, noise) >= _FLAKY_FROM else sound).append(pair)
         runs_a = 6000 + passing - sum(a.results for a, _ in flaky)

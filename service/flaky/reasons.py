@@ -59,10 +59,8 @@ def broken(span: BrokenSpan, streak: int) -> str:
 
 def repaired(span: BrokenSpan) -> str:
     """A test whose broken span ended."""
-    branch, failures = (
-        _short(span.series.branch),
-        f"{span.length} failure{'s' * (span.length != 1)}",
-    )
+    branch = _short(span.series.branch)
+    failures = f"{span.length} failure{'s' * (span.length != 1)}"
     if span.green is not None:
         return cut(f"Passed on {branch} at {span.green.sha[:SHA_SHOWN]} after {failures}.")
     if span.end is End.REMOVED:

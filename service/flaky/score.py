@@ -39,7 +39,7 @@ class Noise:
 
 
 def log_ratio(tally: Tally, eps: float) -> float:
-    """LR(D, N, eps) as a logarithm; at most 0 while no more was seen than noise alone would bring."""
+    """LR(D, N, eps) as a logarithm; at most 0 if noise alone would bring as much."""
     weight, results = tally.weight, max(tally.results, ceil(tally.weight))
     flaky = log_beta(RATE_A + weight, RATE_B + results - weight) - log_beta(RATE_A, RATE_B)
     noise = weight * log(eps) + (results - weight) * log1p(-eps)
@@ -58,7 +58,7 @@ def shown(log_of_score: float) -> float:
 
 
 def streak_probability(failed: int, passed: int, streak: int) -> float:
-    """The chance q of `streak` failures in a row at the rate of the verdicts before (FLAKY.md 6.3)."""
+    """The chance q of so many failures in a row at the rate of the verdicts before."""
     rate_a, rate_b = RATE_A + failed, RATE_B + passed
     return exp(log_beta(rate_a + streak, rate_b) - log_beta(rate_a, rate_b))
 

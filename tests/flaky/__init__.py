@@ -1,0 +1,1 @@
+"""The flaky-test half on values: reports to results, evidence to health."""
