@@ -8,7 +8,7 @@ import pytest
 from service.flaky.health import Flag
 from service.flaky.history import Value
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE, UNTRUSTED
-from tests.flaky.histories import Story, T, at
+from tests.flaky.histories import Story, T, at, in_an_old_repository
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
