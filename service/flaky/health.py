@@ -138,22 +138,12 @@ def settled_at(health: Health, at: datetime, before: Settled | None = None) -> S
 
     `before`: what this judgement itself was given.
     """
-    closed = [each.until for each in health.fold.spans if each.until and each.until <= at]
-    lasting = [each.since for each in health.fold.spans if _is_on(each, at)]
-    return Settled(
-        at=at,
-        since=lasting[-1] if lasting else None,
-        epoch=closed[-1] if closed else before.epoch if before else None,
-        broken={
-            (each.series.branch, each.series.job): each.since
-            for each in health.broken
-            if _is_on(each, at)
-        },
-    )
-
-
-def _is_on(span: FlakySpan | BrokenSpan, at: datetime) -> bool:
-    return span.since < at and (span.until is None or span.until > at)
+    broken = {
+        (each.series.branch, each.series.job): each.since
+        for each in health.broken
+        if each.since < at and (each.until is None or each.until > at)
+    }
+    return spans.settled_at(health.fold, at, broken, before)
 
 
 @dataclass(frozen=True, slots=True)

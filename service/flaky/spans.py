@@ -131,6 +131,27 @@ def fold(
     return walk.finish()
 
 
+def settled_at(
+    found: Fold,
+    at: datetime,
+    broken: Mapping[tuple[str, str], datetime],
+    before: Settled | None = None,
+) -> Settled:
+    """What a fold of less evidence must know of this one; `before`: what this one knew."""
+    ended = [span.until for span in found.spans if span.until is not None and span.until <= at]
+    lasting = [
+        span.since
+        for span in found.spans
+        if span.since < at and (span.until is None or span.until > at)
+    ]
+    return Settled(
+        at=at,
+        since=lasting[-1] if lasting else None,
+        epoch=ended[-1] if ended else before.epoch if before else None,
+        broken=broken,
+    )
+
+
 def end_of_quiet(last: datetime, seen: Tally, passes: Passes, today: int) -> Quiet | None:
     """When a flaky span ends whose newest renewing event was at `last`; None: not by `today`.
 
