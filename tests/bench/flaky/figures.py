@@ -1,10 +1,9 @@
 """How good a detector's flags are, held against the truth of a world (FLAKY.md 12.1)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf
-from statistics import mean, median
 
 from service.flaky.series import BrokenSpan, End
 from tests.bench.flaky.worlds import DAY, START, Cause, World
@@ -44,20 +43,45 @@ class Truth:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one detector in one world; None where the world had no such case.
+    """Of one detector in one world.
 
-    Delays in days, `inf` where nothing was found; `broken_after` in failing verdicts on main.
+    `right` and `wrong`: flagged days of flaky and of other tests; `caught` of `expected`
+    failures fell on flagged tests; `flags` of `flagged` flaky tests. Delays in days, `inf` where
+    nothing was found.
     """
 
-    precision: float
-    recall: float
+    right: float
+    wrong: float
+    caught: float
+    expected: float
     false_tests: int
-    flags_per_test: float
-    detection: float | None
-    clearing: float | None
-    broken_after: float | None = None
-    broken_cleared: float | None = None
-    broken_false: float | None = None
+    flags: int
+    flagged: int
+    detection: tuple[float, ...]
+    clearing: tuple[float, ...]
+
+    @property
+    def precision(self) -> float:
+        """Share of flagged days on which the test was flaky."""
+        days = self.right + self.wrong
+        return self.right / days if days else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of the expected failures that fell on flagged tests."""
+        return self.caught / self.expected if self.expected else 1.0
+
+
+@dataclass(frozen=True)
+class BrokenFigures:
+    """`after`: failing verdicts on main until broken; `cleared`: whether a pass ended it;
+    `wrong` of `flaky` tests were called broken when main was not.
+    """
+
+    after: tuple[float, ...]
+    cleared: tuple[bool, ...]
+    wrong: int
+    flaky: int
 
 
 def truths_of(world: World) -> list[Truth]:
@@ -96,88 +120,77 @@ def measured(world: World, spans: Spans) -> Figures:
             if truth is not None:
                 overlap = max(0.0, min(until, truth.end) - max(since, truth.begin))
             right, wrong = right + overlap, wrong + until - since - overlap
-    caught = whole = 0.0
+    caught = expected = 0.0
     for truth in truths.values():
-        whole += truth.failures_within(0, world.shape.days)
+        expected += truth.failures_within(0, world.shape.days)
         caught += sum(truth.failures_within(*span) for span in spans.get(truth.number, ()))
     found = [truth for truth in truths.values() if spans.get(truth.number)]
     return Figures(
-        precision=right / (right + wrong) if right + wrong else 1.0,
-        recall=caught / whole if whole else 1.0,
+        right=right,
+        wrong=wrong,
+        caught=caught,
+        expected=expected,
         false_tests=sum(1 for no, flagged in spans.items() if flagged and no not in truths),
-        flags_per_test=mean(len(spans[truth.number]) for truth in found) if found else 0.0,
-        detection=_detection(truths.values(), spans),
-        clearing=_clearing(world, found, spans),
+        flags=sum(len(spans[truth.number]) for truth in found),
+        flagged=len(found),
+        detection=tuple(_detection(truths.values(), spans)),
+        clearing=tuple(_clearing(world, found, spans)),
     )
 
 
-def _detection(truths: Iterable[Truth], spans: Spans) -> float | None:
-    """Median time from the beginning to the first flag, of tests that fail often enough."""
-    delays = [
-        min((max(0.0, since - truth.begin) for since, _ in spans.get(truth.number, ())), default=inf)
-        for truth in truths
-        if truth.rate >= NOTICEABLE_RATE
-    ]
-    return median(delays) if delays else None
+def _detection(truths: Iterable[Truth], spans: Spans) -> Iterator[float]:
+    """Time from the beginning to the first flag, of tests that fail often enough."""
+    for truth in truths:
+        if truth.rate >= NOTICEABLE_RATE:
+            flags = [since for since, _ in spans.get(truth.number, ())]
+            yield max(0.0, min(flags, default=inf) - truth.begin)
 
 
-def _clearing(world: World, found: list[Truth], spans: Spans) -> float | None:
-    """Median time from a fix to the end of the flag that was up then."""
-    gone = {old: day for day, old, _ in world.renames}
-    delays = [
-        until - truth.end
-        for truth in found
-        if truth.end < world.shape.days and truth.number not in gone
-        for since, until in spans[truth.number]
-        if since <= truth.end < until
-    ]
-    return median(delays) if delays else None
+def _clearing(world: World, found: list[Truth], spans: Spans) -> Iterator[float]:
+    """Time from a fix to the end of the flag that was up then."""
+    renamed = {old for _, old, _ in world.renames}
+    for truth in found:
+        if truth.end < world.shape.days and truth.number not in renamed:
+            for since, until in spans[truth.number]:
+                if since <= truth.end < until:
+                    yield until - truth.end
 
 
-def broken_figures(
-    world: World, verdicts: Mapping[int, list[tuple[float, str]]], spans: Mapping[int, list[BrokenSpan]]
-) -> tuple[float | None, float | None, float | None]:
-    """Failing verdicts until broken (median), share cleared by a pass, share falsely broken.
+Verdicts = Mapping[int, Sequence[tuple[float, str]]]
+"""By test, day and letter of each verdict on main, in order."""
 
-    `verdicts`: by test, day and letter of each verdict on main, in order.
-    """
+
+def broken_measured(
+    world: World, verdicts: Verdicts, spans: Mapping[int, Sequence[BrokenSpan]]
+) -> BrokenFigures:
+    """How soon a red main was noticed, and how often a green one was called red."""
     after: list[float] = []
     cleared: list[bool] = []
-    real: dict[int, list[tuple[float, float]]] = {}
     for breakage in world.breakages:
         for test in breakage.tests:
-            real.setdefault(test, []).append((breakage.begin, breakage.end))
-            days = [
+            red = [
                 day
                 for day, letter in verdicts.get(test, ())
                 if letter == "F" and breakage.begin <= day <= breakage.end
             ]
-            if len(days) < LONG_BREAKAGE:
+            if len(red) < LONG_BREAKAGE:
                 continue
             found = [
-                span
-                for span in spans.get(test, ())
-                if days[0] <= day_of(span.since) <= days[-1]
+                span for span in spans.get(test, ()) if red[0] <= day_of(span.since) <= red[-1]
             ]
-            if not found:
-                after.append(inf)
-                continue
-            after.append(sum(1 for day in days if day <= day_of(found[0].since)))
-            if found[0].until is not None:
-                cleared.append(found[0].end is End.PASSED)
-    flaky = [truth for truth in truths_of(world) if truth.rate <= 0.5]
-    wrong = [
-        truth
-        for truth in flaky
-        if any(
-            not any(begin <= day_of(span.since) <= end + 1 for begin, end in real.get(truth.number, ()))
-            for span in spans.get(truth.number, ())
-        )
-    ]
-    return (
-        median(after) if after else None,
-        mean(cleared) if cleared else None,
-        len(wrong) / len(flaky) if flaky else None,
+            since = day_of(found[0].since) if found else inf
+            after.append(sum(1 for day in red if day <= since) if found else inf)
+            cleared += [span.end is End.PASSED for span in found if span.until is not None]
+    flaky = {truth.number for truth in truths_of(world)}
+    wrong = sum(1 for no in flaky if any(_is_wrong(world, no, span) for span in spans.get(no, ())))
+    return BrokenFigures(tuple(after), tuple(cleared), wrong, len(flaky))
+
+
+def _is_wrong(world: World, test: int, span: BrokenSpan) -> bool:
+    """Whether main was never broken for the test around that time."""
+    day = day_of(span.since)
+    return not any(
+        test in each.tests and each.begin <= day <= each.end + 1 for each in world.breakages
     )
 
 
