@@ -1,8 +1,7 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
 ONLY=name picks one subject (engine, scheduling, store, api, metrics, tests, reports, flaky,
-service); SCALE
-multiplies the work.
+service); SCALE multiplies the work.
 Figures mean nothing without their reference: each stands beside one that was measured in the
 same run.
 """
