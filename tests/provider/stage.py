@@ -109,6 +109,11 @@ class Stage:
         ci.rerun(self.sandbox.world, self.world, run, failed_only=failed_only)
         await self.settle()
 
+    def fail_jobs(self, run_id):
+        """Its newest jobs failed after all."""
+        for job in ci.latest_jobs(self._workflow_run(run_id)):
+            job.conclusion = "failure"
+
     def leave(self, run_id, name, files):
         """One more artifact of a run."""
         artifacts.leave(self.sandbox.world, self._workflow_run(run_id), name, files)
