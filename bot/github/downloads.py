@@ -19,6 +19,8 @@ from service.provider import archives
 from service.provider.archives import NoArchive
 
 DOWNLOAD_S = 60.0
+# Looks public, and is the cloud's own service inside each machine there.
+CLOUD_SERVICES = ipaddress.IPv4Address("168.63.129.16")
 PUBLIC_6 = ipaddress.IPv6Network("2000::/3")
 PART_BYTES = 1024 * 1024
 UNSAFE = NoArchive("GitHub keeps it at an address that is not called.")
@@ -99,9 +101,11 @@ async def _read(content: aiohttp.StreamReader) -> bytes | NoArchive:
 def is_public(address: str) -> bool:
     """Whether it is a global address that carries no other inside (RELIABILITY.md 8.5)."""
     found = ipaddress.ip_address(address)
-    if isinstance(found, ipaddress.IPv6Address) and found not in PUBLIC_6:
-        return False
-    return found.is_global and not found.is_multicast
+    if isinstance(found, ipaddress.IPv6Address):
+        carries_another = found.sixtofour is not None or found.teredo is not None
+        if carries_another or found not in PUBLIC_6:
+            return False
+    return found.is_global and not found.is_multicast and found != CLOUD_SERVICES
 
 
 def _is_number(host: str) -> bool:

@@ -237,9 +237,7 @@ class GitHubProvider:
         with self._reading():
             return await ci_runs.stop_ci(self._line(repo, Priority.BUILD), sha)
 
-    async def ci_run(
-        self, repo: RepoRef, run_id: str, attempt: int | None = None
-    ) -> CiRun | None:
+    async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         """See `Provider.ci_run`."""
         with self._reading():
             return await ci_runs.ci_run(self._line(repo, Priority.ANSWER), run_id, attempt)

@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 PACKED_MAX = 100 * 1024 * 1024
 UNPACKED_MAX = 512 * 1024 * 1024
@@ -123,7 +124,7 @@ def read(packed: bytes) -> Archive | NoArchive:
 
 def _refuse_bombs(entries: tuple[Entry, ...]) -> None:
     spans = sorted((each.start, each.end) for each in entries)
-    if any(after[0] < before[1] for before, after in zip(spans, spans[1:], strict=False)):
+    if any(after[0] < before[1] for before, after in pairwise(spans)):
         raise _Broken("Files in the archive overlap.")
     if sum(each.size for each in entries if each.refusal is None) > UNPACKED_MAX:
         raise _Broken(f"The archive unpacks to more than {UNPACKED_MAX >> 20} MiB.")

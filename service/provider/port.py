@@ -174,9 +174,7 @@ class Provider(Protocol):
         """Stop what still runs on a commit; None when asked for."""
         ...
 
-    async def ci_run(
-        self, repo: RepoRef, run_id: str, attempt: int | None = None
-    ) -> CiRun | None:
+    async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         """An attempt of a run of the provider's CI, the newest if none is named; None: none such.
 
         What is true of one attempt does not change once it ended.

@@ -49,9 +49,7 @@ class ForkedProvider(ValuesProvider):
         self.is_away = False
         self.asked = 0
 
-    async def ci_run(
-        self, repo: RepoRef, run_id: str, attempt: int | None = None
-    ) -> CiRun | None:
+    async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         self.asked += 1
         if self.is_away:
             raise Unavailable("It is away.", self.clock.now() + timedelta(seconds=30))

@@ -206,9 +206,7 @@ class ValuesProvider:
     async def stop_ci(self, repo: RepoRef, sha: Sha) -> NotPossible | None:
         return None
 
-    async def ci_run(
-        self, repo: RepoRef, run_id: str, attempt: int | None = None
-    ) -> CiRun | None:
+    async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         return None
 
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:

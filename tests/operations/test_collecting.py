@@ -55,7 +55,11 @@ async def test_artifacts_of_wanted_names_are_taken_in_with_what_is_known_of_them
     run, head = await stage.ran({"a.txt": "a\n"})
     assert await collect(stage, kept, run) == 2
     (unit, files), (slow, _) = kept.taken.values()
-    assert (unit.artifact.name, unit.job, unit.machine) == ("junit-unit", "ci / junit-unit", "linux-7")
+    assert (unit.artifact.name, unit.job, unit.machine) == (
+        "junit-unit",
+        "ci / junit-unit",
+        "linux-7",
+    )
     assert (slow.job, slow.machine) == ("ci / junit-all", None)
     assert [job.name for job in unit.jobs] == ["unit", "lint", "slow"]
     assert (unit.run.head_sha, unit.ran_at) == (head, unit.run.started_at)
@@ -72,6 +76,7 @@ async def test_what_was_seen_is_not_fetched_again(stage, kept):
 
 
 async def test_a_run_that_left_nothing_of_interest_costs_one_read(stage, kept):
+    await stage.provider.repository(stage.repo)
     run, _ = await stage.ran({".sandbox/ci.yml": "triggers: { pull_request: true }\nchecks: []\n"})
     before = len(stage.calls())
     assert await collect(stage, kept, run) == 0

@@ -65,7 +65,7 @@ def test_reports_are_read_in_their_order_and_nothing_else(method):
 
 
 def test_what_another_reader_finds_is_found():
-    chance = random.Random(7)  # noqa: S311 - content of files, not of keys
+    chance = random.Random(7)
     for _ in range(30):
         wanted = [
             (f"{number}.xml", chance.randbytes(40) * chance.randrange(30))
@@ -246,7 +246,7 @@ def test_an_archive_beyond_the_limit_is_refused(monkeypatch):
 
 
 def test_no_damage_makes_more_than_a_refusal():
-    chance = random.Random(11)  # noqa: S311 - damage, not keys
+    chance = random.Random(11)
     whole = zipped([(f"{n}.xml", zlib.compress(bytes([n]) * 90)) for n in range(3)])
     for _ in range(3_000):
         broken = bytearray(whole[: chance.randrange(len(whole) // 2, len(whole) + 1)])
