@@ -9,10 +9,10 @@ from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Gone, GoneKind, Unavailable
 from service.vocabulary import CheckOutcome, RepoRef
 
-PLAIN = "{ name: unit, seconds: 3, rules: [ { exists: [bad.txt], conclusion: failure } ] }"
 REPORTED = """
   { name: unit, seconds: 3, runner: linux-7, failed_steps: 2, reports: { files: [app.py, a.xml],
-    tests: [ { name: adds }, { name: waits, rules: [ { exists: [bad.txt], conclusion: failure } ] } ]
+    tests: [ { name: adds },
+      { name: waits, rules: [ { exists: [bad.txt], conclusion: failure } ] } ]
   } }""".replace("\n", " ")
 
 

@@ -76,8 +76,11 @@ def test_what_another_reader_finds_is_found():
 
 
 def test_an_archive_written_as_a_stream_is_read():
-    made = io.BytesIO()
-    made.seekable = lambda: False
+    class Stream(io.BytesIO):
+        def seekable(self):
+            return False
+
+    made = Stream()
     with (
         zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open("a.xml", "w", force_zip64=True) as entry,
