@@ -10,18 +10,26 @@ from datetime import datetime
 from bot.github import outcomes, payloads
 from bot.github.fields import Fields
 from bot.github.payloads import Person
+from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
 from service.provider.values import (
-    CiRun,
     Commit,
     FailedDelivery,
     Repository,
 )
-from service.vocabulary import MergeMethod, RequiredName, Sha
+from service.vocabulary import CheckOutcome, MergeMethod, RequiredName, Sha
 
 # The permissions whose absence changes what we do.
 PERMISSIONS_READ = ("workflows", "actions")
 
-PULL_REQUEST_EVENTS = frozenset({"pull_request", "pull_request_target"})
+# What began a run and which code it then tests; of others its steps alone know.
+CI_TRIGGERS: Mapping[str, CiTrigger] = {
+    "push": CiTrigger.HEAD,
+    "schedule": CiTrigger.HEAD,
+    "workflow_dispatch": CiTrigger.HEAD,
+    "merge_group": CiTrigger.HEAD,
+    "pull_request": CiTrigger.PULL_REQUEST,
+    "pull_request_target": CiTrigger.PULL_REQUEST,
+}
 
 # What the provider calls a merge method in rules, in the merge call, and on a repository.
 METHOD_WORDS: Mapping[MergeMethod, str] = {
@@ -213,15 +221,65 @@ def workflow_run_of(answer: Fields) -> WorkflowRun:
 
 
 def ci_run_of(answer: Fields) -> CiRun:
-    """A workflow run, as far as it says who began it; a deleted fork has no repository."""
+    """One attempt of a workflow run; a deleted fork has no repository."""
     own = answer.inner("repository").id("id")
     head = answer.inner_or_none("head_repository")
+    status = answer.words("status")
+    trigger = CI_TRIGGERS.get(answer.words("event"), CiTrigger.UNKNOWN)
     return CiRun(
+        id=answer.id("id"),
+        attempt=int(answer.id_or_none("run_attempt") or 1),
+        trigger=trigger,
         head_sha=Sha(answer.text("head_sha")),
-        of_fork=answer.words("event") in PULL_REQUEST_EVENTS
-        and (head is None or head.id("id") != own),
-        is_running=answer.words("status") != outcomes.COMPLETED,
+        head_branch=answer.words("head_branch"),
+        of_fork=trigger is CiTrigger.PULL_REQUEST and (head is None or head.id("id") != own),
+        pull_requests=tuple(
+            each.number("number")
+            for each in answer.each("pull_requests")
+            if each.inner("base").inner("repo").id("id") == own
+        ),
+        is_running=status != outcomes.COMPLETED,
+        outcome=_outcome_of(answer),
+        started_at=answer.moment_or_none("run_started_at") or answer.moment("created_at"),
+        url=answer.words("html_url"),
     )
+
+
+def ci_job_of(answer: Fields) -> CiJob:
+    """A job of a workflow run.
+
+    The run's own `name` is a title that may differ from run to run; the workflow's stands here.
+    """
+    return CiJob(
+        id=answer.id("id"),
+        name=answer.text("name"),
+        workflow=answer.words("workflow_name"),
+        runner=answer.words("runner_name"),
+        outcome=_outcome_of(answer),
+        failed_steps=sum(
+            outcomes.of_run(outcomes.COMPLETED, each.text_or("conclusion", None), skipped_pass=True)
+            is CheckOutcome.FAILED
+            for each in answer.each("steps")
+        ),
+        started_at=answer.moment_or_none("started_at"),
+        completed_at=answer.moment_or_none("completed_at"),
+    )
+
+
+def artifact_of(answer: Fields) -> Artifact:
+    """An artifact of a workflow run."""
+    return Artifact(
+        id=answer.id("id"),
+        name=answer.text("name"),
+        size=answer.number("size_in_bytes"),
+        is_expired=answer.flag("expired"),
+        created_at=answer.moment_or_none("created_at"),
+    )
+
+
+def _outcome_of(answer: Fields) -> CheckOutcome:
+    conclusion = answer.text_or("conclusion", None)
+    return outcomes.of_run(answer.words("status"), conclusion, skipped_pass=True)
 
 
 def job_name_of(answer: Fields) -> str:

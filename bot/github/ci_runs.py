@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 from bot.github import answers, outcomes, refs
 from bot.github.answers import WorkflowRun
+from bot.github.fields import Fields
 from bot.github.line import Line
 from bot.github.wire import Answer
-from service.provider.values import (
-    CiRun,
-    NotPossible,
-)
+from service.provider.ci import Artifact, CiJob, CiRun
+from service.provider.errors import Gone, GoneKind
+from service.provider.values import NotPossible
 from service.vocabulary import CheckOutcome, Sha
 
 NOT_GRANTED = NotPossible("The App does not have the permission Actions: write.")
@@ -48,13 +48,38 @@ async def stop_ci(line: Line, sha: Sha) -> NotPossible | None:
     return None
 
 
-async def ci_run(line: Line, run_id: str) -> CiRun | None:
-    """One run by its id, None when this repository has none."""
-    answer = await line.get(f"/actions/runs/{run_id}", expects=(404,))
+async def ci_run(line: Line, run_id: str, attempt: int | None) -> CiRun | None:
+    """One attempt of a run, None when this repository has none."""
+    number = "" if attempt is None else f"/attempts/{attempt}"
+    answer = await line.get(f"/actions/runs/{run_id}{number}", expects=(404,))
     if answer.status == 404:
         await line.get("")
         return None
     return answers.ci_run_of(answer.fields)
+
+
+async def ci_jobs(line: Line, run_id: str, attempt: int) -> tuple[CiJob, ...]:
+    """The jobs of one attempt."""
+    listed = await _listed(line, f"/actions/runs/{run_id}/attempts/{attempt}/jobs", "jobs")
+    return tuple(answers.ci_job_of(each) for each in listed)
+
+
+async def ci_artifacts(line: Line, run_id: str) -> tuple[Artifact, ...]:
+    """What a run left, oldest first; GitHub's list begins with the newest."""
+    listed = await _listed(line, f"/actions/runs/{run_id}/artifacts", "artifacts")
+    found = (answers.artifact_of(each) for each in listed)
+    return tuple(sorted(found, key=lambda artifact: int(artifact.id)))
+
+
+async def _listed(line: Line, tail: str, member: str) -> tuple[Fields, ...]:
+    """All members; none when there is no such run. Raises Gone(REPOSITORY) as everywhere."""
+    try:
+        listed, _ = await line.listed(tail, member)
+    except Gone as gone:
+        if gone.kind in (GoneKind.REPOSITORY, GoneKind.INSTALLATION):
+            raise
+        return ()
+    return listed
 
 
 async def _runs(line: Line, sha: Sha) -> tuple[WorkflowRun, ...] | NotPossible:

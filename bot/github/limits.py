@@ -54,6 +54,8 @@ PERMISSIONS: tuple[tuple[str, str], ...] = (
     ("/check-suites", "checks: write"),
     ("/statuses", "statuses: read"),
     ("/protection", "administration: read"),
+    ("/artifacts", "actions: read"),
+    ("/attempts/", "actions: read"),
     ("/actions/", "actions: write"),
     ("/comments", "pull_requests: write"),
     ("/pulls", "pull_requests: write"),

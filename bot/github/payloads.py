@@ -159,6 +159,12 @@ def report_of(payload: Fields, member: str) -> Report:
     )
 
 
+def ci_run_of(payload: Fields) -> tuple[str, int]:
+    """Run and attempt of a `workflow_run` event."""
+    run = payload.inner("workflow_run")
+    return run.id("id"), int(run.id_or_none("run_attempt") or 1)
+
+
 def status_of(payload: Fields) -> Report:
     """A `status` event; `word` is its state, None while it is pending."""
     state = payload.text_or("state", None)

@@ -4,12 +4,14 @@ Decides nothing. Which verb waits before which is said here once (GITHUB.md 2.5)
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import datetime, timedelta
 
 from bot.github import ci_runs, commits, installations, limits, people, translate, trees
+from bot.github.artifacts import Artifacts
 from bot.github.checks import Reports
 from bot.github.client import Client
+from bot.github.downloads import Downloads
 from bot.github.fields import Unreadable
 from bot.github.landing import Landing
 from bot.github.line import Line
@@ -22,6 +24,8 @@ from bot.github.remembered import Remembered
 from bot.github.testbranches import TestBranches
 from bot.github.translate import OwnApp
 from service.clock import Clock
+from service.provider.archives import Archive, NoArchive
+from service.provider.ci import Artifact, CiJob, CiRun
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.signals import Delivery, Signal
 from service.provider.trees import (
@@ -39,7 +43,6 @@ from service.provider.values import (
     BuildResult,
     ChangedFiles,
     Checks,
-    CiRun,
     Commit,
     FailedDelivery,
     LandStop,
@@ -65,6 +68,7 @@ class GitHubProvider:
         self._clock = clock
         self._options = options
         self._client = Client(options, clock, telemetry)
+        self._artifacts = Artifacts(Downloads(options))
         self._remembered = Remembered()
         self._protection = Protection(clock, options.app_id)
         self._reports = Reports(clock, options.app_id)
@@ -233,10 +237,26 @@ class GitHubProvider:
         with self._reading():
             return await ci_runs.stop_ci(self._line(repo, Priority.BUILD), sha)
 
-    async def ci_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
+    async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         """See `Provider.ci_run`."""
         with self._reading():
-            return await ci_runs.ci_run(self._line(repo, Priority.ANSWER), run_id)
+            return await ci_runs.ci_run(self._line(repo, Priority.ANSWER), run_id, attempt)
+
+    async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
+        """See `Provider.ci_jobs`."""
+        with self._reading():
+            return await ci_runs.ci_jobs(self._line(repo, Priority.NOTICE), run_id, attempt)
+
+    async def ci_artifacts(self, repo: RepoRef, run_id: str) -> Sequence[Artifact]:
+        """See `Provider.ci_artifacts`."""
+        with self._reading():
+            return await ci_runs.ci_artifacts(self._line(repo, Priority.NOTICE), run_id)
+
+    def ci_artifact(
+        self, repo: RepoRef, artifact: Artifact
+    ) -> AbstractAsyncContextManager[Archive | NoArchive]:
+        """See `Provider.ci_artifact`."""
+        return self._artifacts.opened(self._line(repo, Priority.NOTICE), artifact)
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         """See `Provider.failed_deliveries`."""
@@ -251,6 +271,7 @@ class GitHubProvider:
     async def close(self) -> None:
         """See `Provider.close`."""
         await self._client.close()
+        await self._artifacts.close()
 
     def _line(self, repo: RepoRef, priority: Priority) -> Line:
         return Line(self._client, repo, priority)

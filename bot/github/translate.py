@@ -20,6 +20,7 @@ from service.provider.signals import (
     BranchGone,
     BranchMoved,
     CheckReported,
+    CiRunEnded,
     DefaultBranchRenamed,
     Delivery,
     LabelChanged,
@@ -157,6 +158,11 @@ def _report(member: str) -> Translation:
     return reported
 
 
+def _ci_run_ended(read: Read) -> Signals:
+    reported = _report("workflow_run")(read)
+    return (*reported, CiRunEnded(read.where, *payloads.ci_run_of(read.payload)))
+
+
 def _status(read: Read) -> Signals:
     return (_told(read, payloads.status_of(read.payload)),)
 
@@ -227,7 +233,8 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     **_each("pull_request", "labeled", "unlabeled", by=_label),
     **_each("check_run", "created", "completed", "rerequested", by=_report("check_run")),
     **_each("check_suite", "completed", "rerequested", by=_report("check_suite")),
-    **_each("workflow_run", "requested", "in_progress", "completed", by=_report("workflow_run")),
+    **_each("workflow_run", "requested", "in_progress", by=_report("workflow_run")),
+    ("workflow_run", "completed"): _ci_run_ended,
     ("status", None): _status,
     ("push", None): _push,
     **_each("repository_ruleset", "created", "edited", "deleted", by=_rules),

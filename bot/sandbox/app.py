@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import auth, command, pages, smart_http, strikes
+from bot.sandbox import auth, command, pages, smart_http, storage, strikes
 from bot.sandbox.acts import people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
@@ -265,6 +265,7 @@ def build_app(
     app.router.add_route("*", f"{doors.PREFIX}{{tail:.*}}", doors.not_imitated)
     app.add_routes(control.routes())
     app.add_routes(smart_http.routes(world, credentials))
+    app.add_routes(storage.Storage(world).routes())
     pages.add_to(app, world)
     return app
 
@@ -307,7 +308,7 @@ def meddling_middleware(served: Door) -> Any:
     @web.middleware
     async def meddle(request: web.Request, handler: Handler) -> web.StreamResponse:
         path = request.rel_url.path
-        if not path.startswith("/api/"):
+        if not path.startswith(("/api/", storage.PREFIX)):
             answer: web.StreamResponse = await handler(request)
             return answer
         request[doors.REQUEST_ID] = f"SBOX:{served.world.new_id():X}"

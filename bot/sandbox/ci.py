@@ -9,7 +9,7 @@ head commit's message.
 from dataclasses import dataclass
 from functools import partial
 
-from bot.sandbox import ci_file, command_runner, deliver, reports
+from bot.sandbox import artifacts, ci_file, command_runner, deliver, reports
 from bot.sandbox.ci_file import CheckPlan, Plan
 from bot.sandbox.deliver import Event
 from bot.sandbox.records import Account, Actor, App, CheckRun, Issue, Repository, WorkflowRun
@@ -88,6 +88,7 @@ def start(world: World, repository: Repository, plan: Plan, trigger: Trigger) ->
         actor=trigger.actor,
         created_at=now,
         updated_at=now,
+        begun={1: now},
     )
     repository.workflow_runs.append(run)
     _tell(world, repository, run, "requested")
@@ -103,7 +104,7 @@ def begin_attempt(
 ) -> None:
     """Start checks of a run under its present attempt number."""
     run.status, run.conclusion = "in_progress", None
-    run.updated_at = world.now()
+    run.updated_at = run.begun[run.attempt] = world.now()
     jobs = run.jobs.setdefault(run.attempt, [])
     for plan in planned:
         conclusion = _conclusion(world, repository, run, plan)
@@ -118,9 +119,12 @@ def begin_attempt(
 
 def _conclusion(world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan) -> str:
     draw = f"{world.seed}:{run.head_sha}:{plan.name}:{run.attempt}"
-    return ci_file.conclusion_of(
-        repository.git.objects, plan, run.tested_sha, run.head_branch, draw
+    ruled = ci_file.conclusion_of(
+        repository.git.objects, plan.rules, run.tested_sha, run.head_branch, draw
     )
+    if ruled == "success" and artifacts.failing_tests(world, repository, run, plan):
+        return "failure"
+    return ruled
 
 
 def _begin_check(
@@ -132,6 +136,7 @@ def _begin_check(
         suite = reports.suite_of(world, repository, app, run.head_sha, run.head_branch)
     fields = {"name": plan.name, "status": "in_progress"}
     check = reports.add_run(world, repository, suite, Actor(app.bot, app), fields)
+    check.runner, check.failed_steps = plan.runner, plan.failed_steps
     run.jobs[run.attempt].append(check)
     if conclusion != "hang":
         word = "failure" if conclusion == "error" else conclusion
@@ -148,12 +153,14 @@ async def _end_check(
 ) -> None:
     check, plan, conclusion = ending
     fields: dict[str, object] = {}
+    written = None
     if plan.command is not None and check.status != "completed":
         done = await command_runner.run(world, repository, run, plan)
-        conclusion = done.conclusion
+        conclusion, written = done.conclusion, done.report
         fields["output"] = {"title": done.title, "summary": done.title, "text": done.text}
     if check.status == "completed":
         return
+    artifacts.leave_reports(world, repository, run, plan, written)
     fields.update(status="completed", conclusion=conclusion)
     actor = Actor(check.suite.app.bot, check.suite.app)
     reports.change_run(world, repository, check, actor, fields)
@@ -194,6 +201,7 @@ def latest_jobs(run: WorkflowRun) -> list[CheckRun]:
 
 def _finish(world: World, repository: Repository, run: WorkflowRun, conclusion: str) -> None:
     run.status, run.conclusion, run.updated_at = "completed", conclusion, world.now()
+    run.ended[run.attempt] = conclusion
     _tell(world, repository, run, "completed")
 
 
@@ -218,11 +226,16 @@ def cancel(world: World, repository: Repository, run: WorkflowRun) -> None:
 
 
 def rerun(world: World, repository: Repository, run: WorkflowRun, *, failed_only: bool) -> None:
-    """Start a run again as its next attempt, in the same suite with new check runs."""
+    """Start a run again as its next attempt, in the same suite with new check runs.
+
+    What earlier attempts left goes when everything runs again (actions/upload-artifact 323).
+    """
     plan = ci_file.read(repository.git.objects, run.tested_sha)
     if plan is None or plan.error is not None:
         return
     good = {job.name for job in latest_jobs(run) if job.conclusion in ("success", "skipped")}
     chosen = [one for one in plan.checks if not (failed_only and one.name in good)]
+    if not failed_only:
+        run.artifacts.clear()
     run.attempt += 1
     begin_attempt(world, repository, run, chosen)

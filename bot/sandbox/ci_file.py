@@ -31,7 +31,23 @@ RULE_CONCLUSIONS = frozenset(
         "hang",
     }
 )
-CHECK_KEYS = frozenset({"name", "kind", "app", "seconds", "rules", "run", "timeout_s"})
+CHECK_KEYS = frozenset(
+    {
+        "name",
+        "kind",
+        "app",
+        "seconds",
+        "rules",
+        "run",
+        "timeout_s",
+        "junit",
+        "reports",
+        "runner",
+        "failed_steps",
+    }
+)
+REPORT_KEYS = frozenset({"artifact", "files", "tests"})
+TEST_KEYS = frozenset({"name", "classname", "file", "rules"})
 RULE_KEYS = frozenset({"exists", "contains", "flake", "branch", "conclusion"})
 
 
@@ -47,8 +63,30 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class TestPlan:
+    """One test of a made-up report; it fails where its rules say so."""
+
+    name: str
+    classname: str
+    file: str
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPlan:
+    """What a check leaves behind as an artifact: files of its commit, and a made-up report."""
+
+    artifact: str
+    files: tuple[str, ...]
+    tests: tuple[TestPlan, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CheckPlan:
-    """One check of the file; `seconds` in world time, `timeout_s` in real time."""
+    """One check of the file; `seconds` in world time, `timeout_s` in real time.
+
+    `junit` is a file that the command writes; it becomes the artifact `junit-<name>`.
+    """
 
     name: str
     kind: str
@@ -57,6 +95,10 @@ class CheckPlan:
     rules: tuple[Rule, ...]
     command: str | None
     timeout_s: float
+    junit: str | None
+    reports: ReportPlan | None
+    runner: str
+    failed_steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +153,10 @@ def _check(value: Any) -> CheckPlan:
         raise Unreadable("a check needs a name")
     if kind not in ("check", "status"):
         raise Unreadable(f"{name}: kind is check or status, not {kind!r}")
-    if kind == "status" and "run" in known:
-        raise Unreadable(f"{name}: only a check can run a command")
+    if kind == "status" and {"run", "reports", "runner", "failed_steps"} & set(known):
+        raise Unreadable(f"{name}: only a check has a job, with a command and reports")
+    if "junit" in known and "run" not in known:
+        raise Unreadable(f"{name}: junit is written by a command")
     return CheckPlan(
         name,
         kind,
@@ -121,6 +165,31 @@ def _check(value: Any) -> CheckPlan:
         tuple(_rule(one, name) for one in known.get("rules", ())),
         str(known["run"]) if "run" in known else None,
         float(known.get("timeout_s", 60)),
+        str(known["junit"]) if "junit" in known else None,
+        _reports(known["reports"], name) if "reports" in known else None,
+        str(known.get("runner", "sandbox")),
+        int(known.get("failed_steps", 1)),
+    )
+
+
+def _reports(value: Any, check: str) -> ReportPlan:
+    known = _keys(value, REPORT_KEYS, f"reports of {check}")
+    return ReportPlan(
+        str(known.get("artifact", f"junit-{check}")),
+        tuple(str(one) for one in known.get("files", ())),
+        tuple(_test(one, check) for one in known.get("tests", ())),
+    )
+
+
+def _test(value: Any, check: str) -> TestPlan:
+    known = _keys(value, TEST_KEYS, f"a test of {check}")
+    if not isinstance(known.get("name"), str):
+        raise Unreadable(f"{check}: a test needs a name")
+    return TestPlan(
+        known["name"],
+        str(known.get("classname", check)),
+        str(known.get("file", "")),
+        tuple(_rule(one, f"{check}/{known['name']}") for one in known.get("rules", ())),
     )
 
 
@@ -149,12 +218,14 @@ def _keys(value: Any, allowed: set[str] | frozenset[str], where: str) -> Mapping
     return value
 
 
-def conclusion_of(objects: Objects, plan: CheckPlan, commit: str, branch: str, draw: str) -> str:
-    """What a check comes to: the first rule that holds decides, else success.
+def conclusion_of(
+    objects: Objects, rules_of_it: tuple[Rule, ...], commit: str, branch: str, draw: str
+) -> str:
+    """What a check or a test comes to: the first rule that holds decides, else success.
 
     `draw` names the chance of a `flake`: equal draws give equal results.
     """
-    for rule in plan.rules:
+    for rule in rules_of_it:
         if _holds(objects, rule, commit, branch, draw):
             return rule.conclusion
     return "success"

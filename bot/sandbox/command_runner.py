@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bot.sandbox.ci_file import CheckPlan
@@ -17,17 +17,19 @@ from bot.sandbox.records import Repository, WorkflowRun
 from bot.sandbox.world import World
 
 OUTPUT_MAX = 1 << 20
+REPORT_MAX = 64 << 20
 SHOWN_MAX = 60_000  # a check run's text holds 65,535 characters
 SYMLINK_MODE = "120000"
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command came to."""
+    """What a command came to, and the report file it wrote, None without one."""
 
     conclusion: str
     title: str
     text: str
+    report: bytes | None = None
 
 
 async def run(
@@ -43,7 +45,17 @@ async def run(
                 export, repository.git.objects, run_of_ci.tested_sha, Path(folder)
             )
             environment = _environment(world, repository, run_of_ci)
-            return await _shell(plan.command, Path(folder), environment, plan.timeout_s)
+            done = await _shell(plan.command, Path(folder), environment, plan.timeout_s)
+            return replace(done, report=_report(Path(folder), plan.junit))
+
+
+def _report(folder: Path, name: str | None) -> bytes | None:
+    """The file of that name, if the command wrote one inside its folder."""
+    if name is None:
+        return None
+    path = (folder / name).resolve()
+    is_there = path.is_relative_to(folder.resolve()) and path.is_file()
+    return path.read_bytes()[:REPORT_MAX] if is_there else None
 
 
 def export(objects: Objects, commit: str, folder: Path) -> None:

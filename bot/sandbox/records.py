@@ -215,7 +215,10 @@ class CheckSuite:
 
 @dataclass(slots=True)
 class CheckRun:
-    """One check run; a re-run is a new one with the same name in the same suite."""
+    """One check run; a re-run is a new one with the same name in the same suite.
+
+    `runner` and `failed_steps` are what its job shows.
+    """
 
     id: int
     suite: CheckSuite
@@ -231,6 +234,20 @@ class CheckRun:
     text: str | None = None
     annotations: list[Json] = field(default_factory=list)
     actions: list[Json] = field(default_factory=list)
+    runner: str = "sandbox"
+    failed_steps: int = 1
+
+
+@dataclass(slots=True)
+class Artifact:
+    """A zip archive that an attempt of a workflow run left."""
+
+    id: int
+    name: str
+    packed: bytes
+    attempt: int
+    created_at: datetime
+    expired: bool = False
 
 
 @dataclass(slots=True)
@@ -249,7 +266,10 @@ class Status:
 
 @dataclass(slots=True)
 class WorkflowRun:
-    """One run of the CI configuration; `jobs` holds the check runs of each attempt."""
+    """One run of the CI configuration; `jobs` holds the check runs of each attempt.
+
+    `begun` and `ended` hold the start and the conclusion of each attempt.
+    """
 
     id: int
     number: int
@@ -268,6 +288,9 @@ class WorkflowRun:
     conclusion: str | None = None
     attempt: int = 1
     jobs: dict[int, list[CheckRun]] = field(default_factory=dict)
+    begun: dict[int, datetime] = field(default_factory=dict)
+    ended: dict[int, str] = field(default_factory=dict)
+    artifacts: list[Artifact] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from service.provider.signals import (
     BranchGone,
     BranchMoved,
     CheckReported,
+    CiRunEnded,
     DefaultBranchRenamed,
     LabelChanged,
     News,
@@ -46,6 +47,7 @@ OfRepository = (
     | LabelChanged
     | PullRequestChanged
     | CheckReported
+    | CiRunEnded
     | BranchMoved
     | BranchGone
     | DefaultBranchRenamed
@@ -84,6 +86,10 @@ async def _about(
             await _pull_request_changed(runtime, repository, signal, received_at)
         case CheckReported():
             await _check_reported(runtime, repository, signal)
+        case CiRunEnded():
+            # Its checks come with a CheckReported. What it left is not fetched here: the lane
+            # of a repository must not wait for it, because landings wait for the lane.
+            pass
         case BranchMoved() | BranchGone() | DefaultBranchRenamed():
             await _branch_changed(runtime, repository, signal)
         case RulesChanged():

@@ -6,9 +6,12 @@ comes back: `provider/values.py`.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
 
+from service.provider.archives import Archive, NoArchive
+from service.provider.ci import Artifact, CiJob, CiRun
 from service.provider.trees import (
     Change,
     Different,
@@ -24,7 +27,6 @@ from service.provider.values import (
     BuildResult,
     ChangedFiles,
     Checks,
-    CiRun,
     Commit,
     FailedDelivery,
     LandStop,
@@ -172,8 +174,32 @@ class Provider(Protocol):
         """Stop what still runs on a commit; None when asked for."""
         ...
 
-    async def ci_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
-        """A run of the provider's CI in this repository, None when it has none of that id."""
+    async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
+        """An attempt of a run of the provider's CI, the newest if none is named; None: none such.
+
+        What is true of one attempt does not change once it ended.
+        """
+        ...
+
+    async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
+        """The jobs of one attempt, in the provider's order; empty for an unknown one."""
+        ...
+
+    async def ci_artifacts(self, repo: RepoRef, run_id: str) -> Sequence[Artifact]:
+        """What a run left so far, oldest first, also of earlier attempts as far as kept.
+
+        A provider may forget them when the run is started again: look as soon as it ends.
+        """
+        ...
+
+    def ci_artifact(
+        self, repo: RepoRef, artifact: Artifact
+    ) -> AbstractAsyncContextManager[Archive | NoArchive]:
+        """The reports inside an artifact, as long as the context lasts.
+
+        One is open at a time, others wait: it holds up to 100 MiB. Its `files()` unpacks when
+        asked, which may take long: not in the event loop's thread.
+        """
         ...
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:

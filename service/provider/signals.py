@@ -186,6 +186,15 @@ class CheckReported:
 
 
 @dataclass(frozen=True, slots=True)
+class CiRunEnded:
+    """An attempt of a run of the provider's CI is over; it may have left reports."""
+
+    where: Where
+    run_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class BranchMoved:
     """A branch points elsewhere now."""
 
@@ -265,6 +274,7 @@ Signal = (
     | LabelChanged
     | PullRequestChanged
     | CheckReported
+    | CiRunEnded
     | BranchMoved
     | BranchGone
     | DefaultBranchRenamed

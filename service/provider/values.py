@@ -370,15 +370,6 @@ class FailedDelivery:
 
 
 @dataclass(frozen=True, slots=True)
-class CiRun:
-    """A run of the provider's own CI; `of_fork`: a pull request of another repository began it."""
-
-    head_sha: Sha
-    of_fork: bool
-    is_running: bool
-
-
-@dataclass(frozen=True, slots=True)
 class NotPossible:
     """CI cannot be started again or stopped this way; `reason` is a sentence."""
 

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -13,16 +13,28 @@ from service.mergequeue import targets
 from service.mergequeue.states import QueueState
 from service.operations import queues, repositories
 from service.operations.queues import QueueWish
+from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
-from service.provider.values import CiRun
 from service.runtime import Runtime
 from service.store import pull_requests
-from service.vocabulary import SYSTEM, RepoRef
+from service.vocabulary import SYSTEM, CheckOutcome, RepoRef
 from tests.api.wire import HandClock, Reply, Wire, connected, head, served
 from tests.harness.values import ValuesProvider, sha_of
 
 HEAD = sha_of("head", 7)
-RUN = CiRun(HEAD, of_fork=True, is_running=True)
+RUN = CiRun(
+    id="42",
+    attempt=1,
+    trigger=CiTrigger.PULL_REQUEST,
+    head_sha=HEAD,
+    head_branch="topic",
+    of_fork=True,
+    pull_requests=(),
+    is_running=True,
+    outcome=CheckOutcome.RUNNING,
+    started_at=datetime(2026, 1, 2, tzinfo=UTC),
+    url="",
+)
 UNAUTHENTICATED = b"Missing or unknown x-api-token. Create one under Settings > Tokens."
 FROM_42 = "x-forked-workflow-run-id: 42"
 
@@ -37,7 +49,7 @@ class ForkedProvider(ValuesProvider):
         self.is_away = False
         self.asked = 0
 
-    async def ci_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
+    async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         self.asked += 1
         if self.is_away:
             raise Unavailable("It is away.", self.clock.now() + timedelta(seconds=30))

@@ -74,6 +74,8 @@ def test_the_permission_lacking_is_told_by_the_answer_or_by_the_path():
     assert limits.permission_of("/x", told) == "contents: write"
     assert limits.permission_of("/git/refs", {}) == "contents: write"
     assert limits.permission_of("/pulls/3/merge", {}) == "pull_requests: write"
+    assert limits.permission_of("/actions/artifacts/7/zip", {}) == "actions: read"
+    assert limits.permission_of("/actions/runs/7/cancel", {}) == "actions: write"
     assert limits.permission_of("/x", {}) is None
 
 

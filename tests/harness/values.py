@@ -4,9 +4,12 @@ For benchmarks and tests of operations that are not about a provider's ways.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 
+from service.provider.archives import Archive, NoArchive
+from service.provider.ci import Artifact, CiJob, CiRun
 from service.provider.trees import (
     Change,
     Different,
@@ -23,7 +26,6 @@ from service.provider.values import (
     Built,
     ChangedFiles,
     Checks,
-    CiRun,
     Commit,
     FailedDelivery,
     Known,
@@ -204,8 +206,20 @@ class ValuesProvider:
     async def stop_ci(self, repo: RepoRef, sha: Sha) -> NotPossible | None:
         return None
 
-    async def ci_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
+    async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         return None
+
+    async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
+        return ()
+
+    async def ci_artifacts(self, repo: RepoRef, run_id: str) -> Sequence[Artifact]:
+        return ()
+
+    @asynccontextmanager
+    async def ci_artifact(
+        self, repo: RepoRef, artifact: Artifact
+    ) -> AsyncIterator[Archive | NoArchive]:
+        yield NoArchive("no CI here")
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         return [one for one in self.failed if one.at >= since]

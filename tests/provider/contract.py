@@ -9,7 +9,6 @@ from service.provider.values import (
     AccessLevel,
     CheckReport,
     CheckReportStatus,
-    CiRun,
     Emoji,
     Known,
     Reaction,
@@ -91,20 +90,6 @@ class Reads:
         found = await stage.provider.pull_request(stage.repo, number)
         assert found.mergeability is Mergeability.IN_PROGRESS
         assert stage.clock.monotonic_s() - before == 31
-
-    async def test_a_run_of_ci_says_whose_head_it_tests(self, stage):
-        opened = await stage.act("open", by="dave", files={"a.txt": "a\n"}, fork=True)
-        await stage.clock.sleep(1)
-        run = stage.ci_run(opened["head"])
-        found = await stage.provider.ci_run(stage.repo, run)
-        assert found == CiRun(opened["head"], of_fork=True, is_running=True)
-        await stage.settle()
-        assert not (await stage.provider.ci_run(stage.repo, run)).is_running
-
-    async def test_a_run_of_ci_of_our_own_branch_is_no_fork_s(self, stage):
-        _, head = await stage.open({"a.txt": "a\n"})
-        assert not (await stage.provider.ci_run(stage.repo, stage.ci_run(head))).of_fork
-        assert await stage.provider.ci_run(stage.repo, "999") is None
 
     async def test_a_fork_is_known_by_its_repository(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"}, by="dave", fork=True)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from bot.github.options import GitHubOptions, addresses_of, parse_private_key
 from bot.github.provider import GitHubProvider
+from bot.sandbox import artifacts, ci
 from bot.sandbox.app import SandboxOptions, running
 from service.provider.values import (
     AdvanceRequest,
@@ -26,10 +27,12 @@ HOST = "github.localhost"
 FULL_NAME = "octo/widgets"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 MATCHED = ("method", "path", "graphql", "times")
-CI = """
+TRIGGERS = """
 triggers: { push: [main, "headgate/merge/**"], pull_request: true }
+"""
+CI = f"""{TRIGGERS}
 checks:
-  - { name: unit, seconds: 3, rules: [ { exists: [bad.txt], conclusion: failure } ] }
+  - {{ name: unit, seconds: 3, rules: [ {{ exists: [bad.txt], conclusion: failure }} ] }}
 """
 
 
@@ -88,6 +91,46 @@ class Stage:
     def ci_run(self, head):
         """The id of the CI run that was begun for a head."""
         return next(str(run.id) for run in self.world.workflow_runs if run.head_sha == head)
+
+    async def plan_ci(self, checks):
+        """Another CI file on main: these checks, on pushes and pull requests."""
+        lines = "".join(f"  - {check}\n" for check in checks)
+        files = {".sandbox/ci.yml": f"{TRIGGERS}checks:\n{lines}"}
+        await self.act("push", branch="main", files=files, message="ci [skip ci]", bypass=True)
+
+    async def ran(self, files, **fields):
+        """A pull request whose CI has ended: the id of that run, and the head."""
+        _, head = await self.open(files, **fields)
+        return self.ci_run(head), head
+
+    async def run_again(self, run_id, *, failed_only=False):
+        """Run CI again, until it has ended."""
+        run = self._workflow_run(run_id)
+        ci.rerun(self.sandbox.world, self.world, run, failed_only=failed_only)
+        await self.settle()
+
+    def fail_jobs(self, run_id):
+        """Its newest jobs failed after all."""
+        for job in ci.latest_jobs(self._workflow_run(run_id)):
+            job.conclusion = "failure"
+
+    def leave(self, run_id, name, files):
+        """One more artifact of a run."""
+        artifacts.leave(self.sandbox.world, self._workflow_run(run_id), name, files)
+
+    def replace_archive(self, run_id, packed):
+        """Other bytes for the newest artifact of a run."""
+        self._workflow_run(run_id).artifacts[-1].packed = packed
+
+    def expire_artifacts(self, run_id):
+        for artifact in self._workflow_run(run_id).artifacts:
+            artifact.expired = True
+
+    def forget_artifacts(self, run_id):
+        self._workflow_run(run_id).artifacts.clear()
+
+    def _workflow_run(self, run_id):
+        return next(run for run in self.world.workflow_runs if str(run.id) == run_id)
 
     def parents(self, sha):
         return tuple(self.world.git.objects.a_commit(sha).parents)

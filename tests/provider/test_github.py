@@ -5,6 +5,7 @@ import pytest
 from tests.provider import (
     contract,
     contract_branches,
+    contract_ci,
     contract_faults,
     contract_landing,
     contract_trees,
@@ -19,6 +20,10 @@ async def stage():
 
 
 class TestReads(contract.Reads):
+    pass
+
+
+class TestCi(contract_ci.Ci):
     pass
 
 

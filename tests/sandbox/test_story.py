@@ -4,6 +4,8 @@ githubkit is made from the provider's published description of version 2022-11-2
 is missing or of another type here would fail its parsing.
 """
 
+import io
+import zipfile
 from contextlib import asynccontextmanager
 
 import pytest
@@ -223,6 +225,21 @@ async def test_checks_statuses_and_workflow_runs_are_read_and_written(rest, bob,
     await actions.async_cancel_workflow_run(*OWN, number)
     shown = (await actions.async_get_workflow_run(*OWN, number)).parsed_data
     assert (shown.run_attempt, shown.conclusion) == (2, "cancelled")
+
+
+async def test_artifacts_are_listed_and_fetched(bob, sandbox):
+    ci = "triggers: { push: [main] }\nchecks: [{ name: unit, reports: { tests: [{ name: a }] } }]\n"
+    await sandbox.act("push", "alice", REPO, branch="main", files={".sandbox/ci.yml": ci})
+    await sandbox.settle()
+    run = sandbox.repository(REPO).workflow_runs[0].id
+    actions = bob.actions
+    listed = (await actions.async_list_workflow_run_artifacts(*OWN, run)).parsed_data
+    assert [one.name for one in listed.artifacts] == ["junit-unit"]
+    assert listed.artifacts[0].workflow_run.id == run
+    fetched = await actions.async_download_artifact(*OWN, listed.artifacts[0].id, "zip")
+    assert zipfile.ZipFile(io.BytesIO(fetched.content)).namelist() == ["junit.xml"]
+    attempt = (await actions.async_get_workflow_run_attempt(*OWN, run, 1)).parsed_data
+    assert (attempt.run_attempt, attempt.conclusion) == (1, "success")
 
 
 async def test_deliveries_are_read_and_repeated(signed, rest, sandbox, receiver):

@@ -1,7 +1,7 @@
-"""Workflow runs of the sandbox's CI and their jobs, as far as re-running needs them."""
+"""Workflow runs of the sandbox's CI, their jobs and artifacts."""
 
-from bot.sandbox import ci
-from bot.sandbox.records import WorkflowRun
+from bot.sandbox import ci, storage
+from bot.sandbox.records import Artifact, WorkflowRun
 from bot.sandbox.refusal import Refusal, not_found
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import checks
@@ -30,8 +30,12 @@ def _run(call: Call) -> WorkflowRun:
 
 
 async def get_run(call: Call) -> Answer:
-    """One workflow run."""
-    return Reply(checks.workflow_run(call.world, call.repository, _run(call)))
+    """One workflow run, or one attempt of it."""
+    run = _run(call)
+    attempt = int(call.params.get("attempt", run.attempt))
+    if attempt not in run.begun:
+        raise not_found()
+    return Reply(checks.workflow_run(call.world, call.repository, run, attempt))
 
 
 async def list_jobs(call: Call) -> Answer:
@@ -39,11 +43,39 @@ async def list_jobs(call: Call) -> Answer:
     run = _run(call)
     found = ci.latest_jobs(run)
     if "attempt" in call.params:
-        found = run.jobs.get(int(call.params["attempt"]), [])
+        attempt = int(call.params["attempt"])
+        if attempt not in run.begun:
+            raise not_found()
+        found = run.jobs.get(attempt, [])
     elif call.query.get("filter") == "all":
         found = [job for attempt in sorted(run.jobs) for job in run.jobs[attempt]]
     world, repository = call.world, call.repository
     return Listing(found, lambda one: checks.job(world, repository, run, one), "jobs")
+
+
+async def list_artifacts(call: Call) -> Answer:
+    """What a run left, newest first; `name` asks for one name."""
+    run = _run(call)
+    name = call.query.get("name")
+    found = [one for one in reversed(run.artifacts) if name in (None, one.name)]
+    world, repository = call.world, call.repository
+    return Listing(found, lambda one: checks.artifact(world, repository, run, one), "artifacts")
+
+
+async def download(call: Call) -> Answer:
+    """Where the archive of an artifact is fetched; 410 when it has expired."""
+    artifact = _artifact(call)
+    if artifact.expired:
+        raise Refusal(410, "Artifact has expired")
+    return Reply(None, 302, {"Location": storage.address_of(call.world, artifact)})
+
+
+def _artifact(call: Call) -> Artifact:
+    for run in call.repository.workflow_runs:
+        for one in run.artifacts:
+            if one.id == int(call.params["id"]):
+                return one
+    raise not_found()
 
 
 async def cancel(call: Call) -> Answer:
@@ -83,7 +115,10 @@ ROUTES = (
     Route("GET", f"{REPO}/actions/runs", list_runs, READ),
     Route("GET", RUN, get_run, READ),
     Route("GET", f"{RUN}/jobs", list_jobs, READ),
+    Route("GET", rf"{RUN}/attempts/{{attempt:\d+}}", get_run, READ),
     Route("GET", rf"{RUN}/attempts/{{attempt:\d+}}/jobs", list_jobs, READ),
+    Route("GET", f"{RUN}/artifacts", list_artifacts, READ),
+    Route("GET", rf"{REPO}/actions/artifacts/{{id:\d+}}/zip", download, READ),
     Route("POST", f"{RUN}/cancel", cancel, WRITE),
     Route("POST", f"{RUN}/rerun", rerun, WRITE),
     Route("POST", f"{RUN}/rerun-failed-jobs", rerun_failed, WRITE),

@@ -1,15 +1,25 @@
 """Check suites, check runs, statuses and workflow runs as JSON."""
 
-from datetime import datetime
+import hashlib
+from datetime import datetime, timedelta
 
 from bot.sandbox import standing
-from bot.sandbox.records import CheckRun, CheckSuite, Json, Repository, Status, WorkflowRun
+from bot.sandbox.records import (
+    Artifact,
+    CheckRun,
+    CheckSuite,
+    Json,
+    Repository,
+    Status,
+    WorkflowRun,
+)
 from bot.sandbox.shapes import git_data, people, repositories
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import World
 
 WORKFLOW_PATH = ".sandbox/ci.yml"
 WORKFLOW_ID = 161_335
+KEPT_FOR = timedelta(days=90)
 
 
 def _when(at: datetime | None) -> str | None:
@@ -157,8 +167,12 @@ def workflow(world: World, one: Repository) -> Json:
     }
 
 
-def workflow_run(world: World, one: Repository, run: WorkflowRun) -> Json:
-    """A workflow run; `pull_requests` is empty for a fork's, as at the provider."""
+def workflow_run(
+    world: World, one: Repository, run: WorkflowRun, attempt: int | None = None
+) -> Json:
+    """A workflow run or an attempt of it; `pull_requests` is empty for a fork's, as there."""
+    number = attempt or run.attempt
+    is_newest = number == run.attempt
     url = f"{repositories.address(world, one)}/actions/runs/{run.id}"
     head_repo = world.repositories.get(run.head_repo) if run.head_repo is not None else None
     suite_url = f"{repositories.address(world, one)}/check-suites/{run.suite.id}"
@@ -172,10 +186,10 @@ def workflow_run(world: World, one: Repository, run: WorkflowRun) -> Json:
         "path": WORKFLOW_PATH,
         "display_title": head.message.partition("\n")[0],
         "run_number": run.number,
-        "run_attempt": run.attempt,
+        "run_attempt": number,
         "event": run.event,
-        "status": run.status,
-        "conclusion": run.conclusion,
+        "status": run.status if is_newest else "completed",
+        "conclusion": run.conclusion if is_newest else run.ended.get(number),
         "workflow_id": WORKFLOW_ID,
         "workflow_url": f"{repositories.address(world, one)}/actions/workflows/{WORKFLOW_ID}",
         "check_suite_id": run.suite.id,
@@ -186,7 +200,7 @@ def workflow_run(world: World, one: Repository, run: WorkflowRun) -> Json:
         "pull_requests": pull_links(world, one, run.head_sha, run.head_branch),
         "created_at": stamp(run.created_at),
         "updated_at": stamp(run.updated_at),
-        "run_started_at": stamp(run.created_at),
+        "run_started_at": stamp(run.begun[number]),
         "actor": people.account(world, run.actor),
         "triggering_actor": people.account(world, run.actor),
         "jobs_url": f"{url}/jobs",
@@ -194,7 +208,7 @@ def workflow_run(world: World, one: Repository, run: WorkflowRun) -> Json:
         "artifacts_url": f"{url}/artifacts",
         "cancel_url": f"{url}/cancel",
         "rerun_url": f"{url}/rerun",
-        "previous_attempt_url": f"{url}/attempts/{run.attempt - 1}" if run.attempt > 1 else None,
+        "previous_attempt_url": f"{url}/attempts/{number - 1}" if number > 1 else None,
         "head_commit": git_data.simple_commit(head),
         "repository": repositories.minimal(world, one),
         "head_repository": repositories.minimal(world, head_repo or one),
@@ -207,14 +221,17 @@ def job(world: World, one: Repository, run: WorkflowRun, shown: CheckRun) -> Jso
     url = f"{repositories.address(world, one)}/actions/jobs/{shown.id}"
     attempt = next((n for n, jobs in run.jobs.items() if shown in jobs), run.attempt)
     started = shown.started_at or run.created_at
-    step = {
-        "name": "run",
-        "number": 1,
-        "status": shown.status,
-        "conclusion": shown.conclusion,
-        "started_at": stamp(started),
-        "completed_at": _when(shown.completed_at),
-    }
+    steps = [
+        {
+            "name": f"step {number}",
+            "number": number,
+            "status": shown.status,
+            "conclusion": shown.conclusion,
+            "started_at": stamp(started),
+            "completed_at": _when(shown.completed_at),
+        }
+        for number in range(1, max(1, shown.failed_steps) + 1)
+    ]
     return {
         "id": shown.id,
         "run_id": run.id,
@@ -231,12 +248,37 @@ def job(world: World, one: Repository, run: WorkflowRun, shown: CheckRun) -> Jso
         "started_at": stamp(started),
         "completed_at": _when(shown.completed_at),
         "name": shown.name,
-        "steps": [step],
+        "steps": steps,
         "check_run_url": f"{repositories.address(world, one)}/check-runs/{shown.id}",
         "labels": ["sandbox"],
         "runner_id": 1,
-        "runner_name": "sandbox",
+        "runner_name": shown.runner,
         "runner_group_id": 1,
         "runner_group_name": "sandbox",
         "workflow_name": run.name,
+    }
+
+
+def artifact(world: World, one: Repository, run: WorkflowRun, shown: Artifact) -> Json:
+    """An artifact of a workflow run; `size_in_bytes` is that of its archive."""
+    url = f"{repositories.address(world, one)}/actions/artifacts/{shown.id}"
+    return {
+        "id": shown.id,
+        "node_id": people.node_id("Artifact", shown.id),
+        "name": shown.name,
+        "size_in_bytes": len(shown.packed),
+        "url": url,
+        "archive_download_url": f"{url}/zip",
+        "expired": shown.expired,
+        "digest": f"sha256:{hashlib.sha256(shown.packed).hexdigest()}",
+        "created_at": stamp(shown.created_at),
+        "updated_at": stamp(shown.created_at),
+        "expires_at": stamp(shown.created_at + KEPT_FOR),
+        "workflow_run": {
+            "id": run.id,
+            "repository_id": one.id,
+            "head_repository_id": run.head_repo or one.id,
+            "head_branch": run.head_branch,
+            "head_sha": run.head_sha,
+        },
     }

@@ -1,0 +1,74 @@
+"""Runs of a provider's CI as values: what they tested, their jobs, what they left behind.
+
+The verbs are in `provider/port.py`; what is inside an artifact is read by `archives.py`.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from service.vocabulary import CheckOutcome, Sha
+
+
+class CiTrigger(StrEnum):
+    """Which code a run tests, as far as what began it tells.
+
+    HEAD: the head commit itself. PULL_REQUEST: the head of a pull request, as a rule merged
+    with its base. UNKNOWN: whatever its steps fetch; the head it shows is only where its
+    steps are written down.
+    """
+
+    HEAD = "head"
+    PULL_REQUEST = "pull_request"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CiRun:
+    """One attempt of a run; `of_fork`: a pull request of another repository began it.
+
+    `pull_requests` are those now open with this head, into this repository, and none of forks:
+    an empty one says nothing, and only with the trigger PULL_REQUEST they are what was tested.
+    `started_at` is the start of this attempt.
+    """
+
+    id: str
+    attempt: int
+    trigger: CiTrigger
+    head_sha: Sha
+    head_branch: str
+    of_fork: bool
+    pull_requests: tuple[int, ...]
+    is_running: bool
+    outcome: CheckOutcome
+    started_at: datetime
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class CiJob:
+    """One job of one attempt; its name is that of its check.
+
+    `workflow` is the name of the file's jobs as a whole, empty when unknown; `runner` the
+    machine, empty before one took it; `failed_steps` how many of its steps failed.
+    """
+
+    id: str
+    name: str
+    workflow: str
+    runner: str
+    outcome: CheckOutcome
+    failed_steps: int
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A named archive that a run left, of whichever attempt; `size` in bytes, as packed."""
+
+    id: str
+    name: str
+    size: int
+    is_expired: bool
+    created_at: datetime | None

@@ -1,0 +1,189 @@
+"""What every provider tells of runs of its CI, and what is read of what they left."""
+
+from datetime import timedelta
+
+import pytest
+
+from service.provider.archives import Archive, ArchiveFile, NoArchive, RefusedFile
+from service.provider.ci import CiRun, CiTrigger
+from service.provider.errors import Gone, GoneKind, Unavailable
+from service.vocabulary import CheckOutcome, RepoRef
+
+REPORTED = """
+  { name: unit, seconds: 3, runner: linux-7, failed_steps: 2, reports: { files: [app.py, a.xml],
+    tests: [ { name: adds },
+      { name: waits, rules: [ { exists: [bad.txt], conclusion: failure } ] } ]
+  } }""".replace("\n", " ")
+
+
+async def content(stage, artifact):
+    """What is found in an artifact: its files, or why there are none."""
+    async with stage.provider.ci_artifact(stage.repo, artifact) as found:
+        return list(found.files()) if isinstance(found, Archive) else found
+
+
+async def only_artifact(stage, run):
+    (artifact,) = await stage.provider.ci_artifacts(stage.repo, run)
+    return artifact
+
+
+class Ci:
+    """Runs, their jobs, their artifacts."""
+
+    async def test_a_run_is_told_in_full(self, stage):
+        begun = stage.clock.now()
+        number, head = await stage.open({"a.txt": "a\n"})
+        run = stage.ci_run(head)
+        found = await stage.provider.ci_run(stage.repo, run)
+        assert begun <= found.started_at <= begun + timedelta(seconds=2)
+        assert found == CiRun(
+            id=run,
+            attempt=1,
+            trigger=CiTrigger.PULL_REQUEST,
+            head_sha=head,
+            head_branch=f"topic-{number}",
+            of_fork=False,
+            pull_requests=(number,),
+            is_running=False,
+            outcome=CheckOutcome.PASSED,
+            started_at=found.started_at,
+            url=found.url,
+        )
+        assert found.url.startswith("http")
+
+    async def test_a_run_of_a_push_tests_its_head(self, stage):
+        pushed = await stage.act("push", branch="main", files={"a.txt": "a\n"}, bypass=True)
+        run = await stage.provider.ci_run(stage.repo, stage.ci_run(pushed["sha"]))
+        assert (run.trigger, run.head_branch) == (CiTrigger.HEAD, "main")
+        assert (run.is_running, run.outcome) == (True, CheckOutcome.RUNNING)
+
+    async def test_a_run_says_whose_head_it_tests(self, stage):
+        opened = await stage.act("open", by="dave", files={"a.txt": "a\n"}, fork=True)
+        await stage.clock.sleep(1)
+        run = stage.ci_run(opened["head"])
+        found = await stage.provider.ci_run(stage.repo, run)
+        assert (found.head_sha, found.of_fork, found.is_running) == (opened["head"], True, True)
+        assert found.pull_requests == ()
+        await stage.settle()
+        assert not (await stage.provider.ci_run(stage.repo, run)).is_running
+
+    async def test_what_does_not_exist_is_none(self, stage):
+        run, _ = await stage.ran({"a.txt": "a\n"})
+        assert await stage.provider.ci_run(stage.repo, "999") is None
+        assert await stage.provider.ci_run(stage.repo, run, 2) is None
+        assert not await stage.provider.ci_jobs(stage.repo, run, 2)
+        assert not await stage.provider.ci_jobs(stage.repo, "999", 1)
+        assert not await stage.provider.ci_artifacts(stage.repo, "999")
+
+    async def test_in_a_repository_that_is_gone_nothing_is_asked(self, stage):
+        nowhere = RepoRef(stage.repo.host, "octo", "nothing")
+        for asked in (
+            stage.provider.ci_run(nowhere, "1"),
+            stage.provider.ci_jobs(nowhere, "1", 1),
+            stage.provider.ci_artifacts(nowhere, "1"),
+        ):
+            with pytest.raises(Gone) as gone:
+                await asked
+            assert gone.value.kind is GoneKind.REPOSITORY
+
+    async def test_each_attempt_has_its_own_facts(self, stage):
+        await stage.plan_ci([REPORTED])
+        run, _ = await stage.ran({"bad.txt": "x\n"})
+        await stage.clock.sleep(60)
+        await stage.run_again(run)
+        first, second = [await stage.provider.ci_run(stage.repo, run, n) for n in (1, 2)]
+        assert (first.attempt, first.outcome) == (1, CheckOutcome.FAILED)
+        assert second == await stage.provider.ci_run(stage.repo, run)
+        assert second.started_at - first.started_at >= timedelta(seconds=60)
+        jobs = [await stage.provider.ci_jobs(stage.repo, run, n) for n in (1, 2)]
+        assert jobs[0][0].id != jobs[1][0].id
+
+    async def test_a_job_is_told_with_its_machine_and_its_steps(self, stage):
+        await stage.plan_ci([REPORTED, "{ name: lint }"])
+        run, _ = await stage.ran({"bad.txt": "x\n"})
+        unit, lint = await stage.provider.ci_jobs(stage.repo, run, 1)
+        assert (unit.name, unit.workflow, unit.runner) == ("unit", "ci", "linux-7")
+        assert (unit.outcome, unit.failed_steps) == (CheckOutcome.FAILED, 2)
+        assert unit.completed_at - unit.started_at == timedelta(seconds=3)
+        assert (lint.outcome, lint.failed_steps) == (CheckOutcome.PASSED, 0)
+
+    async def test_reports_are_read_out_of_an_artifact(self, stage):
+        await stage.plan_ci([REPORTED])
+        run, _ = await stage.ran({"a.xml": "<testsuite/>\n"})
+        artifact = await only_artifact(stage, run)
+        assert (artifact.name, artifact.is_expired) == ("junit-unit", False)
+        assert artifact.size > 0
+        assert artifact.created_at is not None
+        own, made_up = await content(stage, artifact)
+        assert own == ArchiveFile("a.xml", b"<testsuite/>\n")
+        assert made_up.name == "junit.xml"
+        assert made_up.content.count(b"<testcase") == 2
+        assert b"<failure" not in made_up.content
+
+    async def test_a_run_again_leaves_new_artifacts_under_new_ids(self, stage):
+        await stage.plan_ci([REPORTED])
+        run, _ = await stage.ran({"bad.txt": "x\n"})
+        first = await only_artifact(stage, run)
+        await stage.run_again(run, failed_only=True)
+        old, new = await stage.provider.ci_artifacts(stage.repo, run)
+        assert (old, new.name) == (first, first.name)
+        await stage.run_again(run)
+        newest = await only_artifact(stage, run)
+        assert newest.id not in (old.id, new.id)
+
+    async def test_many_artifacts_are_listed_oldest_first(self, stage):
+        run, _ = await stage.ran({"a.txt": "a\n"})
+        for number in range(105):
+            stage.leave(run, f"report-{number}", [])
+        listed = await stage.provider.ci_artifacts(stage.repo, run)
+        assert [each.name for each in listed] == [f"report-{number}" for number in range(105)]
+
+    async def test_nothing_is_asked_for_what_has_expired_or_is_too_large(self, stage):
+        await stage.plan_ci([REPORTED])
+        run, _ = await stage.ran({"a.txt": "a\n"})
+        stage.expire_artifacts(run)
+        assert await content(stage, await only_artifact(stage, run)) == NoArchive(
+            "The artifact has expired."
+        )
+        stage.replace_archive(run, bytes(101 << 20))
+        assert isinstance(await content(stage, await only_artifact(stage, run)), NoArchive)
+        assert stage.called("GET", "/zip") == 0
+
+    async def test_what_expires_or_goes_meanwhile_is_no_archive(self, stage):
+        await stage.plan_ci([REPORTED])
+        run, _ = await stage.ran({"a.txt": "a\n"})
+        artifact = await only_artifact(stage, run)
+        stage.expire_artifacts(run)
+        assert await content(stage, artifact) == NoArchive("The artifact has expired.")
+        stage.forget_artifacts(run)
+        assert await content(stage, artifact) == NoArchive("The artifact is gone.")
+
+    async def test_an_archive_that_is_none_is_refused(self, stage):
+        await stage.plan_ci([REPORTED])
+        run, _ = await stage.ran({"a.txt": "a\n"})
+        stage.replace_archive(run, b"<html>")
+        found = await content(stage, await only_artifact(stage, run))
+        assert found == NoArchive("It is not a zip archive.")
+
+    async def test_a_file_that_leads_out_is_refused_by_itself(self, stage):
+        run, _ = await stage.ran({"a.txt": "a\n"})
+        stage.leave(run, "junit", [("../../a.xml", b"x"), ("b.xml", b"y")])
+        refused, read = await content(stage, await only_artifact(stage, run))
+        assert isinstance(refused, RefusedFile)
+        assert read == ArchiveFile("b.xml", b"y")
+
+    @pytest.mark.parametrize("kind", ["fail_before", "reset_before", "truncate"])
+    @pytest.mark.parametrize("path", ["*/artifacts/*/zip", "/_storage/*"])
+    async def test_trouble_on_the_way_never_looks_like_an_archive(self, stage, kind, path):
+        await stage.plan_ci([REPORTED])
+        run, _ = await stage.ran({"a.txt": "a\n"})
+        artifact = await only_artifact(stage, run)
+        await stage.fault(kind, nth=None, path=path)
+        if kind == "truncate" and path.endswith("zip"):
+            # A redirect has no body that could be cut.
+            assert len(await content(stage, artifact)) == 1
+            return
+        with pytest.raises(Unavailable):
+            await content(stage, artifact)
+        stage.clear_faults()
+        assert len(await content(stage, artifact)) == 1
