@@ -64,6 +64,7 @@ class Periods:
     idle: timedelta = timedelta(minutes=10)
     redelivery: timedelta = timedelta(minutes=10)
     orphans: timedelta = timedelta(minutes=10)
+    tests: timedelta = timedelta(seconds=60)
 
 
 class EnumCase(StrEnum):

@@ -216,3 +216,35 @@ class DeliveryState(StrEnum):
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"
+
+
+class Health(StrEnum):
+    """How a test is (SPECIFICATION.md 2.6)."""
+
+    HEALTHY = "healthy"
+    FLAKY = "flaky"
+    BROKEN = "broken"
+
+
+class Flag(StrEnum):
+    """What a person says of a test's health; it stands over what the detector finds."""
+
+    NONE = "NONE"
+    FLAKY = "FLAKY"
+    BROKEN = "BROKEN"
+
+
+class Override(StrEnum):
+    """What a person says of a test's quarantine (API.md 8.3)."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    ALWAYS_QUARANTINE = "ALWAYS_QUARANTINE"
+    NEVER_QUARANTINE = "NEVER_QUARANTINE"
+
+
+class Sensitivity(StrEnum):
+    """How soon a test is called flaky (FLAKY.md 6.1)."""
+
+    STRICT = "strict"
+    NORMAL = "normal"
+    EAGER = "eager"

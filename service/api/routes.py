@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Mapping
 
 from service.api.document_routes import DOCUMENT_ROUTES
+from service.api.flaky_routes import FLAKY_ROUTES
 from service.api.metric_routes import METRIC_ROUTES
 from service.api.open_routes import OPEN_ROUTES
 from service.api.pull_request_routes import PULL_REQUEST_ROUTES
@@ -18,6 +19,7 @@ ROUTES: tuple[Route, ...] = (
     *QUEUE_ROUTES,
     *RUN_ROUTES,
     *METRIC_ROUTES,
+    *FLAKY_ROUTES,
     *TOKEN_ROUTES,
     *WEBHOOK_ROUTES,
     *OPEN_ROUTES,

@@ -124,14 +124,14 @@ def created(scene: Scene, at: datetime) -> Message:
 
 def tests_webhook(organization: str, at: datetime) -> Message:
     """What an administrator has sent to see whether it arrives."""
-    return _message("webhook.test", at, _common("webhook.test", organization, at))
+    return message_of("webhook.test", at, common_fields("webhook.test", organization, at))
 
 
 def endpoint_disabled(organization: str, endpoint: str, reason: str, at: datetime) -> Message:
     """An endpoint gets nothing more; for the others."""
     name = "webhook.endpoint_disabled"
     told = {"endpoint_id": endpoint, "reason": reason}
-    return _message(name, at, {**_common(name, organization, at), **told})
+    return message_of(name, at, {**common_fields(name, organization, at), **told})
 
 
 def as_moved(entry: Entry, event: EntryMoved) -> Entry:
@@ -174,7 +174,7 @@ def _about_pull_request(scene: Scene, subject: Subject, recorded: Recorded) -> t
 def _of_pull_request(scene: Scene, subject: Subject, at: datetime, word: Word) -> Message:
     entry, run = subject.entry, subject.run
     name = f"pull_request.{word[0]}"
-    return _message(
+    return message_of(
         name,
         at,
         {
@@ -202,7 +202,7 @@ def _of_batch(scene: Scene, subject: Subject, batch: Run, at: datetime, word: Wo
     entry = subject.entry
     vehicle = subject.vehicle if batch is subject.run else None
     name = f"pull_request_batch.{word[0]}"
-    return _message(
+    return message_of(
         name,
         at,
         {
@@ -252,7 +252,7 @@ def _why(scene: Scene, entry: Entry, run: Run | None, word: Word) -> Json:
 def _of_queue(scene: Scene, recorded: Recorded, word: str, fields: Json) -> Message:
     value, before = scene.value, scene.before
     name = f"queue.{word}"
-    return _message(
+    return message_of(
         name,
         recorded.at,
         {
@@ -300,8 +300,8 @@ def _hold(scene: Scene, held: Hold) -> Json:
         "reason": held.reason.value,
         "scope": scene.word(held.scope),
         "text": held.text or None,
-        "since": _time(held.since),
-        "until": None if held.until is None else _time(held.until),
+        "since": time_text(held.since),
+        "until": None if held.until is None else time_text(held.until),
     }
 
 
@@ -329,21 +329,23 @@ PAYLOADS: Mapping[type[Event], tuple[str, Callable[[Scene, Event], Json]]] = {
 def _of_repository(scene: Scene, name: str, at: datetime) -> Json:
     repo = scene.queue.repo
     return {
-        **_common(name, scene.organization, at),
+        **common_fields(name, scene.organization, at),
         "repository": {"host": repo.host, "owner": repo.owner, "name": repo.name},
     }
 
 
-def _common(name: str, organization: str, at: datetime) -> Json:
+def common_fields(name: str, organization: str, at: datetime) -> Json:
+    """What every message says of itself."""
     return {
         "type": name,
         "action": name.rpartition(".")[2],
-        "timestamp": _time(at),
+        "timestamp": time_text(at),
         "organization": organization,
     }
 
 
-def _message(name: str, at: datetime, fields: Json) -> Message:
+def message_of(name: str, at: datetime, fields: Json) -> Message:
+    """The message with these fields, cut to what fits."""
     return Message(name, at, orjson.dumps(_fitted(fields)).decode())
 
 
@@ -359,7 +361,8 @@ def _cut(value: object) -> object:
     return value[:LIST_MAX] if isinstance(value, list) else value
 
 
-def _time(at: datetime) -> str:
+def time_text(at: datetime) -> str:
+    """UTC with three decimals (API.md 1.3)."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 

@@ -23,6 +23,7 @@ from service.errors import StartRefused
 from service.store import migrate, postgresql, sqlite, sqlite_file
 from service.store.cache import QueueCache
 from service.store.tables.access import DeploymentRow
+from service.store.test_sets import OutcomeSets
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,6 +82,7 @@ class Store:
         self._runner = runner
         self.dialect = dialect
         self.cache = QueueCache()
+        self.outcome_sets = OutcomeSets()
         self.is_alone = dialect == "sqlite"
         """Whether no other process writes queues: one that serves a SQLite file holds its lock."""
 

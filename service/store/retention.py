@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, select, tuple_
 
-from service.store import repeats, target_sets
+from service.store import repeats, target_sets, test_retention
 from service.store.rows import checks, entries, members, runs
 from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
 from service.store.tables.figures import RecentFactRow
@@ -37,6 +37,8 @@ class RetentionLimits:
     journal: timedelta = timedelta(days=400)
     history: timedelta = timedelta(days=400)
     recent_facts: timedelta = timedelta(hours=1)
+    evidence: timedelta = timedelta(days=45)
+    impact: timedelta = timedelta(days=8)
 
 
 def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
@@ -57,6 +59,9 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_target_sets, timedelta()),
         (_forget_repeats, repeats.KEPT),
         (_forget_recent_facts, limits.recent_facts),
+        *((forget, limits.evidence) for forget in test_retention.EVIDENCE),
+        (test_retention.forget_impacts, limits.impact),
+        *((forget, limits.history) for forget in test_retention.HISTORY),
     ):
         count = forget(session, now - age)
         if count:

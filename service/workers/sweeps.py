@@ -1,10 +1,10 @@
-"""Sweeps: the provider read again, for whatever a lost webhook would have told."""
+"""Sweeps: the provider read again for what a lost webhook would have told, and time passed."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from service.operations import installations, reconcile, redelivery
+from service.operations import installations, reconcile, redelivery, test_sweeps
 from service.runtime import Runtime
 
 Sweep = Callable[[Runtime], Awaitable[None]]
@@ -35,6 +35,7 @@ class Sweeps:
                 (reconcile.read_all_queues, periods.idle),
                 (reconcile.restore_branches, periods.orphans),
                 (redelivery.ask_again, periods.redelivery),
+                (test_sweeps.expire, periods.tests),
             )
         ]
 

@@ -13,13 +13,23 @@ from service.clock import RandomIds, SystemClock
 from service.errors import StartRefused
 from service.store import database, migrate, queues, sqlite_file
 from service.store.database import StoreOptions, open_store
-from service.store.tables import access, deliveries, figures, notifications, pull_requests, repeats
+from service.store.tables import (
+    access,
+    deliveries,
+    figures,
+    notifications,
+    pull_requests,
+    repeats,
+    test_evidence,
+    tests,
+)
 from service.store.tables.base import METADATA
 from tests.harness.databases import connected, opened_at
 from tests.store.conftest import a_stored_queue, on_both
 
 # Imported so that METADATA has all of them, as the store itself does.
-assert all((access, deliveries, figures, notifications, pull_requests, queues, repeats))
+assert all((access, deliveries, figures, notifications, pull_requests, queues, repeats, tests))
+assert test_evidence
 
 
 def shape_of(connection: Connection) -> dict[str, object]:

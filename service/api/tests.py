@@ -1,0 +1,252 @@
+"""Handlers of the endpoints about tests (API.md 8): one operation each, its answer spelled."""
+
+from dataclasses import asdict, dataclass
+from typing import TypeVar
+
+from service.api import responses
+from service.api.call import Call
+from service.api.models import tests as models
+from service.api.responses import Json
+from service.operations import (
+    test_checks,
+    test_details,
+    test_flags,
+    test_lists,
+    test_overrides,
+    test_records,
+    test_settings,
+    test_tickets,
+)
+from service.operations.test_checks import CheckedTest
+from service.operations.test_lists import Quarantined
+from service.operations.test_pages import Page
+from service.operations.test_records import ShownTest
+from service.vocabulary import RepoRef
+
+SUMMARY_MAX = 200
+"""Characters of a failure's headline (API.md 8.2)."""
+
+Row = TypeVar("Row")
+
+
+async def list_unhealthy(call: Call, asked: models.ListUnhealthyTests) -> Json:
+    """`/flaky-tests/list-unhealthy-tests`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    page = await test_lists.unhealthy(call.runtime, found, asked.status, asked.page())
+    at = Home(call.public_url, found.ref, found.url)
+    return {"tests": [record(at, each) for each in page.rows], "page": _page(page)}
+
+
+async def list_failing(call: Call, asked: models.ListFailingTests) -> Json:
+    """`/flaky-tests/list-failing-tests`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    page = await test_lists.failing(call.runtime, found, asked.wish())
+    at = Home(call.public_url, found.ref, found.url)
+    return {"tests": [_failing(at, each) for each in page.rows], "page": _page(page)}
+
+
+async def list_quarantined(call: Call, asked: models.ListQuarantinedTests) -> Json:
+    """`/flaky-tests/list-quarantined-tests`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    page = await test_lists.quarantined(call.runtime, found, asked.page())
+    at = Home(call.public_url, found.ref, found.url)
+    rows = [_quarantined(at, each) for each in page.rows]
+    return {"quarantined_tests": rows, "page": _page(page)}
+
+
+async def get_details(call: Call, asked: models.GetTestDetails) -> Json:
+    """`/flaky-tests/get-test-details`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    details = await test_details.read(call.runtime, found, asked.test_id.lower())
+    at = Home(call.public_url, found.ref, found.url)
+    shown = {
+        **record(at, details.test),
+        **_figures(details.test),
+        "quarantine_override": details.override.value,
+        "quarantine_expires_at": responses.time_or_null(details.expires_at),
+        "first_seen_at": responses.time(details.first_seen_at),
+        "last_run_at": responses.time(details.last_run_at),
+    }
+    return {"test": shown}
+
+
+async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> Json:
+    """`/flaky-tests/check-quarantine`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    checked = await test_checks.check(call.runtime, call.caller, found, asked.asked())
+    return {
+        "quarantining_enabled": checked.is_enabled,
+        "checked_at": responses.time(checked.at),
+        "tests": [_checked(each) for each in checked.tests],
+    }
+
+
+async def link_ticket(call: Call, asked: models.LinkTicket) -> Json:
+    """`/flaky-tests/link-ticket-to-test-case`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    linked = await test_tickets.link(call.runtime, found, asked.wish(), call.actor)
+    return {"test_case_id": linked.test_id, "ticket": _link(linked.html_url)}
+
+
+async def set_override(call: Call, asked: models.SetQuarantineOverride) -> Json:
+    """`/flaky-tests/set-quarantine-override`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    said = await test_overrides.put(call.runtime, found, asked.wish(), call.actor)
+    return {
+        "test_id": said.test_id,
+        "override": said.override.value,
+        "expires_at": responses.time_or_null(said.expires_at),
+        "quarantined": said.quarantined,
+    }
+
+
+async def flag(call: Call, asked: models.FlagTest) -> Json:
+    """`/flaky-tests/flag-test`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    test = await test_flags.put(call.runtime, found, asked.wish(), call.actor)
+    return {"test": record(Home(call.public_url, found.ref, found.url), test)}
+
+
+async def get_settings(call: Call, asked: models.GetSettings) -> Json:
+    """`/flaky-tests/get-settings`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    return asdict(await test_settings.read(call.runtime, found))
+
+
+async def update_settings(call: Call, asked: models.UpdateSettings) -> Json:
+    """`/flaky-tests/update-settings`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    return asdict(await test_settings.update(call.runtime, found, asked.wish(), call.actor))
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where the tests of an answer are: our address, the repository, and its own."""
+
+    public_url: str | None
+    ref: RepoRef
+    url: str
+
+
+def record(at: Home, test: ShownTest) -> dict[str, object]:
+    """A test with its health (API.md 8.2)."""
+    case = test.case
+    status = {
+        "value": case.status.value,
+        "reason": test.reason,
+        "timestamp": responses.time(case.since),
+    }
+    return _of_case(at, test, status)
+
+
+def _failing(at: Home, test: ShownTest) -> dict[str, object]:
+    status = {"reason": test.reason, "timestamp": responses.time(test.case.since)}
+    return {**_of_case(at, test, status), **_figures(test)}
+
+
+def _of_case(at: Home, test: ShownTest, status: Json) -> dict[str, object]:
+    """What every record says; fields that are unknown are left out."""
+    case = test.case
+    shown: dict[str, object] = {
+        "id": case.id,
+        "repository": {"html_url": at.url},
+        "html_url": test_records.address_of(at.public_url, at.ref, case.id),
+        "name": case.name,
+        "variant": case.variant,
+    }
+    if case.file:
+        shown["file_path"] = case.file
+    if case.parent:
+        shown["parent"] = case.parent
+    if case.classname:
+        shown["classname"] = case.classname
+    shown["status"] = status
+    shown["codeowners"] = case.owners
+    shown["pull_requests_impacted_last_7d"] = case.impact
+    shown["quarantined"] = test.quarantined
+    if case.ticket:
+        shown["ticket"] = _link(case.ticket)
+    return shown
+
+
+def _figures(test: ShownTest) -> Json:
+    rates = test.rates
+    return {
+        "most_common_failures": [
+            {
+                "summary": each.headline[:SUMMARY_MAX],
+                "occurrence_count": each.count,
+                "last_occurrence": responses.time(each.last_at),
+            }
+            for each in test.failures
+        ],
+        "failure_rate_last_7d": 0.0 if rates is None else rates.week,
+        "failure_rate_last_24h": 0.0 if rates is None else rates.day,
+    }
+
+
+def _quarantined(at: Home, row: Quarantined) -> Json:
+    case = row.test.case
+    is_said = row.setting.value == case.override.value
+    return {
+        "test_case_id": case.id,
+        "name": case.name,
+        "parent": case.parent or None,
+        "file": case.file or None,
+        "classname": case.classname or None,
+        "variant": case.variant,
+        "status": case.status.value,
+        "codeowners": case.owners,
+        "quarantine_setting": row.setting.value,
+        "quarantined_at": responses.time(row.since),
+        "status_last_updated_at": responses.time(case.since),
+        "expires_at": responses.time_or_null(case.expires_at) if is_said else None,
+        "reason": case.override_reason if is_said else row.test.reason,
+        "html_url": test_records.address_of(at.public_url, at.ref, case.id),
+    }
+
+
+def _checked(test: CheckedTest) -> Json:
+    return {
+        "test_id": test.test_id,
+        "known": test.known,
+        "quarantined": test.quarantined,
+        "reason": test.reason,
+        "expires_at": responses.time_or_null(test.expires_at),
+    }
+
+
+def _link(html_url: str | None) -> Json | None:
+    return None if html_url is None else {"html_url": html_url}
+
+
+def _page(page: Page[Row]) -> Json:
+    """Where a page stands (SPECIFICATION.md 2.7)."""
+    return {
+        "total_rows": page.total_rows,
+        "total_pages": page.total_pages,
+        "page_index": page.index,
+        "next_page_token": page.next_token,
+        "prev_page_token": page.prev_token,
+        "last_page_token": page.last_token,
+    }

@@ -1,0 +1,72 @@
+"""Rates of failure over the last hours, exact to the attempt (FLAKY.md 7.2).
+
+Whole days come from counts, so a window is told as the days after its first one, and the part
+of that first day which lies inside.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+WEEK = timedelta(hours=168)
+DAY = timedelta(hours=24)
+DECIMALS = 6
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ONE_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Attempts of one test that passed or failed; skips count nowhere."""
+
+    passed: int = 0
+    failed: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.passed + other.passed, self.failed + other.failed)
+
+    def __sub__(self, other: "Counts") -> "Counts":
+        return Counts(self.passed - other.passed, self.failed - other.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The time after `start`, up to and with `end`.
+
+    It is the part of the first day after `start`, and all of `whole_from` and later days but
+    what lies behind `end`.
+    """
+
+    start: datetime
+    end: datetime
+
+    @property
+    def whole_from(self) -> int:
+        """The first UTC day that lies inside from its beginning."""
+        return day_of(self.start) + 1
+
+    @property
+    def part_end(self) -> datetime:
+        """Where the part of the first day ends, exclusive."""
+        return beginning_of(self.whole_from)
+
+
+def window(now: datetime, span: timedelta) -> Window:
+    """The last hours, the present instant with them."""
+    return Window(now - span, now)
+
+
+def rate(counts: Counts) -> float:
+    """Failed attempts of all that passed or failed; 0 without any, six decimals."""
+    all_of_them = counts.passed + counts.failed
+    return round(counts.failed / all_of_them, DECIMALS) if all_of_them else 0.0
+
+
+def day_of(at: datetime) -> int:
+    """The UTC day of an instant: days since 1970."""
+    return (at - _EPOCH) // _ONE_DAY
+
+
+def beginning_of(day: int) -> datetime:
+    """Its first instant."""
+    return _EPOCH + day * _ONE_DAY

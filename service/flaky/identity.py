@@ -1,0 +1,112 @@
+"""The stable id of a test, and the file paths and names it is made of (FLAKY.md 3)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+# One constant for all formats, so that a test keeps its id when its report changes format.
+CONSTANT = "JUNIT_TESTCASE"
+CLAIM_PREFIXES = ("headgate:", "trunk:")
+CLAIM_VERSION = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryKey:
+    """Organization slug and `host/owner/name`, both as they were at the test's first sight."""
+
+    org: str
+    repo: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaseKey:
+    """What a report says of a test: its fields at full length, missing ones empty.
+
+    `claimed` is the id that the report itself gives, if any. Texts hold no lone surrogates.
+    """
+
+    file: str
+    classname: str
+    parent: str
+    name: str
+    claimed: str = ""
+
+
+def id_of(repository: RepositoryKey, test: CaseKey, variant: str = "") -> UUID:
+    """The id of a test, the same for ever and everywhere (FLAKY.md 3).
+
+    A claimed UUIDv5 is taken as it is; a claim of a known prefix is hashed alone with
+    repository and variant; any other claim is ignored.
+    """
+    owner = f"{repository.org}#{repository.repo}"
+    if test.claimed:
+        claimed = uuid5_in(test.claimed)
+        if claimed:
+            return claimed
+        if test.claimed.startswith(CLAIM_PREFIXES):
+            text = f"{owner}#{test.claimed}"
+            return uuid5(NAMESPACE_URL, f"{text}#{variant}" if variant else text)
+    base = f"{owner}#{test.file}#{test.classname}#{test.parent}#{test.name}#{CONSTANT}"
+    if not variant:
+        return uuid5(NAMESPACE_URL, base)
+    return uuid5(NAMESPACE_URL, f"{uuid5(NAMESPACE_URL, f'{base}#{variant}')}#{variant}")
+
+
+def is_claim(text: str) -> bool:
+    """Whether an id given by a report counts: an UUIDv5, or a text of a known prefix."""
+    return text.startswith(CLAIM_PREFIXES) or uuid5_in(text) is not None
+
+
+def uuid5_in(text: str) -> UUID | None:
+    """The UUIDv5 that the whole text spells, in any case."""
+    try:
+        read = UUID(text)
+    except ValueError:
+        return None
+    return read if read.version == CLAIM_VERSION and str(read) == text.lower() else None
+
+
+def normalized_file(file: str, source_root: str = "") -> str:
+    """The path as identity uses it: forward slashes, below the root, `.` and `a/..` resolved.
+
+    A path that is absolute outside `source_root` stays absolute (see `is_absolute`). Nothing
+    is lowercased or trimmed.
+    """
+    path = with_slashes(file)
+    root = with_slashes(source_root).rstrip("/")
+    if root and path.startswith(f"{root}/"):
+        path = path[len(root) :].lstrip("/")
+    return resolved(path) if "./" in path or path.endswith("/..") else path
+
+
+def with_slashes(path: str) -> str:
+    """The path without `file://`, its separators turned forward."""
+    return path.removeprefix("file://").replace("\\", "/")
+
+
+def resolved(path: str) -> str:
+    """The path without `.` and without `a/..`; what leads above its start remains."""
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == ".." and kept and kept[-1] not in ("", ".."):
+            kept.pop()
+        elif segment != ".":
+            kept.append(segment)
+    return "/".join(kept)
+
+
+def is_absolute(file: str) -> bool:
+    """Whether a normalized path names a place on one machine: `/src/a.py`, `C:/src/a.py`."""
+    return file.startswith("/") or (file[1:3] == ":/" and file[:1].isalpha())
+
+
+def masked_name(name: str, masks: Iterable[str]) -> str:
+    """The name with what the `*` of the first fitting mask matches replaced by `*`.
+
+    Masks are the repository's opt-in (setting `name_masks`), each with exactly one `*`.
+    """
+    for mask in masks:
+        start, _, end = mask.partition("*")
+        if len(name) >= len(start) + len(end) and name.startswith(start) and name.endswith(end):
+            return mask
+    return name

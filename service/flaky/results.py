@@ -1,0 +1,192 @@
+"""What a report says, whatever its format: cases, their attempts, and how reading it went.
+
+No reader and no rule stands here; formats/ makes these values, everything else takes them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Outcome(StrEnum):
+    """How one attempt ended; a failure and an error are both `failed`."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class CaseKind(StrEnum):
+    """What stands behind a case.
+
+    `unnamed` and `synthetic` are counted and listed, never evidence: the first could be any
+    test, the second is a failure outside of every test, of a suite or a package.
+    """
+
+    TEST = "test"
+    UNNAMED = "unnamed"
+    SYNTHETIC = "synthetic"
+
+
+class Format(StrEnum):
+    """The report formats, as the metadata field `format` names them (API.md 8.4)."""
+
+    JUNIT = "junit"
+    GO_JSON = "go-json"
+    CTRF = "ctrf"
+    TRX = "trx"
+    NUNIT = "nunit"
+    XUNIT = "xunit"
+
+
+class FileStatus(StrEnum):
+    """How far a file could be read (API.md 8.4); a refused one gives no case."""
+
+    ACCEPTED = "accepted"
+    PARTIAL = "partial"
+    REFUSED = "refused"
+
+
+class WarningCode(StrEnum):
+    """What was odd about a file and read all the same (FLAKY.md 2.5, 2.6, 3)."""
+
+    ENCODING_REPLACED = "encoding_replaced"
+    LEADING_TEXT = "leading_text"
+    TRAILING_TEXT = "trailing_text"
+    UNEXPECTED_ROOT = "unexpected_root"
+    NO_TESTS = "no_tests"
+    COUNTS_DIFFER = "counts_differ"
+    UNNAMED_TESTS = "unnamed_tests"
+    ABSOLUTE_PATH = "absolute_path"
+    ODD_TIME = "odd_time"
+    MILLISECONDS = "milliseconds"
+    SKIPPED_LINES = "skipped_lines"
+    MALFORMED = "malformed"
+    DUPLICATE_IDENTITY = "duplicate_identity"
+    IDENTITY_CLASH = "identity_clash"
+
+
+# Attempts and cases are tuples with names: a report has up to 500,000 of each, and a frozen
+# dataclass takes twice as long to make, which alone would cost the speed of FLAKY.md 12.1.
+class Attempt(NamedTuple):
+    """One execution of a test.
+
+    `duration_s` is None when unknown or unreadable. `error_type` is the exception's or the
+    assertion's type as the report names it, `message` what it says, `stack` the text below it
+    (first 6,000 and last 2,000 characters); all empty unless the attempt failed, or was
+    skipped with a message.
+    """
+
+    outcome: Outcome
+    duration_s: float | None = None
+    message: str = ""
+    stack: str = ""
+    error_type: str = ""
+    is_error: bool = False
+
+
+class CaseResult(NamedTuple):
+    """One case of a report: which test, and its attempts in order; the last one decides.
+
+    Texts are as in the report, empty when missing; `file` is normalized (FLAKY.md 3).
+    `parent` joins the enclosing suites by `/`; `outermost_suite` is the first of them where
+    there are several, for the alias of FLAKY.md 3, else empty. `claimed_id` is the id that the
+    report gives. `output` is what a failed case printed, at most its last 4,000 characters.
+    """
+
+    name: str
+    classname: str
+    parent: str
+    file: str
+    attempts: tuple[Attempt, ...]
+    line: int | None = None
+    claimed_id: str = ""
+    outermost_suite: str = ""
+    kind: CaseKind = CaseKind.TEST
+    properties: tuple[tuple[str, str], ...] = ()
+    output: str = ""
+
+    @property
+    def outcome(self) -> Outcome:
+        """The outcome of the last attempt."""
+        return self.attempts[-1].outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why reading stopped, and where: line and column from 1, None where a place says nothing."""
+
+    message: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """One oddity of a file, said once however often it occurs."""
+
+    code: WarningCode
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFile:
+    """One file, read.
+
+    `format` is None when none was recognized; `fault` is set unless the file was accepted.
+    Cases are in document order.
+    """
+
+    format: Format | None
+    status: FileStatus
+    cases: tuple[CaseResult, ...] = ()
+    warnings: tuple[Warned, ...] = ()
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Figures of an upload's files (API.md 8.4).
+
+    `tests` are cases without the synthetic ones, which are `suite_failures`; `passed`,
+    `failed` and `skipped` add up to `tests`, `errors` is the part of `failed` that reports call
+    an error. `distinct` are tests by identity, at one variant.
+    """
+
+    files: int
+    tests: int
+    distinct: int
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    attempts: int
+    suite_failures: int
+
+
+def counts_of(files: Iterable[ReportFile]) -> Counts:
+    """The figures over all files, refused ones counted as files."""
+    reports = tuple(files)
+    cases = [case for report in reports for case in report.cases]
+    tests = [case for case in cases if case.kind is not CaseKind.SYNTHETIC]
+    outcomes = [case.outcome for case in tests]
+    failed = outcomes.count(Outcome.FAILED)
+    return Counts(
+        files=len(reports),
+        tests=len(tests),
+        distinct=len({fields_of(case) for case in tests}),
+        passed=outcomes.count(Outcome.PASSED),
+        failed=failed,
+        errors=sum(case.attempts[-1].is_error for case in tests),
+        skipped=len(outcomes) - failed - outcomes.count(Outcome.PASSED),
+        attempts=sum(len(case.attempts) for case in tests),
+        suite_failures=len(cases) - len(tests),
+    )
+
+
+def fields_of(case: CaseResult) -> tuple[str, ...]:
+    """What tells two tests of one repository and variant apart (FLAKY.md 3)."""
+    if case.claimed_id:
+        return (case.claimed_id,)
+    return (case.file, case.classname, case.parent, case.name)

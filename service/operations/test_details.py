@@ -1,0 +1,41 @@
+"""Everything about one test (API.md 8.3, `get-test-details`)."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from service.flaky import figures
+from service.operations import test_lists, test_records
+from service.operations.test_records import ShownTest
+from service.runtime import Runtime
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+from service.store.test_listings import Span
+from service.vocabulary import Override
+
+
+class Details(NamedTuple):
+    """A test with its figures; `failures` are those of the last 168 hours."""
+
+    test: ShownTest
+    override: Override
+    expires_at: datetime | None
+    first_seen_at: datetime
+    last_run_at: datetime
+
+
+async def read(runtime: Runtime, repository: RepositoryRecord, test_id: str) -> Details:
+    """The test with this id, or with this other id of it. Raises NotFound(test_not_found)."""
+    now = runtime.clock.now()
+
+    def found(session: Tx) -> Details:
+        home = test_records.home_of(session, repository, now)
+        case = test_records.find_case(session, repository, test_id)
+        span = Span(now - figures.WEEK, now)
+        (test,) = test_lists.with_figures(
+            session, runtime.store.outcome_sets, home, [case.no], span
+        )
+        override = test_records.override_of(home, test.case)
+        expires_at = None if override is Override.UNSPECIFIED else test.case.expires_at
+        return Details(test, override, expires_at, case.first_run_at, case.last_run_at)
+
+    return await runtime.store.read(found)

@@ -1,0 +1,125 @@
+"""A person's word on a test's health, which stands over what the detector finds (FLAKY.md 6.3)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.errors import Invalid
+from service.notifications import test_payloads
+from service.operations import access, deeds, test_messages, test_records
+from service.operations.test_records import Home, ShownTest
+from service.runtime import Runtime
+from service.store import audit, test_states
+from service.store.audit import AuditRow
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+from service.store.test_cases import Case, Place
+from service.store.test_states import CaseState, StateChange
+from service.vocabulary import Actor, Flag, Health
+
+REASON_MAX = 300
+"""Characters of a status's reason (FLAKY.md 6.4)."""
+
+FLAGGED = {Flag.FLAKY: Health.FLAKY, Flag.BROKEN: Health.BROKEN}
+
+
+@dataclass(frozen=True, slots=True)
+class FlagWish:
+    """What to say of a test; NONE takes back what was said before."""
+
+    test_id: str
+    flag: Flag
+    reason: str | None = None
+
+
+async def put(
+    runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, actor: Actor
+) -> ShownTest:
+    """Flag a test; the test as it is then.
+
+    Raises NotFound(test_not_found), Invalid(reason_required).
+    """
+    if wish.flag is not Flag.NONE and not wish.reason:
+        raise Invalid(f"Say in `reason` why the test is {wish.flag.value}.", code="reason_required")
+    now = runtime.clock.now()
+    row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
+    return await runtime.store.run(
+        _put, runtime, repository, wish, replace(row, reason=wish.reason or "")
+    )
+
+
+def _put(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, row: AuditRow
+) -> ShownTest:
+    access.recheck(session, row.actor, row.at)
+    home = test_records.home_of(session, repository, row.at)
+    case = test_records.find_case(session, repository, wish.test_id)
+    before = test_states.state(session, repository.id, case.no) or _unjudged(session, home, case)
+    after = _flagged(session, home, before, wish, row)
+    place = Place(repository.org_id, repository.id)
+    test_states.put(session, place, after)
+    changed = {"before": before.flag.value, "after": after.flag.value}
+    audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
+    test = test_records.shown_case(session, home, case)
+    if (after.value, after.reason) != (before.value, before.reason):
+        test_states.note(session, place, _change(before, after, row))
+    if after.value is not before.value:
+        told = test_messages.told_of(session, runtime, repository, test)
+        status = (after.value, after.reason)
+        message = test_payloads.status_changed(told, before.value, status, after.since)
+        test_messages.tell(session, runtime, repository, message)
+    return test
+
+
+def _flagged(
+    session: Tx, home: Home, before: CaseState, wish: FlagWish, row: AuditRow
+) -> CaseState:
+    """The state under the flag; without one, as the evidence has it."""
+    if wish.flag is Flag.NONE:
+        value, reason = _by_evidence(session, home, before)
+        said = replace(before, flag=Flag.NONE, flag_reason="", flagged_by="", flagged_at=None)
+    else:
+        value = FLAGGED[wish.flag]
+        reason = f"Flagged {value.value} by {row.actor.login}: {wish.reason}"[:REASON_MAX]
+        said = replace(
+            before,
+            flag=wish.flag,
+            flag_reason=wish.reason or "",
+            flagged_by=row.actor.login,
+            flagged_at=row.at,
+        )
+    since = _since(before, value, row.at)
+    return replace(said, value=value, reason=reason, since=since)
+
+
+def _by_evidence(session: Tx, home: Home, before: CaseState) -> tuple[Health, str]:
+    """What the detector found last, or what counts while it has found nothing."""
+    if before.flag is Flag.NONE:
+        return before.value, before.reason
+    found = test_states.last_of_detector(session, home.repository.id, before.no)
+    if found is not None:
+        return found.value, found.reason
+    said = test_records.reasons_of_unjudged(session, home.repository.id, [before.no])
+    return Health.HEALTHY, said[before.no]
+
+
+def _unjudged(session: Tx, home: Home, case: Case) -> CaseState:
+    said = test_records.reasons_of_unjudged(session, home.repository.id, [case.no])
+    return CaseState(case.no, case.status, said[case.no], case.status_since)
+
+
+def _since(before: CaseState, value: Health, now: datetime) -> datetime:
+    """A new reason alone moves no time (FLAKY.md 6.3)."""
+    return before.since if value is before.value else now
+
+
+def _change(before: CaseState, after: CaseState, row: AuditRow) -> StateChange:
+    return StateChange(
+        no=after.no,
+        at=after.since,
+        written_at=row.at,
+        previous=before.value,
+        value=after.value,
+        reason=after.reason,
+        actor_kind=row.actor.kind,
+        actor_login=row.actor.login,
+    )

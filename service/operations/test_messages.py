@@ -1,0 +1,40 @@
+"""What endpoints are told of tests, in the transaction of its cause (FLAKY.md 11)."""
+
+from service.notifications.payloads import Message
+from service.notifications.test_payloads import CaseTold
+from service.operations import announcements, test_records
+from service.operations.test_records import ShownTest
+from service.runtime import Runtime
+from service.store import subscribers
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+
+
+def told_of(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, test: ShownTest
+) -> CaseTold:
+    """A test as messages show it."""
+    case = test.case
+    return CaseTold(
+        organization=subscribers.organization_slug(session, repository.org_id),
+        repo=repository.ref,
+        id=case.id,
+        name=case.name,
+        parent=case.parent,
+        classname=case.classname,
+        file=case.file,
+        variant=case.variant,
+        owners=case.owners,
+        quarantined=test.quarantined,
+        html_url=test_records.address_of(runtime.options.public_url, repository.ref, case.id),
+    )
+
+
+def tell(session: Tx, runtime: Runtime, repository: RepositoryRecord, message: Message) -> None:
+    """Keep a message for the endpoints that want it and are told of this repository."""
+    listening = [
+        endpoint
+        for endpoint in subscribers.enabled(session, repository.org_id)
+        if endpoint.repositories is None or repository.id in endpoint.repositories
+    ]
+    announcements.tell(session, runtime, repository.org_id, (message, listening))

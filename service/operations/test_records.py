@@ -1,0 +1,121 @@
+"""A test as lists, answers and messages show it: found, judged by the rule, with its address."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from service.errors import NotFound
+from service.flaky import quarantine
+from service.flaky.quarantine import QuarantineSetting
+from service.flaky.settings import TestSettings
+from service.operations import access
+from service.operations.views import Caller
+from service.runtime import Runtime
+from service.store import test_cases, test_figures, test_listings, test_quarantine
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+from service.store.test_cases import Case
+from service.store.test_figures import CommonFailure, Rates
+from service.store.test_listings import ListedCase
+from service.vocabulary import Override, RepoRef
+
+
+class ShownTest(NamedTuple):
+    """A test with the reason of its status; what only some answers show is None elsewhere."""
+
+    case: ListedCase
+    reason: str
+    quarantined: bool
+    rates: Rates | None = None
+    failures: tuple[CommonFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A repository whose tests are asked for, and the settings that hold there at `now`."""
+
+    repository: RepositoryRecord
+    settings: TestSettings
+    now: datetime
+
+
+async def find_home(
+    runtime: Runtime, caller: Caller, ref: RepoRef, org_slug: str | None
+) -> RepositoryRecord:
+    """The repository, asked for under the caller's own organization.
+
+    Raises NotFound: organization_not_found, repository_not_found.
+    """
+    if org_slug is not None and org_slug.lower() != caller.org_slug.lower():
+        raise NotFound(
+            f'There is no organization "{org_slug}" that this token belongs to; '
+            "`GET /v1/tokens/self` names its own.",
+            code="organization_not_found",
+        )
+    return await access.find_repository(runtime, caller, ref)
+
+
+def home_of(session: Tx, repository: RepositoryRecord, now: datetime) -> Home:
+    """The repository with its settings."""
+    return Home(repository, test_quarantine.settings_of(session, repository.id), now)
+
+
+def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
+    """A known test by its id, or one of its other ids. Raises NotFound(test_not_found)."""
+    found = test_cases.by_ids(session, repository.id, [test_id]).get(test_id)
+    if found is None:
+        raise NotFound(
+            f"{repository.ref.slug} has no test {test_id}; the lists of tests name their ids.",
+            code="test_not_found",
+        )
+    return found
+
+
+def shown_case(session: Tx, home: Home, case: Case) -> ShownTest:
+    """One test as it is now."""
+    (listed,) = test_listings.records(session, home.repository.id, [case.no])
+    return shown(session, home, [listed])[0]
+
+
+def shown(session: Tx, home: Home, found: Sequence[ListedCase]) -> list[ShownTest]:
+    """Tests with their reasons, and whether they are quarantined."""
+    unjudged = [case.no for case in found if case.reason is None]
+    said = reasons_of_unjudged(session, home.repository.id, unjudged)
+    return [
+        ShownTest(
+            case,
+            said[case.no] if case.reason is None else case.reason,
+            setting_of(home, case) is not None,
+        )
+        for case in found
+    ]
+
+
+def setting_of(home: Home, case: ListedCase) -> QuarantineSetting | None:
+    """By what a test is quarantined now, None when it is not."""
+    return quarantine.setting_of(home.settings, override_of(home, case), case.status)
+
+
+def override_of(home: Home, case: ListedCase) -> Override:
+    """What is said of its quarantine that has not expired."""
+    return quarantine.in_force(case.override, case.expires_at, home.now)
+
+
+def reasons_of_unjudged(session: Tx, repository_id: int, nos: Sequence[int]) -> dict[int, str]:
+    """Number → why a test that nobody has judged yet counts as healthy (FLAKY.md 6.4)."""
+    return {
+        past.no: (
+            "Failed, and is judged within a minute."
+            if past.has_failed
+            else f"No failure in {past.results:,} runs since {past.first_run_at:%Y-%m-%d}."
+        )
+        for past in test_figures.pasts(session, repository_id, nos)
+    }
+
+
+def address_of(public_url: str | None, ref: RepoRef, test_id: str) -> str:
+    """Where the test's details are; a name of it where nobody said how we are reached."""
+    if public_url is None:
+        return f"urn:uuid:{test_id}"
+    return f"{public_url}/{ref.slug}/tests/{test_id}"

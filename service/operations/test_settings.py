@@ -1,0 +1,78 @@
+"""What a repository decides about its tests (API.md 8.3): read and changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.errors import Invalid
+from service.flaky import settings
+from service.flaky.settings import SettingValue, TestSettings
+from service.operations import access, deeds
+from service.runtime import Runtime
+from service.store import audit, test_quarantine
+from service.store.audit import AuditRow
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+from service.store.test_cases import Place
+from service.store.test_quarantine import Since
+from service.vocabulary import Actor
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsWish:
+    """Settings to change, by name; what is not named stays."""
+
+    values: Mapping[str, SettingValue]
+
+
+async def read(runtime: Runtime, repository: RepositoryRecord) -> TestSettings:
+    """The settings that hold."""
+    return await runtime.store.read(test_quarantine.settings_of, repository.id)
+
+
+async def update(
+    runtime: Runtime, repository: RepositoryRecord, wish: SettingsWish, actor: Actor
+) -> TestSettings:
+    """Change what is named; all settings as they are then.
+
+    Raises Invalid(not_available_yet) for a setting that has no effect in this version.
+    """
+    if wish.values.get("ticket_issues"):
+        raise Invalid(
+            "Issues are not opened by this version: leave `ticket_issues` out, or send false.",
+            code="not_available_yet",
+            members={"settings": ["ticket_issues"]},
+        )
+    subject = f"repository/{repository.id}"
+    now = runtime.clock.now()
+    row = deeds.deed(actor, repository.org_id, "test.update_settings", subject, now)
+    return await runtime.store.run(_update, repository, wish, row)
+
+
+def _update(
+    session: Tx, repository: RepositoryRecord, wish: SettingsWish, row: AuditRow
+) -> TestSettings:
+    access.recheck(session, row.actor, row.at)
+    place = Place(repository.org_id, repository.id)
+    before = test_quarantine.settings_to_change(session, place)
+    after = settings.changed(before, wish.values)
+    if after == before:
+        return before
+    since = test_quarantine.since_of(session, repository.id)
+    since = Since(
+        _on_since(since.quarantine_since, row.at, is_on=after.quarantine_enabled),
+        _on_since(since.auto_since, row.at, is_on=after.auto_quarantine_enabled),
+    )
+    test_quarantine.put_settings(session, place, after, since)
+    names = [name for name in wish.values if getattr(before, name) != getattr(after, name)]
+    changed = {
+        "before": {name: getattr(before, name) for name in names},
+        "after": {name: getattr(after, name) for name in names},
+    }
+    audit.append(session, replace(row, data=changed))
+    return after
+
+
+def _on_since(before: datetime | None, now: datetime, *, is_on: bool) -> datetime | None:
+    """Since when a switch is on."""
+    return (before or now) if is_on else None

@@ -1,0 +1,13 @@
+"""Time passes for tests: overrides end, and pull requests hit long ago count no more."""
+
+from service.operations import test_overrides
+from service.runtime import Runtime
+from service.store import test_evidence
+
+
+async def expire(runtime: Runtime) -> None:
+    """Let the present time count; once a minute is often enough (FLAKY.md 7.3, 8)."""
+    await test_overrides.expire(runtime)
+    now = runtime.clock.now()
+    while await runtime.store.run(test_evidence.expire_impacts, now):
+        pass

@@ -1,0 +1,87 @@
+"""The ticket of a test: linked, changed, unlinked (API.md 8.3)."""
+
+from dataclasses import dataclass, replace
+from urllib.parse import quote
+
+from service.errors import Invalid
+from service.notifications import test_payloads
+from service.operations import access, deeds, test_messages, test_records
+from service.runtime import Runtime
+from service.store import audit, test_quarantine
+from service.store.audit import AuditRow
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+from service.store.test_cases import Place
+from service.vocabulary import Actor
+
+PLACE_OF_ID = "{id}"
+"""Where the ticket's own id stands in the repository's template."""
+
+
+@dataclass(frozen=True, slots=True)
+class TicketWish:
+    """An address, or the id of a ticket elsewhere; an empty one unlinks."""
+
+    test_id: str
+    html_url: str | None = None
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TicketView:
+    """The test, and the address of its ticket, None when it has none."""
+
+    test_id: str
+    html_url: str | None
+
+
+async def link(
+    runtime: Runtime, repository: RepositoryRecord, wish: TicketWish, actor: Actor
+) -> TicketView:
+    """Link a test to a ticket; the newest wins.
+
+    Raises NotFound(test_not_found), Invalid(conflicting_fields, ticket_template_missing).
+    """
+    if (wish.html_url is None) == (wish.external_id is None):
+        raise Invalid("Send either `html_url` or `external_ticket_id`.", code="conflicting_fields")
+    now = runtime.clock.now()
+    row = deeds.deed(actor, repository.org_id, "test.link_ticket", f"test/{wish.test_id}", now)
+    return await runtime.store.run(_link, runtime, repository, wish, row)
+
+
+def _link(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: TicketWish, row: AuditRow
+) -> TicketView:
+    access.recheck(session, row.actor, row.at)
+    case = test_records.find_case(session, repository, wish.test_id)
+    before = test_quarantine.ticket_of(session, repository.id, case.no)
+    after = _address(session, repository, wish)
+    if after is None:
+        test_quarantine.remove_ticket(session, repository.id, case.no)
+    else:
+        place = Place(repository.org_id, repository.id)
+        test_quarantine.put_ticket(session, place, case.no, after, row.at)
+    changed = {"before": before, "after": after}
+    audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
+    if after != before:
+        home = test_records.home_of(session, repository, row.at)
+        test = test_records.shown_case(session, home, case)
+        told = test_messages.told_of(session, runtime, repository, test)
+        message = test_payloads.ticket_linked(told, after, row.at)
+        test_messages.tell(session, runtime, repository, message)
+    return TicketView(case.id, after)
+
+
+def _address(session: Tx, repository: RepositoryRecord, wish: TicketWish) -> str | None:
+    if wish.html_url is not None:
+        return wish.html_url or None
+    if not wish.external_id:
+        return None
+    template = test_quarantine.settings_of(session, repository.id).ticket_url_template
+    if template is None:
+        raise Invalid(
+            f"{repository.ref.slug} has no `ticket_url_template`; set one by "
+            "`/flaky-tests/update-settings`, or send `html_url`.",
+            code="ticket_template_missing",
+        )
+    return template.replace(PLACE_OF_ID, quote(wish.external_id, safe=""))

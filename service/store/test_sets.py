@@ -1,0 +1,64 @@
+"""Sets of passing tests, decoded once: many uploads of a green repository share one."""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from threading import Lock
+
+from cachetools import LRUCache
+from sqlalchemy import Connection, bindparam, select
+
+from service.store import test_evidence
+from service.store.test_evidence import sets
+
+BYTES_MAX = 64 * 1024 * 1024
+"""What decoded sets may take (FLAKY.md 4)."""
+
+SELECT_SETS = select(sets.c.hash, sets.c.nos).where(
+    sets.c.repository_id == bindparam("of_repository"),
+    sets.c.hash.in_(bindparam("of_keys", expanding=True)),
+)
+
+
+class OutcomeSets:
+    """The sets used last. Used from several threads; a set never changes under its key."""
+
+    def __init__(self) -> None:
+        self._kept: LRUCache[tuple[int, str], array[int]] = LRUCache(
+            BYTES_MAX, getsizeof=lambda numbers: numbers.itemsize * len(numbers)
+        )
+        self._lock = Lock()
+
+    def members(
+        self, session: Connection, repository_id: int, keys: Iterable[str], nos: Sequence[int]
+    ) -> dict[str, tuple[int, ...]]:
+        """Key of each set → those of the tests that are in it."""
+        return {
+            key: tuple(no for no in nos if _holds(numbers, no))
+            for key, numbers in self._sets(session, repository_id, set(keys)).items()
+        }
+
+    def _sets(
+        self, session: Connection, repository_id: int, keys: set[str]
+    ) -> "dict[str, array[int]]":
+        found: dict[str, array[int]] = {}
+        with self._lock:
+            for key in keys:
+                numbers = self._kept.get((repository_id, key))
+                if numbers is not None:
+                    found[key] = numbers
+        missing = sorted(keys - found.keys())
+        if missing:
+            told = {"of_repository": repository_id, "of_keys": missing}
+            for row in session.execute(SELECT_SETS, told):
+                found[row.hash] = test_evidence.numbers_in(row.nos)
+            with self._lock:
+                for key in missing:
+                    if key in found and found[key].itemsize * len(found[key]) <= BYTES_MAX:
+                        self._kept[repository_id, key] = found[key]
+        return found
+
+
+def _holds(numbers: "array[int]", no: int) -> bool:
+    place = bisect_left(numbers, no)
+    return place < len(numbers) and numbers[place] == no

@@ -1,0 +1,1 @@
+"""The flaky half on values: reports, identity, evidence, health."""
