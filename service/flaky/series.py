@@ -1,0 +1,251 @@
+"""Verdicts of a test along a stable branch: alone between neighbors, and broken.
+
+FLAKY.md 5.3 and the second half of 6.3. What a pull request's runs say does not enter here.
+"""
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from service.flaky import evidence, score
+from service.flaky.evidence import Event, Stream
+
+POINTS_MAX = 600
+"""The newest points of a series that are read."""
+
+BEFORE_MAX = 200
+"""Verdicts before a failing streak that say at which rate the test failed until then."""
+
+PROBABILITY_MAX, STREAK_MIN = 5e-5, 3
+NEVER_PASSED_STREAK = 5
+UNKNOWN_STREAK, UNKNOWN_VERDICTS = 10, 10
+ABSENT_POINTS = 5
+SILENT_FOR = timedelta(days=14)
+
+PASSED, FAILED, ABSENT = "P", "F", "."
+_LONELY = re.compile("(?<=P)F(?=P)|(?<=F)P(?=F)")
+_STREAK = re.compile(f"{FAILED}{{{STREAK_MIN},}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One code id in one CI run of a series, at its earliest `ran_at`.
+
+    `sha` is the commit; `tests_run` counts the tests that have a verdict here, `alone` those
+    whose verdict differs from both neighbors (`lonely`), shared by all tests of the series.
+    """
+
+    at: datetime
+    code: str
+    run: str
+    sha: str
+    tests_run: int
+    alone: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One job key on one stable branch; at most POINTS_MAX points by (at, code, run)."""
+
+    branch: str
+    job: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One test in a series: a letter for each point, PASSED, FAILED or ABSENT.
+
+    FAILED only if every comparable attempt failed; ABSENT if it has none there.
+    """
+
+    series: Series
+    verdicts: str
+
+    def ran(self) -> list[Point]:
+        """The points at which it has a verdict, in order."""
+        pairs = zip(self.series.points, self.verdicts, strict=True)
+        return [point for point, verdict in pairs if verdict != ABSENT]
+
+    def letters(self) -> str:
+        """Its verdicts without the absences, in step with `ran`."""
+        return self.verdicts.replace(ABSENT, "")
+
+
+def lonely(verdicts: str) -> list[int]:
+    """Places at which a verdict differs from both neighbors while these agree."""
+    return [match.start() for match in _LONELY.finditer(verdicts)]
+
+
+def lonely_points(track: Track) -> list[Point]:
+    """The points at which the test counts in `Point.alone`."""
+    ran = track.ran()
+    return [ran[place] for place in lonely(track.letters())]
+
+
+def events_of(track: Track, disagreeing: Container[str]) -> tuple[Event, ...]:
+    """The track's events of stream B; `disagreeing`: the test's code ids with one of stream A."""
+    ran, letters = track.ran(), track.letters()
+    return tuple(
+        Event(
+            at=ran[place + 1].at,
+            stream=Stream.B,
+            job=track.series.job,
+            code=ran[place].code,
+            weight=round(min(1.0, evidence.crowd_of(ran[place].tests_run) / ran[place].alone), 6),
+            branch=track.series.branch,
+            passed=letters[place] == PASSED,
+        )
+        for place in lonely(letters)
+        if ran[place].code not in disagreeing
+    )
+
+
+class End(StrEnum):
+    """How a test stopped being broken: it passed, is run no more, or the series fell silent."""
+
+    PASSED = "passed"
+    REMOVED = "removed"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSpan:
+    """A time in which a test was broken in one series.
+
+    `failed` of `before` verdicts failed before the streak, whose first failure was at `red`;
+    `streak` is its length when it was enough, `length` until it ended or until now. `until` and
+    `end` are None while it lasts; `green` is the point that ended it by passing.
+    """
+
+    series: Series
+    since: datetime
+    red: Point
+    streak: int
+    length: int
+    failed: int
+    before: int
+    has_passed: bool
+    until: datetime | None = None
+    end: End | None = None
+    green: Point | None = None
+
+    def probability(self, streak: int) -> float:
+        """The chance q of the first `streak` failures in a row."""
+        return score.streak_probability(self.failed, self.before - self.failed, streak)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What broken spans are read against.
+
+    `ran_on`: by branch, the code ids on which any job of it has a verdict for the test.
+    `settled`: by branch and job key, since when the test was broken where the evidence for that
+    is gone; the track then begins within that span.
+    """
+
+    clock: datetime
+    first_pass: datetime | None
+    ran_on: Mapping[str, frozenset[str]]
+    settled: Mapping[tuple[str, str], datetime]
+
+
+def broken_spans(track: Track, moment: Moment) -> tuple[BrokenSpan, ...]:
+    """Every time the test was broken in this series, oldest first."""
+    return tuple(_broken(track, moment))
+
+
+def _broken(track: Track, moment: Moment) -> Iterator[BrokenSpan]:
+    letters = track.letters()
+    settled = moment.settled.get((track.series.branch, track.series.job))
+    # Most tests never fail so often; the points need not be looked at then.
+    if not letters or (settled is None and _STREAK.search(letters) is None):
+        return
+    ran, counted_from = track.ran(), 0
+    if settled is not None:
+        span, counted_from = _span(track, _Streak(0, 1, ""), moment)
+        yield replace(span, since=settled)
+    streak = _STREAK.search(letters, counted_from)
+    while streak is not None:
+        start, resume = streak.span()
+        before = letters[max(counted_from, start - BEFORE_MAX) : start]
+        length = _enough(before, ran[start:resume], moment.first_pass)
+        if length:
+            span, resume = _span(track, _Streak(start, length, before), moment)
+            counted_from = resume
+            yield span
+        streak = _STREAK.search(letters, resume)
+
+
+@dataclass(frozen=True, slots=True)
+class _Streak:
+    """A failing streak: its first verdict, how many were enough, the verdicts before it."""
+
+    start: int
+    enough: int
+    before: str
+
+
+def _span(track: Track, streak: _Streak, moment: Moment) -> tuple[BrokenSpan, int]:
+    """The span that the streak began, and the number of the first verdict after it."""
+    ran, at = track.ran(), streak.start + streak.enough - 1
+    until, end, resume = _end(track, at, moment)
+    span = BrokenSpan(
+        series=track.series,
+        since=ran[at].at,
+        red=ran[streak.start],
+        streak=streak.enough,
+        length=resume - streak.start,
+        failed=streak.before.count(FAILED),
+        before=len(streak.before),
+        has_passed=_has_passed(moment.first_pass, ran[at].at),
+        until=until,
+        end=end,
+        green=ran[resume] if end is End.PASSED else None,
+    )
+    return span, resume
+
+
+def _enough(before: str, streak: list[Point], first_pass: datetime | None) -> int:
+    """How many failures of the streak complete the rule; 0: all of them do not."""
+    failed, passed = before.count(FAILED), before.count(PASSED)
+    for length in range(STREAK_MIN, len(streak) + 1):
+        if score.streak_probability(failed, passed, length) <= PROBABILITY_MAX:
+            return length
+        if length >= NEVER_PASSED_STREAK and not _has_passed(first_pass, streak[length - 1].at):
+            return length
+        if length >= UNKNOWN_STREAK and len(before) < UNKNOWN_VERDICTS:
+            return length
+    return 0
+
+
+def _has_passed(first_pass: datetime | None, at: datetime) -> bool:
+    return first_pass is not None and first_pass <= at
+
+
+def _end(track: Track, at: int, moment: Moment) -> tuple[datetime | None, End | None, int]:
+    """When and how a broken span ends that began at the `at`th verdict.
+
+    The last number is that of the first verdict after it, or how many verdicts there are.
+    """
+    ran_on = moment.ran_on.get(track.series.branch, frozenset())
+    number, absences, silent_from = -1, 0, None
+    for point, verdict in zip(track.series.points, track.verdicts, strict=True):
+        number += verdict != ABSENT
+        if number < at:
+            continue
+        if silent_from is not None and point.at >= silent_from:
+            return silent_from, End.SILENT, number + (verdict == ABSENT)
+        if verdict == PASSED:
+            return point.at, End.PASSED, number
+        if verdict == FAILED:
+            absences, silent_from = 0, point.at + SILENT_FOR
+        else:
+            absences = absences + 1 if point.code not in ran_on else 0
+            if absences == ABSENT_POINTS:
+                return point.at, End.REMOVED, number + 1
+    if silent_from is not None and moment.clock >= silent_from:
+        return silent_from, End.SILENT, number + 1
+    return None, None, number + 1

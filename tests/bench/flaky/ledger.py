@@ -1,0 +1,357 @@
+"""All uploads of one repository in memory, and the evidence they yield for one test.
+
+What the store does with tables, done with a set: uploads may come in any order and any number
+of times. Small and slow on purpose; the store's answers can be held against these.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import accumulate
+
+from service.flaky import evidence, health, noise, series
+from service.flaky.evidence import Charged, Event, Group, GroupAttempt, Passes
+from service.flaky.health import Evidence, Flag, Health
+from service.flaky.score import Noise, Tally
+from service.flaky.series import Point, Series, Track
+from service.flaky.spans import Scale, Settled
+
+STABLE, QUEUE, PR, OTHER, UNTRUSTED = "stable", "queue", "pr", "other", "untrusted"
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What one upload says; tests are numbers.
+
+    `passed` has a bit for each test that passed at its only attempt; `attempts` the letters
+    (P, F, in order) of each that failed or had several; `muddled` tests share an identity with
+    others, so that their attempts do not compare.
+    """
+
+    digest: str
+    at: datetime
+    kind: str
+    job: str
+    code: str
+    run: str
+    passed: int
+    attempts: Mapping[int, str] = field(default_factory=dict)
+    muddled: frozenset[int] = frozenset()
+    run_attempt: int = 1
+    machine: str = ""
+    branch: str = "main"
+    pr: int | None = None
+
+    def letters(self, no: int) -> str:
+        """The test's attempts here, skips left out."""
+        return self.attempts.get(no) or "P" * (self.passed >> no & 1)
+
+    @cached_property
+    def tests_run(self) -> int:
+        """Tests that passed or failed."""
+        return self.passed.bit_count() + len(self.attempts)
+
+    @cached_property
+    def is_mass(self) -> bool:
+        """Whether it is a mass failure."""
+        failed = sum(1 for letters in self.attempts.values() if letters[-1] == "F")
+        return evidence.is_mass_failure(self.tests_run, failed)
+
+    @cached_property
+    def passing(self) -> int:
+        """A bit for each test with a passed comparable attempt."""
+        if self.is_mass:
+            return 0
+        retried = (no for no, letters in self.attempts.items() if "P" in letters)
+        return bits((*retried,)) & ~bits(self.muddled) | self.passed & ~bits(self.muddled)
+
+    @cached_property
+    def failing(self) -> int:
+        """A bit for each test with comparable attempts of which none passed."""
+        if self.is_mass:
+            return 0
+        failed = [no for no, letters in self.attempts.items() if "P" not in letters]
+        return bits(failed) & ~bits(self.muddled)
+
+    @property
+    def source(self) -> str:
+        """Whose events are capped together."""
+        match self.kind:
+            case "pr":
+                return f"#{self.pr}"
+            case "other":
+                return self.branch
+        return ""
+
+
+def bits(numbers: Iterable[int]) -> int:
+    """A number with these bits set."""
+    total = 0
+    for number in numbers:
+        total |= 1 << number
+    return total
+
+
+class Ledger:
+    """The eligible uploads of a set, each once."""
+
+    def __init__(self, uploads: Iterable[Upload], threshold: float = 100.0) -> None:
+        unique = {each.digest: each for each in uploads if each.kind != UNTRUSTED}
+        self.uploads = sorted(unique.values(), key=lambda each: (each.at, each.digest))
+        self.threshold = threshold
+
+    @cached_property
+    def clock(self) -> datetime:
+        """The evidence clock."""
+        return self.uploads[-1].at
+
+    @cached_property
+    def scale(self) -> Scale:
+        """What its tests are held against."""
+        return Scale(self.clock, self.uploads[0].at.toordinal(), self.noise, self.threshold)
+
+    @cached_property
+    def failed(self) -> list[int]:
+        """The tests that ever failed: all others are healthy."""
+        return sorted({no for each in self.uploads for no in _failed_in(each)})
+
+    def judge(
+        self, no: int, flags: tuple[Flag, ...] = (), settled: Settled | None = None
+    ) -> Health:
+        """The health of a test."""
+        return health.judge(self.evidence_of(no, flags, settled), self.scale)
+
+    def evidence_of(
+        self, no: int, flags: tuple[Flag, ...] = (), settled: Settled | None = None
+    ) -> Evidence:
+        """What judging a test needs."""
+        runs = [each for each in self._uploads_with.get(no, ()) if each.letters(no)]
+        passed = [each.at for each in runs if "P" in each.letters(no)]
+        return Evidence(
+            first_run=runs[0].at,
+            last_run=runs[-1].at,
+            first_pass=passed[0] if passed else None,
+            events=(*self.events_a.get(no, ()), *self.events_b.get(no, ())),
+            passes=self.passes_of(no),
+            failures=tuple(each.at for each in runs if each.letters(no)[-1] == "F"),
+            tracks=tuple(self.tracks.get(no, ())),
+            flags=flags,
+            settled=settled,
+        )
+
+    def passes_of(self, no: int) -> Passes:
+        """Its passing results."""
+        times: defaultdict[int, list[datetime]] = defaultdict(list)
+        for each in self._uploads_with.get(no, ()):
+            if each.passing >> no & 1:
+                times[each.at.toordinal()].append(each.at)
+        return Passes(
+            {day: len(each) for day, each in times.items()},
+            {day: tuple(each) for day, each in times.items()},
+        )
+
+    @cached_property
+    def _uploads_with(self) -> dict[int, list[Upload]]:
+        """By test that ever failed, the uploads of the jobs in which it ran."""
+        by_job: defaultdict[str, list[Upload]] = defaultdict(list)
+        ran: defaultdict[str, int] = defaultdict(int)
+        for each in self.uploads:
+            by_job[each.job].append(each)
+            ran[each.job] |= each.passed | bits(each.attempts)
+        found: dict[int, list[Upload]] = {}
+        for no in self.failed:
+            jobs = [job for job in by_job if ran[job] >> no & 1]
+            together = [each for job in jobs for each in by_job[job]]
+            found[no] = (
+                together
+                if len(jobs) == 1
+                else sorted(together, key=lambda each: (each.at, each.digest))
+            )
+        return found
+
+    @cached_property
+    def _ambiguous(self) -> set[str]:
+        """Job keys under which several machines report in one attempt of a CI run."""
+        machines: defaultdict[tuple[str, int, str], set[str]] = defaultdict(set)
+        for each in self.uploads:
+            if each.run and each.machine:
+                machines[each.run, each.run_attempt, each.job].add(each.machine)
+        return {job for (_, _, job), names in machines.items() if len(names) > 1}
+
+    @cached_property
+    def _groups(self) -> dict[tuple[int, str, str], Group]:
+        """Groups with a failed attempt, by (test, job key, code id)."""
+        on_code: defaultdict[tuple[str, str], list[Upload]] = defaultdict(list)
+        for each in self.uploads:
+            if not each.is_mass:
+                on_code[each.job, each.code].append(each)
+        keys = {
+            (no, each.job, each.code)
+            for each in self.uploads
+            if not each.is_mass
+            for no in _failed_in(each)
+        }
+        return {
+            (no, job, code): Group(
+                job,
+                code,
+                tuple(_attempts(no, on_code[job, code])),
+                is_ambiguous=job in self._ambiguous,
+            )
+            for no, job, code in keys
+        }
+
+    @cached_property
+    def _charged(self) -> dict[str, Charged]:
+        """What each upload with a failed attempt adds to events."""
+        disagreeing = {key for key, group in self._groups.items() if evidence.disagreements(group)}
+        by_run: defaultdict[tuple[str, int], set[int]] = defaultdict(set)
+        numbers: dict[str, set[int]] = {}
+        for each in self.uploads:
+            found = {no for no in _failed_in(each) if (no, each.job, each.code) in disagreeing}
+            numbers[each.digest] = set() if each.is_mass else found
+            by_run[each.run, each.run_attempt] |= numbers[each.digest]
+        return {
+            each.digest: Charged(
+                tests_run=each.tests_run,
+                disagreeing=len(numbers[each.digest]),
+                disagreeing_in_run=len(
+                    by_run[each.run, each.run_attempt] if each.run else numbers[each.digest]
+                ),
+                source=each.source,
+            )
+            for each in self.uploads
+            if each.attempts
+        }
+
+    @cached_property
+    def events_a(self) -> dict[int, list[Event]]:
+        """Events of stream A by test."""
+        found: defaultdict[int, list[Event]] = defaultdict(list)
+        for (no, _, _), group in self._groups.items():
+            events = evidence.events_of(group, self._charged)
+            if events:
+                found[no].extend(events)
+        return {no: sorted(events) for no, events in found.items()}
+
+    @cached_property
+    def _verdicts(self) -> dict[tuple[str, str], tuple[list[Point], list[int], list[int]]]:
+        """By series: its points, and for each the tests that passed and those that failed."""
+        grouped: defaultdict[tuple[str, str], defaultdict[tuple[str, str], list[Upload]]]
+        grouped = defaultdict(lambda: defaultdict(list))
+        for each in self.uploads:
+            if each.kind == STABLE and not each.is_mass:
+                grouped[each.branch, each.job][each.code, each.run].append(each)
+        found = {}
+        for name, by_point in grouped.items():
+            order = sorted(by_point.items(), key=lambda item: (item[1][0].at, *item[0]))
+            passed, failed, points = [], [], []
+            for (code, run), uploads in order[-series.POINTS_MAX :]:
+                green, red = 0, 0
+                for each in uploads:
+                    green, red = green | each.passing, red | each.failing
+                passed.append(green)
+                failed.append(red & ~green)
+                ran = (green | red).bit_count()
+                points.append(Point(uploads[0].at, code, run, code.partition(":")[2], ran))
+            found[name] = (points, passed, failed)
+        return found
+
+    @cached_property
+    def tracks(self) -> dict[int, list[Track]]:
+        """Of each test that ever failed, one for each series."""
+        found: defaultdict[int, list[Track]] = defaultdict(list)
+        for (branch, job), (points, passed, failed) in self._verdicts.items():
+            bare, alone = Series(branch, job, tuple(points)), Counter[Point]()
+            letters = {no: _letters(no, passed, failed) for no in self.failed}
+            letters = {no: text for no, text in letters.items() if text.strip(series.ABSENT)}
+            for text in letters.values():
+                if series.FAILED in text:
+                    alone.update(series.lonely_points(Track(bare, text)))
+            whole = replace(
+                bare, points=tuple(replace(point, alone=alone[point]) for point in points)
+            )
+            for no, text in letters.items():
+                found[no].append(Track(whole, text))
+        return dict(found)
+
+    @cached_property
+    def events_b(self) -> dict[int, list[Event]]:
+        """Events of stream B by test."""
+        found: dict[int, list[Event]] = {}
+        for no, tracks in self.tracks.items():
+            codes = {event.code for event in self.events_a.get(no, ())}
+            events = [event for track in tracks for event in series.events_of(track, codes)]
+            if events:
+                found[no] = events
+        return found
+
+    @cached_property
+    def noise(self) -> dict[int, Noise]:
+        """The noise of each day up to the clock's."""
+        first, newest = self.uploads[0].at.toordinal(), self.clock.toordinal()
+        size = newest - first + 1
+        passing, verdicts = [0] * size, [0] * size
+        for each in self.uploads:
+            passing[each.at.toordinal() - first] += each.passing.bit_count()
+        for points, _, _ in self._verdicts.values():
+            for point in points:
+                verdicts[point.at.toordinal() - first] += point.tests_run
+        tests = [self._daily(no, first, size) for no in {*self.events_a, *self.events_b}]
+        sums = [_sums(passing), _sums(verdicts)]
+        found = {}
+        for day in range(size):
+            since = max(0, day - noise.DAYS)
+            tallies = [tuple(each[day] - each[since] for each in four) for four in tests]
+            found[first + day] = noise.of(
+                sums[0][day] - sums[0][since],
+                sums[1][day] - sums[1][since],
+                [
+                    (Tally(a / MILLION, n), Tally(b / MILLION, m))
+                    for a, n, b, m in tallies
+                    if a or b
+                ],
+            )
+        return found
+
+    def _daily(self, no: int, first: int, size: int) -> tuple[list[int], ...]:
+        """Running sums by day of D_A, N_A, D_B, N_B; weights in millionths, to be exact."""
+        rows = [[0] * size for _ in range(4)]
+        for row, events in ((0, self.events_a), (2, self.events_b)):
+            for event in events.get(no, ()):
+                rows[row][event.at.toordinal() - first] += round(event.weight * MILLION)
+        for day, count in self.passes_of(no).by_day.items():
+            rows[1][day - first] += count
+        for track in self.tracks.get(no, ()):
+            for point in track.ran():
+                rows[3][point.at.toordinal() - first] += 1
+        return tuple(_sums(row) for row in rows)
+
+
+def _failed_in(upload: Upload) -> list[int]:
+    """Tests with a failed comparable attempt."""
+    return [
+        no for no, letters in upload.attempts.items() if "F" in letters and no not in upload.muddled
+    ]
+
+
+def _attempts(no: int, uploads: Iterable[Upload]) -> Iterable[GroupAttempt]:
+    for upload in uploads:
+        if no not in upload.muddled:
+            for place, letter in enumerate(upload.letters(no)):
+                yield GroupAttempt(upload.at, upload.digest, place, letter == "P")
+
+
+def _letters(no: int, passed: list[int], failed: list[int]) -> str:
+    return "".join(
+        "P" if green >> no & 1 else "F" if red >> no & 1 else "."
+        for green, red in zip(passed, failed, strict=True)
+    )
+
+
+def _sums(values: Iterable[int]) -> list[int]:
+    """Running sums, beginning with 0."""
+    return [0, *accumulate(values)]
