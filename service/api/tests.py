@@ -1,6 +1,6 @@
 """Handlers of the endpoints about tests (API.md 8): one operation each, its answer spelled."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TypeVar
 
 from service.api import responses
@@ -20,8 +20,7 @@ from service.operations import (
 from service.operations.test_checks import CheckedTest
 from service.operations.test_lists import Quarantined
 from service.operations.test_pages import Page
-from service.operations.test_records import ShownTest
-from service.vocabulary import RepoRef
+from service.operations.test_records import FoundHome, ShownTest
 
 SUMMARY_MAX = 200
 """Characters of a failure's headline (API.md 8.2)."""
@@ -31,44 +30,32 @@ Row = TypeVar("Row")
 
 async def list_unhealthy(call: Call, asked: models.ListUnhealthyTests) -> Json:
     """`/flaky-tests/list-unhealthy-tests`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    page = await test_lists.unhealthy(call.runtime, found, asked.status, asked.page())
-    at = Home(call.public_url, found.ref, found.url)
-    return {"tests": [record(at, each) for each in page.rows], "page": _page(page)}
+    home = await _home(call, asked)
+    page = await test_lists.unhealthy(call.runtime, home.repository, asked.status, asked.page())
+    return {"tests": [record(home, each) for each in page.rows], "page": _page(page)}
 
 
 async def list_failing(call: Call, asked: models.ListFailingTests) -> Json:
     """`/flaky-tests/list-failing-tests`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    page = await test_lists.failing(call.runtime, found, asked.wish())
-    at = Home(call.public_url, found.ref, found.url)
-    return {"tests": [_failing(at, each) for each in page.rows], "page": _page(page)}
+    home = await _home(call, asked)
+    page = await test_lists.failing(call.runtime, home.repository, asked.wish())
+    return {"tests": [_failing(home, each) for each in page.rows], "page": _page(page)}
 
 
 async def list_quarantined(call: Call, asked: models.ListQuarantinedTests) -> Json:
     """`/flaky-tests/list-quarantined-tests`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    page = await test_lists.quarantined(call.runtime, found, asked.page())
-    at = Home(call.public_url, found.ref, found.url)
-    rows = [_quarantined(at, each) for each in page.rows]
+    home = await _home(call, asked)
+    page = await test_lists.quarantined(call.runtime, home.repository, asked.page())
+    rows = [_quarantined(home, each) for each in page.rows]
     return {"quarantined_tests": rows, "page": _page(page)}
 
 
 async def get_details(call: Call, asked: models.GetTestDetails) -> Json:
     """`/flaky-tests/get-test-details`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    details = await test_details.read(call.runtime, found, asked.test_id.lower())
-    at = Home(call.public_url, found.ref, found.url)
+    home = await _home(call, asked)
+    details = await test_details.read(call.runtime, home.repository, asked.test_id.lower())
     shown = {
-        **record(at, details.test),
+        **record(home, details.test),
         **_figures(details.test),
         "quarantine_override": details.override.value,
         "quarantine_expires_at": responses.time_or_null(details.expires_at),
@@ -80,10 +67,8 @@ async def get_details(call: Call, asked: models.GetTestDetails) -> Json:
 
 async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> Json:
     """`/flaky-tests/check-quarantine`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    checked = await test_checks.check(call.runtime, call.caller, found, asked.asked())
+    home = await _home(call, asked)
+    checked = await test_checks.check(call.runtime, call.caller, home.repository, asked.asked())
     return {
         "quarantining_enabled": checked.is_enabled,
         "checked_at": responses.time(checked.at),
@@ -93,19 +78,15 @@ async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> Json:
 
 async def link_ticket(call: Call, asked: models.LinkTicket) -> Json:
     """`/flaky-tests/link-ticket-to-test-case`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    linked = await test_tickets.link(call.runtime, found, asked.wish(), call.actor)
+    home = await _home(call, asked)
+    linked = await test_tickets.link(call.runtime, home.repository, asked.wish(), call.actor)
     return {"test_case_id": linked.test_id, "ticket": _link(linked.html_url)}
 
 
 async def set_override(call: Call, asked: models.SetQuarantineOverride) -> Json:
     """`/flaky-tests/set-quarantine-override`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    said = await test_overrides.put(call.runtime, found, asked.wish(), call.actor)
+    home = await _home(call, asked)
+    said = await test_overrides.put(call.runtime, home.repository, asked.wish(), call.actor)
     return {
         "test_id": said.test_id,
         "override": said.override.value,
@@ -116,39 +97,31 @@ async def set_override(call: Call, asked: models.SetQuarantineOverride) -> Json:
 
 async def flag(call: Call, asked: models.FlagTest) -> Json:
     """`/flaky-tests/flag-test`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    test = await test_flags.put(call.runtime, found, asked.wish(), call.actor)
-    return {"test": record(Home(call.public_url, found.ref, found.url), test)}
+    home = await _home(call, asked)
+    test = await test_flags.put(call.runtime, home.repository, asked.wish(), call.actor)
+    return {"test": record(home, test)}
 
 
 async def get_settings(call: Call, asked: models.GetSettings) -> Json:
     """`/flaky-tests/get-settings`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
-    )
-    return asdict(await test_settings.read(call.runtime, found))
+    home = await _home(call, asked)
+    return asdict(await test_settings.read(call.runtime, home.repository))
 
 
 async def update_settings(call: Call, asked: models.UpdateSettings) -> Json:
     """`/flaky-tests/update-settings`."""
-    found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    home = await _home(call, asked)
+    return asdict(
+        await test_settings.update(call.runtime, home.repository, asked.wish(), call.actor)
     )
-    return asdict(await test_settings.update(call.runtime, found, asked.wish(), call.actor))
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
-    """Where the tests of an answer are: our address, the repository, and its own."""
-
-    public_url: str | None
-    ref: RepoRef
-    url: str
+async def _home(call: Call, asked: models.AboutTests | models.LinkTicket) -> FoundHome:
+    ref, slug = asked.repo.ref(), asked.org_url_slug
+    return await test_records.find_home(call.runtime, call.caller, ref, slug)
 
 
-def record(at: Home, test: ShownTest) -> dict[str, object]:
+def record(home: FoundHome, test: ShownTest) -> dict[str, object]:
     """A test with its health (API.md 8.2)."""
     case = test.case
     status = {
@@ -156,21 +129,21 @@ def record(at: Home, test: ShownTest) -> dict[str, object]:
         "reason": test.reason,
         "timestamp": responses.time(case.since),
     }
-    return _of_case(at, test, status)
+    return _of_case(home, test, status)
 
 
-def _failing(at: Home, test: ShownTest) -> dict[str, object]:
+def _failing(home: FoundHome, test: ShownTest) -> dict[str, object]:
     status = {"reason": test.reason, "timestamp": responses.time(test.case.since)}
-    return {**_of_case(at, test, status), **_figures(test)}
+    return {**_of_case(home, test, status), **_figures(test)}
 
 
-def _of_case(at: Home, test: ShownTest, status: Json) -> dict[str, object]:
+def _of_case(home: FoundHome, test: ShownTest, status: Json) -> dict[str, object]:
     """What every record says; fields that are unknown are left out."""
     case = test.case
     shown: dict[str, object] = {
         "id": case.id,
-        "repository": {"html_url": at.url},
-        "html_url": test_records.address_of(at.public_url, at.ref, case.id),
+        "repository": {"html_url": home.html_url},
+        "html_url": home.address_of(case.id),
         "name": case.name,
         "variant": case.variant,
     }
@@ -205,7 +178,7 @@ def _figures(test: ShownTest) -> Json:
     }
 
 
-def _quarantined(at: Home, row: Quarantined) -> Json:
+def _quarantined(home: FoundHome, row: Quarantined) -> Json:
     case = row.test.case
     is_said = row.setting.value == case.override.value
     return {
@@ -222,7 +195,7 @@ def _quarantined(at: Home, row: Quarantined) -> Json:
         "status_last_updated_at": responses.time(case.since),
         "expires_at": responses.time_or_null(case.expires_at) if is_said else None,
         "reason": case.override_reason if is_said else row.test.reason,
-        "html_url": test_records.address_of(at.public_url, at.ref, case.id),
+        "html_url": home.address_of(case.id),
     }
 
 

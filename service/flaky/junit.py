@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from service.flaky import capture
 from service.flaky.capture import Captured
-from service.flaky.identity import is_claim
 from service.flaky.reading import (
     PROPERTIES_MAX,
     PROPERTY_CHARACTERS_MAX,
@@ -295,7 +294,7 @@ class JUnitElements:
             reading.seconds(time) if time else None,
             (),
             int(line) if line.isdecimal() and len(line) <= DIGITS_MAX else None,
-            claim_of(attributes["id"]) if "id" in attributes else "",
+            reading.claim(attributes["id"]) if "id" in attributes else "",
             self._outermost,
         )
         if found is not None:
@@ -316,7 +315,8 @@ class JUnitElements:
         is_failed = bool(told) and told[-1].outcome is Outcome.FAILED
         return result._replace(
             told=told,
-            claimed_id=result.claimed_id or claim_of(dict(found.properties).get("id", "")),
+            claimed_id=result.claimed_id
+            or self._reading.claim(dict(found.properties).get("id", "")),
             properties=tuple(found.properties),
             output=without_escapes(found.output.text()) if found.output and is_failed else "",
         )
@@ -342,8 +342,3 @@ def told_by_attribute(attributes: Attributes, seconds: float | None) -> tuple[At
     if status in SKIPPED_STATUSES or result in SKIPPED_RESULTS:
         return (Attempt(Outcome.SKIPPED, seconds),)
     return ()
-
-
-def claim_of(text: str) -> str:
-    """The id that a report gives, if it is one of those that count (FLAKY.md 3)."""
-    return text if text and is_claim(text) else ""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from service.flaky.durations import SECONDS_MAX, seconds_of
 from service.flaky.failures import first_meaningful_line
-from service.flaky.identity import is_absolute, masked_name, normalized_file
+from service.flaky.identity import is_absolute, is_claim, masked_name, normalized_file
 from service.flaky.results import (
     Attempt,
     CaseKind,
@@ -102,6 +102,10 @@ class Reading:
         if text:
             self.warn(WarningCode.ODD_TIME)
         return None
+
+    def claim(self, text: str) -> str:
+        """The id that a report gives, if it is one of those that count (FLAKY.md 3)."""
+        return text if text and is_claim(text) else ""
 
     def failed(self, said: Attempt) -> Attempt:
         """The attempt with its texts cleaned, bounded and completed.

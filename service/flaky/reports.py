@@ -4,11 +4,36 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from service.flaky import junit
+from service.flaky.formats import ctrf, dotnet, go_json
 from service.flaky.reading import Wishes, refused
-from service.flaky.results import Fault, Format, ReportFile
-from service.flaky.text import Text, text_of, unpacked
+from service.flaky.results import (
+    Fault,
+    FileStatus,
+    Format,
+    ReportFile,
+    Warned,
+    WarningCode,
+)
+from service.flaky.text import HEAD_BYTES, Text, text_of, unpacked
+from service.flaky.xml import NO_FORMAT, Stopped, head_of
 
-READERS: dict[Format, Callable[[Text, Wishes], ReportFile]] = {Format.JUNIT: junit.read}
+READERS: dict[Format, Callable[[Text, Wishes], ReportFile]] = {
+    Format.JUNIT: junit.read,
+    Format.GO_JSON: go_json.read,
+    Format.CTRF: ctrf.read,
+    **{
+        dialect.format: dotnet.read_with(dialect)
+        for dialect in (dotnet.TRX, dotnet.NUNIT, dotnet.XUNIT)
+    },
+}
+# Root elements that only one format has; every other root may hold JUnit's cases.
+ROOTS = {
+    root: dialect.format
+    for dialect in (dotnet.TRX, dotnet.NUNIT, dotnet.XUNIT)
+    for root in dialect.roots
+}
+# So many lines of build output may come before the first event of a Go run.
+LINES_BEFORE_EVENT_MAX = 1_000
 
 
 def read(content: bytes, wanted: Format | None, wishes: Wishes) -> ReportFile:
@@ -23,5 +48,38 @@ def read(content: bytes, wanted: Format | None, wishes: Wishes) -> ReportFile:
     if not bytes_read.content.strip(b" \t\r\n"):
         return refused(bytes_read.fault or Fault("The file is empty."))
     text = text_of(bytes_read.content)
-    report = READERS[Format.JUNIT](text, wishes)
-    return replace(report, warnings=(*text.warnings, *report.warnings))
+    found = format_of(text)
+    if found is None or wanted not in (None, found):
+        return refused(Fault(NO_FORMAT))
+    try:
+        report = READERS[found](text, wishes)
+    except Stopped as stopped:
+        return refused(Fault(str(stopped)), found)
+    if report.status is FileStatus.REFUSED:
+        return report
+    report = replace(report, warnings=(*text.warnings, *report.warnings))
+    return damaged(report, bytes_read.fault) if bytes_read.fault else report
+
+
+def damaged(report: ReportFile, fault: Fault) -> ReportFile:
+    """The report of a file whose container was cut or damaged: never more than partial."""
+    if report.fault or not report.cases:
+        return report if report.cases else refused(fault, report.format)
+    warned = Warned(WarningCode.MALFORMED, fault.message)
+    return replace(
+        report, status=FileStatus.PARTIAL, warnings=(*report.warnings, warned), fault=fault
+    )
+
+
+def format_of(text: Text) -> Format | None:
+    """The format by content: its root element, or what its JSON looks like."""
+    first = next(text.pieces(), "")
+    begins = first[:HEAD_BYTES].lstrip()
+    if not begins.startswith("<"):
+        lines = first.split("\n", LINES_BEFORE_EVENT_MAX)[:LINES_BEFORE_EVENT_MAX]
+        if any(map(go_json.is_event, lines)):
+            return Format.GO_JSON
+        if begins.startswith("{"):
+            return Format.CTRF
+    head = head_of(first)
+    return ROOTS.get(head.root, Format.JUNIT) if head else None

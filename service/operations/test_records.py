@@ -40,9 +40,26 @@ class Home:
     now: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class FoundHome:
+    """A repository whose tests are asked for, and where people see it and them."""
+
+    repository: RepositoryRecord
+    public_url: str | None
+
+    @property
+    def html_url(self) -> str:
+        """The repository at its provider."""
+        return self.repository.url
+
+    def address_of(self, test_id: str) -> str:
+        """The page of one of its tests."""
+        return address_of(self.public_url, self.repository.ref, test_id)
+
+
 async def find_home(
     runtime: Runtime, caller: Caller, ref: RepoRef, org_slug: str | None
-) -> RepositoryRecord:
+) -> FoundHome:
     """The repository, asked for under the caller's own organization.
 
     Raises NotFound: organization_not_found, repository_not_found.
@@ -53,7 +70,8 @@ async def find_home(
             "`GET /v1/tokens/self` names its own.",
             code="organization_not_found",
         )
-    return await access.find_repository(runtime, caller, ref)
+    found = await access.find_repository(runtime, caller, ref)
+    return FoundHome(found, runtime.options.public_url)
 
 
 def home_of(session: Tx, repository: RepositoryRecord, now: datetime) -> Home:

@@ -1,0 +1,75 @@
+"""Cases of one upload to results, one a test: what the same identity several times means.
+
+FLAKY.md 2.6. A runner that retries, a suite that repeats on purpose, and two tests under one
+name look alike in a report; only the first two say something about nondeterminism.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, Warned, WarningCode
+
+
+class Result(NamedTuple):
+    """A test's attempts in one upload, in order.
+
+    `case` is its first case, for the fields. Without `is_comparable` the attempts are no
+    evidence of disagreement: they may be those of different tests, or of no test at all.
+    """
+
+    case: CaseResult
+    attempts: tuple[Attempt, ...]
+    is_comparable: bool
+
+    @property
+    def outcome(self) -> Outcome:
+        """As the last attempt that was not skipped; skipped if all were."""
+        ended = [each.outcome for each in self.attempts if each.outcome is not Outcome.SKIPPED]
+        return ended[-1] if ended else Outcome.SKIPPED
+
+
+def results_of(cases: Iterable[tuple[UUID, CaseResult]]) -> dict[UUID, Result]:
+    """The results of an upload by test, in order of first sight; cases in document order."""
+    grouped: dict[UUID, list[CaseResult]] = {}
+    for test, case in cases:
+        grouped.setdefault(test, []).append(case)
+    return {test: result_of(group) for test, group in grouped.items()}
+
+
+def result_of(cases: Sequence[CaseResult]) -> Result:
+    """The result of all cases of one identity, at least one."""
+    first = cases[0]
+    is_evidence = first.kind is CaseKind.TEST
+    if len(cases) == 1 or is_retried(cases) or is_repeated(cases):
+        attempts = tuple(attempt for case in cases for attempt in case.attempts)
+        return Result(first, attempts, is_evidence)
+    lasts = [case.attempts[-1] for case in cases]
+    for outcome in (Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED):
+        decisive = next((each for each in lasts if each.outcome is outcome), None)
+        if decisive is not None:
+            return Result(first, (decisive,), is_comparable=False)
+    return Result(first, (lasts[-1],), is_comparable=False)
+
+
+def is_retried(cases: Sequence[CaseResult]) -> bool:
+    """All but the last failed, or all: what a runner writes that tries again until it passes."""
+    return all(case.outcome is Outcome.FAILED for case in cases[:-1])
+
+
+def is_repeated(cases: Sequence[CaseResult]) -> bool:
+    """One place in the code and one suite: the same test on purpose."""
+    return bool(cases[0].file) and len({(case.file, case.line, case.parent) for case in cases}) == 1
+
+
+def duplicates_warned(results: Iterable[Result]) -> Warned | None:
+    """The warning for names that stand for different tests, None if there are none."""
+    names = [
+        result.case.name
+        for result in results
+        if result.case.kind is CaseKind.TEST and not result.is_comparable
+    ]
+    if not names:
+        return None
+    text = f"{len(names):,} names stand for several tests, as {names[0]!r}; give each its own."
+    return Warned(WarningCode.DUPLICATE_IDENTITY, text)

@@ -1,0 +1,86 @@
+"""CTRF JSON, the Common Test Report Format, to cases."""
+
+import orjson
+
+from service.flaky import capture
+from service.flaky.durations import bounded
+from service.flaky.formats import shapes
+from service.flaky.reading import Reading, Wishes, refused
+from service.flaky.results import Attempt, CaseResult, Fault, Format, Outcome, ReportFile
+from service.flaky.text import Text, without_escapes
+from service.flaky.xml import NO_FORMAT
+
+# The document is read at once; its values take several times its size.
+BYTES_MAX = 32 * 1024 * 1024
+# A report that claims more retries than any runner makes is bounded.
+RETRIES_MAX = 100
+OUTCOMES = {"passed": Outcome.PASSED, "failed": Outcome.FAILED}
+
+Fields = dict[str, object]
+
+
+def read(text: Text, wishes: Wishes) -> ReportFile:
+    """The report; JSON that is not whole is refused, since no case can be trusted to be whole."""
+    if len(text.content) > BYTES_MAX:
+        return refused(Fault("A CTRF file may have 32 MiB."), Format.CTRF)
+    whole = text.whole()
+    try:
+        document: object = orjson.loads(whole)
+    except orjson.JSONDecodeError as error:
+        fault = Fault(f"The JSON is not valid: {error.msg}.", error.lineno, error.colno)
+        return refused(fault, Format.CTRF)
+    results = shapes.record(shapes.record(document).get("results"))
+    if not isinstance(results.get("tests"), list):
+        return refused(Fault(NO_FORMAT))
+    reading = Reading(Format.CTRF, wishes)
+    for test in shapes.records(results["tests"]):
+        reading.add(case_of(reading, test))
+    return reading.report(None)
+
+
+def case_of(reading: Reading, test: Fields) -> CaseResult:
+    """One element of `tests`."""
+    suite = test.get("suite")
+    names = suite if isinstance(suite, list) else [suite]
+    path = [name for name in names if isinstance(name, str) and name]
+    case = CaseResult(
+        reading.name(shapes.text(test, "name")),
+        "",
+        "/".join(path),
+        reading.file(shapes.text(test, "filePath")),
+        told=(*retries_of(reading, test), attempt_of(reading, test)),
+        line=line_of(test),
+        claimed_id=reading.claim(shapes.text(test, "id")),
+        outermost_suite=path[0] if len(path) > 1 else "",
+    )
+    return shapes.passed_at_once(case)
+
+
+def retries_of(reading: Reading, test: Fields) -> tuple[Attempt, ...]:
+    """The attempts before the last: as listed, else as many failed ones as `retries` says."""
+    listed = shapes.records(test.get("retryAttempts"))[:RETRIES_MAX]
+    if listed:
+        return tuple(attempt_of(reading, each) for each in listed)
+    retries = shapes.number(test, "retries")
+    if test.get("flaky") is not True or not retries or retries < 1:
+        return ()
+    return (Attempt(Outcome.FAILED),) * int(min(retries, RETRIES_MAX))
+
+
+def attempt_of(reading: Reading, fields: Fields) -> Attempt:
+    """The attempt that a test or one of its retries describes; durations are milliseconds."""
+    milliseconds = shapes.number(fields, "duration")
+    seconds = None if milliseconds is None else bounded(milliseconds / 1000)
+    outcome = OUTCOMES.get(shapes.text(fields, "status"), Outcome.SKIPPED)
+    message = shapes.text(fields, "message")
+    if outcome is Outcome.FAILED:
+        stack = capture.shortened_stack(without_escapes(shapes.text(fields, "trace")))
+        return reading.failed(Attempt(outcome, seconds, message, stack))
+    skipped = message if outcome is Outcome.SKIPPED else ""
+    return reading.bounded(Attempt(outcome, seconds, skipped))
+
+
+def line_of(test: Fields) -> int | None:
+    """The line, if it is a whole number."""
+    line = test.get("line")
+    return line if isinstance(line, int) and not isinstance(line, bool) and line >= 0 else None

@@ -1,0 +1,245 @@
+"""The XML reports of .NET to cases: TRX, NUnit 3 and 2, xUnit.net.
+
+All three have one element a test, its outcome in an attribute, and message and stack as the
+text of elements inside it. What differs stands in one `Dialect` each.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from service.flaky import capture
+from service.flaky.capture import Captured
+from service.flaky.durations import clock_seconds_of
+from service.flaky.formats.shapes import passed_at_once
+from service.flaky.reading import Reading, Wishes, refused
+from service.flaky.results import Attempt, CaseResult, Fault, Format, Outcome, ReportFile
+from service.flaky.text import Text, without_escapes
+from service.flaky.xml import NO_FORMAT, read_xml
+
+Attributes = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one of the formats says what all of them say; outcomes not listed are skipped."""
+
+    format: Format
+    roots: tuple[str, ...]
+    case: str
+    name: str
+    classname: Callable[[Attributes], str]
+    seconds: Callable[[Reading, Attributes], float | None]
+    outcome: str
+    outcomes: Mapping[str, Outcome]
+    errors: frozenset[str]
+    message: str
+    stack: str
+    # The element that holds the failure, and its attribute with the exception's type.
+    failure: str = ""
+    error_type: str = ""
+
+
+def spanned(_: Reading, attributes: Attributes) -> float | None:
+    """Seconds of a time span."""
+    return clock_seconds_of(attributes.get("duration", ""))
+
+
+def counted(reading: Reading, attributes: Attributes) -> float | None:
+    """Seconds as a number."""
+    return reading.seconds(attributes.get("duration") or attributes.get("time") or "")
+
+
+PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+
+TRX = Dialect(
+    Format.TRX,
+    roots=("TestRun",),
+    case="UnitTestResult",
+    name="testName",
+    classname=lambda _: "",
+    seconds=spanned,
+    outcome="outcome",
+    outcomes={
+        **dict.fromkeys(("Passed", "PassedButRunAborted", "Warning", "Completed"), PASSED),
+        **dict.fromkeys(("Failed", "Error", "Timeout", "Aborted"), FAILED),
+    },
+    errors=frozenset(("Error", "Timeout", "Aborted")),
+    message="Message",
+    stack="StackTrace",
+    failure="ErrorInfo",
+)
+NUNIT = Dialect(
+    Format.NUNIT,
+    roots=("test-run", "test-results"),
+    case="test-case",
+    name="name",
+    classname=lambda attributes: attributes.get("classname", ""),
+    seconds=counted,
+    outcome="result",
+    outcomes={
+        **dict.fromkeys(("Passed", "Success", "Warning"), PASSED),
+        **dict.fromkeys(("Failed", "Failure", "Error"), FAILED),
+    },
+    errors=frozenset(("Error",)),
+    message="message",
+    stack="stack-trace",
+    failure="failure",
+)
+XUNIT = Dialect(
+    Format.XUNIT,
+    roots=("assemblies", "assembly"),
+    case="test",
+    name="name",
+    classname=lambda attributes: attributes.get("type", ""),
+    seconds=counted,
+    outcome="result",
+    outcomes={"Pass": PASSED, "Fail": FAILED},
+    errors=frozenset(),
+    message="message",
+    stack="stack-trace",
+    failure="failure",
+    error_type="exception-type",
+)
+
+
+@dataclass(slots=True)
+class Open:
+    """An open test, with what was heard inside it."""
+
+    attributes: Attributes
+    has_inner: bool = False
+    error_type: str = ""
+    texts: dict[str, Captured] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Awaited:
+    """Cases whose class is defined elsewhere in the file, by the id of its definition."""
+
+    cases: list[tuple[str, CaseResult]] = field(default_factory=list)
+    classes: dict[str, str] = field(default_factory=dict)
+
+
+def read_with(dialect: Dialect) -> Callable[[Text, Wishes], ReportFile]:
+    """The reader of a dialect."""
+
+    def read(text: Text, wishes: Wishes) -> ReportFile:
+        reading = Reading(dialect.format, wishes)
+        elements = DotnetElements(dialect, reading)
+        end = read_xml(text, elements)
+        if end.fault and end.is_refused:
+            return refused(end.fault, dialect.format)
+        if elements.root not in dialect.roots:
+            return refused(end.fault or Fault(NO_FORMAT))
+        elements.finish()
+        return reading.report(end.fault, *end.warnings)
+
+    return read
+
+
+class DotnetElements:
+    """Elements of one dialect to cases."""
+
+    def __init__(self, dialect: Dialect, reading: Reading) -> None:
+        self.root = ""
+        self._dialect = dialect
+        self._reading = reading
+        self._open: list[Open] = []
+        self._is_in_failure = False
+        self._heard: Captured | None = None
+        self._depth = 0
+        self._defined = ""
+        self._awaited = Awaited()
+
+    def start(self, name: str, attributes: Attributes) -> bool:
+        """An element begins; the answer is whether its text is wanted."""
+        dialect = self._dialect
+        self.root = self.root or name
+        if self._heard:
+            self._depth += 1
+        elif name == dialect.case:
+            if self._open:
+                self._open[-1].has_inner = True
+            self._open.append(Open(attributes))
+        elif self._open:
+            self._hear(self._open[-1], name, attributes)
+        elif dialect is TRX:
+            self._define(name, attributes)
+        return self._heard is not None
+
+    def end(self, name: str) -> bool:
+        """An element ends; the answer is whether text is wanted behind it."""
+        if self._heard and self._depth:
+            self._depth -= 1
+        elif self._heard:
+            self._heard = None
+        elif name == self._dialect.failure:
+            self._is_in_failure = False
+        elif name == self._dialect.case and self._open:
+            self._close(self._open.pop())
+        return self._heard is not None
+
+    def text(self, piece: str) -> None:
+        """Text of the wanted element."""
+        if self._heard:
+            self._heard.add(piece)
+
+    def finish(self) -> None:
+        """Give the cases whose class stood behind them; one without definition is not whole."""
+        for definition, case in self._awaited.cases:
+            if definition in self._awaited.classes:
+                self._reading.add(case._replace(classname=self._awaited.classes[definition]))
+
+    def _hear(self, case: Open, name: str, attributes: Attributes) -> None:
+        dialect = self._dialect
+        if name == dialect.failure:
+            self._is_in_failure = True
+            case.error_type = attributes.get(dialect.error_type, "")
+        elif name == dialect.message or (name == dialect.stack and self._is_in_failure):
+            self._heard = case.texts.setdefault(name, capture.stack())
+
+    def _define(self, name: str, attributes: Attributes) -> None:
+        """Note the class of a TRX test definition; assembly and version are cut off."""
+        if name == "UnitTest":
+            self._defined = attributes.get("id", "")
+        elif name == "TestMethod":
+            classname = attributes.get("className", "").partition(",")[0]
+            self._awaited.classes[self._defined] = classname
+
+    def _close(self, case: Open) -> None:
+        """A test that held others is their sum, not one of them."""
+        if case.has_inner:
+            return
+        dialect, attributes = self._dialect, case.attributes
+        result = passed_at_once(
+            CaseResult(
+                self._reading.name(attributes.get(dialect.name, "")),
+                dialect.classname(attributes),
+                "",
+                "",
+                told=(self._attempt(case),),
+            )
+        )
+        if dialect is TRX:
+            self._awaited.cases.append((attributes.get("testId", ""), result))
+        else:
+            self._reading.add(result)
+
+    def _attempt(self, case: Open) -> Attempt:
+        dialect, attributes = self._dialect, case.attributes
+        told = attributes.get(dialect.outcome, "")
+        outcome = dialect.outcomes.get(told, Outcome.SKIPPED)
+        if attributes.get("executed", "").lower() == "false":
+            outcome = Outcome.SKIPPED
+        seconds = dialect.seconds(self._reading, attributes)
+        message, stack = (
+            case.texts[name].text().strip() if name in case.texts else ""
+            for name in (dialect.message, dialect.stack)
+        )
+        if outcome is PASSED:
+            return Attempt(outcome, seconds)
+        if outcome is Outcome.SKIPPED:
+            return self._reading.bounded(Attempt(outcome, seconds, without_escapes(message)))
+        is_error = told in dialect.errors or attributes.get("label") in dialect.errors
+        said = Attempt(outcome, seconds, message, stack, case.error_type, is_error)
+        return self._reading.failed(said)

@@ -1,0 +1,193 @@
+"""Uploads that have been taken in: rows as ingestion leaves them, written by the store's functions.
+
+What a test did is a word of letters, an attempt each: `p` passed, `f` failed, `s` was skipped;
+`fp` failed and passed when tried again.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from service.flaky import figures, identity
+from service.flaky.identity import CaseKey, RepositoryKey
+from service.flaky.results import Outcome
+from service.store import test_cases, test_evidence, test_states
+from service.store.database import Tx
+from service.store.test_cases import Case, Place
+from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
+from service.store.test_states import DETECTOR, CaseState, StateChange
+from service.vocabulary import Health
+
+LETTERS = {"p": Outcome.PASSED, "f": Outcome.FAILED, "s": Outcome.SKIPPED}
+HEADLINE = "AssertionError: 10.0 != 10.01"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """An upload: name of each test → what it did; `headlines` say how the failing ones failed."""
+
+    at: datetime
+    tests: Mapping[str, str]
+    prs: tuple[int, ...] = ()
+    is_trusted: bool = True
+    headlines: Mapping[str, str] = field(default_factory=dict)
+    variant: str = ""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The tests of one repository."""
+
+    place: Place
+    key: RepositoryKey
+    now: datetime
+
+    def id_of(self, name: str, variant: str = "") -> str:
+        """The id of the test of this name."""
+        return str(identity.id_of(self.key, a_key(name), variant))
+
+    def take_in(self, session: Tx, ran: Ran) -> None:
+        """What ingestion does with an upload, but for judging."""
+        nos = self._numbers(session, ran)
+        by_name = {name: nos[self.id_of(name, ran.variant)] for name in ran.tests}
+        once = {name: word for name, word in ran.tests.items() if word in ("p", "s")}
+        kept = {
+            word: test_evidence.put_set(
+                session,
+                self.place,
+                [by_name[name] for name, did in once.items() if did == word],
+                ran.at,
+            )
+            for word in ("p", "s")
+        }
+        upload = an_upload(ran, kept["p"], kept["s"])
+        test_evidence.record_upload(session, self.place, upload)
+        attempts, seen = [], []
+        for name, word in ran.tests.items():
+            if name not in once:
+                attempts += self._attempts(upload, ran, by_name[name], name)
+        for each in attempts:
+            if each.failure is not None:
+                seen.append(
+                    SeenFailure(each.no, each.failure, each.headline or "", "", each.ran_at)
+                )
+        test_evidence.record_attempts(session, self.place, attempts)
+        if ran.is_trusted:
+            days = [a_day(ran, by_name[name], word) for name, word in ran.tests.items()]
+            test_evidence.add_days(session, self.place, days)
+            test_evidence.note_failures(session, self.place, seen)
+        hit = [(each.no, pr) for each in seen for pr in ran.prs]
+        test_evidence.note_impact(session, self.place, hit, ran.at, self.now)
+        test_cases.note_upload(session, self.place.repository_id, ran.at)
+
+    def judge(
+        self, session: Tx, name: str, value: Health, since: datetime, reason: str = "Because."
+    ) -> None:
+        """What judging leaves behind when the detector finds this."""
+        (case,) = test_cases.by_ids(
+            session, self.place.repository_id, [self.id_of(name)]
+        ).values()
+        before = test_states.state(session, self.place.repository_id, case.no)
+        state = CaseState(case.no, value, reason, since)
+        test_states.put(session, self.place, state)
+        change = StateChange(
+            no=case.no,
+            at=since,
+            written_at=self.now,
+            previous=Health.HEALTHY if before is None else before.value,
+            value=value,
+            reason=reason,
+            actor_kind=DETECTOR.kind,
+            actor_login=DETECTOR.login,
+        )
+        test_states.note(session, self.place, change)
+
+    def _numbers(self, session: Tx, ran: Ran) -> dict[str, int]:
+        shared = test_cases.name_repository(session, self.place, self.key)
+        ids = {self.id_of(name, ran.variant): name for name in ran.tests}
+        here = self.place.repository_id
+        known = {each: case.no for each, case in test_cases.by_ids(session, here, ids).items()}
+        new = [each for each in ids if each not in known]
+        first = test_cases.take_numbers(session, here, len(new)) if new else 0
+        cases = [
+            a_case(ids[each], ran, first + n, each, shared.names.index(self.key))
+            for n, each in enumerate(new)
+        ]
+        test_cases.add(session, self.place, cases)
+        return known | {case.id: case.no for case in cases}
+
+    def _attempts(self, upload: Upload, ran: Ran, no: int, name: str) -> list[StoredAttempt]:
+        headline = ran.headlines.get(name, HEADLINE)
+        return [
+            StoredAttempt(
+                upload=upload.id,
+                no=no,
+                n=n,
+                ran_at=ran.at,
+                outcome=LETTERS[letter],
+                failure=f"key of {headline}" if letter == "f" else None,
+                headline=headline if letter == "f" else None,
+                is_eligible=ran.is_trusted,
+            )
+            for n, letter in enumerate(ran.tests[name], 1)
+        ]
+
+
+def a_key(name: str) -> CaseKey:
+    """What reports say of the tests here."""
+    return CaseKey("tests/ui/test_cart.py", "TestCart", "ui", name)
+
+
+def a_case(name: str, ran: Ran, no: int, test_id: str, named_under: int) -> Case:
+    """A test that is seen for the first time."""
+    key = a_key(name)
+    return Case(
+        no=no,
+        id=test_id,
+        named_under=named_under,
+        name=name,
+        classname=key.classname,
+        parent=key.parent,
+        file=key.file,
+        variant=ran.variant,
+        owners=("@octo/web",),
+        first_run_at=ran.at,
+        last_run_at=ran.at,
+        status_since=ran.at,
+        is_known=ran.is_trusted,
+        last_failed_at=ran.at if "f" in ran.tests[name] else None,
+        ever_passed="p" in ran.tests[name],
+    )
+
+
+def an_upload(ran: Ran, passed: str | None, skipped: str | None) -> Upload:
+    """The upload itself; every one is its own content."""
+    fresh = str(uuid.uuid4())
+    return Upload(
+        id=fresh,
+        digest=fresh,
+        kind="pr" if ran.is_trusted else "untrusted",
+        code_id=f"run:{fresh}",
+        sha="a" * 40,
+        job="unit",
+        ran_at=ran.at,
+        received_at=ran.at,
+        prs=ran.prs,
+        is_eligible=ran.is_trusted,
+        passed=passed,
+        skipped=skipped,
+    )
+
+
+def a_day(ran: Ran, no: int, word: str) -> Day:
+    """What the upload adds to a test's day."""
+    return Day(
+        no=no,
+        day=figures.day_of(ran.at),
+        results=1,
+        passing_results=int("p" in word),
+        passed=word.count("p"),
+        failed=word.count("f"),
+        skipped=word.count("s"),
+    )
