@@ -1,0 +1,178 @@
+"""Why the checks of a run failed, by their tests: every row of both tables of FLAKY.md 10."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from service.flaky import excuses
+from service.flaky.excuses import FailedCheck, FailedTest, Knowledge, Standing, Suspect, Why
+
+STRANGER = Suspect(7, frozenset({"docs/guide.md"}))
+PLAIN = FailedTest("t1", "tests/cart.py", "Cart", frozenset({"k1"}))
+QUARANTINED = replace(PLAIN, was_quarantined=True, known_keys=frozenset({"k1"}))
+RED = replace(PLAIN, was_red_on_base=True)
+FLAKY = replace(PLAIN, was_flaky=True, known_keys=frozenset({"k1", "k2"}))
+
+
+def another(test: FailedTest, name: str = "t2") -> FailedTest:
+    return replace(test, id=name, file=f"tests/{name}.py")
+
+
+def a_check(*tests: FailedTest, name: str = "unit") -> FailedCheck:
+    return FailedCheck(name, is_reported=True, failed_steps=1, tests=tests)
+
+
+def judged(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Knowledge:
+    return excuses.judge([check], suspects or (STRANGER,), excused_max)
+
+
+def why(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Why:
+    return judged(check, *suspects, excused_max=excused_max).explanations[check.name]
+
+
+@pytest.mark.parametrize(
+    ("test", "standing"),
+    [
+        (QUARANTINED, Standing.FORGIVEN),
+        (replace(RED, was_quarantined=True), Standing.FORGIVEN),
+        (RED, Standing.RED_ON_BASE),
+        (replace(FLAKY, was_red_on_base=True), Standing.RED_ON_BASE),
+        (FLAKY, Standing.KNOWN),
+        (replace(FLAKY, keys=frozenset({"k1", "new"})), Standing.OWN),
+        (
+            replace(FLAKY, keys=frozenset({"new"}), known_keys=frozenset("abcde")),
+            Standing.KNOWN,
+        ),
+        (replace(FLAKY, keys=frozenset({"new"}), known_keys=frozenset("abcd")), Standing.OWN),
+        (PLAIN, Standing.OWN),
+        (replace(PLAIN, known_keys=frozenset({"k1"})), Standing.OWN),
+    ],
+)
+def test_a_failed_test_is_the_first_that_holds(test: FailedTest, standing: Standing) -> None:
+    assert excuses.standing_of(test, [STRANGER]) is standing
+
+
+@pytest.mark.parametrize("test", [QUARANTINED, RED, FLAKY])
+def test_whoever_changes_the_file_of_a_test_is_asked_about_it(test: FailedTest) -> None:
+    author = Suspect(8, frozenset({"tests/cart.py"}))
+    assert excuses.standing_of(test, [STRANGER, author]) is Standing.OWN
+    assert why(a_check(test), STRANGER, author) is Why.UNEXPLAINED
+
+
+def test_who_may_change_anything_is_asked_about_everything() -> None:
+    assert excuses.standing_of(QUARANTINED, [Suspect(8, None)]) is Standing.OWN
+
+
+@pytest.mark.parametrize(
+    ("path", "classname", "holds"),
+    [
+        ("src/test/java/a/b/C.java", "a.b.C", True),
+        ("a/b/C.kt", "a.b.C", True),
+        ("lib/a/b.py", "a.b.C", True),
+        ("lib/a/b.ts", "a.b.C", False),
+        ("xa/b/C.java", "a.b.C", False),
+        ("a/b/D.java", "a.b.C", False),
+        ("tests/Cart.php", "Cart", True),
+        ("tests/Cart.php", "", False),
+        ("src/app/Cart.rs", "app::Cart", True),
+    ],
+)
+def test_a_test_without_file_stands_where_its_class_may(
+    path: str, classname: str, holds: bool
+) -> None:
+    assert excuses.may_hold(path, classname) is holds
+    test = replace(QUARANTINED, file="", classname=classname)
+    own = excuses.standing_of(test, [Suspect(8, frozenset({path}))]) is Standing.OWN
+    assert own is holds
+
+
+@pytest.mark.parametrize(
+    ("check", "expected"),
+    [
+        (replace(a_check(QUARANTINED), is_reported=False), Why.UNEXPLAINED),
+        (a_check(), Why.UNEXPLAINED),
+        (replace(a_check(QUARANTINED), failed_steps=2), Why.UNEXPLAINED),
+        (replace(a_check(QUARANTINED), failed_steps=None), Why.QUARANTINED),
+        (replace(a_check(PLAIN), is_mass=True), Why.INFRA),
+        (replace(a_check(PLAIN), is_mass=True, failed_steps=2), Why.UNEXPLAINED),
+        (a_check(PLAIN), Why.UNEXPLAINED),
+        (a_check(QUARANTINED, another(PLAIN)), Why.UNEXPLAINED),
+        (a_check(QUARANTINED, another(QUARANTINED)), Why.QUARANTINED),
+        (a_check(RED, another(QUARANTINED)), Why.BASE_RED),
+        (a_check(RED, another(FLAKY)), Why.BASE_RED),
+        (a_check(FLAKY), Why.FLAKY),
+        (a_check(FLAKY, another(QUARANTINED)), Why.FLAKY),
+    ],
+)
+def test_a_failed_check_is_explained_by_the_first_that_holds(
+    check: FailedCheck, expected: Why
+) -> None:
+    assert why(check) is expected
+
+
+def test_too_many_forgiven_tests_in_the_whole_run_are_not_forgiven() -> None:
+    many = [another(QUARANTINED, f"t{place}") for place in range(4)]
+    checks = [a_check(*many[:2], name="unit"), a_check(*many[1:], name="e2e")]
+    assert set(excuses.judge(checks, [STRANGER], 4).explanations.values()) == {Why.QUARANTINED}
+    assert set(excuses.judge(checks, [STRANGER], 3).explanations.values()) == {Why.UNEXPLAINED}
+
+
+def test_too_many_forgiven_tests_leave_trouble_of_the_machine_what_it_is() -> None:
+    mass = replace(a_check(PLAIN, name="e2e"), is_mass=True)
+    found = excuses.judge([a_check(QUARANTINED), mass], [STRANGER], 0).explanations
+    assert found == {"unit": Why.UNEXPLAINED, "e2e": Why.INFRA}
+
+
+def test_where_flakes_are_not_to_be_known_they_explain_nothing() -> None:
+    checks = [a_check(FLAKY), a_check(QUARANTINED, name="e2e")]
+    found = excuses.judge(checks, [STRANGER], 5, knows_flaky=False).explanations
+    assert found == {"unit": Why.UNEXPLAINED, "e2e": Why.QUARANTINED}
+
+
+def test_a_forgiven_test_that_fails_in_a_new_way_is_named() -> None:
+    new = replace(another(QUARANTINED), keys=frozenset({"new"}))
+    assert judged(a_check(QUARANTINED, new)).new_texts == ("t2",)
+
+
+def fingerprint(*tests: FailedTest) -> str | None:
+    return judged(a_check(*tests)).fingerprint
+
+
+def test_a_fingerprint_is_that_of_the_own_failures_alone() -> None:
+    assert fingerprint(PLAIN) == fingerprint(another(QUARANTINED), PLAIN)
+    assert fingerprint(PLAIN, another(PLAIN)) == fingerprint(another(PLAIN), PLAIN)
+    assert fingerprint(PLAIN) != fingerprint(replace(PLAIN, keys=frozenset({"k9"})))
+    assert fingerprint(QUARANTINED) is None
+
+
+def test_a_fingerprint_is_made_of_the_first_fifty_failures() -> None:
+    many = [another(PLAIN, f"t{place:02}") for place in range(60)]
+    assert fingerprint(*many) == fingerprint(*many[:50]) != fingerprint(*many[:49])
+
+
+@pytest.mark.parametrize(
+    ("make", "weight"),
+    [
+        (lambda: Suspect(8, frozenset({"docs/guide.md"})), None),
+        (lambda: Suspect(8, None), None),
+        (lambda: Suspect(8, frozenset({"tests/other.py"})), 3.0),
+        (lambda: Suspect(8, frozenset({"src/total.py", "tests/other.py"})), 8.0),
+        (lambda: Suspect(8, frozenset({"src/other.py"})), 3.0),
+        (lambda: Suspect(8, frozenset({"src/total.py"}), frozenset({"t1"})), 20.0),
+        (lambda: Suspect(8, frozenset({"docs/x.md"}), frozenset({"another"})), None),
+    ],
+)
+def test_who_is_near_an_own_failure_is_suspected_more(
+    make: Callable[[], Suspect], weight: float | None
+) -> None:
+    test = replace(PLAIN, files=frozenset({"src/total.py"}))
+    found = judged(a_check(test), make())
+    assert found.weights == ({} if weight is None else {8: weight})
+    assert found.own_head == ((8,) if weight == 20.0 else ())
+
+
+def test_nobody_is_suspected_of_what_is_known() -> None:
+    author = Suspect(8, frozenset({"tests/other.py"}), frozenset({"t1"}))
+    found = judged(a_check(FLAKY), author)
+    assert (found.weights, found.own_head, found.fingerprint) == ({}, (), None)
