@@ -1,0 +1,158 @@
+"""How the tests of a repository stand while uploads come and go: who must be judged, and how.
+
+Health hangs on a test's own evidence, on the evidence clock and on the repository's noise
+(FLAKY.md 6); this knows of all three when they change, so that only those are judged again
+whose health may be another. Equal to judging everybody anew.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from service.flaky import health, noise, spans
+from service.flaky.book import Book
+from service.flaky.evidence import Event, Stream
+from service.flaky.health import Evidence, Flag, Health
+from service.flaky.score import Noise, Tally
+from service.flaky.spans import Scale
+from service.flaky.uploads import EvidenceUpload, PassedSets
+
+_MILLION = 1_000_000
+_DAY = timedelta(days=1)
+
+
+class Standing:
+    """The tests of a repository that ever failed."""
+
+    def __init__(self, threshold: float) -> None:
+        self.book = Book()
+        self.noise: dict[int, Noise] = {}
+        self._threshold = threshold
+        self._clock: datetime | None = None
+        self._first_day = 0
+        self._evidence: dict[int, Evidence | None] = {}
+        self._due: dict[int, datetime] = {}
+        self._ever_broken: set[int] = set()
+
+    @property
+    def scale(self) -> Scale | None:
+        """What tests are held against, None without any upload."""
+        if self._clock is None:
+            return None
+        return Scale(self._clock, self._first_day, self.noise, self._threshold)
+
+    def change(
+        self, added: Iterable[EvidenceUpload], removed: Iterable[str], sets: PassedSets
+    ) -> set[int]:
+        """Take uploads in and out; the tests that must be judged, those without evidence too."""
+        before = self.scale
+        # A point of a series at which a test is missing may end the time in which it was broken.
+        touched = self.book.change(added, removed, sets) | self._ever_broken
+        oldest = min([self.book.oldest_changed, *self._refresh(touched)])
+        self._move_clock()
+        self._renew_noise(oldest)
+        touched |= self._by_noise(before) | self._by_clock(before)
+        for no in touched - self._evidence.keys():
+            self._evidence[no] = self.book.evidence_of(no)
+        return touched
+
+    def judge(self, no: int, flags: tuple[Flag, ...] = ()) -> Health | None:
+        """The health of a test that `change` named; None if no upload has it any more."""
+        found, scale = self._evidence.pop(no, None), self.scale
+        if found is None:
+            found = self.book.evidence_of(no)
+        if found is None or scale is None:
+            self._due.pop(no, None)
+            self._ever_broken.discard(no)
+            return None
+        judged = health.judge(replace(found, flags=flags), scale)
+        self._note_due(no, found, judged, scale)
+        return judged
+
+    def _note_due(self, no: int, found: Evidence, judged: Health, scale: Scale) -> None:
+        """Remember when the clock alone may change it."""
+        due = [found.last_run + health.STALE_AFTER]
+        if any(span.until is None for span in judged.fold.spans):
+            due.append(spans.midnight(scale.clock.toordinal()) + _DAY)
+        later = [at for at in due if at > scale.clock]
+        self._due.pop(no, None)
+        if later:
+            self._due[no] = min(later)
+        (self._ever_broken.add if judged.broken else self._ever_broken.discard)(no)
+
+    def _refresh(self, touched: Iterable[int]) -> Iterator[int]:
+        """Draw the evidence of these anew; the days on which it differs."""
+        for no in touched:
+            events, verdicts = self.book.events.get(no, ()), self.book.verdicts.get(no, {})
+            self._evidence[no] = self.book.evidence_of(no)
+            for event in {*events} ^ {*self.book.events.get(no, ())}:
+                yield event.at.toordinal()
+            now = self.book.verdicts.get(no, {})
+            yield from (day for day in {*verdicts, *now} if verdicts.get(day, 0) != now.get(day, 0))
+
+    def _move_clock(self) -> None:
+        ordered = self.book.shelf.ordered
+        self._clock = ordered[-1][0] if ordered else None
+        self._first_day = ordered[0][0].toordinal() if ordered else 0
+
+    def _by_noise(self, before: Scale | None) -> set[int]:
+        """Those with an event that is held against another noise now."""
+        now = self.scale
+        if before is None or now is None:
+            return {no for no, events in self.book.events.items() if events}
+        days = {event.at.toordinal() for events in self.book.events.values() for event in events}
+        changed = {day for day in days if before.noise_on(day) != now.noise_on(day)}
+        return {
+            no
+            for no, events in self.book.events.items()
+            if changed and any(event.at.toordinal() in changed for event in events)
+        }
+
+    def _by_clock(self, before: Scale | None) -> set[int]:
+        now = self._clock
+        if before is None or now is None or now < before.clock:
+            return set(self.book.shelf.nos)
+        return {no for no, at in self._due.items() if at <= now}
+
+    def _renew_noise(self, oldest_changed: int) -> None:
+        """Measure the days after the oldest one that changed; those before saw nothing of it."""
+        if self._clock is None:
+            self.noise = {}
+            return
+        newest = self._clock.toordinal()
+        kept = {
+            day: found
+            for day, found in self.noise.items()
+            if self._first_day <= day <= min(newest, oldest_changed)
+        }
+        fresh = {
+            day: self._noise_on(day)
+            for day in range(self._first_day, newest + 1)
+            if day not in kept
+        }
+        self.noise = kept | fresh
+
+    def _noise_on(self, day: int) -> Noise:
+        days = range(day - noise.DAYS, day)
+        passing = sum(self.book.passing_by_day.get(each, 0) for each in days)
+        verdicts = sum(self.book.verdicts_by_day.get(each, 0) for each in days)
+        return noise.of(passing, verdicts, self._tallies(days))
+
+    def _tallies(self, days: range) -> Iterator[tuple[Tally, Tally]]:
+        for no, events in self.book.events.items():
+            found = [event for event in events if event.at.toordinal() in days]
+            if found:
+                yield (
+                    Tally(_weight(found, Stream.A), _within(self.book.passes[no], days)),
+                    Tally(_weight(found, Stream.B), _within(self.book.verdicts[no], days)),
+                )
+
+
+def _weight(events: Iterable[Event], stream: Stream) -> float:
+    """In millionths first: sums of whole numbers do not depend on their order."""
+    units = sum(round(event.weight * _MILLION) for event in events if event.stream is stream)
+    return units / _MILLION
+
+
+def _within(by_day: Mapping[int, int], days: range) -> int:
+    return sum(by_day.get(day, 0) for day in days)
