@@ -14,7 +14,6 @@ from service.flaky.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.flaky.health import Evidence, Flag
 from service.flaky.kept import Kept, Shelf, bits_of, places
 from service.flaky.lines import Line, PointKey, Verdicts
-from service.flaky.series import Track
 from service.flaky.spans import Settled
 from service.flaky.uploads import PASSED, EvidenceUpload, PassedSets, UploadClass
 
