@@ -87,6 +87,10 @@ class Book:
             settled=settled,
         )
 
+    def verdicts_of(self, no: int) -> Counter[int]:
+        """Day → verdicts of the test in all series, as last read by `evidence_of`."""
+        return self.verdicts.get(no, Counter())
+
     def _forget(self, no: int) -> None:
         self.events.pop(no, None)
         self.verdicts.pop(no, None)

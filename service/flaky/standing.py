@@ -83,12 +83,12 @@ class Standing:
     def _refresh(self, touched: Iterable[int]) -> Iterator[int]:
         """Draw the evidence of these anew; the days on which it differs."""
         for no in touched:
-            events, verdicts = self.book.events.get(no, ()), self.book.verdicts.get(no, {})
+            events, verdicts = self.book.events.get(no, ()), self.book.verdicts_of(no)
             self._evidence[no] = self.book.evidence_of(no)
             for event in {*events} ^ {*self.book.events.get(no, ())}:
                 yield event.at.toordinal()
-            now = self.book.verdicts.get(no, {})
-            yield from (day for day in {*verdicts, *now} if verdicts.get(day, 0) != now.get(day, 0))
+            now = self.book.verdicts_of(no)
+            yield from (day for day in {*verdicts, *now} if verdicts[day] != now[day])
 
     def _move_clock(self) -> None:
         ordered = self.book.shelf.ordered

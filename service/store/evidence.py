@@ -74,9 +74,7 @@ NOTE_FAILED = (
     .where((cases.c.last_failed_at < _AT) | cases.c.last_failed_at.is_(None))
     .values(last_failed_at=_AT)
 )
-SELECT_STATES = select(*STATE.columns).where(
-    states.c.repository_id == _HERE, states.c.no.in_(_NOS)
-)
+SELECT_STATES = select(*STATE.columns).where(states.c.repository_id == _HERE, states.c.no.in_(_NOS))
 SELECT_HISTORIES = (
     select(*CHANGE.columns)
     .where(events.c.repository_id == _HERE, events.c.no.in_(_NOS))
@@ -113,12 +111,12 @@ class DayOfNoise:
     noise: Noise
 
 
-def numbers_of(
-    session: Connection, repository_id: int, ids: Iterable[str]
-) -> dict[str, Numbered]:
+def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Numbered]:
     """Asked id → the test of that id or that other id, known or not."""
     found: dict[str, Numbered] = {}
-    for some in parts(list(dict.fromkeys(ids))):
+    asked = list(dict.fromkeys(ids))
+    for first in range(0, len(asked), ASKED_AT_ONCE):
+        some = asked[first : first + ASKED_AT_ONCE]
         told = {"of_repository": repository_id, "of_ids": some}
         for test_id, no, is_known in session.execute(SELECT_NUMBERS, told):
             found[test_id] = Numbered(no, is_known)
@@ -155,17 +153,13 @@ def note_passed(session: Connection, repository_id: int, nos: Iterable[int]) -> 
         session.execute(NOTE_PASSED, told)
 
 
-def note_failed(
-    session: Connection, repository_id: int, nos: Iterable[int], at: datetime
-) -> None:
+def note_failed(session: Connection, repository_id: int, nos: Iterable[int], at: datetime) -> None:
     """These tests have failed."""
     for told in _told(repository_id, nos):
         session.execute(NOTE_FAILED, told | {"to_at": at})
 
 
-def states_of(
-    session: Connection, repository_id: int, nos: Iterable[int]
-) -> dict[int, CaseState]:
+def states_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dict[int, CaseState]:
     """Number → how the test is; those that nobody has judged or flagged are left out."""
     return {
         state.no: state
@@ -207,10 +201,7 @@ def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> 
 
 def _told(repository_id: int, nos: Iterable[int]) -> Iterator[dict[str, object]]:
     # In one order, so that two transactions never wait for each other.
-    for some in parts(sorted(set(nos))):
+    asked = sorted(set(nos))
+    for first in range(0, len(asked), ASKED_AT_ONCE):
+        some = asked[first : first + ASKED_AT_ONCE]
         yield {"of_repository": repository_id, "of_numbers": some}
-
-
-def parts[T](whole: list[T]) -> Iterator[list[T]]:
-    """As many at a time as one statement asks for."""
-    return (whole[first : first + ASKED_AT_ONCE] for first in range(0, len(whole), ASKED_AT_ONCE))

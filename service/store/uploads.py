@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, or_, 
 
 from service.flaky.results import Outcome
 from service.flaky.uploads import LETTERS, EvidenceUpload, UploadClass
-from service.store.tables.queues import QueueRow, RunRow
+from service.store.tables.queues import MergeQueueRow, RunRow
 from service.store.test_cases import ASKED_AT_ONCE, Place
 from service.store.test_evidence import ATTEMPT, UPLOAD, StoredAttempt, Upload, attempts, uploads
 from service.store.test_sets import OutcomeSets
@@ -20,7 +20,7 @@ SETS_AT_ONCE = 100
 """Sets that are decoded together, so that a large history does not fill the memory."""
 
 runs = RunRow.__table__
-queues = QueueRow.__table__
+queues = MergeQueueRow.__table__
 
 _HERE: BindParameter[int] = bindparam("of_repository")
 _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
@@ -89,10 +89,8 @@ class FoundUpload(NamedTuple):
     upload: Upload
 
 
-class TestedRun(NamedTuple):
+class RunOfUpload(NamedTuple):
     """A test run of a queue that an upload is of."""
-
-    __test__ = False
 
     queue_id: int
     run_id: str
@@ -124,9 +122,7 @@ def eligible(session: Connection, repository_id: int, since: datetime) -> set[st
     return set(session.execute(SELECT_ELIGIBLE, told).scalars())
 
 
-def evidence(
-    session: Connection, sets: StoredSets, ids: Iterable[str]
-) -> Iterator[EvidenceUpload]:
+def evidence(session: Connection, sets: StoredSets, ids: Iterable[str]) -> Iterator[EvidenceUpload]:
     """These uploads as evidence, in no order."""
     for some in _parts(sorted(ids), ASKED_AT_ONCE):
         letters, muddled = _letters(session, some)
@@ -182,11 +178,11 @@ def remove(session: Connection, upload_id: str) -> None:
 
 def tested_run(
     session: Connection, repository_id: int, sha: str, branch: str | None
-) -> TestedRun | None:
+) -> RunOfUpload | None:
     """The newest test run on this commit or test branch, live or ended."""
     told = {"of_repository": repository_id, "of_sha": sha, "of_branch": branch}
     row = session.execute(SELECT_RUN, told).first()
-    return None if row is None else TestedRun(*row)
+    return None if row is None else RunOfUpload(*row)
 
 
 def queue_branches(session: Connection, repository_id: int) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ TABLES = {
     "attempt": """
         upload:string! no:int! n:int! org_id:id repository_id:id ran_at:time outcome:string
         failure:string? headline:text? stack:text? duration_ms:int? is_quarantined:bool
-        is_eligible:bool
+        is_eligible:bool is_comparable:bool
     """,
     "code_group": """
         repository_id:id! no:int! job_key:string! code_id:string! org_id:id attempts:text
