@@ -5,8 +5,9 @@ Health hangs on a test's own evidence, on the evidence clock and on the reposito
 whose health may be another. Equal to judging everybody anew.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from service.flaky import health, noise, spans
@@ -14,20 +15,48 @@ from service.flaky.book import Book
 from service.flaky.evidence import Event, Stream
 from service.flaky.health import Evidence, Flag, Health
 from service.flaky.score import Noise, Tally
-from service.flaky.spans import Scale
+from service.flaky.spans import Scale, Settled
 from service.flaky.uploads import EvidenceUpload, PassedSets
 
 _MILLION = 1_000_000
 _DAY = timedelta(days=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What else is known of a test: flags, what was settled, and of the time before the book.
+
+    `first_run` counts where it lies before every upload of the book that is not the first ever.
+    """
+
+    flags: tuple[Flag, ...] = ()
+    settled: Settled | None = None
+    first_run: datetime | None = None
+    has_passed: bool = False
+
+
+NOTHING_KNOWN = Known()
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What remains of uploads that are forgotten: the first day ever, and the noise they showed.
+
+    `noise` has the days whose 28 days before are not all in the book any more.
+    """
+
+    first_day: int
+    noise: Mapping[int, Noise]
+
+
 class Standing:
     """The tests of a repository that ever failed."""
 
-    def __init__(self, threshold: float) -> None:
+    def __init__(self, threshold: float, earlier: Earlier | None = None) -> None:
+        self.threshold = threshold
+        self.earlier = earlier
         self.book = Book()
         self.noise: dict[int, Noise] = {}
-        self._threshold = threshold
         self._clock: datetime | None = None
         self._first_day = 0
         self._evidence: dict[int, Evidence | None] = {}
@@ -39,7 +68,7 @@ class Standing:
         """What tests are held against, None without any upload."""
         if self._clock is None:
             return None
-        return Scale(self._clock, self._first_day, self.noise, self._threshold)
+        return Scale(self._clock, self._first_day, self.noise, self.threshold)
 
     def change(
         self, added: Iterable[EvidenceUpload], removed: Iterable[str], sets: PassedSets
@@ -56,7 +85,20 @@ class Standing:
             self._evidence[no] = self.book.evidence_of(no)
         return touched
 
-    def judge(self, no: int, flags: tuple[Flag, ...] = ()) -> Health | None:
+    def forget(self, before: datetime, sets: PassedSets) -> set[int]:
+        """Let go of what ran before a midnight; the tests that must be judged.
+
+        Who judges them needs `settled_at` of each from before.
+        """
+        oldest, day = self.book.shelf.ordered, before.toordinal()
+        gone = [upload_id for at, _, upload_id in oldest[: bisect_left(oldest, (before,))]]
+        if not gone:
+            return set()
+        frozen = {each: found for each, found in self.noise.items() if each < day + noise.DAYS}
+        self.earlier = Earlier(self._first_day, frozen)
+        return self.change((), gone, sets)
+
+    def judge(self, no: int, known: Known = NOTHING_KNOWN) -> Health | None:
         """The health of a test that `change` named; None if no upload has it any more."""
         found, scale = self._evidence.pop(no, None), self.scale
         if found is None:
@@ -65,9 +107,19 @@ class Standing:
             self._due.pop(no, None)
             self._ever_broken.discard(no)
             return None
-        judged = health.judge(replace(found, flags=flags), scale)
+        judged = health.judge(self._with(found, known), scale)
         self._note_due(no, found, judged, scale)
         return judged
+
+    def _with(self, found: Evidence, known: Known) -> Evidence:
+        """The evidence together with what the book does not have."""
+        told = replace(found, flags=known.flags, settled=known.settled)
+        if self.earlier is None or known.first_run is None or known.first_run > found.first_run:
+            return told
+        first_pass = found.first_pass
+        if first_pass is None and known.has_passed:
+            first_pass = known.first_run
+        return replace(told, first_run=known.first_run, first_pass=first_pass)
 
     def _note_due(self, no: int, found: Evidence, judged: Health, scale: Scale) -> None:
         """Remember when the clock alone may change it."""
@@ -93,7 +145,8 @@ class Standing:
     def _move_clock(self) -> None:
         ordered = self.book.shelf.ordered
         self._clock = ordered[-1][0] if ordered else None
-        self._first_day = ordered[0][0].toordinal() if ordered else 0
+        oldest = ordered[0][0].toordinal() if ordered else 0
+        self._first_day = oldest if self.earlier is None else min(self.earlier.first_day, oldest)
 
     def _by_noise(self, before: Scale | None) -> set[int]:
         """Those with an event that is held against another noise now."""
@@ -119,18 +172,15 @@ class Standing:
         if self._clock is None:
             self.noise = {}
             return
-        newest = self._clock.toordinal()
+        newest, oldest = self._clock.toordinal(), self.book.shelf.ordered[0][0].toordinal()
+        frozen = {} if self.earlier is None else self.earlier.noise
         kept = {
-            day: found
-            for day, found in self.noise.items()
-            if self._first_day <= day <= min(newest, oldest_changed)
+            day: found for day, found in self.noise.items() if oldest <= day <= oldest_changed
+        } | {day: found for day, found in frozen.items() if oldest <= day <= newest}
+        self.noise = {
+            day: kept[day] if day in kept else self._noise_on(day)
+            for day in range(oldest, newest + 1)
         }
-        fresh = {
-            day: self._noise_on(day)
-            for day in range(self._first_day, newest + 1)
-            if day not in kept
-        }
-        self.noise = kept | fresh
 
     def _noise_on(self, day: int) -> Noise:
         days = range(day - noise.DAYS, day)

@@ -3,18 +3,29 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Update, bindparam, select, update
+from sqlalchemy import BindParameter, Connection, Select, Update, bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.score import Noise
 from service.store.tables.test_evidence import NoiseRow
 from service.store.tables.tests import CaseAliasRow, CaseRow, TestedRepositoryRow
 from service.store.test_cases import ASKED_AT_ONCE, Place
-from service.store.test_states import CHANGE, STATE, CaseState, StateChange, events, states
+from service.store.test_states import (
+    CHANGE,
+    STATE,
+    CaseState,
+    ChangeKind,
+    StateChange,
+    events,
+    states,
+)
 from service.store.types import Utc
+
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+"""Rows count days from there."""
 
 cases = CaseRow.__table__
 aliases = CaseAliasRow.__table__
@@ -80,6 +91,15 @@ SELECT_HISTORIES = (
     .where(events.c.repository_id == _HERE, events.c.no.in_(_NOS))
     .order_by(events.c.id)
 )
+SELECT_WORDS = SELECT_HISTORIES.where(
+    events.c.kind.in_([ChangeKind.FLAGGED.value, ChangeKind.UNFLAGGED.value])
+)
+SELECT_PASTS = select(cases.c.no, cases.c.first_run_at, cases.c.ever_passed).where(
+    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS)
+)
+SELECT_NOISE = select(noises.c.day, noises.c.eps_a, noises.c.eps_b).where(
+    noises.c.repository_id == _HERE
+)
 _noise = upsert(noises)
 PUT_NOISE = _noise.on_conflict_do_update(
     index_elements=["repository_id", "day"],
@@ -101,9 +121,16 @@ class Revision(NamedTuple):
     clock: datetime | None
 
 
+class Past(NamedTuple):
+    """What a test keeps when its uploads are forgotten."""
+
+    first_run_at: datetime
+    ever_passed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class DayOfNoise:
-    """A day of a repository, as 6.2 of FLAKY.md measures; days since 1970."""
+    """A day of a repository, as 6.2 of FLAKY.md measures; days as `date.toordinal`."""
 
     day: int
     passing: int
@@ -172,12 +199,43 @@ def histories_of(
     session: Connection, repository_id: int, nos: Iterable[int]
 ) -> Mapping[int, tuple[StateChange, ...]]:
     """Number → all that was noted of the test, oldest first; none: left out."""
+    return _changes(session, SELECT_HISTORIES, repository_id, nos)
+
+
+def words_of(
+    session: Connection, repository_id: int, nos: Iterable[int]
+) -> Mapping[int, tuple[StateChange, ...]]:
+    """Number → what people said of the test's health, oldest first; none: left out."""
+    return _changes(session, SELECT_WORDS, repository_id, nos)
+
+
+def pasts_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dict[int, Past]:
+    """Number → what is known of the test's past."""
+    return {
+        no: Past(first_run_at, ever_passed)
+        for told in _told(repository_id, nos)
+        for no, first_run_at, ever_passed in session.execute(SELECT_PASTS, told)
+    }
+
+
+def _changes(
+    session: Connection,
+    question: Select[*tuple[object, ...]],
+    repository_id: int,
+    nos: Iterable[int],
+) -> Mapping[int, tuple[StateChange, ...]]:
     found: defaultdict[int, list[StateChange]] = defaultdict(list)
     for told in _told(repository_id, nos):
-        for row in session.execute(SELECT_HISTORIES, told):
+        for row in session.execute(question, told):
             change = CHANGE.value(row)
             found[change.no].append(change)
     return {no: tuple(changes) for no, changes in found.items()}
+
+
+def noise_of(session: Connection, repository_id: int) -> dict[int, Noise]:
+    """Day → the noise of the repository, as last measured."""
+    found = session.execute(SELECT_NOISE, {"of_repository": repository_id})
+    return {day + EPOCH_DAY: Noise(a, b) for day, a, b in found}
 
 
 def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> None:
@@ -189,7 +247,7 @@ def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> 
                 {
                     "org_id": place.org_id,
                     "repository_id": place.repository_id,
-                    "day": each.day,
+                    "day": each.day - EPOCH_DAY,
                     "totals": f'{{"passing":{each.passing},"verdicts":{each.verdicts}}}',
                     "eps_a": each.noise.a,
                     "eps_b": each.noise.b,

@@ -30,6 +30,16 @@ class ChangeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredSettled:
+    """What was concluded from evidence that is gone; `broken`: branch, job key, since when."""
+
+    at: datetime
+    since: datetime | None = None
+    epoch: datetime | None = None
+    broken: tuple[tuple[str, str, datetime], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CaseState:
     """How a test is; `numbers` are what it was judged by, `flag` what a person says of it."""
 
@@ -39,6 +49,7 @@ class CaseState:
     since: datetime
     is_stale: bool = False
     numbers: Numbers = NO_NUMBERS
+    settled: StoredSettled | None = None
     flag: Flag = Flag.NONE
     flag_reason: str = ""
     flagged_by: str = ""
