@@ -234,9 +234,9 @@ def _known(bench: Bench, nos: Iterable[int]) -> Mapping[int, Known]:
 def _flag(word: StateChange) -> Flag:
     """A person's word, as it was written down."""
     if word.kind is ChangeKind.UNFLAGGED:
-        return Flag(word.at, Value.HEALTHY, word.actor_login)
+        return Flag(word.written_at, Value.HEALTHY, word.actor_login)
     text = word.reason.partition(": ")[2]
-    return Flag(word.at, Value(word.value.value), word.actor_login, text)
+    return Flag(word.written_at, Value(word.value.value), word.actor_login, text)
 
 
 def _to_store(settled: Settled) -> StoredSettled:

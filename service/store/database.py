@@ -22,8 +22,8 @@ from service.clock import Clock, Ids
 from service.errors import StartRefused
 from service.store import migrate, postgresql, sqlite, sqlite_file
 from service.store.cache import QueueCache
-from service.store.tables.access import DeploymentRow
 from service.store.standings import Standings
+from service.store.tables.access import DeploymentRow
 from service.store.test_sets import OutcomeSets
 
 P = ParamSpec("P")

@@ -10,6 +10,7 @@ from sqlalchemy import BindParameter, Connection, Select, Update, bindparam, sel
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.score import Noise
+from service.store.codec import JsonCodec
 from service.store.tables.test_evidence import NoiseRow
 from service.store.tables.tests import CaseAliasRow, CaseRow, TestedRepositoryRow
 from service.store.test_cases import ASKED_AT_ONCE, Place
@@ -50,6 +51,9 @@ LOCK_SHARED = (
     .where(shared.c.repository_id == _HERE)
     .with_for_update()
 )
+
+
+OWNERS: JsonCodec[tuple[str, ...]] = JsonCodec(tuple[str, ...])
 
 
 def _of_cases() -> Update:
@@ -96,6 +100,17 @@ SELECT_WORDS = SELECT_HISTORIES.where(
 )
 SELECT_PASTS = select(cases.c.no, cases.c.first_run_at, cases.c.ever_passed).where(
     cases.c.repository_id == _HERE, cases.c.no.in_(_NOS)
+)
+SELECT_KNOWN = select(cases.c.no).where(
+    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS), cases.c.is_known.is_(True)
+)
+SELECT_OWNERS = select(cases.c.no, cases.c.owners).where(
+    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS), cases.c.last_run_at <= _AT
+)
+PUT_OWNERS = (
+    update(cases)
+    .where(cases.c.repository_id == _HERE, cases.c.no == bindparam("of_number"))
+    .values(owners=bindparam("to_owners"))
 )
 SELECT_NOISE = select(noises.c.day, noises.c.eps_a, noises.c.eps_b).where(
     noises.c.repository_id == _HERE
@@ -216,6 +231,29 @@ def pasts_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dic
         for told in _told(repository_id, nos)
         for no, first_run_at, ever_passed in session.execute(SELECT_PASTS, told)
     }
+
+
+def known_among(session: Connection, repository_id: int, nos: Iterable[int]) -> set[int]:
+    """Those of the tests that a trusted upload has."""
+    return {
+        no
+        for told in _told(repository_id, nos)
+        for no in session.execute(SELECT_KNOWN, told).scalars()
+    }
+
+
+def put_owners(
+    session: Connection, repository_id: int, owners: Mapping[int, tuple[str, ...]], at: datetime
+) -> None:
+    """Number → owners as of an instant; of a test that ran later they stay."""
+    changed = [
+        {"of_repository": repository_id, "of_number": no, "to_owners": OWNERS.encode(owners[no])}
+        for told in _told(repository_id, owners)
+        for no, known in session.execute(SELECT_OWNERS, told | {"to_at": at})
+        if OWNERS.decode(known) != owners[no]
+    ]
+    if changed:
+        session.execute(PUT_OWNERS, changed)
 
 
 def _changes(

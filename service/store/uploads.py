@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, or_, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, select
 
 from service.flaky.results import Outcome
 from service.flaky.uploads import LETTERS, EvidenceUpload, UploadClass
+from service.store import queues as stored_queues
 from service.store.tables.queues import MergeQueueRow, RunRow
 from service.store.test_cases import ASKED_AT_ONCE, Place
 from service.store.test_evidence import ATTEMPT, UPLOAD, StoredAttempt, Upload, attempts, uploads
 from service.store.test_sets import OutcomeSets
 from service.store.types import Utc
+from service.vocabulary import Sha
 
 SETS_AT_ONCE = 100
 """Sets that are decoded together, so that a large history does not fill the memory."""
@@ -48,11 +50,8 @@ SELECT_ATTEMPTS = (
     .order_by(attempts.c.no, attempts.c.n)
 )
 SELECT_RUN = (
-    select(runs.c.queue_id, runs.c.id, runs.c.created_at)
-    .where(
-        runs.c.repository_id == _HERE,
-        or_(runs.c.sha == bindparam("of_sha"), runs.c.branch == bindparam("of_branch")),
-    )
+    select(runs.c.queue_id, runs.c.id)
+    .where(runs.c.repository_id == _HERE, runs.c.branch == bindparam("of_branch"))
     .order_by(desc(runs.c.no))
     .limit(1)
 )
@@ -94,7 +93,6 @@ class RunOfUpload(NamedTuple):
 
     queue_id: int
     run_id: str
-    started_at: datetime
 
 
 def by_digest(session: Connection, repository_id: int, digest: str) -> Upload | None:
@@ -177,10 +175,13 @@ def remove(session: Connection, upload_id: str) -> None:
 
 
 def tested_run(
-    session: Connection, repository_id: int, sha: str, branch: str | None
+    session: Connection, repository_id: int, sha: Sha, branch: str | None
 ) -> RunOfUpload | None:
-    """The newest test run on this commit or test branch, live or ended."""
-    told = {"of_repository": repository_id, "of_sha": sha, "of_branch": branch}
+    """The live test run on this commit, else the newest, live or ended, on this test branch."""
+    live = stored_queues.run_of_sha(session, repository_id, sha)
+    if live:
+        return RunOfUpload(*live[0])
+    told = {"of_repository": repository_id, "of_branch": branch}
     row = session.execute(SELECT_RUN, told).first()
     return None if row is None else RunOfUpload(*row)
 
