@@ -1,4 +1,4 @@
-"""Reports to cases, in a process of its own: `python -m service.operations.parser_process`.
+"""Reports to cases, in a process of its own that `parsing.py` starts.
 
 Reads pickled work from standard input, writes the pickled result to standard output and ends:
 limits and a crash are its own, and what it used is given back. Nothing is imported here but
@@ -17,21 +17,23 @@ from service.flaky.reading import Wishes
 from service.flaky.results import Format, ReportFile
 from service.flaky.text import Unpacked, unpacked
 
-# FLAKY.md 2.8: a parse over 20 s is stopped. Time that the process computes, so that a busy
-# machine refuses nothing.
-COMPUTING_S_MAX = 20
-# FLAKY.md 2.8 promises 256 MiB for 20 MiB of report; 500,000 cases of 100 MiB need four times
-# as much, beside what the interpreter maps for itself.
-MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 EXIT_NO_MEMORY = 3
 
 
+class Limits(NamedTuple):
+    """What the process may use: seconds that it computes, and bytes of address space."""
+
+    computing_s: int
+    memory_bytes: int
+
+
 class Work(NamedTuple):
-    """Files as they were sent, and how to read them."""
+    """Files as they were sent, how to read them, and what that may cost."""
 
     contents: Sequence[bytes]
     wanted: Format | None
     wishes: Wishes
+    limits: Limits
 
 
 class Done(NamedTuple):
@@ -57,11 +59,11 @@ def digest_of(content: bytes) -> str:
 
 def main() -> int:
     """Do the work of standard input; the exit code."""
-    limit(resource.RLIMIT_CPU, COMPUTING_S_MAX)
-    limit(resource.RLIMIT_AS, MEMORY_BYTES_MAX)
+    # Both ends are ours: what a stranger sent is bytes inside of the work.
+    work: Work = pickle.load(sys.stdin.buffer)  # noqa: S301
+    limit(resource.RLIMIT_CPU, work.limits.computing_s)
+    limit(resource.RLIMIT_AS, work.limits.memory_bytes)
     try:
-        # Both ends are ours: what a stranger sent is bytes inside of the work.
-        work: Work = pickle.load(sys.stdin.buffer)  # noqa: S301
         pickle.dump(read(work), sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         return EXIT_NO_MEMORY
@@ -72,7 +74,3 @@ def limit(kind: int, most: int) -> None:
     """Bound this process; a bound that it has already stays where it is lower."""
     _, hard = resource.getrlimit(kind)
     resource.setrlimit(kind, (most if hard < 0 else min(most, hard), hard))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

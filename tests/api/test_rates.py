@@ -165,16 +165,20 @@ async def test_without_limits_nothing_is_refused(runtime, readiness, admin):
             assert told.status == 200
 
 
-def test_uploads_of_targets_are_a_class_of_their_own():
+def test_uploads_are_a_class_of_their_own():
     uploads = {
         route.path
         for route in routes.ROUTES
         if isinstance(route, Posted) and route.rate is RateClass.UPLOAD
     }
-    assert uploads == {"/v1/setImpactedTargets"}
+    assert uploads == {
+        "/v1/setImpactedTargets",
+        "/v1/flaky-tests/check-quarantine",
+        "/v1/flaky-tests/upload-test-results",
+    }
 
 
 def test_whatever_writes_counts_as_a_write_or_an_upload():
     for route in routes.ROUTES:
         if isinstance(route, Posted):
-            assert (route.rate is RateClass.READ) is not route.writes
+            assert route.rate is not (RateClass.READ if route.writes else RateClass.WRITE)

@@ -17,7 +17,6 @@ URL_MAX = 2000
 ATTEMPT_MAX = 1000
 EXIT_CODE_MAX = 255
 
-WEB = r"^https?://[^\s\x00-\x1f\x7f-\x9f]+$(?!\n)"
 FORMATS = tuple(parsing.FORMATS)
 
 
@@ -49,7 +48,7 @@ class UploadTestResults(AboutTests):
     pr_number: PullRequestNumber | None = None
     run_id: Line | None = None
     run_attempt: Annotated[Integer, Field(ge=1, le=ATTEMPT_MAX)] | None = None
-    run_url: Annotated[str, Field(max_length=URL_MAX, pattern=WEB)] | None = None
+    run_url: Annotated[str, Field(max_length=URL_MAX, pattern=common.HTTP_ADDRESS)] | None = None
     job: Line | None = None
     variant: Line | None = None
     source_root: Line | None = None
