@@ -6,7 +6,18 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from bot.cli import access, openapi, pull_requests, queues, server, simulate, targets, webhooks
+from bot.cli import (
+    access,
+    openapi,
+    pull_requests,
+    queues,
+    server,
+    simulate,
+    targets,
+    upload,
+    validate,
+    webhooks,
+)
 from bot.cli.exits import Exit, Failed, sentence
 from bot.settings import VERSION
 from service.errors import (
@@ -30,6 +41,8 @@ app.add_typer(queues.app, name="queue")
 app.add_typer(targets.app, name="targets")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(pull_requests.app)
+app.add_typer(upload.app)
+app.add_typer(validate.app)
 app.add_typer(simulate.app)
 app.add_typer(openapi.app)
 
