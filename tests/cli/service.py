@@ -55,9 +55,13 @@ class Service:
 async def form_of(request: web.Request) -> dict:
     """The metadata of an upload, and its files by name, unpacked; aiohttp takes it apart."""
     sent = await request.post()
-    files = {each.filename: gzip.decompress(each.file.read()) for each in sent.getall("file")}
+    files = {
+        each.filename: gzip.decompress(each.file.read())
+        for each in sent.getall("file")
+        if isinstance(each, web.FileField)
+    }
     owners = {"codeowners": sent["codeowners"]} if "codeowners" in sent else {}
-    return {**json.loads(sent["metadata"]), "files": files, **owners}
+    return {**json.loads(str(sent["metadata"])), "files": files, **owners}
 
 
 @contextlib.contextmanager

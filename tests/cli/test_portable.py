@@ -184,7 +184,7 @@ def test_globs_find_files_once_and_in_order():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(name)
     Path("dir.xml").mkdir()
-    told = []
+    told: list[str] = []
     found = list(files.reports_in(["**/*.xml", "a.xml", "nothing*"], 0, told.append))
     assert [each.name for each in found] == ["a.xml", "b/c/y.xml", "b/x.xml"]
     assert [gzip.decompress(each.packed).decode() for each in found] == [

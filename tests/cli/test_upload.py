@@ -192,7 +192,7 @@ def test_a_service_that_comes_back_is_asked_again(api):
 @pytest.mark.parametrize("wait", [("1", 1.0), ("60", 60.0), ("61", None)])
 def test_the_service_says_how_long_to_wait(wait):
     header, seconds = wait
-    slept = []
+    slept: list[float] = []
     with service.served() as api:
         api.says("/x", {}, 503, **{"Retry-After": header})
         asking = sending.Service(api.url, service.TOKEN, str, slept.append)

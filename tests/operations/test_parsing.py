@@ -89,6 +89,7 @@ async def test_a_reading_that_takes_too_much_is_stopped(
         await parsing.read_files(runtime, repository, META, files)
     assert stopped.value.code == "no_results"
     shown = stopped.value.members["files"]
+    assert isinstance(shown, list)
     assert [each["name"] for each in shown] == [each.name for each in files]
     assert {each["status"] for each in shown} == {"refused"}
 
