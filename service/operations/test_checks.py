@@ -59,14 +59,14 @@ async def check(
 
     def read(session: Tx) -> Checked:
         home = test_records.home_of(session, repository, now)
-        names = _names(session, repository, present)
+        names = names_of(session, repository, present)
         meant = [_ids_of(each, names, home) for each in asked]
         known = test_cases.by_ids(session, repository.id, [each for ids in meant for each in ids])
         found = [next((known[each] for each in ids if each in known), None) for ids in meant]
         nos = sorted({case.no for case in found if case is not None})
         listed = {each.no: each for each in test_listings.records(session, repository.id, nos)}
         tests = tuple(
-            CheckedTest(ids[0]) if case is None else _checked(home, listed[case.no])
+            CheckedTest(ids[0]) if case is None else checked(home, listed[case.no])
             for ids, case in zip(meant, found, strict=True)
         )
         return Checked(home.settings.quarantine_enabled, now, tests)
@@ -79,7 +79,7 @@ def key_of(org_slug: str, ref: RepoRef) -> RepositoryKey:
     return RepositoryKey(org_slug, f"{ref.host}/{ref.slug}")
 
 
-def _names(
+def names_of(
     session: Tx, repository: RepositoryRecord, present: RepositoryKey
 ) -> tuple[RepositoryKey, ...]:
     """The names under which the test may have been seen first, the present one in front."""
@@ -100,7 +100,8 @@ def _ids_of(asked: AskedTest, names: Sequence[RepositoryKey], home: Home) -> lis
     return [str(identity.id_of(name, key, asked.variant)) for name in names]
 
 
-def _checked(home: Home, case: ListedCase) -> CheckedTest:
+def checked(home: Home, case: ListedCase) -> CheckedTest:
+    """Whether a known test is quarantined, and why."""
     setting = test_records.setting_of(home, case)
     if setting is None:
         return CheckedTest(case.id, known=True)

@@ -13,7 +13,7 @@ from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.test_cases import Case, Place
-from service.store.test_states import CaseState, StateChange
+from service.store.test_states import CaseState, ChangeKind, StateChange
 from service.vocabulary import Actor, Flag, Health
 
 REASON_MAX = 300
@@ -60,7 +60,7 @@ def _put(
     changed = {"before": before.flag.value, "after": after.flag.value}
     audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
     test = test_records.shown_case(session, home, case)
-    if (after.value, after.reason) != (before.value, before.reason):
+    if after != before:
         test_states.note(session, place, _change(before, after, row))
     if after.value is not before.value:
         told = test_messages.told_of(session, runtime, repository, test)
@@ -122,4 +122,5 @@ def _change(before: CaseState, after: CaseState, row: AuditRow) -> StateChange:
         reason=after.reason,
         actor_kind=row.actor.kind,
         actor_login=row.actor.login,
+        kind=ChangeKind.UNFLAGGED if after.flag is Flag.NONE else ChangeKind.FLAGGED,
     )

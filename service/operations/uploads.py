@@ -1,113 +1,77 @@
-"""An upload of test reports taken in: what is sent, and what is answered (API.md 8.4).
+"""An upload of test reports taken in: checked, classified, entered, counted, judged, answered.
 
-Parsing happens before, away from the event loop; here a parsed file is a value.
+Parsing happens before, away from the event loop; here a parsed file is a value. What an upload
+changes is written in one transaction, so that readers see all of it or nothing (FLAKY.md 4).
 """
 
-from dataclasses import dataclass
-from datetime import datetime
+import hashlib
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
 
-from service.errors import Overloaded
-from service.flaky.results import Counts, Fault, FileStatus, Format, ReportFile
+from service.errors import FieldError, Invalid, Malformed, NotFound
+from service.flaky import duplicates, results
+from service.flaky.evidence import is_mass_failure
+from service.flaky.identity import RepositoryKey
+from service.flaky.results import Counts, FileStatus, Outcome
+from service.flaky.uploads import UploadClass
+from service.notifications import upload_payloads
+from service.notifications.upload_payloads import UploadTold
+from service.operations import (
+    access,
+    test_checks,
+    test_messages,
+    test_records,
+    upload_answers,
+    upload_cases,
+    upload_class,
+    upload_evidence,
+)
+from service.operations.judging import Bench
+from service.operations.test_records import Home
+from service.operations.upload_cases import Entrance, Identified
+from service.operations.upload_class import Classified, Doubts
+from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.operations.views import Caller
 from service.runtime import Runtime
+from service.store import access as stored_access
+from service.store import evidence, subscribers, test_cases, uploads
+from service.store.database import Tx
 from service.store.records import RepositoryRecord
-from service.vocabulary import Health, Sha
+from service.store.standings import KeptStanding
+from service.store.test_cases import Place
+from service.store.test_evidence import Upload
+from service.vocabulary import Sha
+
+TESTS_MAX = 500_000
+"""Tests of one upload (API.md 8.4)."""
+
+AGE_MAX = timedelta(days=45)
+AHEAD_MAX = timedelta(minutes=5)
+"""A client's clock may be so far ahead (FLAKY.md 2.2)."""
+
+WARNINGS_MAX = 100
+
+CLOCK_AHEAD = "clock_ahead: `ran_at` lies ahead of our clock; the time of receipt counts."
 
 
 @dataclass(frozen=True, slots=True)
-class UploadMeta:
-    """What a client says about its upload (API.md 8.4, FLAKY.md 2.2).
+class Arrived:
+    """An upload on its way in: what was sent, when, and what reading and asking said of it."""
 
-    `ran_at` None: not sent, the time of receipt counts. `job` is empty when not sent. `format`
-    None: as each file's content says. `codeowners` is the text of the part of that name.
-    """
-
-    sha: Sha
-    tree_sha: Sha | None = None
-    branch: str | None = None
-    pr_number: int | None = None
-    run_id: str | None = None
-    run_attempt: int = 1
-    run_url: str | None = None
-    job: str = ""
-    variant: str = ""
-    source_root: str = ""
-    ran_at: datetime | None = None
-    machine: str | None = None
-    format: Format | None = None
-    command_exit_code: int = 0
-    dry_run: bool = False
-    codeowners: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFile:
-    """One file, parsed; `sha256` is the hex digest of its bytes without compression."""
-
-    name: str
-    sha256: str
-    report: ReportFile
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredFile:
-    """How one file was read; `format` None: not recognized, `error` None: accepted."""
-
-    name: str
-    format: Format | None
-    status: FileStatus
-    tests: int
-    error: Fault | None
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredFailure:
-    """A test that failed in the upload; texts are empty when missing.
-
-    `quarantine_reason` None: it is not quarantined.
-    """
-
-    test_id: str
-    name: str
-    parent: str
-    classname: str
-    file: str
-    variant: str
-    status: Health
-    quarantined: bool
-    quarantine_reason: str | None
-    summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the test command should return, now that quarantine is known."""
-
-    exit_code: int
-    passed: bool
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class UploadAnswer:
-    """The answer of API.md 8.4; a dry run has no `upload_id` and no `html_url`.
-
-    `failures` are at most 1,000, the unquarantined first; `failures_truncated`: there are more.
-    """
-
-    upload_id: str | None
-    duplicate: bool
-    dry_run: bool
-    trusted: bool
+    id: str
+    caller: Caller
+    repository: RepositoryRecord
+    meta: UploadMeta
+    files: tuple[ReadFile, ...]
+    ran_at: datetime
+    now: datetime
+    doubts: Doubts
     counts: Counts
-    files: tuple[AnsweredFile, ...]
-    failures: tuple[AnsweredFailure, ...]
-    failures_truncated: bool
-    quarantined_failures: int
-    unquarantined_failures: int
-    verdict: Verdict
-    warnings: tuple[str, ...]
-    html_url: str | None
+
+    @property
+    def place(self) -> Place:
+        """Whose tests it speaks of."""
+        return Place(self.repository.org_id, self.repository.id)
 
 
 async def take_in(
@@ -120,11 +84,230 @@ async def take_in(
     """Store an upload's evidence, judge its tests, and answer; a dry run stores nothing.
 
     The same content for the same run is answered as a duplicate and counted once. Raises
-    Invalid(no_results, limit_reached), Malformed(invalid_field).
+    Invalid(no_results, limit_reached), Malformed(invalid_field), Unauthenticated.
     """
-    raise Overloaded("Uploads are not taken in.", retry_after_s=5)
+    now = runtime.clock.now()
+    _refuse_useless(files)
+    arrived = Arrived(
+        id=runtime.ids.uuid(),
+        caller=caller,
+        repository=repository,
+        meta=meta,
+        files=files,
+        ran_at=_ran_at(meta, now),
+        now=now,
+        doubts=await upload_class.doubts_of(runtime, caller, repository, meta),
+        counts=results.counts_of(each.report for each in files),
+    )
+    if meta.dry_run:
+        return await runtime.store.read(_tried, arrived)
+    found, name = await runtime.store.read(_identified, arrived)
+    entrance = Entrance(arrived.place, name, meta.variant, arrived.ran_at)
+    aliases = upload_cases.aliases_of(found, name, meta.variant)
+    for chunk in upload_cases.chunks(found):
+        await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
+    answer, kept = await runtime.store.run(_complete, runtime, arrived, found, name)
+    if kept is not None:
+        runtime.store.standings.put(repository.id, kept)
+    return answer
 
 
 async def upload_answer(runtime: Runtime, caller: Caller, upload_id: str) -> UploadAnswer:
     """The answer to an earlier upload. Raises NotFound(upload_not_found)."""
-    raise Overloaded("Uploads are not taken in.", retry_after_s=5)
+    return await runtime.store.read(_remembered, runtime, caller, upload_id)
+
+
+def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
+    told = [
+        {
+            "name": each.name,
+            "format": each.report.format,
+            "status": each.report.status.value,
+            "tests": len(each.report.cases),
+            "error": asdict(each.report.fault) if each.report.fault else None,
+        }
+        for each in files
+    ]
+    if all(each.report.status is FileStatus.REFUSED for each in files):
+        raise Invalid(
+            "No file could be read as a report of tests.",
+            code="no_results",
+            members={"files": told},
+        )
+    cases = sum(len(each.report.cases) for each in files)
+    if cases > TESTS_MAX:
+        raise Invalid(
+            f"The upload has {cases:,} tests, more than {TESTS_MAX:,}: send its files in several.",
+            code="limit_reached",
+        )
+
+
+def _ran_at(meta: UploadMeta, now: datetime) -> datetime:
+    """The time of all its attempts; one that lies ahead is not believed."""
+    if meta.ran_at is None or meta.ran_at > now + AHEAD_MAX:
+        return now
+    if meta.ran_at < now - AGE_MAX:
+        message = f"must not be older than {AGE_MAX.days} days"
+        fault = FieldError("/ran_at", "range", message)
+        raise Malformed(f"/ran_at {message}.", errors=(fault,))
+    return meta.ran_at
+
+
+def digest_of(arrived: Arrived) -> str:
+    """What is equal for the same content of the same run (FLAKY.md 2.4)."""
+    meta = arrived.meta
+    parts = [
+        str(arrived.repository.id),
+        meta.sha,
+        meta.run_id or "",
+        str(meta.run_attempt),
+        meta.job,
+        meta.variant,
+        "" if meta.ran_at is None else meta.ran_at.isoformat(),
+        *sorted(each.sha256 for each in arrived.files),
+    ]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKey]:
+    """The upload's tests, and the name under which new ones are entered."""
+    repository = arrived.repository
+    slug = subscribers.organization_slug(session, repository.org_id)
+    present = test_checks.key_of(slug, repository.ref)
+    names = test_checks.names_of(session, repository, present)
+    cases = [case for each in arrived.files for case in each.report.cases]
+    variant = arrived.meta.variant
+    return upload_cases.identified(session, repository.id, names, variant, cases), present
+
+
+def _tried(session: Tx, arrived: Arrived) -> UploadAnswer:
+    """The answer that the upload would get."""
+    found, _ = _identified(session, arrived)
+    home = test_records.home_of(session, arrived.repository, arrived.now)
+    classified = _classified(session, home, arrived)
+    failing = upload_answers.failing_in(found.results, found.numbers)
+    said = upload_answers.answered(
+        session, home, failing, arrived.meta.variant, classified.started_at
+    )
+    upload = _upload(arrived, found, classified)
+    return upload_answers.answer_of(upload, said, arrived.counts, None)
+
+
+def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
+    return upload_class.classified(
+        session, arrived.repository, home.settings, arrived.meta, arrived.doubts
+    )
+
+
+def _complete(
+    session: Tx, runtime: Runtime, arrived: Arrived, found: Identified, name: RepositoryKey
+) -> tuple[UploadAnswer, KeptStanding | None]:
+    """All that the upload changes, and the answer; what to keep once this is committed."""
+    place, repository = arrived.place, arrived.repository
+    access.recheck(session, access.actor_of(arrived.caller), arrived.now)
+    test_cases.name_repository(session, place, name)
+    evidence.lock(session, place.repository_id)
+    home = test_records.home_of(session, repository, arrived.now)
+    bench = Bench(session, runtime, home)
+    classified = _classified(session, home, arrived)
+    entered = evidence.numbers_of(session, place.repository_id, found.new)
+    numbers = {**found.numbers, **entered}
+    first = uploads.by_digest(session, place.repository_id, digest_of(arrived))
+    upload, kept = first, None
+    by_no = {numbers[each].no: result for each, result in found.results.items()}
+    if upload is None:
+        draft = _upload(arrived, found, classified)
+        upload, kept = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
+    failing = upload_answers.failing_in(found.results, numbers)
+    said = upload_answers.answered(
+        session, home, failing, arrived.meta.variant, classified.started_at
+    )
+    address = upload_answers.address_of(runtime.options.public_url, repository.ref, upload.id)
+    answer = upload_answers.answer_of(upload, said, arrived.counts, address)
+    if first is not None:
+        return replace(answer, duplicate=True), None
+    shielded = {each.test_id for each in said if each.quarantined}
+    quarantined = {numbers[each].no for each in shielded}
+    upload_evidence.record(bench, upload, by_no, quarantined, arrived.meta.source_root)
+    _tell(bench, upload, answer)
+    return answer, kept
+
+
+def _upload(arrived: Arrived, found: Identified, classified: Classified) -> Upload:
+    meta, files = arrived.meta, arrived.files
+    ran = [each for each in found.results.values() if each.outcome is not Outcome.SKIPPED]
+    failed = sum(1 for each in ran if each.outcome is Outcome.FAILED)
+    return Upload(
+        id=arrived.id,
+        digest=digest_of(arrived),
+        kind=classified.kind.value,
+        code_id=classified.code_id,
+        sha=meta.sha,
+        job=meta.job,
+        ran_at=arrived.ran_at,
+        received_at=arrived.now,
+        tree_sha=meta.tree_sha,
+        branch=meta.branch,
+        pr_number=meta.pr_number,
+        prs=classified.prs,
+        run_id=meta.run_id,
+        run_attempt=meta.run_attempt,
+        run_url=meta.run_url,
+        variant=meta.variant,
+        machine=meta.machine,
+        command_exit_code=meta.command_exit_code,
+        counts=asdict(arrived.counts),
+        files=upload_answers.stored_files(files),
+        warnings=_warnings(arrived, found, classified),
+        is_eligible=classified.kind is not UploadClass.UNTRUSTED,
+        is_mass=is_mass_failure(len(ran), failed),
+        is_partial=any(each.report.status is not FileStatus.ACCEPTED for each in files),
+    )
+
+
+def _warnings(arrived: Arrived, found: Identified, classified: Classified) -> tuple[str, ...]:
+    """What a reader should know, at most 100 sentences."""
+    said = list(classified.warnings)
+    if arrived.meta.ran_at is not None and arrived.ran_at != arrived.meta.ran_at:
+        said.append(CLOCK_AHEAD)
+    for each in arrived.files:
+        if each.report.status is not FileStatus.ACCEPTED:
+            said.append(f"{each.name} was {each.report.status.value}.")
+        said += [f"{each.name}: {warned.text}" for warned in each.report.warnings]
+    muddled = duplicates.duplicates_warned(found.results.values())
+    if muddled is not None:
+        said.append(muddled.text)
+    return tuple(said[:WARNINGS_MAX])
+
+
+def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
+    repository = bench.home.repository
+    told = UploadTold(
+        organization=subscribers.organization_slug(bench.session, repository.org_id),
+        repo=repository.ref,
+        id=upload.id,
+        sha=Sha(upload.sha),
+        tests=answer.counts.tests,
+        failed=answer.counts.failed,
+        quarantined_failures=answer.quarantined_failures,
+        html_url=answer.html_url or "",
+    )
+    message = upload_payloads.processed(told, bench.home.now)
+    test_messages.tell(bench.session, bench.runtime, repository, message)
+
+
+def _remembered(session: Tx, runtime: Runtime, caller: Caller, upload_id: str) -> UploadAnswer:
+    found = uploads.by_id(session, upload_id)
+    if found is None or not _sees(caller, found.place):
+        raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
+    repository = stored_access.repository(session, found.place.repository_id)
+    home = test_records.home_of(session, repository, runtime.clock.now())
+    attempts = uploads.attempts_of(session, upload_id)
+    failing = upload_answers.remembered(session, home, attempts)
+    address = upload_answers.address_of(runtime.options.public_url, repository.ref, upload_id)
+    counts = Counts(**found.upload.counts)
+    return upload_answers.answer_of(found.upload, failing, counts, address)
+
+
+def _sees(caller: Caller, place: Place) -> bool:
+    return caller.org_id == place.org_id and access.sees(caller, place.repository_id)

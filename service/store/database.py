@@ -22,6 +22,7 @@ from service.clock import Clock, Ids
 from service.errors import StartRefused
 from service.store import migrate, postgresql, sqlite, sqlite_file
 from service.store.cache import QueueCache
+from service.store.standings import Standings
 from service.store.tables.access import DeploymentRow
 from service.store.test_sets import OutcomeSets
 
@@ -83,6 +84,7 @@ class Store:
         self.dialect = dialect
         self.cache = QueueCache()
         self.outcome_sets = OutcomeSets()
+        self.standings = Standings()
         self.is_alone = dialect == "sqlite"
         """Whether no other process writes queues: one that serves a SQLite file holds its lock."""
 

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky import figures
-from service.flaky.results import Outcome
+from service.flaky.results import FileStatus, Format, Outcome
 from service.store.codec import RowCodec
 from service.store.tables.test_evidence import (
     CaseAttemptRow,
@@ -34,6 +34,19 @@ NO_BYTES = "I"
 """Numbers of tests as they are packed: unsigned, 32 bits, the lowest byte first."""
 
 EXPIRED_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """How one file of an upload was read; `error` None: it was accepted."""
+
+    name: str
+    format: Format | None
+    status: FileStatus
+    tests: int
+    error: str | None = None
+    line: int | None = None
+    column: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +72,7 @@ class Upload:
     machine: str | None = None
     command_exit_code: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
-    files: tuple[Mapping[str, str], ...] = ()
+    files: tuple[StoredFile, ...] = ()
     warnings: tuple[str, ...] = ()
     refusal: str | None = None
     is_complete: bool = True
@@ -85,6 +98,7 @@ class StoredAttempt:
     duration_ms: int | None = None
     is_quarantined: bool = False
     is_eligible: bool = True
+    is_comparable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

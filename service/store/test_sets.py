@@ -14,6 +14,9 @@ from service.store.test_evidence import sets
 BYTES_MAX = 64 * 1024 * 1024
 """What decoded sets may take (FLAKY.md 4)."""
 
+LOOKED_FOR = 16
+"""Tests of a set that are gone through in the time in which one is looked for."""
+
 SELECT_SETS = select(sets.c.hash, sets.c.nos).where(
     sets.c.repository_id == bindparam("of_repository"),
     sets.c.hash.in_(bindparam("of_keys", expanding=True)),
@@ -33,10 +36,18 @@ class OutcomeSets:
         self, session: Connection, repository_id: int, keys: Iterable[str], nos: Sequence[int]
     ) -> dict[str, tuple[int, ...]]:
         """Key of each set → those of the tests that are in it."""
-        return {
-            key: tuple(no for no in nos if _holds(numbers, no))
-            for key, numbers in self._sets(session, repository_id, set(keys)).items()
-        }
+        wanted, found = frozenset(nos), {}
+        for key, numbers in self._sets(session, repository_id, set(keys)).items():
+            # To look for each of a few is quicker than to go through all, and the other way round.
+            if len(wanted) * LOOKED_FOR < len(numbers):
+                found[key] = tuple(no for no in nos if _holds(numbers, no))
+            else:
+                found[key] = tuple(wanted.intersection(numbers))
+        return found
+
+    def numbers(self, session: Connection, repository_id: int, key: str) -> Sequence[int]:
+        """All tests of one set, sorted; none if there is no such set."""
+        return self._sets(session, repository_id, {key}).get(key, ())
 
     def _sets(
         self, session: Connection, repository_id: int, keys: set[str]

@@ -1,13 +1,13 @@
 """How tests are, and how they became so: the present state, and a history that only grows."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from sqlalchemy import BindParameter, Connection, bindparam, desc, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from service.flaky.health import NO_NUMBERS, Numbers
 from service.store.codec import RowCodec
 from service.store.tables.tests import CaseRow, CaseStateEventRow, CaseStateRow
 from service.store.test_cases import Place
@@ -18,10 +18,25 @@ DETECTOR = Actor(ActorKind.SYSTEM, login="detector")
 
 
 class ChangeKind(StrEnum):
-    """A change that happened, or one of the past that late or deleted data changed."""
+    """A change that happened, or one of the past that late or deleted data changed.
+
+    FLAGGED and UNFLAGGED are a person's word, and what takes it back.
+    """
 
     CHANGED = "changed"
     CORRECTED = "corrected"
+    FLAGGED = "flagged"
+    UNFLAGGED = "unflagged"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSettled:
+    """What was concluded from evidence that is gone; `broken`: branch, job key, since when."""
+
+    at: datetime
+    since: datetime | None = None
+    epoch: datetime | None = None
+    broken: tuple[tuple[str, str, datetime], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +48,8 @@ class CaseState:
     reason: str
     since: datetime
     is_stale: bool = False
-    numbers: Mapping[str, float] = field(default_factory=dict)
+    numbers: Numbers = NO_NUMBERS
+    settled: StoredSettled | None = None
     flag: Flag = Flag.NONE
     flag_reason: str = ""
     flagged_by: str = ""

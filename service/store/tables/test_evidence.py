@@ -86,7 +86,8 @@ class OutcomeSetRow(Row, table=True):
 class CaseAttemptRow(Row, table=True):
     """An attempt of a test that failed in its upload or was attempted more than once there.
 
-    `failure` is the key of its failure group.
+    `failure` is the key of its failure group. Without `is_comparable` it is no evidence of
+    disagreement: then it is stored even if it passed at once.
     """
 
     __tablename__ = "attempt"
@@ -105,6 +106,7 @@ class CaseAttemptRow(Row, table=True):
     duration_ms: int | None
     is_quarantined: bool
     is_eligible: bool
+    is_comparable: bool
 
 
 _ELIGIBLE = CaseAttemptRow.__table__.c.is_eligible.is_(True)

@@ -91,7 +91,10 @@ class CaseAliasRow(Row, table=True):
 
 
 class CaseStateRow(Row, table=True):
-    """How a test is, once it was judged or flagged; `numbers` say what it was judged by."""
+    """How a test is, once it was judged or flagged; `numbers` say what it was judged by.
+
+    `settled` is what of it was concluded from evidence that is gone.
+    """
 
     __tablename__ = "test_state"
 
@@ -103,6 +106,7 @@ class CaseStateRow(Row, table=True):
     since: datetime = Field(sa_type=Utc)
     is_stale: bool
     numbers: str = Field(sa_type=Json)
+    settled: str | None = Field(sa_type=Json)
     flag: str
     flag_reason: str
     flagged_by: str

@@ -42,7 +42,7 @@ TABLES = {
     "alias": "repository_id:id! id:string! org_id:id no:int",
     "test_state": """
         repository_id:id! no:int! org_id:id value:string reason:string since:time is_stale:bool
-        numbers:text flag:string flag_reason:string flagged_by:string flagged_at:time?
+        numbers:text settled:text? flag:string flag_reason:string flagged_by:string flagged_at:time?
     """,
     "test_state_event": """
         id:id! org_id:id repository_id:id no:int at:time written_at:time kind:string
@@ -71,7 +71,7 @@ TABLES = {
     "attempt": """
         upload:string! no:int! n:int! org_id:id repository_id:id ran_at:time outcome:string
         failure:string? headline:text? stack:text? duration_ms:int? is_quarantined:bool
-        is_eligible:bool
+        is_eligible:bool is_comparable:bool
     """,
     "code_group": """
         repository_id:id! no:int! job_key:string! code_id:string! org_id:id attempts:text

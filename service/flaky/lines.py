@@ -1,0 +1,117 @@
+"""All series of a repository while uploads come and go: their points, and who stands alone there.
+
+FLAKY.md 5.3. Verdicts are kept as bits, one for each test that ever failed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple
+
+from service.flaky import series
+from service.flaky.series import Point, Series, Track
+
+PointKey = tuple[str, str]
+"""Code id and CI run."""
+
+
+class Verdicts(NamedTuple):
+    """What uploads of one point say together; `green` and `red` have a bit for each test."""
+
+    at: datetime
+    sha: str
+    tests_run: int
+    green: int
+    red: int
+
+    @property
+    def ran(self) -> int:
+        """A bit for each test that has a verdict here."""
+        return self.green | self.red
+
+
+@dataclass(slots=True)
+class Line:
+    """One series. `alone`: by point, the tests whose verdict differs from both neighbors."""
+
+    branch: str
+    job: str
+    points: dict[PointKey, Verdicts] = field(default_factory=dict)
+    order: list[PointKey] = field(default_factory=list)
+    alone: defaultdict[PointKey, set[int]] = field(default_factory=lambda: defaultdict(set))
+    lonely: dict[int, frozenset[PointKey]] = field(default_factory=dict)
+    shown: Series | None = None
+
+    def put(self, changed: Mapping[PointKey, Verdicts | None]) -> int:
+        """Let points say something else, None: nothing any more; whose verdicts those are."""
+        touched = 0
+        for key, now in changed.items():
+            before = self.points.pop(key, None)
+            touched |= before.ran if before else 0
+            if now is not None:
+                self.points[key] = now
+                touched |= now.ran
+        order = sorted(self.points, key=lambda key: (self.points[key].at, *key))
+        self.order = order[-series.POINTS_MAX :]
+        self.shown = None
+        return touched
+
+    def note_passed(self, key: PointKey, passing: int) -> None:
+        """Tests that nobody asked for until now passed at this point."""
+        found = self.points[key]
+        self.points[key] = found._replace(green=found.green | passing)
+
+    def renew_lonely(self, tests: Iterable[tuple[int, int]]) -> set[PointKey]:
+        """Find anew where these tests stand alone; the points where their number changed.
+
+        Tests are given as number and bit.
+        """
+        bare, changed = self._series(), set()
+        for no, bit in tests:
+            track = Track(bare, self.letters(bit))
+            keys = (
+                frozenset((point.code, point.run) for point in series.lonely_points(track))
+                if series.FAILED in track.verdicts
+                else frozenset[PointKey]()
+            )
+            before = self.lonely.pop(no, frozenset())
+            if keys:
+                self.lonely[no] = keys
+            for key in before ^ keys:
+                (self.alone[key].add if key in keys else self.alone[key].discard)(no)
+                changed.add(key)
+        if changed:
+            self.shown = None
+        return changed
+
+    def letters(self, bit: int) -> str:
+        """The verdicts of a test, one for each point."""
+        found = (self.points[key] for key in self.order)
+        return "".join(
+            series.PASSED
+            if each.green >> bit & 1
+            else series.FAILED
+            if each.red >> bit & 1
+            else series.ABSENT
+            for each in found
+        )
+
+    def track(self, bit: int) -> Track | None:
+        """A test in this series, None if it never ran there."""
+        letters = self.letters(bit)
+        if letters.count(series.ABSENT) == len(letters):
+            return None
+        return Track(self._series(), letters)
+
+    def _series(self) -> Series:
+        if self.shown is None:
+            points = tuple(self._shown_points())
+            self.shown = Series(self.branch, self.job, points)
+        return self.shown
+
+    def _shown_points(self) -> Iterator[Point]:
+        for code, run in self.order:
+            found = self.points[code, run]
+            alone = len(self.alone.get((code, run), ()))
+            yield Point(found.at, code, run, found.sha, found.tests_run, alone)

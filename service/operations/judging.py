@@ -1,0 +1,261 @@
+"""Tests judged in the transaction that changes their evidence (FLAKY.md 6.3, 6.6).
+
+What a test is said to be hangs on the uploads that are stored and on nothing else: not on the
+order in which they came, and not on what was said before.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from service.flaky import figures, health, history, noise, score
+from service.flaky.health import Flag, Health
+from service.flaky.history import Change, Value
+from service.flaky.spans import Settled
+from service.flaky.standing import Earlier, Known, Standing
+from service.flaky.uploads import EvidenceUpload
+from service.notifications import test_payloads
+from service.operations import test_messages, test_records
+from service.operations.test_records import Home
+from service.runtime import Runtime
+from service.store import evidence, test_cases, test_listings, test_states, uploads
+from service.store.database import Tx
+from service.store.evidence import DayOfNoise
+from service.store.standings import KeptStanding
+from service.store.test_cases import Place
+from service.store.test_states import DETECTOR, CaseState, ChangeKind, StateChange, StoredSettled
+from service.store.uploads import StoredSets
+from service.vocabulary import Health as Status
+
+KEPT_DAYS = 44
+"""Whole days of which evidence is read; rows stay a day longer (FLAKY.md 4)."""
+
+SETTLED_AFTER_DAYS = 29
+"""Evidence that the fold needs from before a moment as of which it was settled."""
+
+GONE = "No run of it is known any more."
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A transaction in which the tests of a repository are judged; `now` is the home's."""
+
+    session: Tx
+    runtime: Runtime
+    home: Home
+
+    @property
+    def place(self) -> Place:
+        """Whose tests they are."""
+        return Place(self.home.repository.org_id, self.home.repository.id)
+
+    @property
+    def sets(self) -> StoredSets:
+        """Sets of passed tests, by key."""
+        return StoredSets(self.session, self.runtime.store.outcome_sets, self.place.repository_id)
+
+    @property
+    def horizon(self) -> datetime:
+        """The midnight before which nothing is read."""
+        return figures.beginning_of(figures.day_of(self.home.now) - KEPT_DAYS)
+
+
+def judge(
+    bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()
+) -> KeptStanding:
+    """Let uploads count or count no more; what to keep once this is committed.
+
+    Every test is judged whose health may be another by that, and endpoints are told of those
+    whose status is.
+    """
+    place = bench.place
+    revision = evidence.lock(bench.session, place.repository_id)
+    standing, touched = _opened(bench, revision.number)
+    measured = dict(standing.noise)
+    touched |= standing.change(added, removed, bench.sets)
+    touched |= _settled(bench, standing)
+    _judge_all(bench, standing, touched)
+    _keep_noise(bench, standing, measured)
+    ordered = standing.book.shelf.ordered
+    newest = ordered[-1][0] if ordered else None
+    test_cases.note_upload(bench.session, place.repository_id, newest)
+    return KeptStanding(revision.number + 1, standing)
+
+
+def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:
+    """How tests stand by what is stored, and who must be judged for it."""
+    here = bench.place.repository_id
+    threshold = score.THRESHOLDS[bench.home.settings.sensitivity.value]
+    kept = bench.runtime.store.standings.take(here)
+    if kept is not None and kept.standing.threshold == threshold:
+        standing = kept.standing
+        if kept.revision == revision:
+            return standing, set()
+    else:
+        standing = Standing(threshold, _earlier(bench))
+    known, stored = (
+        standing.book.shelf.ids(),
+        uploads.eligible(bench.session, here, bench.horizon),
+    )
+    added = uploads.evidence(bench.session, bench.sets, stored - known)
+    return standing, standing.change(added, known - stored, bench.sets)
+
+
+def _earlier(bench: Bench) -> Earlier | None:
+    """What is remembered of the time before the horizon, None if there was none."""
+    days = evidence.noise_of(bench.session, bench.place.repository_id)
+    first, horizon = min(days, default=None), bench.horizon.toordinal()
+    if first is None or first >= horizon:
+        return None
+    until = horizon + noise.DAYS
+    return Earlier(first, {day: found for day, found in days.items() if day < until})
+
+
+def _settled(bench: Bench, standing: Standing) -> set[int]:
+    """Let go of old evidence after noting what was concluded from it; who is judged for it."""
+    ordered = standing.book.shelf.ordered
+    if not ordered or ordered[0][0] >= bench.horizon:
+        return set()
+    at = bench.horizon + timedelta(days=SETTLED_AFTER_DAYS)
+    nos = list(standing.book.shelf.nos)
+    known, states = _known(bench, nos), _states(bench, nos)
+    for no in nos:
+        judged, state = standing.judge(no, known[no]), states.get(no)
+        if judged is None or state is None:
+            continue
+        settled = _to_store(health.settled_at(judged, at, known[no].settled))
+        if state.settled is not None or settled != StoredSettled(settled.at):
+            test_states.put(bench.session, bench.place, replace(state, settled=settled))
+    return standing.forget(bench.horizon, bench.sets)
+
+
+def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:
+    asked = sorted(nos)
+    known, states = _known(bench, asked), _states(bench, asked)
+    written = evidence.histories_of(bench.session, bench.place.repository_id, asked)
+    for no in asked:
+        judged = standing.judge(no, known[no])
+        before = states.get(no)
+        after = _state(no, judged, before)
+        if after is None:
+            continue
+        changes = () if judged is None else judged.history
+        if judged is not None or before is not None:
+            _note(bench, no, changes, written.get(no, ()), after)
+        if after != before:
+            test_states.put(bench.session, bench.place, after)
+        if after.value is not (Status.HEALTHY if before is None else before.value):
+            _tell(bench, after, Status.HEALTHY if before is None else before.value)
+
+
+def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseState | None:
+    """How a test is now; None: nothing is known of it, and nothing is said."""
+    if judged is None:
+        if before is None or before.value is Status.HEALTHY:
+            return before
+        return replace(before, value=Status.HEALTHY, reason=GONE, numbers=health.NO_NUMBERS)
+    said = before or CaseState(no, Status.HEALTHY, "", judged.since)
+    return replace(
+        said,
+        value=Status(judged.value.value),
+        reason=judged.reason,
+        since=judged.since,
+        is_stale=judged.is_stale,
+        numbers=judged.numbers,
+    )
+
+
+def _note(
+    bench: Bench,
+    no: int,
+    changes: tuple[Change, ...],
+    written: tuple[StateChange, ...],
+    after: CaseState,
+) -> None:
+    """Add to the history what it does not say yet."""
+    entries = [_entry(each) for each in written]
+    settled_at = after.settled.at if after.settled else None
+    for change in history.to_append(entries, changes, settled_at):
+        standing = history.effective(entries)
+        entries.append(change)
+        test_states.note(
+            bench.session,
+            bench.place,
+            StateChange(
+                no=no,
+                at=change.at,
+                written_at=bench.home.now,
+                previous=Status(standing[-1].value.value) if standing else Status.HEALTHY,
+                value=Status(change.value.value),
+                reason=change.reason,
+                actor_kind=DETECTOR.kind,
+                actor_login=DETECTOR.login,
+                kind=ChangeKind.CORRECTED if change.is_correction else ChangeKind.CHANGED,
+            ),
+        )
+
+
+def _entry(written: StateChange) -> Change:
+    is_correction = written.kind is ChangeKind.CORRECTED
+    return Change(written.at, Value(written.value.value), written.reason, is_correction)
+
+
+def _tell(bench: Bench, after: CaseState, before: Status) -> None:
+    repository = bench.home.repository
+    (listed,) = test_listings.records(bench.session, repository.id, [after.no])
+    (test,) = test_records.shown(bench.session, bench.home, [listed])
+    told = test_messages.told_of(bench.session, bench.runtime, repository, test)
+    status = (after.value, after.reason)
+    message = test_payloads.status_changed(told, before, status, after.since)
+    test_messages.tell(bench.session, bench.runtime, repository, message)
+
+
+def _states(bench: Bench, nos: Iterable[int]) -> Mapping[int, CaseState]:
+    return evidence.states_of(bench.session, bench.place.repository_id, nos)
+
+
+def _known(bench: Bench, nos: Iterable[int]) -> Mapping[int, Known]:
+    """What judging must know of each test beside its uploads."""
+    asked, here = list(nos), bench.place.repository_id
+    states = _states(bench, asked)
+    flags = evidence.words_of(bench.session, here, asked)
+    pasts = evidence.pasts_of(bench.session, here, asked)
+    return {
+        no: Known(
+            flags=tuple(_flag(each) for each in flags.get(no, ())),
+            settled=_from_store(states[no].settled) if no in states else None,
+            first_run=pasts[no].first_run_at if no in pasts else None,
+            has_passed=no in pasts and pasts[no].ever_passed,
+        )
+        for no in asked
+    }
+
+
+def _flag(word: StateChange) -> Flag:
+    """A person's word, as it was written down."""
+    if word.kind is ChangeKind.UNFLAGGED:
+        return Flag(word.written_at, Value.HEALTHY, word.actor_login)
+    text = word.reason.partition(": ")[2]
+    return Flag(word.written_at, Value(word.value.value), word.actor_login, text)
+
+
+def _to_store(settled: Settled) -> StoredSettled:
+    broken = ((branch, job, since) for (branch, job), since in sorted(settled.broken.items()))
+    return StoredSettled(settled.at, settled.since, settled.epoch, tuple(broken))
+
+
+def _from_store(stored: StoredSettled | None) -> Settled | None:
+    if stored is None:
+        return None
+    broken = {(branch, job): since for branch, job, since in stored.broken}
+    return Settled(stored.at, stored.since, stored.epoch, broken)
+
+
+def _keep_noise(bench: Bench, standing: Standing, before: Mapping[int, score.Noise]) -> None:
+    book = standing.book
+    changed = [
+        DayOfNoise(day, book.passing_by_day[day], book.verdicts_by_day[day], found)
+        for day, found in standing.noise.items()
+        if before.get(day) != found
+    ]
+    evidence.put_noise(bench.session, bench.place, changed)

@@ -1,0 +1,239 @@
+"""What an upload's failures mean to who sent it: which are quarantined, and the exit code."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.flaky import failures, history
+from service.flaky.duplicates import Result
+from service.flaky.history import Change, Value
+from service.flaky.results import Counts, Fault, FileStatus, Outcome
+from service.operations import test_checks
+from service.operations.test_records import Home
+from service.operations.upload_values import (
+    AnsweredFailure,
+    AnsweredFile,
+    ReadFile,
+    UploadAnswer,
+    Verdict,
+)
+from service.store import evidence, test_listings, test_quarantine
+from service.store.database import Tx
+from service.store.test_cases import ASKED_AT_ONCE
+from service.store.test_evidence import StoredAttempt, StoredFile, Upload
+from service.store.test_listings import ListedCase
+from service.store.test_states import ChangeKind, StateChange
+from service.vocabulary import Health, Override, RepoRef
+
+FAILURES_MAX = 1000
+"""Failures in one answer (API.md 8.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A test that failed in an upload; `no` None: nobody knows it yet."""
+
+    test_id: str
+    no: int | None
+    result: Result
+
+
+def answer_of(
+    upload: Upload, failing: tuple[AnsweredFailure, ...], counts: Counts, html_url: str | None
+) -> UploadAnswer:
+    """The answer to an upload whose tests are judged; `html_url` None: a dry run."""
+    quarantined = sum(1 for each in failing if each.quarantined)
+    is_whole = all(each.status is FileStatus.ACCEPTED for each in upload.files)
+    return UploadAnswer(
+        upload_id=None if html_url is None else upload.id,
+        duplicate=False,
+        dry_run=html_url is None,
+        trusted=upload.is_eligible,
+        counts=counts,
+        files=tuple(map(_answered, upload.files)),
+        failures=failing[:FAILURES_MAX],
+        failures_truncated=len(failing) > FAILURES_MAX,
+        quarantined_failures=quarantined,
+        unquarantined_failures=len(failing) - quarantined,
+        verdict=verdict_of(
+            quarantined,
+            len(failing) - quarantined,
+            upload.command_exit_code,
+            is_whole=is_whole,
+        ),
+        warnings=upload.warnings,
+        html_url=html_url,
+    )
+
+
+def verdict_of(
+    quarantined: int, unquarantined: int, command_exit_code: int, *, is_whole: bool
+) -> Verdict:
+    """What the test command should return (API.md 8.4); `is_whole`: every file was accepted."""
+    if unquarantined:
+        code = command_exit_code or 1
+    elif quarantined and is_whole:
+        code = 0
+    else:
+        code = command_exit_code
+    failed = quarantined + unquarantined
+    said = f"{failed:,} {'failure' if failed == 1 else 'failures'}" if failed else "No failures"
+    if quarantined and unquarantined:
+        said += f", {quarantined:,} quarantined, {unquarantined:,} not"
+    elif quarantined:
+        said += ", quarantined" if failed == 1 else ", all quarantined"
+    elif failed:
+        said += ", not quarantined" if failed == 1 else ", none quarantined"
+    if not is_whole:
+        said += "; not every file could be read whole"
+    return Verdict(code, code == 0, f"{said}: exit code {code}.")
+
+
+def _answered(file: StoredFile) -> AnsweredFile:
+    fault = None if file.error is None else Fault(file.error, file.line, file.column)
+    return AnsweredFile(file.name, file.format, file.status, file.tests, fault)
+
+
+def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
+    """How each file was read, as it is stored."""
+    return tuple(
+        StoredFile(
+            name=each.name,
+            format=each.report.format,
+            status=each.report.status,
+            tests=len(each.report.cases),
+            error=each.report.fault.message if each.report.fault else None,
+            line=each.report.fault.line if each.report.fault else None,
+            column=each.report.fault.column if each.report.fault else None,
+        )
+        for each in files
+    )
+
+
+def failing_in(
+    results: Mapping[str, Result], numbers: Mapping[str, evidence.Numbered]
+) -> list[Failing]:
+    """The tests that failed in the end."""
+    return [
+        Failing(test_id, numbers[test_id].no if test_id in numbers else None, result)
+        for test_id, result in results.items()
+        if result.outcome is Outcome.FAILED
+    ]
+
+
+def answered(
+    session: Tx,
+    home: Home,
+    failing: Sequence[Failing],
+    variant: str,
+    started_at: datetime | None,
+) -> tuple[AnsweredFailure, ...]:
+    """The failures, the unquarantined first, else in their order.
+
+    Those of a queue's test run are quarantined as they were when it began, `started_at`.
+    """
+    listed = _listed(session, home, [each.no for each in failing if each.no is not None])
+    if started_at is not None:
+        listed = _as_of(session, home, listed, started_at)
+        home = replace(home, now=started_at)
+    found = [_failure(home, each, listed, variant) for each in failing]
+    return tuple(sorted(found, key=lambda each: each.quarantined))
+
+
+def _listed(session: Tx, home: Home, nos: Sequence[int]) -> dict[int, ListedCase]:
+    found: dict[int, ListedCase] = {}
+    for start in range(0, len(nos), ASKED_AT_ONCE):
+        some = nos[start : start + ASKED_AT_ONCE]
+        cases = test_listings.records(session, home.repository.id, some)
+        found |= {case.no: case for case in cases}
+    return found
+
+
+def _as_of(
+    session: Tx, home: Home, listed: Mapping[int, ListedCase], at: datetime
+) -> dict[int, ListedCase]:
+    """The tests as they were told to be at an instant, whatever became known since."""
+    here = home.repository.id
+    written = evidence.histories_of(session, here, listed)
+    then: dict[int, ListedCase] = {}
+    for no, case in listed.items():
+        said = [
+            each for each in test_quarantine.override_history(session, here, no) if each.at <= at
+        ]
+        last = said[-1] if said else None
+        then[no] = case._replace(
+            status=_status_at(written.get(no, ()), at),
+            override=Override.UNSPECIFIED if last is None else last.override,
+            override_reason="" if last is None else last.reason,
+            expires_at=None if last is None else last.expires_at,
+        )
+    return then
+
+
+def _status_at(written: Sequence[StateChange], at: datetime) -> Health:
+    entries = [
+        Change(each.at, Value(each.value.value), each.reason, each.kind is ChangeKind.CORRECTED)
+        for each in written
+        if each.written_at <= at
+    ]
+    standing = history.effective(entries)
+    return Health(standing[-1].value.value) if standing else Health.HEALTHY
+
+
+def _failure(
+    home: Home, failing: Failing, listed: Mapping[int, ListedCase], variant: str
+) -> AnsweredFailure:
+    case = None if failing.no is None else listed.get(failing.no)
+    checked = None if case is None else test_checks.checked(home, case)
+    told = failing.result.case
+    return AnsweredFailure(
+        test_id=failing.test_id if case is None else case.id,
+        name=told.name,
+        parent=told.parent,
+        classname=told.classname,
+        file=told.file,
+        variant=variant,
+        status=Health.HEALTHY if case is None else case.status,
+        quarantined=checked is not None and checked.quarantined,
+        quarantine_reason=None if checked is None else checked.reason,
+        summary=_summary(failing.result),
+    )
+
+
+def _summary(result: Result) -> str:
+    failed = [each for each in result.attempts if each.outcome is Outcome.FAILED]
+    return failures.summary_of(failures.headline_of(failed[-1])) if failed else ""
+
+
+def remembered(
+    session: Tx, home: Home, attempts: Sequence[StoredAttempt]
+) -> tuple[AnsweredFailure, ...]:
+    """The failures of an earlier upload, quarantined as they were then."""
+    last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
+    failed = {no: each for no, each in last.items() if each.outcome is Outcome.FAILED}
+    listed = _listed(session, home, sorted(failed))
+    found = [
+        AnsweredFailure(
+            test_id=case.id,
+            name=case.name,
+            parent=case.parent,
+            classname=case.classname,
+            file=case.file,
+            variant=case.variant,
+            status=case.status,
+            quarantined=failed[no].is_quarantined,
+            quarantine_reason=test_checks.checked(home, case).reason
+            if failed[no].is_quarantined
+            else None,
+            summary=failures.summary_of(failed[no].headline or ""),
+        )
+        for no, case in listed.items()
+    ]
+    return tuple(sorted(found, key=lambda each: (each.quarantined, each.test_id)))
+
+
+def address_of(public_url: str | None, ref: RepoRef, upload_id: str) -> str:
+    """Where the upload is shown; a name of it where nobody said how we are reached."""
+    if public_url is None:
+        return f"urn:uuid:{upload_id}"
+    return f"{public_url}/{ref.slug}/uploads/{upload_id}"

@@ -1,0 +1,137 @@
+"""Whose results an upload holds, and so what they may change (FLAKY.md 2.3).
+
+What a token claims counts unless the provider says otherwise; without an answer it counts.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.flaky.settings import TestSettings
+from service.flaky.uploads import UploadClass
+from service.operations.upload_values import UploadMeta
+from service.operations.views import Caller
+from service.provider.errors import ProviderError
+from service.provider.port import Provider
+from service.runtime import Runtime
+from service.store import runs, test_quarantine, uploads
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+
+ASKED_S = 2
+"""Seconds in which the provider can contradict a claim."""
+
+CONTRADICTED = (
+    "claim_contradicted: {sha} is not on {branch}; the upload says nothing about that branch."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What the provider says against an upload's own words."""
+
+    of_fork: bool = False
+    is_off_branch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """An upload's class, the pull requests it tested, and what code.
+
+    `started_at` is when the test run of a queue began, None for uploads of no such run.
+    """
+
+    kind: UploadClass
+    prs: tuple[int, ...]
+    code_id: str
+    started_at: datetime | None = None
+    warnings: tuple[str, ...] = ()
+
+
+async def doubts_of(
+    runtime: Runtime, caller: Caller, repository: RepositoryRecord, meta: UploadMeta
+) -> Doubts:
+    """Ask the provider; a fork's own CI run was asked about already."""
+    if not caller.token_id:
+        return Doubts(of_fork=True)
+    provider = runtime.providers.get(repository.ref.host)
+    if provider is None:
+        return Doubts()
+    stable = await runtime.store.read(_is_stable, repository, meta)
+    try:
+        async with asyncio.timeout(ASKED_S):
+            of_fork = await _of_fork(provider, repository, meta)
+            off = stable and not of_fork and await _is_off_branch(provider, repository, meta)
+    except (ProviderError, TimeoutError):
+        return Doubts()
+    return Doubts(of_fork, off)
+
+
+async def _of_fork(provider: Provider, repository: RepositoryRecord, meta: UploadMeta) -> bool:
+    # Ids of other CI systems are the provider's by accident at most.
+    if meta.run_id is None or not meta.run_id.isdigit():
+        return False
+    run = await provider.ci_run(repository.ref, meta.run_id)
+    return run is not None and run.of_fork and run.head_sha == meta.sha
+
+
+async def _is_off_branch(
+    provider: Provider, repository: RepositoryRecord, meta: UploadMeta
+) -> bool:
+    tip = await provider.tip(repository.ref, meta.branch or "")
+    if tip is None or await provider.commit(repository.ref, meta.sha) is None:
+        return False
+    return not await provider.contains(repository.ref, meta.sha, tip.sha)
+
+
+def _is_stable(session: Tx, repository: RepositoryRecord, meta: UploadMeta) -> bool:
+    settings = test_quarantine.settings_of(session, repository.id)
+    return meta.pr_number is None and is_stable(session, repository, settings, meta.branch)
+
+
+def classified(
+    session: Tx,
+    repository: RepositoryRecord,
+    settings: TestSettings,
+    meta: UploadMeta,
+    doubts: Doubts,
+) -> Classified:
+    """The class of an upload by what we know ourselves and what the provider said."""
+    code = f"tree:{meta.tree_sha}" if meta.tree_sha else f"sha:{meta.sha}"
+    prs = () if meta.pr_number is None else (meta.pr_number,)
+    if doubts.of_fork:
+        return Classified(UploadClass.UNTRUSTED, prs, code)
+    found = uploads.tested_run(session, repository.id, meta.sha, meta.branch)
+    run = None if found is None else runs.run(session, found.queue_id, found.run_id)
+    if run is not None:
+        if run.sha == meta.sha and run.steps and not meta.tree_sha:
+            code = f"tree:{run.steps[-1].tree}"
+        return Classified(UploadClass.QUEUE, run.prs, code, run.created_at)
+    if prs:
+        return Classified(UploadClass.PR, prs, code)
+    if not is_stable(session, repository, settings, meta.branch):
+        return Classified(UploadClass.OTHER, (), code)
+    if doubts.is_off_branch:
+        said = CONTRADICTED.format(sha=meta.sha, branch=meta.branch)
+        return Classified(UploadClass.OTHER, (), code, warnings=(said,))
+    return Classified(UploadClass.STABLE, (), code)
+
+
+def is_stable(
+    session: Tx, repository: RepositoryRecord, settings: TestSettings, branch: str | None
+) -> bool:
+    """Whether the branch is one whose state tells of every test (`stable_branches`)."""
+    if branch is None:
+        return False
+    if settings.stable_branches is None:
+        queued = uploads.queue_branches(session, repository.id)
+        return branch == repository.default_branch or branch in queued
+    return any(fits(glob, branch) for glob in settings.stable_branches)
+
+
+def fits(glob: str, text: str) -> bool:
+    """`*` is any run of characters, `/` too, `?` one; all else is itself."""
+    words = {"*": ".*", "?": "."}
+    pattern = "".join(words.get(each) or re.escape(each) for each in re.sub(r"\*+", "*", glob))
+    return re.fullmatch(pattern, text, re.DOTALL) is not None

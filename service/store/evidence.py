@@ -1,0 +1,303 @@
+"""What an upload changes of tests, many at a time: numbers by id, first and last runs, states."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import NamedTuple
+
+from sqlalchemy import BindParameter, Connection, Select, Update, bindparam, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from service.flaky.score import Noise
+from service.store.codec import JsonCodec
+from service.store.tables.test_evidence import NoiseRow
+from service.store.tables.tests import CaseAliasRow, CaseRow, TestedRepositoryRow
+from service.store.test_cases import ASKED_AT_ONCE, Place
+from service.store.test_states import (
+    CHANGE,
+    STATE,
+    CaseState,
+    ChangeKind,
+    StateChange,
+    events,
+    states,
+)
+from service.store.types import Utc
+
+EPOCH_DAY = date(1970, 1, 1).toordinal()
+"""Rows count days from there."""
+
+cases = CaseRow.__table__
+aliases = CaseAliasRow.__table__
+shared = TestedRepositoryRow.__table__
+noises = NoiseRow.__table__
+
+_HERE: BindParameter[int] = bindparam("of_repository")
+_IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
+_NOS: BindParameter[int] = bindparam("of_numbers", expanding=True)
+_AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
+
+SELECT_NUMBERS = select(cases.c.id, cases.c.no, cases.c.is_known).where(
+    cases.c.repository_id == _HERE, cases.c.id.in_(_IDS)
+)
+SELECT_ALIASED = (
+    select(aliases.c.id, cases.c.no, cases.c.is_known)
+    .join(cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no))
+    .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
+)
+LOCK_SHARED = (
+    select(shared.c.revision, shared.c.clock)
+    .where(shared.c.repository_id == _HERE)
+    .with_for_update()
+)
+
+
+OWNERS: JsonCodec[tuple[str, ...]] = JsonCodec(tuple[str, ...])
+
+
+def _of_cases() -> Update:
+    return update(cases).where(cases.c.repository_id == _HERE, cases.c.no.in_(_NOS))
+
+
+# In this order: a test that was a stranger's alone begins anew, as if nobody had seen it.
+NOTE_RUN: tuple[Update, ...] = (
+    _of_cases()
+    .where(cases.c.is_known.is_(False))
+    .values(
+        is_known=True,
+        first_run_at=_AT,
+        last_run_at=_AT,
+        status_since=_AT,
+        last_failed_at=None,
+        ever_passed=False,
+    ),
+    _of_cases()
+    .where(cases.c.first_run_at > _AT, cases.c.status_since == cases.c.first_run_at)
+    .values(status_since=_AT),
+    _of_cases().where(cases.c.first_run_at > _AT).values(first_run_at=_AT),
+    _of_cases().where(cases.c.last_run_at < _AT).values(last_run_at=_AT),
+)
+NOTE_STRANGERS_RUN = (
+    _of_cases()
+    .where(cases.c.is_known.is_(False), cases.c.last_run_at < _AT)
+    .values(last_run_at=_AT)
+)
+NOTE_PASSED = _of_cases().where(cases.c.ever_passed.is_(False)).values(ever_passed=True)
+NOTE_FAILED = (
+    _of_cases()
+    .where((cases.c.last_failed_at < _AT) | cases.c.last_failed_at.is_(None))
+    .values(last_failed_at=_AT)
+)
+SELECT_STATES = select(*STATE.columns).where(states.c.repository_id == _HERE, states.c.no.in_(_NOS))
+SELECT_HISTORIES = (
+    select(*CHANGE.columns)
+    .where(events.c.repository_id == _HERE, events.c.no.in_(_NOS))
+    .order_by(events.c.id)
+)
+SELECT_WORDS = SELECT_HISTORIES.where(
+    events.c.kind.in_([ChangeKind.FLAGGED.value, ChangeKind.UNFLAGGED.value])
+)
+SELECT_PASTS = select(cases.c.no, cases.c.first_run_at, cases.c.ever_passed).where(
+    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS)
+)
+SELECT_KNOWN = select(cases.c.no).where(
+    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS), cases.c.is_known.is_(True)
+)
+SELECT_OWNERS = select(cases.c.no, cases.c.owners).where(
+    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS), cases.c.last_run_at <= _AT
+)
+PUT_OWNERS = (
+    update(cases)
+    .where(cases.c.repository_id == _HERE, cases.c.no == bindparam("of_number"))
+    .values(owners=bindparam("to_owners"))
+)
+SELECT_NOISE = select(noises.c.day, noises.c.eps_a, noises.c.eps_b).where(
+    noises.c.repository_id == _HERE
+)
+_noise = upsert(noises)
+PUT_NOISE = _noise.on_conflict_do_update(
+    index_elements=["repository_id", "day"],
+    set_={name: _noise.excluded[name] for name in ("totals", "eps_a", "eps_b")},
+)
+
+
+class Numbered(NamedTuple):
+    """A test by number; not known while only untrusted uploads have it."""
+
+    no: int
+    is_known: bool
+
+
+class Revision(NamedTuple):
+    """How often the repository's evidence changed, and up to when it reaches."""
+
+    number: int
+    clock: datetime | None
+
+
+class Past(NamedTuple):
+    """What a test keeps when its uploads are forgotten."""
+
+    first_run_at: datetime
+    ever_passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfNoise:
+    """A day of a repository, as 6.2 of FLAKY.md measures; days as `date.toordinal`."""
+
+    day: int
+    passing: int
+    verdicts: int
+    noise: Noise
+
+
+def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Numbered]:
+    """Asked id → the test of that id or that other id, known or not."""
+    found: dict[str, Numbered] = {}
+    asked = list(dict.fromkeys(ids))
+    for first in range(0, len(asked), ASKED_AT_ONCE):
+        some = asked[first : first + ASKED_AT_ONCE]
+        told = {"of_repository": repository_id, "of_ids": some}
+        for test_id, no, is_known in session.execute(SELECT_NUMBERS, told):
+            found[test_id] = Numbered(no, is_known)
+        left = [each for each in some if each not in found]
+        if left:
+            told = {"of_repository": repository_id, "of_ids": left}
+            for test_id, no, is_known in session.execute(SELECT_ALIASED, told):
+                found[test_id] = Numbered(no, is_known)
+    return found
+
+
+def lock(session: Connection, repository_id: int) -> Revision:
+    """Where the repository's evidence stands; nobody else changes it until this transaction ends.
+
+    The repository must have been named by then.
+    """
+    row = session.execute(LOCK_SHARED, {"of_repository": repository_id}).one()
+    return Revision(row.revision, row.clock)
+
+
+def note_runs(
+    session: Connection, repository_id: int, nos: Iterable[int], at: datetime, *, trusted: bool
+) -> None:
+    """These tests ran: they are known from now on, unless nobody trusts who says so."""
+    statements = NOTE_RUN if trusted else (NOTE_STRANGERS_RUN,)
+    for told in _told(repository_id, nos):
+        for statement in statements:
+            session.execute(statement, told | {"to_at": at})
+
+
+def note_passed(session: Connection, repository_id: int, nos: Iterable[int]) -> None:
+    """These tests have passed once."""
+    for told in _told(repository_id, nos):
+        session.execute(NOTE_PASSED, told)
+
+
+def note_failed(session: Connection, repository_id: int, nos: Iterable[int], at: datetime) -> None:
+    """These tests have failed."""
+    for told in _told(repository_id, nos):
+        session.execute(NOTE_FAILED, told | {"to_at": at})
+
+
+def states_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dict[int, CaseState]:
+    """Number → how the test is; those that nobody has judged or flagged are left out."""
+    return {
+        state.no: state
+        for told in _told(repository_id, nos)
+        for state in map(STATE.value, session.execute(SELECT_STATES, told))
+    }
+
+
+def histories_of(
+    session: Connection, repository_id: int, nos: Iterable[int]
+) -> Mapping[int, tuple[StateChange, ...]]:
+    """Number → all that was noted of the test, oldest first; none: left out."""
+    return _changes(session, SELECT_HISTORIES, repository_id, nos)
+
+
+def words_of(
+    session: Connection, repository_id: int, nos: Iterable[int]
+) -> Mapping[int, tuple[StateChange, ...]]:
+    """Number → what people said of the test's health, oldest first; none: left out."""
+    return _changes(session, SELECT_WORDS, repository_id, nos)
+
+
+def pasts_of(session: Connection, repository_id: int, nos: Iterable[int]) -> dict[int, Past]:
+    """Number → what is known of the test's past."""
+    return {
+        no: Past(first_run_at, ever_passed)
+        for told in _told(repository_id, nos)
+        for no, first_run_at, ever_passed in session.execute(SELECT_PASTS, told)
+    }
+
+
+def known_among(session: Connection, repository_id: int, nos: Iterable[int]) -> set[int]:
+    """Those of the tests that a trusted upload has."""
+    return {
+        no
+        for told in _told(repository_id, nos)
+        for no in session.execute(SELECT_KNOWN, told).scalars()
+    }
+
+
+def put_owners(
+    session: Connection, repository_id: int, owners: Mapping[int, tuple[str, ...]], at: datetime
+) -> None:
+    """Number → owners as of an instant; of a test that ran later they stay."""
+    changed = [
+        {"of_repository": repository_id, "of_number": no, "to_owners": OWNERS.encode(owners[no])}
+        for told in _told(repository_id, owners)
+        for no, known in session.execute(SELECT_OWNERS, told | {"to_at": at})
+        if OWNERS.decode(known) != owners[no]
+    ]
+    if changed:
+        session.execute(PUT_OWNERS, changed)
+
+
+def _changes(
+    session: Connection,
+    question: Select[*tuple[object, ...]],
+    repository_id: int,
+    nos: Iterable[int],
+) -> Mapping[int, tuple[StateChange, ...]]:
+    found: defaultdict[int, list[StateChange]] = defaultdict(list)
+    for told in _told(repository_id, nos):
+        for row in session.execute(question, told):
+            change = CHANGE.value(row)
+            found[change.no].append(change)
+    return {no: tuple(changes) for no, changes in found.items()}
+
+
+def noise_of(session: Connection, repository_id: int) -> dict[int, Noise]:
+    """Day → the noise of the repository, as last measured."""
+    found = session.execute(SELECT_NOISE, {"of_repository": repository_id})
+    return {day + EPOCH_DAY: Noise(a, b) for day, a, b in found}
+
+
+def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> None:
+    """Store what was measured of these days; what was known of them goes."""
+    if days:
+        session.execute(
+            PUT_NOISE,
+            [
+                {
+                    "org_id": place.org_id,
+                    "repository_id": place.repository_id,
+                    "day": each.day - EPOCH_DAY,
+                    "totals": f'{{"passing":{each.passing},"verdicts":{each.verdicts}}}',
+                    "eps_a": each.noise.a,
+                    "eps_b": each.noise.b,
+                }
+                for each in days
+            ],
+        )
+
+
+def _told(repository_id: int, nos: Iterable[int]) -> Iterator[dict[str, object]]:
+    # In one order, so that two transactions never wait for each other.
+    asked = sorted(set(nos))
+    for first in range(0, len(asked), ASKED_AT_ONCE):
+        some = asked[first : first + ASKED_AT_ONCE]
+        yield {"of_repository": repository_id, "of_numbers": some}

@@ -1,0 +1,98 @@
+"""Uploads that come and go one by one end where all of them together do."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.flaky.standing import Standing
+from service.flaky.uploads import EvidenceUpload, UploadClass
+from tests.bench.flaky.ledger import Ledger
+from tests.flaky.test_order import uploads
+
+THRESHOLD = 30
+
+
+class Sets:
+    """Sets of passed tests, named by what is in them."""
+
+    def members(self, keys, nos):
+        return {key: [no for no in nos if no in self.numbers(key)] for key in keys}
+
+    def numbers(self, key):
+        return [int(word) for word in key.split()]
+
+
+def told(upload):
+    """An upload of the ledger as the book wants it; tests whose attempts do not compare apart."""
+    passed = [no for no in range(20) if upload.passed >> no & 1 and no not in upload.muddled]
+    muddled = {no: "P" for no in upload.muddled if upload.passed >> no & 1}
+    return EvidenceUpload(
+        id=f"id of {upload.digest}",
+        digest=upload.digest,
+        at=upload.at,
+        kind=UploadClass(upload.kind),
+        job=upload.job,
+        code=upload.code,
+        sha=upload.code.partition(":")[2],
+        is_mass=upload.is_mass,
+        passed=" ".join(map(str, passed)) or None,
+        passed_size=len(passed),
+        run=upload.run,
+        run_attempt=upload.run_attempt,
+        machine=upload.machine,
+        branch=upload.branch,
+        pr=upload.pr,
+        attempts={**muddled, **upload.attempts},
+        muddled=upload.muddled,
+    )
+
+
+def wanted(given_uploads):
+    """What the ledger says of every test that failed."""
+    if not given_uploads:
+        return {}
+    ledger = Ledger(given_uploads, threshold=THRESHOLD)
+    return {no: ledger.judge(no) for no in ledger.failed}
+
+
+class Judged:
+    """What was said of each test last."""
+
+    def __init__(self):
+        self.standing = Standing(THRESHOLD)
+        self.said = {}
+
+    def change(self, added, removed=()):
+        gone = [f"id of {each.digest}" for each in removed]
+        for no in self.standing.change([told(each) for each in added], gone, Sets()):
+            self.said[no] = self.standing.judge(no)
+
+    def of(self, nos):
+        return {no: self.said[no] for no in nos}
+
+
+@given(uploads(), st.randoms(use_true_random=False), st.integers(1, 9))
+@settings(max_examples=150, deadline=None)
+def test_any_order_repetition_and_batching_end_in_the_same_health(given_uploads, chance, size):
+    arriving = [*given_uploads, *given_uploads[:5]]
+    chance.shuffle(arriving)
+    judged = Judged()
+    for start in range(0, len(arriving), size):
+        judged.change(arriving[start : start + size])
+    expected = wanted(given_uploads)
+    assert judged.of(expected) == expected
+
+
+@given(uploads(), st.randoms(use_true_random=False), st.integers(1, 5))
+@settings(max_examples=150, deadline=None)
+def test_uploads_that_were_taken_out_leave_nothing_behind(given_uploads, chance, size):
+    arriving = list(given_uploads)
+    chance.shuffle(arriving)
+    judged = Judged()
+    kept = []
+    for start in range(0, len(arriving), size):
+        coming = arriving[start : start + size]
+        going = [each for each in kept if chance.random() < 0.3]
+        judged.change(coming, going)
+        kept = [each for each in kept if each not in going] + coming
+        expected = wanted(kept)
+        assert judged.of(expected) == expected
