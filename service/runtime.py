@@ -3,6 +3,7 @@
 Built once, in `bot/wiring.py`. Only the mappings may grow while running.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -112,9 +113,17 @@ class Options:
     periods: Periods = field(default_factory=Periods)
 
 
+# Two cores are enough for reports, and a third would take memory alone (ARCHITECTURE.md 7).
+PARSERS = 2
+
+
+def _parsers() -> asyncio.Semaphore:
+    return asyncio.Semaphore(PARSERS)
+
+
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The parts of one process."""
+    """The parts of one process; `parsers` are the places for processes that read reports."""
 
     store: Store
     providers: Mapping[str, Provider]
@@ -132,3 +141,4 @@ class Runtime:
     memory: Memory = field(default_factory=Memory)
     commands: Commands = field(default_factory=Commands)
     redeliveries: Redeliveries = field(default_factory=Redeliveries)
+    parsers: asyncio.Semaphore = field(default_factory=_parsers)

@@ -15,6 +15,8 @@ from bot.cli import (
     simulate,
     targets,
     tests,
+    upload,
+    validate,
     webhooks,
 )
 from bot.cli.exits import Exit, Failed, sentence
@@ -41,6 +43,8 @@ app.add_typer(targets.app, name="targets")
 app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(pull_requests.app)
+app.add_typer(upload.app)
+app.add_typer(validate.app)
 app.add_typer(simulate.app)
 app.add_typer(openapi.app)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from bot.cli.exits import Exit, Failed
+from service.flaky.results import Format
 
 Url = Annotated[
     str | None,
@@ -27,6 +28,23 @@ Branch = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value.")]
 Number = Annotated[int, typer.Argument(help="The pull request's number.", min=1, max=2**32 - 1)]
+Junit = Annotated[
+    list[str],
+    typer.Option(
+        "--junit", metavar="GLOB", help="Reports, quoted; `**` is any folder. Repeatable."
+    ),
+]
+SourceRoot = Annotated[
+    str, typer.Option("--source-root", help="Folder that is cut off the files of tests.")
+]
+ReportFormat = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        case_sensitive=False,
+        help="Format of all reports. Default: as each file's content says.",
+    ),
+]
 
 UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 

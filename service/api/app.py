@@ -20,11 +20,11 @@ from service.api import (
     connections,
     enum_case,
     errors,
+    intake,
     limits,
     measured,
     query,
     routes,
-    strict_json,
 )
 from service.api import repeats as keys
 from service.api.addresses import address_of
@@ -153,7 +153,7 @@ class Door:
         if request.method != "POST":
             raise _wrong_method(route.path, "POST")
         come = await self._come(request, route, request_id)
-        limits.check_headers(request)
+        route.intake.check(request)
         query.check(request)
         key = keys.key_of(request) if route.writes else None
         asking = Asking(route, request, request_id, come, key)
@@ -214,9 +214,9 @@ class Door:
             call = Call(self._runtime, self._fragments, come)
             return await route.handler(call, _asked_again(route.model, body))
         if len(body) > THREAD_BYTES:
-            asked = await asyncio.to_thread(_asked, route.model, body)
+            asked = await asyncio.to_thread(route.intake.read, route.model, asking.request, body)
         else:
-            asked = _asked(route.model, body)
+            asked = route.intake.read(route.model, asking.request, body)
         caller = (
             await come.caller_of(self._runtime, come.run_id, asked)
             if isinstance(come, ForkRun)
@@ -318,12 +318,7 @@ class Door:
         return f"{self._prefix}{self._count:016x}"
 
 
-def _asked(model: type[common.Request], body: bytes) -> common.Request:
-    """The body as the endpoint's model. Raises Malformed."""
-    return common.read(model, strict_json.parse(body))
-
-
-_asked_again = functools.lru_cache(REPEATED_MAX)(_asked)
+_asked_again = functools.lru_cache(REPEATED_MAX)(intake.asked)
 
 
 def _wrong_method(path: str, allowed: str) -> HttpRefused:

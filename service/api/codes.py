@@ -164,8 +164,13 @@ REMEDIES: Mapping[str, str] = {
     "method_not_allowed": "Use the method that the header `Allow` names.",
     "request_timeout": "Send the body faster: 50 kB a second after the first ten.",
     "body_too_large": 'Send at most 20 MiB; for long lists of targets, send `"ALL"`.',
-    "unsupported_media_type": "Send the body as `application/json`.",
-    "unsupported_encoding": "Send the body as it is, without `Content-Encoding`.",
+    "unsupported_media_type": (
+        "Send the body as `application/json`; uploads as `multipart/form-data`, their files "
+        "plain or gzip."
+    ),
+    "unsupported_encoding": (
+        "Send the body without `Content-Encoding`; an upload may be gzip, or each of its files."
+    ),
     "queue_exists": "Update the queue that is there.",
     "queue_not_empty": "Cancel or merge what `pull_requests` lists, then delete the queue.",
     "mode_switch_in_progress": "Wait until `targetMode` is null, then ask again.",

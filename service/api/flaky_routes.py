@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
-from service.api import tests
+from service.api import tests, upload_form, uploads
 from service.api.models import tests as models
+from service.api.models import uploads as upload_models
 from service.api.models.answers import tests as answers
+from service.api.models.answers.uploads import UploadTaken
 from service.api.rates import RateClass
-from service.api.route import Route, read, write
+from service.api.route import VERSIONED, Posted, Route, read, write
 from service.vocabulary import Role
 
 ORG = "organization_not_found"
@@ -55,4 +57,16 @@ FLAKY_ROUTES: tuple[Route, ...] = (
     write(
         "flaky-tests/update-settings", Role.ADMIN, models.UpdateSettings, tests.update_settings
     ).answering(answers.TestSettingsShown, ORG, "unknown_field", "not_available_yet"),
+    Posted(
+        f"{VERSIONED}/flaky-tests/upload-test-results",
+        Role.CI,
+        upload_models.UploadTestResults,
+        uploads.receive,
+        writes=True,
+        rate=RateClass.UPLOAD,
+        intake=upload_form.FORM,
+    ).answering(UploadTaken, ORG, "bad_request", "no_results", "limit_reached"),
+    read("flaky-tests/get-upload", upload_models.GetUpload, uploads.get, Role.CI).answering(
+        UploadTaken, ORG, "upload_not_found"
+    ),
 )

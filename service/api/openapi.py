@@ -189,7 +189,7 @@ def _operation(route: Route) -> Json:
     if isinstance(route, Posted):
         shown["requestBody"] = {
             "required": True,
-            "content": {"application/json": {"schema": _reference(route.model)}},
+            "content": route.intake.content(dict(_reference(route.model))),
         }
     shown["responses"] = {
         **_successes(route),

@@ -10,8 +10,10 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from service.api import intake
 from service.api.call import Call
 from service.api.health import Readiness
+from service.api.intake import Intake
 from service.api.models.common import Request
 from service.api.rates import RateClass
 from service.api.responses import Json
@@ -46,7 +48,9 @@ Shown = Json | bytes | Page
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """An endpoint that is asked by a JSON object; `writes` when it may change something.
+    """An endpoint that is asked by a body; `writes` when it may change something.
+
+    The body is a JSON object unless `intake` says otherwise; `model` is that object.
 
     `forks` says who a request comes from that names a fork's CI run instead of a token. What
     writes may be sent with an `Idempotency-Key`. `answers` and `codes` are for the document
@@ -62,6 +66,7 @@ class Posted:
     answers: Answers | None = None
     codes: tuple[str, ...] = ()
     rate: RateClass = RateClass.READ
+    intake: Intake = intake.JSON
     method = "POST"
 
     def answering(self, answers: Answers, *codes: str) -> "Posted":

@@ -18,8 +18,9 @@ THEORY_LINES_MAX = 100
 
 MIGRATIONS = "service/store/migrations/versions"
 
-# Who may read a clock or make an id: the service's one place, and the sandbox's own world.
-CLOCKS = ("service/clock.py", "bot/sandbox")
+# Who may read a clock or make an id: the service's one place, the sandbox's own world, and what
+# runs without either.
+CLOCKS = ("service/clock.py", "bot/sandbox", "bot/portable")
 READS_A_CLOCK = re.compile(
     r"(^|\.)((datetime|date)\.(now|utcnow|today)"
     r"|time\.(time|monotonic|perf_counter|process_time)(_ns)?"

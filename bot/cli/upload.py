@@ -1,0 +1,199 @@
+"""`upload` and `test`: run a command, send its reports, end as quarantine says (FLAKY.md 2.10).
+
+How an upload is made, sent and judged is `bot/portable`, which CI's action runs without us.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bot.cli import options, output, place, running, validate
+from bot.cli.exits import Exit, Failed
+from bot.cli.running import Ended
+from bot.cli.sent_bytes import SentBytes
+from bot.portable import ci, files, sending, verdict
+from bot.portable.files import Report
+from bot.portable.sending import Json, Request, Service, Unsent
+from bot.portable.verdict import Answer, Ending
+from service.clock import SystemClock
+from service.flaky.results import Format
+from service.vocabulary import RepoRef
+
+app = typer.Typer()
+
+Command = Annotated[
+    list[str] | None, typer.Argument(help="Behind `--`: run it first, then upload.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Read the reports here, send nothing.")]
+Strict = Annotated[bool, typer.Option("--strict", help="End with 70 when the upload fails.")]
+Org = Annotated[str | None, typer.Option("--org", help="The organization. Default: the token's.")]
+Sha = Annotated[str | None, typer.Option("--sha", help="Commit under test.")]
+Tested = Annotated[str | None, typer.Option("--branch", help="Branch under test.")]
+Pull = Annotated[int | None, typer.Option("--pr", help="Pull request under test.", min=1)]
+Job = Annotated[str | None, typer.Option("--job", help="The CI job, the same in every run.")]
+Matrix = Annotated[str, typer.Option("--matrix", help="Its values in the job's matrix.")]
+Variant = Annotated[str, typer.Option("--variant", help="Flavor of the tests.")]
+Owners = Annotated[Path | None, typer.Option("--codeowners", help="CODEOWNERS to send along.")]
+Timeout = Annotated[str, typer.Option("--timeout", help="How long one answer may take.")]
+NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to send where; `org` None: the token's own."""
+
+    globs: tuple[str, ...]
+    meta: Json
+    url: str
+    token_file: Path | None
+    org: str | None
+    codeowners: bytes
+    strict: bool
+    timeout_s: float
+    shows_progress: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What the service said of each upload, as it came and read, as far as it came."""
+
+    raw: list[Json] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+
+
+@app.command(name="test")
+@app.command(name="upload")
+def upload(
+    context: typer.Context,
+    junit: options.Junit,
+    command: Command = None,
+    dry_run: DryRun = False,
+    strict: Strict = False,
+    org: Org = None,
+    repo: options.Repo = None,
+    sha: Sha = None,
+    branch: Tested = None,
+    pr: Pull = None,
+    job: Job = None,
+    matrix: Matrix = "",
+    variant: Variant = "",
+    source_root: options.SourceRoot = "",
+    report_format: options.ReportFormat = None,
+    codeowners: Owners = None,
+    timeout: Timeout = f"{sending.TIMEOUT_S:g}s",
+    no_progress: NoProgress = False,
+    url: options.Url = None,
+    token_file: options.TokenFile = None,
+    as_json: options.AsJson = False,
+) -> int:
+    """Upload test reports, after a command if one is given; end as quarantine says."""
+    if dry_run:
+        found = list(files.reports_in(junit, 0, output.told))
+        return validate.shown(found, report_format, source_root, as_json=as_json)
+    if context.info_name == "test" and not command:
+        raise Failed(Exit.USAGE, "no command is given", "Write it behind `--`")
+    said: Json = {"sha": sha, "branch": branch, "pr_number": pr, "job": job, "variant": variant}
+    said |= {"source_root": source_root, "format": word(report_format)}
+    wish = Wish(
+        globs=tuple(junit),
+        meta=meta_of(said, place.find_repository(repo), matrix),
+        url=place.find_url(url),
+        token_file=token_file,
+        org=org,
+        codeowners=b"" if codeowners is None else content_of(codeowners),
+        strict=strict,
+        timeout_s=options.seconds(timeout),
+        shows_progress=not no_progress,
+    )
+    return ended(wish, command or [], as_json=as_json)
+
+
+def ended(wish: Wish, command: Sequence[str], *, as_json: bool) -> int:
+    """Run the command, upload what it left, say how that ended; the exit code."""
+    started_at = SystemClock().now()
+    ran = running.run(command) if command else Ended(0, was_killed=False)
+    if command:
+        ran_at = started_at.isoformat(timespec="milliseconds")
+        wish = replace(wish, meta={**wish.meta, "ran_at": ran_at, "command_exit_code": ran.code})
+    sent = Sent()
+    since_s = started_at.timestamp() if command else 0.0
+    found = list(files.reports_in(wish.globs, since_s, warned))
+    try:
+        ending = uploaded(wish, found, ran.code, sent)
+    except Unsent as trouble:
+        ending = verdict.unsent_ending(trouble, ran.code, strict=wish.strict)
+    code = ran.code if ran.was_killed else ending.exit_code
+    if as_json:
+        output.json_value({"exit_code": code, "message": ending.said, "uploads": sent.raw})
+    warned(ending.said)
+    return code
+
+
+def uploaded(wish: Wish, found: Sequence[Report], command_code: int, sent: Sent) -> Ending:
+    """How the uploads end; `sent` gets what the service says of each. Raises Unsent."""
+    if not found:
+        return verdict.no_report_ending(command_code)
+    service = Service(wish.url, token_of(wish), warned, timeout_s=wish.timeout_s)
+    org = wish.org or org_of(service)
+    with SentBytes(found, is_shown=wish.shows_progress) as progress:
+        for index, batch in enumerate(files.batches(found)):
+            owners = b"" if index else wish.codeowners
+            kind, body = files.form({**wish.meta, "org_url_slug": org}, batch, owners)
+            asked = Request(sending.UPLOAD, body, kind, progress.of(batch, len(body)))
+            raw = service.ask(asked)
+            sent.raw.append(raw)
+            sent.answers.append(verdict.answer_of(raw))
+            progress.done(batch)
+            for warning in sent.answers[-1].warnings:
+                warned(warning)
+    return verdict.ending_of(sent.answers, command_code)
+
+
+def meta_of(said: Json, repo: RepoRef, matrix: str) -> Json:
+    """The metadata: options first, then the environment and the checkout.
+
+    Raises Failed(USAGE) when no commit is known.
+    """
+    given = {name: value for name, value in said.items() if value}
+    meta = {**ci.facts_of(os.environ, matrix), **given, "repo": place.named(repo)}
+    if "sha" not in meta:
+        raise Failed(Exit.USAGE, "no commit is known", "Give --sha, or run in a checkout")
+    return meta
+
+
+def token_of(wish: Wish) -> str:
+    """The token. Raises Unsent without one: a fork's job has no secrets, and must not fail."""
+    try:
+        return place.find_token(wish.token_file)
+    except Failed as missing:
+        raise Unsent(missing.what) from missing
+
+
+def org_of(service: Service) -> str:
+    """The organization that the token belongs to. Raises Unsent."""
+    organization = service.ask(Request("/tokens/self")).get("organization")
+    if not isinstance(organization, dict):
+        raise Unsent("the answer names no organization: is it Headgate")
+    return str(organization.get("slug"))
+
+
+def content_of(path: Path) -> bytes:
+    """What a file holds. Raises Failed(USAGE)."""
+    try:
+        return path.read_bytes()
+    except OSError as failed:
+        raise Failed(Exit.USAGE, f"{path} cannot be read ({failed.strerror})") from failed
+
+
+def word(report_format: Format | None) -> str | None:
+    """The format as the API names it."""
+    return None if report_format is None else report_format.value
+
+
+def warned(text: str) -> None:
+    """Say on stderr who speaks: the command before has used the same terminal."""
+    output.told(f"headgate: {text}")

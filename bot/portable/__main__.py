@@ -1,0 +1,108 @@
+"""`python3 -m bot.portable upload`: what the composite action runs on CI's own machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from bot.portable import ci, files, sending, verdict
+from bot.portable.sending import Request, Service, Unsent
+from bot.portable.verdict import Answer, Ending
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code; the token and what CI says come from the environment."""
+    parser = argparse.ArgumentParser(prog="headgate")
+    commands = parser.add_subparsers(dest="command", required=True)
+    upload = commands.add_parser("upload", help="upload test reports")
+    upload.add_argument("--url", required=True, help="the service")
+    upload.add_argument("--org", required=True, help="the organization's slug")
+    upload.add_argument("--junit", required=True, help="globs, one a line")
+    upload.add_argument("--variant", default="", help="flavor of the tests")
+    upload.add_argument("--matrix", default="", help="the job's matrix values as JSON")
+    upload.add_argument("--strict", action="store_true", help="fail when the upload fails")
+    return run(parser.parse_args(arguments), os.environ)
+
+
+def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Upload as chosen, and write what the job's page and later steps read."""
+    token = environ.get("HEADGATE_TOKEN", "").strip()
+    if not token:
+        # A fork's pull request has no secrets; the App collects its artifacts (FLAKY.md 2.9).
+        say("::notice::Headgate: there is no token, so no test results were uploaded.")
+        return 0
+    answers: list[Answer] = []
+    try:
+        ending = uploaded(chosen, environ, Service(chosen.url, token, say), answers)
+    except Unsent as trouble:
+        ending = verdict.unsent_ending(trouble, 0, strict=chosen.strict)
+    say(f"{'' if answers else '::warning::'}headgate: {ending.said}")
+    append(environ.get("GITHUB_STEP_SUMMARY"), verdict.summary_of(answers, ending))
+    failed, forgiven = (
+        sum(each.failed for each in answers),
+        sum(each.forgiven for each in answers),
+    )
+    append(environ.get("GITHUB_OUTPUT"), f"failed={failed}\nforgiven={forgiven}\n")
+    return ending.exit_code
+
+
+def uploaded(
+    chosen: argparse.Namespace, environ: Mapping[str, str], service: Service, answers: list[Answer]
+) -> Ending:
+    """How the uploads end; `answers` gets what was said of each. Raises Unsent."""
+    globs = [line.strip() for line in chosen.junit.splitlines() if line.strip()]
+    meta = {
+        **ci.facts_of(environ, matrix_of(chosen.matrix)),
+        "repo": repository_of(environ),
+        "org_url_slug": chosen.org,
+        "variant": chosen.variant,
+    }
+    for batch in files.batches(files.reports_in(globs, 0, say)):
+        kind, body = files.form(meta, batch)
+        answer = verdict.answer_of(service.ask(Request(sending.UPLOAD, body, kind)))
+        for warning in answer.warnings:
+            say(f"headgate: {warning}")
+        answers.append(answer)
+    return verdict.ending_of(answers, 0) if answers else verdict.no_report_ending(0)
+
+
+def repository_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """The repository that the job belongs to. Raises Unsent outside of GitHub's CI."""
+    owner, _, name = environ.get("GITHUB_REPOSITORY", "").partition("/")
+    if not name:
+        raise Unsent("GITHUB_REPOSITORY names no repository")
+    host = urlsplit(environ.get("GITHUB_SERVER_URL", "https://github.com")).netloc
+    return {"host": host, "owner": owner, "name": name}
+
+
+def matrix_of(text: str) -> str:
+    """`3.12, linux` of `{"python": "3.12", "os": "linux"}`; nothing for a job without matrix."""
+    try:
+        values = json.loads(text or "null")
+    except ValueError:
+        return text
+    if not isinstance(values, dict):
+        return ""
+    plain = [each for each in values.values() if isinstance(each, (str, int, float))]
+    return ", ".join(str(each) for each in plain)
+
+
+def append(path: str | None, text: str) -> None:
+    """Add to a file that CI reads afterwards; without one nothing happens."""
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def say(text: str) -> None:
+    """One line of the job's log."""
+    sys.stdout.write(" ".join(text.split()) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

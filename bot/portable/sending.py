@@ -1,0 +1,146 @@
+"""Requests to the service: sent again while it is away, given up when it hangs or says no."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+Json = dict[str, object]
+
+PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+PAUSE_MAX_S = 60.0
+# The service may wait 30 s for a place and 30 s for a parser, and read for 20 s.
+TIMEOUT_S = 100.0
+UPLOAD = "/flaky-tests/upload-test-results"
+CHUNK_BYTES = 65_536
+ANSWER_BYTES_MAX = 16 * 1024 * 1024
+
+
+class Unsent(Exception):
+    """A request that has no answer; `is_empty`: the service found no result in it."""
+
+    def __init__(self, why: str, *, is_empty: bool = False) -> None:
+        super().__init__(why)
+        self.why = why
+        self.is_empty = is_empty
+
+
+class Trouble(NamedTuple):
+    """What went wrong in one try and may pass; `wait_s`: how long the service asks for."""
+
+    why: str
+    wait_s: float = 0.0
+
+
+class Request(NamedTuple):
+    """What is asked, the same in every try; with a body it is a POST.
+
+    `sent` hears how many bytes have left.
+    """
+
+    path: str
+    body: bytes | None = None
+    content_type: str = ""
+    sent: Callable[[int], object] = bool
+
+
+class Service(NamedTuple):
+    """Where uploads go; `told` hears why a request is sent once more."""
+
+    url: str
+    token: str
+    told: Callable[[str], object]
+    sleep: Callable[[float], object] = time.sleep
+    timeout_s: float = TIMEOUT_S
+
+    def ask(self, request: Request) -> Json:
+        """The answer to a request; a service that hangs is not asked twice. Raises Unsent."""
+        pause_s = 0.0
+        for least_s in (*PAUSES_S, None):
+            tried = once(self, request)
+            if isinstance(tried, dict):
+                return tried
+            if least_s is None or tried.wait_s > PAUSE_MAX_S:
+                raise Unsent(tried.why)
+            pause_s = max(least_s, tried.wait_s)
+            self.told(f"{self.url}: {tried.why}; trying again in {pause_s:.0f} s")
+            self.sleep(pause_s)
+        raise AssertionError("a loop over a constant ends by return or raise")
+
+
+def once(service: Service, request: Request) -> Json | Trouble:
+    """One try. Raises Unsent for what another try would not change."""
+    headers = {"x-api-token": service.token, "User-Agent": "headgate-upload"}
+    if request.body is not None:
+        headers["Content-Type"] = request.content_type
+        headers["Content-Length"] = str(len(request.body))
+    asked = urllib.request.Request(  # noqa: S310 - `address_of` has looked at the scheme
+        f"{address_of(service.url)}/v1{request.path}",
+        data=None if request.body is None else chunks(request.body, request.sent),
+        headers=headers,
+    )
+    try:
+        with urllib.request.urlopen(asked, timeout=service.timeout_s) as answer:  # noqa: S310
+            return read_answer(answer.read(ANSWER_BYTES_MAX))
+    except urllib.error.HTTPError as refused:
+        with refused:
+            body = refused.read(ANSWER_BYTES_MAX)
+        return read_refusal(refused.code, refused.headers.get("Retry-After"), body)
+    except (OSError, http.client.HTTPException) as failed:
+        reason = getattr(failed, "reason", failed)
+        if isinstance(reason, TimeoutError):
+            raise Unsent(f"no answer within {service.timeout_s:g} s") from failed
+        text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        return Trouble(str(text).lower())
+
+
+def address_of(url: str) -> str:
+    """The service's web root, given with or without `/v1`. Raises Unsent for no address."""
+    root = url.rstrip("/")
+    root = root[: -len("/v1")] if root.endswith("/v1") else root
+    parts = urlsplit(root)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Unsent(f"{url!r} is no http address")
+    return root
+
+
+def chunks(body: bytes, sent: Callable[[int], object]) -> Iterator[bytes]:
+    """The body in pieces; `sent` hears of each."""
+    for at in range(0, len(body), CHUNK_BYTES):
+        yield body[at : at + CHUNK_BYTES]
+        sent(min(at + CHUNK_BYTES, len(body)))
+
+
+def read_answer(body: bytes) -> Json:
+    """The object of a success. Raises Unsent for what is none."""
+    value = json_of(body)
+    if value is None:
+        raise Unsent("the answer cannot be read: is it Headgate")
+    return value
+
+
+def read_refusal(status: int, retry_after: str | None, body: bytes) -> Trouble:
+    """What a refusal that may pass says. Raises Unsent for a lasting one."""
+    problem = json_of(body) or {}
+    code = problem.get("code")
+    if status == 429 or status >= 500:
+        wait_s = float(retry_after) if retry_after and retry_after.isdigit() else 0.0
+        return Trouble(f"answered {status}" + (f" ({code})" if code else ""), wait_s)
+    if status == 401:
+        raise Unsent("the token is unknown, expired or revoked")
+    raise Unsent(str(problem.get("detail") or f"answered {status}"), is_empty=code == "no_results")
+
+
+def json_of(body: bytes) -> Json | None:
+    """The JSON object that the bytes are, if they are one."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,172 @@
+"""How an upload ends: its exit code and what is said of it (FLAKY.md 2.10, UX.md 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import NamedTuple
+
+from bot.portable.sending import Json, Unsent
+
+STRICT_EXIT = 70
+NAMES_SHOWN = 10
+NO_REPORT = "No test report matched"
+UNREAD = "could not read the quarantine list ({why}). No failure is forgiven in this run."
+
+
+class Failure(NamedTuple):
+    """A test that failed; `reason` None: it is not quarantined."""
+
+    name: str
+    full_name: str
+    reason: str | None
+
+
+class Answer(NamedTuple):
+    """What the service said of one upload; `is_whole`: every file was read to its end."""
+
+    tests: int
+    failed: int
+    forgiven: int
+    is_whole: bool
+    exit_code: int
+    failures: tuple[Failure, ...]
+    warnings: tuple[str, ...]
+    html_url: str
+
+
+class Ending(NamedTuple):
+    """The exit code, and the sentence that says why."""
+
+    exit_code: int
+    said: str
+
+
+def answer_of(value: Json) -> Answer:
+    """The service's answer, read. Raises Unsent when it is none."""
+    try:
+        forgiven = integer(value["quarantined_failures"])
+        return Answer(
+            tests=integer(member(value, "counts")["tests"]),
+            failed=forgiven + integer(value["unquarantined_failures"]),
+            forgiven=forgiven,
+            is_whole=all(each["status"] == "accepted" for each in objects(value["files"])),
+            exit_code=integer(member(value, "verdict")["exit_code"]),
+            failures=tuple(failure_of(each) for each in objects(value["failures"])),
+            warnings=tuple(str(each) for each in items(value["warnings"])),
+            html_url=str(value["html_url"] or ""),
+        )
+    except (KeyError, TypeError) as unlike:
+        raise Unsent("the answer is not one to an upload: is it Headgate") from unlike
+
+
+def failure_of(value: Json) -> Failure:
+    """One failed test, named as people look for it."""
+    name, file, classname = (str(value[each]) for each in ("name", "file_path", "classname"))
+    full_name = f"{file}::{name}" if file else f"{classname}.{name}" if classname else name
+    reason = str(value["quarantine_reason"] or "") if value["quarantined"] is True else None
+    return Failure(name, full_name, reason)
+
+
+def ending_of(answers: Sequence[Answer], command_code: int) -> Ending:
+    """How uploads end that were all taken.
+
+    Of several those count that say something: an upload without a failure does not make the
+    command's code stand that another one forgives.
+    """
+    telling = [each.exit_code for each in answers if each.failed or not each.is_whole]
+    code = max(telling, default=command_code)
+    return Ending(code, sentence_of(answers, code))
+
+
+def sentence_of(answers: Sequence[Answer], code: int) -> str:
+    """`3 failures, 2 quarantined, 1 not: exit code 1. Not quarantined: …` (UX.md 5)."""
+    failed = sum(each.failed for each in answers)
+    forgiven = sum(each.forgiven for each in answers)
+    end = f"exit code {code}."
+    if not failed:
+        return f"{counted(sum(each.tests for each in answers), 'test')}, no failure: {end}"
+    failures = [failure for each in answers for failure in each.failures]
+    quarantined = [with_end(each) for each in failures if each.reason is not None]
+    others = [each.full_name for each in failures if each.reason is None]
+    start = counted(failed, "failure")
+    if forgiven == failed:
+        cut = "" if all(each.is_whole for each in answers) else ", but not every report was read"
+        return f"{start}, all quarantined{cut}: {end} {listed(quarantined, forgiven)}"
+    some = f"{forgiven} quarantined, {failed - forgiven} not"
+    named = f"Not quarantined: {listed(others, failed - forgiven)}"
+    return f"{start}, {some}: {end} {named}"
+
+
+def unsent_ending(trouble: Unsent, command_code: int, *, strict: bool) -> Ending:
+    """How an upload ends that was not taken: as the command did, unless `strict` says 70."""
+    if trouble.is_empty:
+        return no_report_ending(command_code)
+    code = STRICT_EXIT if strict and command_code == 0 else command_code
+    return Ending(code, UNREAD.format(why=trouble.why.rstrip(".")))
+
+
+def no_report_ending(command_code: int) -> Ending:
+    """How an upload of nothing ends."""
+    return Ending(command_code, f"{NO_REPORT}: exit code {command_code}.")
+
+
+def with_end(failure: Failure) -> str:
+    """`test_total (until 12 Dec)`: a quarantined test, and until when if its reason says so."""
+    found = re.search(r"\buntil (\d{4})-(\d\d)-(\d\d)", failure.reason or "")
+    if not found:
+        return failure.name
+    end = date(int(found[1]), int(found[2]), int(found[3]))
+    return f"{failure.name} (until {end.day} {end:%b})"
+
+
+def listed(names: Iterable[str], count: int) -> str:
+    """Ten names, and how many more there are."""
+    shown = list(names)[:NAMES_SHOWN]
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return ", ".join(shown) + more
+
+
+def counted(number: int, what: str) -> str:
+    """`1 test`, `3 tests`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def summary_of(answers: Sequence[Answer], ending: Ending) -> str:
+    """What the job's page shows, as Markdown: figures and links, no text of a report."""
+    rows = [
+        f"| {each.tests:,} | {each.failed - each.forgiven:,} | {each.forgiven:,} |"
+        f" {f'[upload]({each.html_url})' if each.html_url else ''} |"
+        for each in answers
+    ]
+    head = ["| Tests | Failed | Quarantined | |", "| ---: | ---: | ---: | --- |"]
+    end = f"Exit code {ending.exit_code}."
+    return "\n".join(["### Headgate", "", *([*head, *rows, ""] if rows else []), end, ""])
+
+
+def integer(value: object) -> int:
+    """The value, which must be a whole number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError("not an integer")
+    return value
+
+
+def items(value: object) -> list[object]:
+    """The value, which must be an array."""
+    if not isinstance(value, list):
+        raise TypeError("not an array")
+    return value
+
+
+def objects(value: object) -> list[Json]:
+    """The value, which must be an array of objects."""
+    found = items(value)
+    if not all(isinstance(each, dict) for each in found):
+        raise TypeError("not an array of objects")
+    return [each for each in found if isinstance(each, dict)]
+
+
+def member(value: Json, name: str) -> Json:
+    """A member of an object, which must be an object."""
+    return objects([value[name]])[0]

@@ -1,0 +1,86 @@
+"""Bodies of the endpoints about uploads, in snake_case (API.md 8.4)."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from service.api.models import common
+from service.api.models.common import CommitSha, Integer, Moment, PullRequestNumber
+from service.api.models.shared import Uuid
+from service.api.models.tests import AboutTests
+from service.operations import parsing
+from service.operations.uploads import UploadMeta
+from service.vocabulary import Sha
+
+LINE_MAX = 255
+URL_MAX = 2000
+ATTEMPT_MAX = 1000
+EXIT_CODE_MAX = 255
+
+FORMATS = tuple(parsing.FORMATS)
+
+
+def report_format(value: object) -> object:
+    """One of the formats, or `auto`, in any letter case."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise common.wrong("type", "must be a string")
+    if value.lower() not in FORMATS:
+        raise common.unknown_word(value, FORMATS)
+    return value.lower()
+
+
+Line = Annotated[str, Field(max_length=LINE_MAX, pattern=common.LINE)]
+ReportFormat = Annotated[
+    str,
+    BeforeValidator(report_format),
+    WithJsonSchema({"type": "string", "enum": list(FORMATS)}),
+]
+
+
+class UploadTestResults(AboutTests):
+    """The part `metadata` of `/flaky-tests/upload-test-results`: what was tested, and where."""
+
+    sha: CommitSha
+    tree_sha: CommitSha | None = None
+    branch: Line | None = None
+    pr_number: PullRequestNumber | None = None
+    run_id: Line | None = None
+    run_attempt: Annotated[Integer, Field(ge=1, le=ATTEMPT_MAX)] | None = None
+    run_url: Annotated[str, Field(max_length=URL_MAX, pattern=common.HTTP_ADDRESS)] | None = None
+    job: Line | None = None
+    variant: Line | None = None
+    source_root: Line | None = None
+    ran_at: Moment | None = None
+    machine: Line | None = None
+    format: ReportFormat | None = None
+    command_exit_code: Annotated[Integer, Field(ge=0, le=EXIT_CODE_MAX)] | None = None
+    dry_run: bool | None = None
+
+    def meta(self, codeowners: str | None) -> UploadMeta:
+        """As operations take it; an empty text is one that was not sent."""
+        return UploadMeta(
+            sha=Sha(self.sha.lower()),
+            tree_sha=None if self.tree_sha is None else Sha(self.tree_sha.lower()),
+            branch=self.branch or None,
+            pr_number=self.pr_number,
+            run_id=self.run_id or None,
+            run_attempt=self.run_attempt or 1,
+            run_url=self.run_url,
+            job=self.job or "",
+            variant=self.variant or "",
+            source_root=self.source_root or "",
+            ran_at=self.ran_at,
+            machine=self.machine or None,
+            format=parsing.FORMATS[self.format or "auto"],
+            command_exit_code=self.command_exit_code or 0,
+            dry_run=self.dry_run or False,
+            codeowners=codeowners,
+        )
+
+
+class GetUpload(AboutTests):
+    """`/flaky-tests/get-upload`."""
+
+    upload_id: Uuid

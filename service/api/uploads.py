@@ -1,0 +1,73 @@
+"""Handlers of the endpoints about uploads (API.md 8.4): read, taken in, answered."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from service.api.call import Call
+from service.api.models import uploads as models
+from service.api.responses import Json
+from service.api.upload_form import Upload
+from service.operations import parsing, test_records, uploads
+from service.operations.uploads import AnsweredFailure, AnsweredFile, UploadAnswer
+
+
+async def receive(call: Call, upload: Upload) -> Json:
+    """`/flaky-tests/upload-test-results`."""
+    asked = upload.asked
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    meta = upload.meta()
+    home = found.repository
+    files = await parsing.read_files(call.runtime, home, meta, upload.files)
+    return shown(await uploads.take_in(call.runtime, call.caller, home, meta, files))
+
+
+async def get(call: Call, asked: models.GetUpload) -> Json:
+    """`/flaky-tests/get-upload`."""
+    await test_records.find_home(call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug)
+    return shown(await uploads.upload_answer(call.runtime, call.caller, asked.upload_id.lower()))
+
+
+def shown(answer: UploadAnswer) -> Mapping[str, object]:
+    """The answer of API.md 8.4."""
+    return {
+        "upload_id": answer.upload_id,
+        "duplicate": answer.duplicate,
+        "dry_run": answer.dry_run,
+        "trusted": answer.trusted,
+        "counts": asdict(answer.counts),
+        "files": [_file(each) for each in answer.files],
+        "failures": [_failure(each) for each in answer.failures],
+        "failures_truncated": answer.failures_truncated,
+        "quarantined_failures": answer.quarantined_failures,
+        "unquarantined_failures": answer.unquarantined_failures,
+        "verdict": asdict(answer.verdict),
+        "warnings": answer.warnings,
+        "html_url": answer.html_url,
+    }
+
+
+def _file(file: AnsweredFile) -> Json:
+    return {
+        "name": file.name,
+        "format": None if file.format is None else file.format.value,
+        "status": file.status.value,
+        "tests": file.tests,
+        "error": None if file.error is None else asdict(file.error),
+    }
+
+
+def _failure(failure: AnsweredFailure) -> Json:
+    return {
+        "test_id": failure.test_id,
+        "name": failure.name,
+        "parent": failure.parent,
+        "classname": failure.classname,
+        "file_path": failure.file,
+        "variant": failure.variant,
+        "status": failure.status.value,
+        "quarantined": failure.quarantined,
+        "quarantine_reason": failure.quarantine_reason,
+        "summary": failure.summary,
+    }

@@ -1,0 +1,236 @@
+"""What CI knows of what was tested, which files are sent together, what is written of answers."""
+
+import gzip
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bot.portable import ci, files, verdict
+from bot.portable.files import Report
+from service.api import multipart
+
+HEAD = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
+
+GITHUB = {
+    "GITHUB_ACTIONS": "true",
+    "GITHUB_SERVER_URL": "https://github.com",
+    "GITHUB_REPOSITORY": "octo/widgets",
+    "GITHUB_REF_NAME": "main",
+    "GITHUB_RUN_ID": "9",
+    "GITHUB_RUN_ATTEMPT": "2",
+    "GITHUB_WORKFLOW": "ci",
+    "GITHUB_JOB": "unit",
+    "RUNNER_OS": "Linux",
+    "RUNNER_ARCH": "X64",
+    "RUNNER_NAME": "runner 4",
+}
+
+SYSTEMS = [
+    (
+        GITHUB,
+        {
+            "branch": "main",
+            "run_id": "9",
+            "run_attempt": 2,
+            "run_url": "https://github.com/octo/widgets/actions/runs/9",
+            "job": "ci / unit @ Linux-X64",
+            "machine": "runner 4",
+        },
+    ),
+    (
+        {
+            "GITLAB_CI": "true",
+            "CI_COMMIT_SHA": HEAD,
+            "CI_COMMIT_REF_NAME": "refs/merge-requests/7/head",
+            "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "topic",
+            "CI_MERGE_REQUEST_IID": "7",
+            "CI_PIPELINE_ID": "9",
+            "CI_JOB_URL": "https://gitlab.example.com/x/-/jobs/3",
+            "CI_JOB_NAME": "unit 1/2",
+        },
+        {
+            "sha": HEAD,
+            "branch": "topic",
+            "pr_number": 7,
+            "run_id": "9",
+            "run_url": "https://gitlab.example.com/x/-/jobs/3",
+            "job": "unit 1/2",
+        },
+    ),
+    (
+        {
+            "BUILDKITE": "true",
+            "BUILDKITE_COMMIT": HEAD,
+            "BUILDKITE_BRANCH": "main",
+            "BUILDKITE_PULL_REQUEST": "false",
+            "BUILDKITE_BUILD_ID": "b-9",
+            "BUILDKITE_BUILD_URL": "https://buildkite.com/o/p/builds/9",
+            "BUILDKITE_PIPELINE_SLUG": "p",
+            "BUILDKITE_LABEL": "unit",
+            "BUILDKITE_RETRY_COUNT": "0",
+        },
+        {
+            "sha": HEAD,
+            "branch": "main",
+            "run_id": "b-9",
+            "run_attempt": 1,
+            "run_url": "https://buildkite.com/o/p/builds/9",
+            "job": "p / unit",
+        },
+    ),
+    (
+        {
+            "CIRCLECI": "true",
+            "CIRCLE_SHA1": HEAD,
+            "CIRCLE_BRANCH": "topic",
+            "CIRCLE_PULL_REQUEST": "https://github.com/octo/widgets/pull/7",
+            "CIRCLE_WORKFLOW_ID": "w-9",
+            "CIRCLE_BUILD_URL": "https://circleci.com/x/3",
+            "CIRCLE_JOB": "unit",
+        },
+        {
+            "sha": HEAD,
+            "branch": "topic",
+            "pr_number": 7,
+            "run_id": "w-9",
+            "run_url": "https://circleci.com/x/3",
+            "job": "unit",
+        },
+    ),
+    (
+        {
+            "JENKINS_URL": "https://jenkins/",
+            "GIT_COMMIT": HEAD,
+            "BRANCH_NAME": "PR-7",
+            "CHANGE_BRANCH": "topic",
+            "CHANGE_ID": "7",
+            "BUILD_TAG": "jenkins-widgets-9",
+            "BUILD_URL": "https://jenkins/job/widgets/9/",
+            "JOB_NAME": "widgets",
+        },
+        {
+            "sha": HEAD,
+            "branch": "topic",
+            "pr_number": 7,
+            "run_id": "jenkins-widgets-9",
+            "run_url": "https://jenkins/job/widgets/9/",
+            "job": "widgets",
+        },
+    ),
+    (
+        {
+            "TF_BUILD": "True",
+            "BUILD_SOURCEVERSION": HEAD,
+            "BUILD_SOURCEBRANCH": "refs/heads/release/2",
+            "BUILD_BUILDID": "9",
+            "BUILD_DEFINITIONNAME": "ci",
+            "SYSTEM_JOBNAME": "unit",
+            "SYSTEM_JOBATTEMPT": "3",
+            "SYSTEM_COLLECTIONURI": "https://dev.azure.com/octo/",
+            "SYSTEM_TEAMPROJECT": "widgets",
+            "AGENT_NAME": "agent 1",
+        },
+        {
+            "sha": HEAD,
+            "branch": "release/2",
+            "run_id": "9",
+            "run_attempt": 3,
+            "run_url": "https://dev.azure.com/octo/widgets/_build/results?buildId=9",
+            "job": "ci / unit",
+            "machine": "agent 1",
+        },
+    ),
+    ({}, {}),
+]
+
+
+@pytest.mark.parametrize(("environ", "facts"), SYSTEMS, ids=lambda value: next(iter(value), ""))
+def test_each_ci_system_says_what_was_tested(environ, facts):
+    assert ci.facts_of(environ) == facts
+
+
+def test_a_matrix_is_part_of_the_jobs_name():
+    assert ci.facts_of(GITHUB, "3.12, linux")["job"] == "ci / unit @ Linux-X64 (3.12, linux)"
+
+
+def test_the_head_of_a_pull_request_comes_from_the_event(tmp_path):
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": HEAD}}}))
+    environ = {**GITHUB, "GITHUB_EVENT_PATH": str(event), "GITHUB_HEAD_REF": "topic"}
+    facts = ci.facts_of(environ)
+    assert (facts["sha"], facts["pr_number"], facts["branch"]) == (HEAD, 7, "topic")
+    for other in ("", "[]", '{"pull_request": null}', "{"):
+        event.write_text(other)
+        assert "pr_number" not in ci.facts_of(environ)
+
+
+def test_a_checkout_knows_its_commit_its_tree_and_its_branch():
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for arguments in (["init", "-b", "trunk"], [*identity, "commit", "--allow-empty", "-m", "x"]):
+        subprocess.run(["git", *arguments], check=True, capture_output=True)
+    facts = ci.facts_of({})
+    assert sorted(facts) == ["branch", "sha", "tree_sha"]
+    assert (facts["branch"], facts["tree_sha"]) == (
+        "trunk",
+        "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    )
+
+
+def test_globs_find_files_once_and_in_order():
+    for name in ("b/x.xml", "a.xml", "b/c/y.xml", "b/z.txt"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(name)
+    Path("dir.xml").mkdir()
+    told: list[str] = []
+    found = list(files.reports_in(["**/*.xml", "a.xml", "nothing*"], 0, told.append))
+    assert [each.name for each in found] == ["a.xml", "b/c/y.xml", "b/x.xml"]
+    assert [gzip.decompress(each.packed).decode() for each in found] == [
+        *("a.xml", "b/c/y.xml", "b/x.xml"),
+    ]
+    assert told == []
+
+
+def test_a_packed_file_is_sent_as_it_is():
+    packed = gzip.compress(b"<testsuite/>")
+    Path("a.xml.gz").write_bytes(packed)
+    (report,) = files.reports_in(["*.gz"], 0, print)
+    assert report.packed == packed
+
+
+def test_an_upload_keeps_every_limit(monkeypatch):
+    monkeypatch.setattr(files, "PACKED_BYTES_MAX", 10)
+    monkeypatch.setattr(files, "PLAIN_BYTES_MAX", 100)
+    sizes = [(4, 4), (6, 6), (1, 99), (1, 1), (1, 1), (50, 500), (1, 1)]
+    reports = [Report(str(n), b"x" * packed, plain) for n, (packed, plain) in enumerate(sizes)]
+    found = [[int(each.name) for each in batch] for batch in files.batches(reports)]
+    assert found == [[0, 1], [2, 3], [4], [5], [6]]
+
+
+def test_a_form_is_read_as_it_was_written():
+    name = 'odd "name"\\\n é.xml'
+    kind, body = files.form({"sha": HEAD}, [Report(name, b"\r\n--\0", 5)], b"* @a")
+    assert files.form({"sha": HEAD}, [Report(name, b"\r\n--\0", 5)], b"* @a") == (kind, body)
+    boundary = multipart.boundary_of(kind)
+    assert boundary is not None
+    assert [
+        (each.name, each.filename, each.content) for each in multipart.parts(body, boundary)
+    ] == [
+        ("metadata", None, json.dumps({"sha": HEAD}).encode()),
+        ("file", 'odd "name"\\? é.xml', b"\r\n--\0"),
+        ("codeowners", None, b"* @a"),
+    ]
+
+
+def test_many_names_are_cut():
+    assert (
+        verdict.listed([str(n) for n in range(12)], 30)
+        == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 20 more"
+    )
+
+
+def test_what_is_no_file_is_not_read():
+    os.mkfifo("a.xml")
+    assert list(files.reports_in(["a.xml"], 0, print)) == []

@@ -1,0 +1,284 @@
+"""`upload` and `test`: what is run and sent, and by which code each case ends (FLAKY.md 2.10)."""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from bot.cli import app, exits
+from bot.portable import sending
+from tests.cli import service
+from tests.cli.service import an_upload
+
+SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
+UPLOAD = "/flaky-tests/upload-test-results"
+REPORT = b"<testsuite><testcase name='test_0'/></testsuite>"
+
+PASSES = [sys.executable, "-c", "open('a.xml', 'wb').write(b'<testsuite/>')"]
+FAILS = [sys.executable, "-c", f"open('a.xml', 'wb').write({REPORT!r}); raise SystemExit(3)"]
+DIES = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+SILENT = [sys.executable, "-c", "raise SystemExit(3)"]
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch):
+    """The service is asked again at once."""
+    monkeypatch.setattr(sending, "PAUSES_S", (0.0, 0.0))
+
+
+@pytest.fixture(name="api")
+def _api(api):
+    api.says("/tokens/self", {"organization": {"slug": "octo", "host": "github.com"}})
+    return api
+
+
+def headgate(*arguments, command=()):
+    behind = ["--", *command] if command else []
+    name = "test" if command else "upload"
+    return app.run([name, "--junit", "*.xml", "--sha", SHA, *arguments, *behind])
+
+
+def test_reports_are_sent_packed_with_what_was_tested(api, capsys):
+    api.says(UPLOAD, an_upload())
+    Path("a.xml").write_bytes(REPORT)
+    Path("b.xml").write_bytes(b"<testsuite/>")
+    Path("CODEOWNERS").write_text("* @octo/web\n")
+    options = ["--branch", "main", "--pr", "7", "--job", "unit", "--variant", "linux"]
+    options += ["--source-root", "/src", "--format", "junit", "--codeowners", "CODEOWNERS"]
+    assert headgate(*options) == 0
+    assert api.paths() == ["/tokens/self", UPLOAD]
+    assert api.asked[1][1] == {
+        "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
+        "org_url_slug": "octo",
+        "sha": SHA,
+        "branch": "main",
+        "pr_number": 7,
+        "job": "unit",
+        "variant": "linux",
+        "source_root": "/src",
+        "format": "junit",
+        "files": {"a.xml": REPORT, "b.xml": b"<testsuite/>"},
+        "codeowners": "* @octo/web\n",
+    }
+    assert capsys.readouterr().err == (
+        "headgate: sent a.xml, 48 bytes\n"
+        "headgate: sent b.xml, 12 bytes\n"
+        "headgate: 412 tests, no failure: exit code 0.\n"
+    )
+
+
+def test_an_organization_that_is_named_is_not_asked_for(api):
+    api.says(UPLOAD, an_upload())
+    Path("a.xml").write_bytes(REPORT)
+    assert headgate("--org", "acme", "--no-progress") == 0
+    assert (api.paths(), api.asked[0][1]["org_url_slug"]) == ([UPLOAD], "acme")
+
+
+def test_the_command_runs_first_and_its_code_and_start_are_told(api):
+    api.says(UPLOAD, an_upload(failed=2, forgiven=2, exit_code=0))
+    assert headgate(command=FAILS) == 0
+    asked = api.asked[1][1]
+    assert (asked["command_exit_code"], asked["files"]) == (3, {"a.xml": REPORT})
+    assert asked["ran_at"].endswith("+00:00")
+
+
+QUARANTINED = "headgate: 3 failures, all quarantined: exit code 0. "
+SOME = (
+    "headgate: 3 failures, 2 quarantined, 1 not: exit code 3. "
+    "Not quarantined: tests/ui/test_cart.py::test_0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (an_upload(3, 3, 0), 0, QUARANTINED + "test_0 (until 12 Dec), test_1 (until 12 Dec)"),
+        (an_upload(3, 2, 3), 3, SOME),
+        (an_upload(0, 0, 3), 3, "headgate: 412 tests, no failure: exit code 3.\n"),
+    ],
+)
+def test_the_verdict_decides(api, capsys, answer, code, said):
+    api.says(UPLOAD, answer)
+    assert headgate(command=FAILS) == code
+    assert said in capsys.readouterr().err
+
+
+def test_a_report_that_was_not_read_whole_forgives_nothing(api, capsys):
+    partial = [{"name": "a.xml", "status": "partial"}]
+    api.says(UPLOAD, an_upload(1, 1, 3, files=partial, warnings=["a.xml is cut."]))
+    assert headgate(command=FAILS) == 3
+    assert capsys.readouterr().err.endswith(
+        "headgate: a.xml is cut.\nheadgate: 1 failure, all quarantined, but not every report "
+        "was read: exit code 3. test_0 (until 12 Dec)\n"
+    )
+
+
+def test_a_command_that_was_killed_ends_as_in_a_shell(api):
+    api.says(UPLOAD, an_upload(1, 1, 0))
+    Path("a.xml").write_bytes(REPORT)
+    os.utime("a.xml", (4e9, 4e9))
+    assert headgate(command=DIES) == 137
+    assert api.asked[1][1]["command_exit_code"] == 137
+
+
+def refused_port():
+    """A port on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+UNREAD = "could not read the quarantine list ({why}). No failure is forgiven in this run.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "command", "code"),
+    [((), (), 0), ((), FAILS, 3), (("--strict",), FAILS, 3), (("--strict",), PASSES, 70)],
+)
+def test_a_service_that_is_not_there_forgives_nothing(monkeypatch, capsys, options, command, code):
+    monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
+    monkeypatch.setenv("HEADGATE_URL", f"http://127.0.0.1:{refused_port()}")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
+    Path("a.xml").write_bytes(REPORT)
+    assert headgate(*options, command=command) == code
+    said = capsys.readouterr().err
+    assert said.count("trying again") == 2
+    assert said.endswith(UNREAD.format(why="connection refused"))
+
+
+def test_a_service_that_hangs_is_not_asked_twice(monkeypatch, capsys):
+    monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
+    with socket.socket() as hanging:
+        hanging.bind(("127.0.0.1", 0))
+        hanging.listen()
+        monkeypatch.setenv("HEADGATE_URL", f"http://127.0.0.1:{hanging.getsockname()[1]}")
+        assert headgate("--timeout", "0.2s", command=FAILS) == 3
+    said = capsys.readouterr().err
+    assert "trying again" not in said
+    assert said.endswith(UNREAD.format(why="no answer within 0.2 s"))
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "asked", "why"),
+    [
+        (503, "overloaded", 3, "answered 503 (overloaded)"),
+        (429, "rate_limited", 3, "answered 429 (rate_limited)"),
+        (500, "internal_error", 3, "answered 500 (internal_error)"),
+        (400, "invalid_field", 1, "no"),
+        (403, "missing_role", 1, "no"),
+        (413, "body_too_large", 1, "no"),
+        (422, "limit_reached", 1, "no"),
+    ],
+)
+def test_a_refused_upload_forgives_nothing(api, capsys, status, code, asked, why):
+    api.refuses(UPLOAD, status, code)
+    assert headgate("--strict", "--org", "octo", command=PASSES) == 70
+    assert len(api.asked) == asked
+    assert capsys.readouterr().err.endswith(UNREAD.format(why=why))
+
+
+def test_a_service_that_comes_back_is_asked_again(api):
+    api.refuses(UPLOAD, 503, "overloaded")
+    api.says(UPLOAD, an_upload(1, 1, 0))
+    assert headgate("--org", "octo", command=FAILS) == 0
+    assert api.paths() == [UPLOAD, UPLOAD]
+    assert api.asked[0][1] == api.asked[1][1]
+
+
+@pytest.mark.parametrize("wait", [("1", 1.0), ("60", 60.0), ("61", None)])
+def test_the_service_says_how_long_to_wait(wait):
+    header, seconds = wait
+    slept: list[float] = []
+    with service.served() as api:
+        api.says("/x", {}, 503, **{"Retry-After": header})
+        asking = sending.Service(api.url, service.TOKEN, str, slept.append)
+        with pytest.raises(sending.Unsent, match="answered 503"):
+            asking.ask(sending.Request("/x"))
+    assert slept == ([] if seconds is None else [seconds, seconds])
+
+
+@pytest.mark.parametrize("body", [{}, {"verdict": 1}, an_upload(files=[1]), an_upload(counts={})])
+def test_an_answer_that_is_none_forgives_nothing(api, capsys, body):
+    api.says(UPLOAD, body)
+    assert headgate(command=FAILS) == 3
+    assert "is it Headgate). No failure is forgiven" in capsys.readouterr().err
+
+
+def test_a_bad_token_forgives_nothing(api, capsys, monkeypatch):
+    monkeypatch.setenv("HEADGATE_TOKEN", "hgt_other")
+    assert headgate(command=FAILS) == 3
+    assert "the token is unknown, expired or revoked" in capsys.readouterr().err
+
+
+def test_a_job_without_secrets_does_not_fail(monkeypatch, capsys):
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
+    Path("a.xml").write_bytes(REPORT)
+    assert headgate() == 0
+    assert headgate(command=FAILS) == 3
+    assert capsys.readouterr().err.endswith(UNREAD.format(why="there is no token"))
+
+
+@pytest.mark.parametrize("options", [(), ("--strict",)])
+def test_no_report_is_a_warning(api, capsys, options):
+    assert headgate(*options) == 0
+    assert headgate(*options, command=SILENT) == 3
+    api.refuses(UPLOAD, 422, "no_results", files=[])
+    assert headgate(*options, command=FAILS) == 3
+    said = capsys.readouterr().err
+    assert said.count("headgate: No test report matched: exit code") == 3
+    assert api.paths() == ["/tokens/self", UPLOAD]
+
+
+def test_a_report_of_an_earlier_run_is_ignored(api, capsys):
+    Path("b.xml").write_bytes(REPORT)
+    os.utime("b.xml", (1e9, 1e9))
+    api.says(UPLOAD, an_upload(0, 0, 3))
+    assert headgate(command=FAILS) == 3
+    assert list(api.asked[1][1]["files"]) == ["a.xml"]
+    assert "headgate: b.xml is older than this run and was ignored\n" in capsys.readouterr().err
+    api.says(UPLOAD, an_upload())
+    headgate()
+    assert list(api.asked[-1][1]["files"]) == ["a.xml", "b.xml"]
+
+
+def test_more_than_a_hundred_files_go_in_several_uploads(api, capsys):
+    """One without failures has no say against one that forgives."""
+    for number in range(101):
+        Path(f"{number:03}.xml").write_bytes(REPORT)
+        os.utime(f"{number:03}.xml", (4e9, 4e9))
+    api.says(UPLOAD, an_upload(1, 1, 0))
+    api.says(UPLOAD, an_upload(0, 0, 3))
+    assert headgate(command=SILENT) == 0
+    assert [len(each[1]["files"]) for each in api.asked[1:]] == [100, 1]
+    assert "headgate: 1 failure, all quarantined: exit code 0." in capsys.readouterr().err
+
+
+def test_json_is_one_value(api, capfd):
+    api.says(UPLOAD, an_upload(1, 0, 1))
+    Path("a.xml").write_bytes(REPORT)
+    assert headgate("--json") == 1
+    said = json.loads(capfd.readouterr().out)
+    assert (said["exit_code"], said["uploads"]) == (1, [an_upload(1, 0, 1)])
+    assert said["message"].startswith("1 failure, 0 quarantined, 1 not")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["test", "--junit", "*.xml"],
+        ["upload"],
+        ["upload", "--junit", "*.xml", "--sha", SHA, "b.xml"],
+        ["upload", "--junit", "*.xml", "--sha", SHA, "--codeowners", "nowhere"],
+        ["upload", "--junit", "*.xml", "--sha", SHA, "--format", "tap"],
+        ["upload", "--junit", "*.xml"],
+        ["upload", "--junit", "*.xml", "--sha", SHA, "--", "no-such-command"],
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_runs(api, arguments):
+    Path("b.xml").write_bytes(REPORT)
+    assert app.run(arguments) == exits.Exit.USAGE
+    assert api.asked == []

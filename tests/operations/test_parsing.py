@@ -1,0 +1,135 @@
+"""Reading the files of an upload: on a thread or in a process, within bounds, in order."""
+
+import gzip
+import hashlib
+from datetime import timedelta
+
+import pytest
+
+from service.errors import Invalid, Overloaded
+from service.flaky import reading
+from service.flaky.results import FileStatus
+from service.operations import parsing, repositories
+from service.operations.parser_process import Limits
+from service.operations.parsing import SentFile
+from service.operations.uploads import UploadMeta
+from service.vocabulary import Sha
+
+META = UploadMeta(Sha("a" * 40))
+
+
+@pytest.fixture
+async def repository(runtime, provider):
+    fresh = await provider.repository(provider.ref)
+    return await runtime.store.run(repositories.keep, fresh)
+
+
+def a_report(cases, seconds=0.1):
+    one = "".join(f'<testcase name="test_{n}" time="{seconds}"/>' for n in range(cases))
+    return f"<testsuite>{one}</testsuite>".encode()
+
+
+LARGE = a_report(10_000)
+
+
+async def test_files_come_back_in_order_with_their_digests(runtime, repository):
+    small = a_report(2)
+    files = [
+        SentFile("a.xml", small),
+        SentFile("b.xml.gz", gzip.compress(small)),
+        SentFile("c.xml", b"nothing"),
+    ]
+    read = await parsing.read_files(runtime, repository, META, files)
+    digest = hashlib.sha256(small).hexdigest()
+    assert [each.name for each in read] == ["a.xml", "b.xml.gz", "c.xml"]
+    assert [each.sha256 for each in read[:2]] == [digest, digest]
+    assert [len(each.report.cases) for each in read] == [2, 2, 0]
+    assert read[2].report.status is FileStatus.REFUSED
+
+
+async def test_a_process_reads_as_a_thread_does(runtime, repository, monkeypatch):
+    files = [SentFile("a.xml", LARGE), SentFile("b.xml", gzip.compress(LARGE))]
+    assert not parsing.is_small([each.content for each in files])
+    apart = await parsing.read_files(runtime, repository, META, files)
+    monkeypatch.setattr(parsing, "SMALL_BYTES", 100 * len(LARGE))
+    assert apart == await parsing.read_files(runtime, repository, META, files)
+    assert [len(each.report.cases) for each in apart] == [10_000, 10_000]
+
+
+@pytest.mark.parametrize(
+    ("contents", "is_small"),
+    [
+        ([], True),
+        ([b"x" * 262_144], True),
+        ([b"x" * 262_145], False),
+        ([b"x" * 200_000, b"x" * 200_000], False),
+        ([gzip.compress(b"x" * 200_000)], True),
+        ([gzip.compress(b"x" * 300_000)], False),
+        ([gzip.compress(b"x" * 200_000)[:-9]], True),
+        ([b"\x1f\x8bnothing"], True),
+    ],
+)
+def test_small_is_what_comes_out(contents, is_small):
+    assert parsing.is_small(contents) is is_small
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (Limits(computing_s=1, memory_bytes=2**30), "took more than 1 s"),
+        (Limits(computing_s=20, memory_bytes=90 * 2**20), "took more memory"),
+    ],
+)
+async def test_a_reading_that_takes_too_much_is_stopped(
+    runtime, repository, monkeypatch, limits, said
+):
+    monkeypatch.setattr(parsing, "LIMITS", limits)
+    files = [SentFile(f"{number}.xml", LARGE) for number in range(100)]
+    with pytest.raises(Invalid, match=said) as stopped:
+        await parsing.read_files(runtime, repository, META, files)
+    assert stopped.value.code == "no_results"
+    shown = stopped.value.members["files"]
+    assert isinstance(shown, list)
+    assert [each["name"] for each in shown] == [each.name for each in files]
+    assert {each["status"] for each in shown} == {"refused"}
+
+
+async def test_at_most_two_parsers_run_and_the_next_waits_half_a_minute(
+    runtime, repository, clock, monkeypatch
+):
+    files = [SentFile("a.xml", LARGE)]
+    for _ in range(2):
+        await runtime.parsers.acquire()
+    with pytest.raises(Overloaded) as full:
+        await parsing.read_files(runtime, repository, META, files)
+    assert (clock.waits, full.value.retry_after_s) == ([30.0], 5)
+    small = [SentFile("a.xml", a_report(1))]
+    assert len(await parsing.read_files(runtime, repository, META, small)) == 1
+    runtime.parsers.release()
+    assert len(await parsing.read_files(runtime, repository, META, files)) == 1
+    assert not runtime.parsers.locked()
+
+
+@pytest.mark.parametrize("files", [1, 2])
+async def test_half_a_million_tests_are_the_limit(runtime, repository, monkeypatch, files):
+    monkeypatch.setattr(parsing, "CASES_MAX", 5 * files)
+    monkeypatch.setattr(reading, "CASES_MAX", 5)
+    sent = [SentFile("a.xml", a_report(5))] * files
+    assert len(await parsing.read_files(runtime, repository, META, sent)) == files
+    sent[0] = SentFile("b.xml", a_report(6))
+    with pytest.raises(Invalid) as many:
+        await parsing.read_files(runtime, repository, META, sent)
+    assert many.value.code == "limit_reached"
+
+
+async def test_times_beyond_the_jobs_own_are_milliseconds(runtime, repository, clock):
+    meta = UploadMeta(Sha("a" * 40), ran_at=clock.now() - timedelta(seconds=30))
+    sent = [SentFile("a.xml", a_report(1, seconds=250))]
+    (read,) = await parsing.read_files(runtime, repository, meta, sent)
+    assert read.report.cases[0].duration_s == 0.25
+    (read,) = await parsing.read_files(runtime, repository, META, sent)
+    assert read.report.cases[0].duration_s == 250
+
+
+async def test_the_parser_sees_nothing_of_the_environment():
+    assert list(parsing.ENVIRONMENT) == ["PYTHONPATH"]
