@@ -46,8 +46,18 @@ LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
 HTTP_ADDRESS = r"^https?://[^\s\x00-\x1f\x7f-\x9f]+$(?!\n)"
 MESSAGE = r"^msg_[0-9a-f]{32}$(?!\n)"
 TARGET_PATTERN = r"^[^*\x00-\x1f\x7f-\x9f]*\*?$(?!\n)"
-WEB = r"^(?:https?://[^\s\x00-\x1f\x7f-\x9f]+)?$(?!\n)"
-TEMPLATE = r"^https://[^\s\x00-\x1f\x7f-\x9f]*\{id\}[^\s\x00-\x1f\x7f-\x9f]*$(?!\n)"
+_PLACE = r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?"
+_LETTER = r"[A-Za-z0-9._~:/@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
+
+
+def _address(letter: str) -> str:
+    """What may follow the place of an address: path, query, fragment of such letters."""
+    return rf"(?:/(?:{letter})*)?(?:\?(?:{letter}|\?)*)?(?:#(?:{letter}|\?)*)?"
+
+
+# As RFC 3986 has it, so that what is stored can be answered as a URI.
+WEB = rf"^(?:https?://{_PLACE}{_address(_LETTER)})?$(?!\n)"
+TEMPLATE = rf"^(?=.*[{{]id[}}])https://{_PLACE}{_address(_LETTER + '|[{]id[}]')}$(?!\n)"
 TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
 ONE_STAR = r"^[^*\x00-\x1f\x7f-\x9f]*\*[^*\x00-\x1f\x7f-\x9f]*$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
