@@ -1,7 +1,8 @@
 """Bytes of a request body to JSON values, refusing what readers of JSON differ on.
 
 API.md 1.2: UTF-8 without BOM, one object, depth 32, strings of 1 MiB, numbers of 20 digits,
-integers in signed 64 bits; no duplicate keys, `NaN`, `Infinity`, lone surrogates, NUL.
+integers in signed 64 bits; no duplicate keys, `NaN`, `Infinity`, lone surrogates, NUL. And no
+more values than any request has.
 
 Two ways to one result. Small, plain bodies take the fast way: orjson reads them and a count
 shows that nothing was dropped or bent. Whatever the count cannot vouch for, and every error,
@@ -21,6 +22,10 @@ NUMBER_DIGITS_MAX = 20
 # So many stand before the first other digit of the smallest double, written without exponent.
 LEADING_ZEROS_MAX = 324
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
+
+# Each costs microseconds: a body of 20 MiB that is a list of digits would take minutes. No
+# request has a third of so many; strings in lists, as targets are, do not count.
+VALUES_MAX = 100_000
 
 # Above this the body is mostly one long list, where the slow way costs little more, and may
 # leave the loop to others because it runs in Python.
@@ -101,6 +106,7 @@ class _Slow:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._values = 0
 
     def document(self) -> dict[str, Any]:
         """The whole text as one object."""
@@ -119,6 +125,7 @@ class _Slow:
         first = self._text[index : index + 1]
         if first == '"':
             return self._string(index)
+        self._count(index)
         if first in ("{", "["):
             if depth >= DEPTH_MAX:
                 raise self._wrong(index, f"nested deeper than {DEPTH_MAX} levels")
@@ -138,6 +145,7 @@ class _Slow:
             if self._text[index : index + 1] != '"':
                 raise self._wrong(index, "a key in double quotes is expected")
             begin = index
+            self._count(index)
             key, index = self._string(index)
             if key in found:
                 raise self._wrong(begin, f"the key {self._quoted(key)} comes twice")
@@ -217,7 +225,7 @@ class _Slow:
         if match is None:
             raise self._wrong(index, "a value is expected")
         literal = match[0]
-        if _digits(literal) > NUMBER_DIGITS_MAX:
+        if len(literal) > NUMBER_DIGITS_MAX and _digits(literal) > NUMBER_DIGITS_MAX:
             raise self._wrong(index, f"a number has more than {NUMBER_DIGITS_MAX} digits")
         if match[1] is None and match[2] is None:
             whole = int(literal)
@@ -228,6 +236,12 @@ class _Slow:
         if number in (float("inf"), float("-inf")):
             raise self._wrong(index, "a number is too large")
         return number, match.end()
+
+    def _count(self, index: int) -> None:
+        """One value more that is no string of a list."""
+        self._values += 1
+        if self._values > VALUES_MAX:
+            raise self._wrong(index, f"more than {VALUES_MAX} values and keys")
 
     def _after_space(self, index: int) -> int:
         match = _SPACE.match(self._text, index)

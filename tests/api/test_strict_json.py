@@ -24,6 +24,9 @@ ACCEPTED = [
     b'{"a":' * 31 + b"[]" + b"}" * 31,
     b'{"a": "' + b"x" * strict_json.STRING_BYTES_MAX + b'"}',
     b'{"a": ["x", "y" , "z\\n", 1, "u"]}',
+    b'{"a": [' + b'"x",' * 200_000 + b"1]}",
+    b'{"a": [' + b'"\\n",' * 200_000 + b"1]}",
+    b'{"a": [' + b"1," * 99_990 + b"1]}",
 ]
 
 
@@ -57,6 +60,8 @@ REFUSED = [
     (b'{"a": 0.000123456789012345678901}', 1, 7, "a number has more than 20 digits"),
     (b'{"a": 0.' + b"0" * 400 + b"1}", 1, 7, "a number has more than 20 digits"),
     (b'{"a": 1e' + b"0" * 20 + b"1}", 1, 7, "a number has more than 20 digits"),
+    (b'{"a": [' + b"1," * 100_000 + b"1]}", 1, 200_004, "more than 100000 values and keys"),
+    (b'{"a": [' + b"{}," * 100_000 + b"1]}", 1, 300_002, "more than 100000 values and keys"),
     (b'{"a": 1e999}', 1, 7, "a number is too large"),
     (b'{"a": "\\ud800"}', 1, 7, "a lone surrogate in a string"),
     (b'{"a": "\\u0000"}', 1, 7, "NUL in a string"),
