@@ -7,25 +7,15 @@ Fetching is done by `operations/collecting.py`.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from service.flaky import globs
+from service.flaky.uploads import UploadClass
 
 BETWEEN = re.compile(r"[^0-9A-Za-z]+")
 FULL_SHA = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 SHORT_SHA_MIN = 7
 ATTEMPT_WORDS = ("attempt", "try")
 JOB_PREFIXES = ("junit-", "test-results-")
-
-
-class UploadClass(StrEnum):
-    """The class of an upload, which decides what it may change (FLAKY.md 2.3)."""
-
-    UNTRUSTED = "untrusted"
-    QUEUE = "queue"
-    PR = "pr"
-    STABLE = "stable"
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)

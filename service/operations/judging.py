@@ -77,8 +77,10 @@ def judge(
     _judge_all(bench, standing, touched)
     _keep_noise(bench, standing, measured)
     ordered = standing.book.shelf.ordered
-    newest = ordered[-1][0] if ordered else None
-    test_cases.note_upload(bench.session, place.repository_id, newest)
+    if ordered:
+        test_cases.note_upload(bench.session, place.repository_id, ordered[-1][0])
+    else:
+        test_cases.note_change(bench.session, place.repository_id)
     return KeptStanding(revision.number + 1, standing)
 
 

@@ -23,7 +23,7 @@ from service.flaky.reading import CASES_MAX, TOO_MANY, Wishes
 from service.flaky.results import FileStatus, Format, ReportFile
 from service.operations import parser_process, test_settings
 from service.operations.parser_process import EXIT_NO_MEMORY, Done, Limits, Work
-from service.operations.uploads import ReadFile, UploadMeta
+from service.operations.upload_values import ReadFile, UploadMeta
 from service.runtime import Runtime
 from service.store.records import RepositoryRecord
 

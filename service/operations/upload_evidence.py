@@ -36,7 +36,7 @@ def count(
     skipped = test_evidence.put_set(session, place, _once(found, Outcome.SKIPPED), draft.ran_at)
     upload = replace(draft, passed=passed, skipped=skipped)
     if not upload.is_eligible:
-        test_cases.note_upload(session, place.repository_id, None)
+        test_cases.note_change(session, place.repository_id)
         return upload, None
     here = place.repository_id
     evidence.note_passed(session, here, [no for no in ran if PASSED in letters[no]])

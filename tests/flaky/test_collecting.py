@@ -8,7 +8,8 @@ from re import match
 import pytest
 
 from service.flaky import collecting, globs
-from service.flaky.collecting import Ran, UploadClass
+from service.flaky.collecting import Ran
+from service.flaky.uploads import UploadClass
 
 SHA = "5779607b49aab1200488439f02372c57b4f75444"
 RAN = Ran(

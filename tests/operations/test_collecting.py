@@ -2,7 +2,8 @@
 
 import pytest
 
-from service.flaky.collecting import UploadClass, class_of
+from service.flaky.collecting import class_of
+from service.flaky.uploads import UploadClass
 from service.operations import collecting
 from service.provider.archives import ArchiveFile
 from service.provider.errors import Unavailable

@@ -12,7 +12,7 @@ from service.flaky.results import FileStatus
 from service.operations import parsing, repositories
 from service.operations.parser_process import Limits
 from service.operations.parsing import SentFile
-from service.operations.uploads import UploadMeta
+from service.operations.upload_values import UploadMeta
 from service.vocabulary import Sha
 
 META = UploadMeta(Sha("a" * 40))
