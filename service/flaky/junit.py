@@ -337,7 +337,7 @@ class JUnitElements:
         if decider.name != "skipped":
             return (self._failure(decider, seconds),)
         message = decider.attributes.get("message") or decider.text.text()
-        return (self._reading.bounded(Attempt(Outcome.SKIPPED, seconds, message.strip())),)
+        return (Attempt(Outcome.SKIPPED, seconds, self._reading.bounded(message.strip())),)
 
 
 def line_of(text: str) -> int | None:

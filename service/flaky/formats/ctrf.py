@@ -81,7 +81,7 @@ def attempt_of(reading: Reading, fields: Fields) -> Attempt:
         stack = capture.shortened_stack(without_escapes(shapes.text(fields, "trace")))
         return reading.failed(Attempt(outcome, seconds, message, stack))
     skipped = message if outcome is Outcome.SKIPPED else ""
-    return reading.bounded(Attempt(outcome, seconds, skipped))
+    return Attempt(outcome, seconds, reading.bounded(skipped))
 
 
 def seconds_of(fields: Fields) -> float | None:

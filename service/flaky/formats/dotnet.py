@@ -235,7 +235,7 @@ class DotnetElements:
         if outcome is PASSED:
             return Attempt(outcome, seconds)
         if outcome is Outcome.SKIPPED:
-            return self._reading.bounded(Attempt(outcome, seconds, without_escapes(message)))
+            return Attempt(outcome, seconds, self._reading.bounded(without_escapes(message)))
         is_error = told in dialect.errors or attributes.get("label") in dialect.errors
         said = Attempt(outcome, seconds, message, stack, case.error_type, is_error)
         return self._reading.failed(said)
