@@ -73,7 +73,7 @@ def _id(name: RepositoryKey, case: CaseResult, variant: str) -> str:
 
 
 def aliases_of(found: Identified, name: RepositoryKey, variant: str) -> dict[str, str]:
-    """Other id of a new test in nested suites → its id, where only one test of the upload has it."""
+    """Other id of a new test in nested suites → its id, where one test of the upload has it."""
     others: list[tuple[str, str]] = []
     for each in found.new:
         case = found.results[each].case

@@ -191,7 +191,8 @@ def test_what_expands_too_far_is_too_large(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"plain", gzip.compress(b"x" * 99)[:-5], gzip.compress(b"x") + b"more"]
+    "body",
+    [b"", b"plain", gzip.compress(b"x" * 99, mtime=0)[:-5], gzip.compress(b"x", mtime=0) + b"more"],
 )
 def test_a_damaged_gzip_body_is_a_bad_request(body):
     with pytest.raises(HttpRefused) as refused:
