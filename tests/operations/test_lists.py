@@ -6,8 +6,10 @@ from datetime import timedelta
 import pytest
 
 from service.errors import Invalid, Malformed, NotFound
+from service.mergequeue import targets
 from service.mergequeue.states import EntryState, QueueState
 from service.operations import (
+    impacted,
     pull_request_lists,
     pull_requests,
     queue_lists,
@@ -21,7 +23,7 @@ from service.operations.queues import QueueWish
 from service.operations.run_lists import RunWish
 from service.operations.views import Caller, TimelineEvent
 from service.runtime import Runtime
-from service.vocabulary import SYSTEM, QueueRef, RepoId, RepoRef, Role
+from service.vocabulary import SYSTEM, QueueRef, RepoId, RepoRef, Role, Sha
 
 ALL = PullRequestFilter()
 
@@ -168,3 +170,16 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
 async def test_a_queue_without_runs_lists_none(runtime: Runtime, queue: QueueRef):
     part = await run_lists.listed(runtime, queue, RunWish(None, None, 0, 50))
     assert (part.rows, part.total) == ((), 0)
+
+
+async def test_the_largest_number_there_may_be_is_a_number(runtime: Runtime, queue: QueueRef):
+    largest = 4_294_967_295
+    wish = RunWish(pr=largest, status=None, offset=0, take=1)
+    assert (await pull_request_lists.newest(runtime, queue, [largest])).missing == (largest,)
+    assert (await run_lists.listed(runtime, queue, wish)).rows == ()
+    upload = impacted.Upload(largest, Sha("a" * 40), targets.ALL)
+    assert (await impacted.set_targets(runtime, queue, upload, SYSTEM)).number == largest
+    await cancelled(runtime, queue, largest)
+    (view,) = (await pull_request_lists.newest(runtime, queue, [largest])).views
+    assert view.entry.state is EntryState.CANCELLED
+    assert (await pull_request_lists.events(runtime, queue, largest, 10, None)).events

@@ -102,7 +102,7 @@ class JournalRow(Row, table=True):
     at: datetime = Field(sa_type=Utc)
     actor: str = Field(sa_type=Json)
     event: str
-    number: int | None
+    number: int | None = Field(sa_type=Id)
     entry: str | None
     run: str | None
     reason: str | None

@@ -17,7 +17,7 @@ class PullRequestRow(Row, table=True):
     __tablename__ = "pull_request"
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
-    number: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
+    number: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     org_id: int = Field(sa_type=Id)
     head: str
     seen_at: datetime = Field(sa_type=Utc)
@@ -29,7 +29,7 @@ class ForkAuthorizationRow(Row, table=True):
     __tablename__ = "fork_authorization"
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
-    number: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
+    number: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     head: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
     actor: str = Field(sa_type=Json)
@@ -42,7 +42,7 @@ class ImpactedTargetsRow(Row, table=True):
     __tablename__ = "impacted_targets"
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
-    number: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
+    number: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     head: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
     targets: str = Field(index=True, sa_type=Text)
@@ -64,7 +64,7 @@ class NoticeRow(Row, table=True):
     __tablename__ = "notice"
 
     queue_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
-    pr: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
+    pr: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     surface: str = Field(primary_key=True)
     entry: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)

@@ -86,7 +86,7 @@ class EntryRow(Row, table=True):
     queue_id: int = Field(foreign_key="merge_queue.id", sa_type=Id)
     live: bool
     id: str = Field(unique=True)
-    pr: int
+    pr: int = Field(sa_type=Id)
     facts: str = Field(sa_type=Json)
     head: str
     submitted_by: str = Field(sa_type=Json)
@@ -166,7 +166,7 @@ class RunRow(Row, table=True):
     repository_id: int = Field(sa_type=Id)
     queue_id: int = Field(foreign_key="merge_queue.id", sa_type=Id)
     live: bool
-    vehicle_number: int | None
+    vehicle_number: int | None = Field(sa_type=Id)
     vehicle_url: str | None
     restored: bool
     id: str = Field(unique=True)
@@ -225,7 +225,7 @@ class RunEntryRow(Row, table=True):
     role: str = Field(primary_key=True)
     position: int = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
-    pr: int
+    pr: int = Field(sa_type=Id)
     entry: str = Field(index=True)
     head: str
 
@@ -284,7 +284,7 @@ class LandingRow(Row, table=True):
     run: str
     number: int
     position: int
-    pr: int
+    pr: int = Field(sa_type=Id)
     entry: str
     head: str
     mode: str
