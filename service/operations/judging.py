@@ -216,9 +216,7 @@ def _states(bench: Bench, nos: Iterable[int]) -> Mapping[int, CaseState]:
     return evidence.states_of(bench.session, bench.place.repository_id, nos)
 
 
-def _known(
-    bench: Bench, asked: list[int], states: Mapping[int, CaseState]
-) -> Mapping[int, Known]:
+def _known(bench: Bench, asked: list[int], states: Mapping[int, CaseState]) -> Mapping[int, Known]:
     """What judging must know of each test beside its uploads."""
     here = bench.place.repository_id
     flags = evidence.words_of(bench.session, here, asked)
