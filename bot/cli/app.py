@@ -6,7 +6,17 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from bot.cli import access, openapi, pull_requests, queues, server, simulate, targets, webhooks
+from bot.cli import (
+    access,
+    openapi,
+    pull_requests,
+    queues,
+    server,
+    simulate,
+    targets,
+    tests,
+    webhooks,
+)
 from bot.cli.exits import Exit, Failed, sentence
 from bot.settings import VERSION
 from service.errors import (
@@ -28,6 +38,7 @@ app.add_typer(server.app)
 app.add_typer(access.app, name="token")
 app.add_typer(queues.app, name="queue")
 app.add_typer(targets.app, name="targets")
+app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(pull_requests.app)
 app.add_typer(simulate.app)
