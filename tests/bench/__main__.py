@@ -1,6 +1,6 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
-ONLY=name picks one subject (engine, scheduling, store, api, metrics, tests, reports, flaky,
+ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, tests,
 service); SCALE multiplies the work.
 Figures mean nothing without their reference: each stands beside one that was measured in the
 same run.
@@ -16,17 +16,19 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.bench import api, engine, metrics, reports, service, store, tests
+from tests.bench.flaky import scenarios
 from tests.bench.scheduling import goals
 
 Row = dict[str, object]
 SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "engine": engine.run,
     "scheduling": goals.run,
+    "flaky": scenarios.run,
     "store": store.run,
     "api": api.run,
     "metrics": metrics.run,
-    "tests": tests.run,
     "reports": reports.run,
+    "tests": tests.run,
     "service": service.run,
 }
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"

@@ -74,8 +74,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class BrokenFigures:
-    """`after`: failing verdicts on main until broken; `cleared`: whether a pass ended it;
-    `wrong` of `flaky` tests were called broken when main was not.
+    """How a red main was noticed.
+
+    `after`: failing verdicts until broken; `cleared`: whether a pass ended it; `wrong` of
+    `flaky` tests were called broken when main was not.
     """
 
     after: tuple[float, ...]

@@ -53,10 +53,11 @@ def _flips(ledger: Ledger) -> Iterable[tuple[int, list[float]]]:
 
 def _after(days: list[float], enough: int) -> list[tuple[float, float]]:
     """From each event that has so many in two weeks until two weeks without any."""
-    found = []
-    for place in range(enough - 1, len(days)):
-        if days[place] - days[place - enough + 1] <= QUIET_DAYS:
-            found.append((days[place], days[place] + QUIET_DAYS))
+    found = [
+        (day, day + QUIET_DAYS)
+        for before, day in zip(days, days[enough - 1 :], strict=False)
+        if day - before <= QUIET_DAYS
+    ]
     return _joined(found)
 
 

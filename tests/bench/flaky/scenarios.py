@@ -6,14 +6,17 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from math import isclose, log
 from statistics import mean, median
-from time import perf_counter
+from time import process_time
 
-from service.flaky import score
+import numpy as np
+
+from service.flaky import score, series
 from service.flaky.health import Health, judge
 from service.flaky.history import Value
-from tests.bench.flaky import figures, rivals, uploads, worlds
+from tests.bench.flaky import figures, queue, rivals, uploads, worlds
 from tests.bench.flaky.figures import BrokenFigures, Figures, Spans, day_of
 from tests.bench.flaky.ledger import Ledger
+from tests.bench.flaky.queue import QueueOutcome
 from tests.bench.flaky.worlds import Law, Shape
 
 Row = dict[str, object]
@@ -23,18 +26,26 @@ LAWS: tuple[Law, ...] = ("log-uniform", "heavy-tailed")
 
 FLAGS_MAX, DETECTION_MAX, CLEARING_MAX = 1.2, 3.0, 7.0
 BROKEN_AFTER_MAX, JUDGE_P95_MS = 5.0, 2.0
+STEADY_HISTORIES, STEADY_MAX = 20_000, 0.01
+STEADY_A_DAY, STEADY_VERDICTS = 12, 540
+"""Verdicts of 45 days on main."""
+
 CLEAR_OF_DELAY = ("C", "S")
 """Scenarios in which nobody can know within days: without re-runs, or with few runs."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A shape and its gates: precision and impact recall at least, false tests at most."""
+    """A shape and its gates: precision and impact recall at least, false tests at most.
+
+    `worlds` for each seed: a small one has three flaky tests, and says little alone.
+    """
 
     shape: Shape
     precision: float
     recall: float
     false_tests: float
+    worlds: int = 1
 
 
 SCENARIOS = (
@@ -44,7 +55,7 @@ SCENARIOS = (
     Scenario(Shape("D", noise=4), 0.95, 0.95, 5),
     Scenario(Shape("E", noise=0.05), 0.95, 0.95, 1),
     Scenario(Shape("M", flaky_share=0.1), 0.95, 0.95, 5),
-    Scenario(Shape("S", tests=100, pr_runs=15, main_runs=5), 0.8, 0.85, 2),
+    Scenario(Shape("S", tests=100, pr_runs=15, main_runs=5), 0.8, 0.85, 2, worlds=10),
     Scenario(Shape("X", is_odd=True), 0.9, 0.85, 5),
 )
 
@@ -57,18 +68,20 @@ class Outcome:
     broken: BrokenFigures
     unfounded: int
     judge_ms: tuple[float, ...]
+    queue: QueueOutcome
     others: dict[str, Figures]
 
 
 def run(scale: float = 1.0) -> list[Row]:
     """A row for each scenario, law and detector; a larger scale draws more worlds."""
-    seeds = range(1, 1 + max(1, round(SEEDS * scale)))
-    wanted = [(each, law) for each in SCENARIOS for law in LAWS]
+    seeds = max(1, round(SEEDS * scale))
+    wanted: list[tuple[Scenario, Law]] = [(each, law) for each in SCENARIOS for law in LAWS]
     rows = []
     with ProcessPoolExecutor(WORKERS) as pool:
         pending = {
             (each.shape.name, law): [
-                pool.submit(outcome_of, each.shape, law, seed) for seed in seeds
+                pool.submit(outcome_of, each.shape, law, seed)
+                for seed in range(1, 1 + seeds * each.worlds)
             ]
             for each, law in wanted
         }
@@ -76,7 +89,7 @@ def run(scale: float = 1.0) -> list[Row]:
             outcomes = [future.result() for future in pending[each.shape.name, law]]
             rows += list(rows_of(each, law, outcomes))
             sys.stderr.write(f"{each.shape.name} {law}\\n")
-    return rows
+    return [*rows, *(steady_row(law) for law in LAWS)]
 
 
 def outcome_of(shape: Shape, law: Law, seed: int) -> Outcome:
@@ -100,6 +113,7 @@ def outcome_of(shape: Shape, law: Law, seed: int) -> Outcome:
         ),
         unfounded=sum(1 for health in judged.values() if not is_founded(health)),
         judge_ms=tuple(times),
+        queue=queue.played(world, judged),
         others={name: figures.measured(world, rival(ledger)) for name, rival in compared},
     )
 
@@ -109,9 +123,9 @@ def judged_in(ledger: Ledger) -> tuple[dict[int, Health], list[float]]:
     judged, times = {}, []
     for no in ledger.suspects:
         known, scale = ledger.evidence_of(no), ledger.scale
-        begin = perf_counter()
+        begin = process_time()
         judged[no] = judge(known, scale)
-        times.append((perf_counter() - begin) * 1000)
+        times.append((process_time() - begin) * 1000)
     return judged, times
 
 
@@ -156,16 +170,15 @@ def rows_of(scenario: Scenario, law: Law, outcomes: Sequence[Outcome]) -> Iterat
             **{"gate": bound, "met": "yes" if is_met else "NO"},
         }
 
-    yield row("precision", mean(each.precision for each in found), scenario.precision, least=True)
-    yield row("impact recall", mean(each.recall for each in found), scenario.recall, least=True)
+    total = together(found)
+    yield row("precision", total.precision, scenario.precision, least=True)
+    yield row("impact recall", total.recall, scenario.recall, least=True)
     yield row("false tests", mean(each.false_tests for each in found), scenario.false_tests)
-    flagged = sum(each.flagged for each in found)
-    flags = sum(each.flags for each in found) / flagged if flagged else None
+    flags = total.flags / total.flagged if total.flagged else None
     yield row("flags per flaky test", flags, FLAGS_MAX)
-    is_late = name in CLEAR_OF_DELAY
-    detection = [day for each in found for day in each.detection]
-    yield row("detection, days", _median(detection), None if is_late else DETECTION_MAX)
-    yield row("clearing, days", _median(d for each in found for d in each.clearing), CLEARING_MAX)
+    detection_max = None if name in CLEAR_OF_DELAY else DETECTION_MAX
+    yield row("detection, days", _median(total.detection), detection_max)
+    yield row("clearing, days", _median(total.clearing), CLEARING_MAX)
     broken = [each.broken for each in outcomes]
     yield row("broken after", _median(n for each in broken for n in each.after), BROKEN_AFTER_MAX)
     cleared = [1.0 * each for part in broken for each in part.cleared]
@@ -175,11 +188,47 @@ def rows_of(scenario: Scenario, law: Law, outcomes: Sequence[Outcome]) -> Iterat
     yield row("statuses without numbers", sum(each.unfounded for each in outcomes), 0)
     times = sorted(time for each in outcomes for time in each.judge_ms)
     yield row("judging a test, p95 ms", times[int(len(times) * 0.95)], JUDGE_P95_MS)
+    yield from (row(*each) for each in queue.figures([each.queue for each in outcomes]))
     for rival in outcomes[0].others:
-        theirs = [each.others[rival] for each in outcomes]
-        yield row(f"{rival}: precision", mean(each.precision for each in theirs), None)
-        yield row(f"{rival}: impact recall", mean(each.recall for each in theirs), None)
-        yield row(f"{rival}: false tests", mean(each.false_tests for each in theirs), None)
+        theirs = together([each.others[rival] for each in outcomes])
+        yield row(f"{rival}: precision", theirs.precision, None)
+        yield row(f"{rival}: impact recall", theirs.recall, None)
+        yield row(f"{rival}: false tests", theirs.false_tests / len(outcomes), None)
+
+
+def together(found: Sequence[Figures]) -> Figures:
+    """The figures of several worlds as if they were one."""
+    return Figures(
+        right=sum(each.right for each in found),
+        wrong=sum(each.wrong for each in found),
+        caught=sum(each.caught for each in found),
+        expected=sum(each.expected for each in found),
+        false_tests=sum(each.false_tests for each in found),
+        flags=sum(each.flags for each in found),
+        flagged=sum(each.flagged for each in found),
+        detection=tuple(day for each in found for day in each.detection),
+        clearing=tuple(day for each in found for day in each.clearing),
+    )
+
+
+def steady_row(law: Law) -> Row:
+    """How many histories of a test with one rate are called broken though nothing broke."""
+    chance = np.random.default_rng(9)
+    moments = [worlds.START + worlds.DAY * n / STEADY_A_DAY for n in range(STEADY_VERDICTS)]
+    points = tuple(series.Point(at, str(n), str(n), "", 10) for n, at in enumerate(moments))
+    moment = series.Moment(moments[-1], worlds.START, {}, {})
+    wrong = 0
+    for _ in range(STEADY_HISTORIES):
+        failed = chance.random(STEADY_VERDICTS) < worlds.rate_of(law, chance)
+        letters = "".join("F" if each else "P" for each in failed)
+        track = series.Track(series.Series("main", "unit", points), letters)
+        wrong += bool(series.broken_spans(track, moment))
+    share = wrong / STEADY_HISTORIES
+    return {
+        **{"scenario": "steady", "rates": law, "figure": "histories called broken"},
+        **{"value": f"{share:.3g}", "gate": f"≤ {STEADY_MAX:g}"},
+        "met": "yes" if share <= STEADY_MAX else "NO",
+    }
 
 
 def _median(values: Iterable[float]) -> float | None:

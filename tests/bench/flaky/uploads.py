@@ -24,10 +24,12 @@ MATRIX_NAMES = ("unit / linux", "unit / mac", "e2e / linux", "e2e / mac")
 
 def reported(world: World) -> list[Upload]:
     """Every upload of a world; the same world reports the same."""
-    return list(_Reports(world).all())
+    return list(Ci(world).uploads())
 
 
-class _Reports:
+class Ci:
+    """The machines of a world; each question draws anew."""
+
     def __init__(self, world: World) -> None:
         self._world = world
         self._chance = np.random.default_rng([world.seed, 2])
@@ -43,7 +45,8 @@ class _Reports:
         }
         self._orders: dict[tuple[int, int, str], frozenset[int]] = {}
 
-    def all(self) -> Iterator[Upload]:
+    def uploads(self) -> Iterator[Upload]:
+        """What is reported, run by run."""
         for run in self._world.runs:
             for job in range(self._world.shape.jobs):
                 yield from self._attempts(run, job)
@@ -52,7 +55,7 @@ class _Reports:
         """The job, and again by people who do not believe it."""
         day = run.day + float(self._chance.uniform(0, 5)) / (24 * 60)
         for attempt in range(1, RERUNS_MAX + 2):
-            letters = self._letters(run, job, day)
+            letters = self.letters(run, job, day)
             yield self._upload(run, job, (day, attempt), letters)
             is_red = any(each[-1] == "F" for each in letters.values())
             believes = self._chance.random() >= RERUN_SHARE
@@ -62,8 +65,8 @@ class _Reports:
             if day >= self._world.shape.days:
                 return
 
-    def _letters(self, run: Run, job: int, day: float) -> dict[int, str]:
-        """The attempts of every test that failed."""
+    def letters(self, run: Run, job: int, day: float) -> dict[int, str]:
+        """The attempts of every test that failed in one attempt of a job."""
         broken = run.broken & frozenset(self._tests[job]) if run.broken else run.broken
         lost = self._lost(job, day)
         flaky = self._flaky(run, job, day)
