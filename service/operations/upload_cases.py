@@ -59,12 +59,12 @@ def identified(
         for place, each in older.items():
             if each in found:
                 ids[place] = each
-    first: dict[int, str] = {}
-    meant = [first.setdefault(numbers[each].no, each) if each in numbers else each for each in ids]
+    meant = [numbers[each].id if each in numbers else each for each in ids]
     results = duplicates.results_of(
         (UUID(each), case) for each, case in zip(meant, cases, strict=True)
     )
-    return Identified({str(each): result for each, result in results.items()}, numbers)
+    by_id = {str(each): result for each, result in results.items()}
+    return Identified(by_id, {found.id: found for found in numbers.values()})
 
 
 def _id(name: RepositoryKey, case: CaseResult, variant: str) -> str:
@@ -73,7 +73,7 @@ def _id(name: RepositoryKey, case: CaseResult, variant: str) -> str:
 
 
 def aliases_of(found: Identified, name: RepositoryKey, variant: str) -> dict[str, str]:
-    """Other id of a new test in nested suites → its id, where only one test of the upload has it."""
+    """Other ids of new tests in nested suites → their ids, where one test alone has it."""
     others: list[tuple[str, str]] = []
     for each in found.new:
         case = found.results[each].case

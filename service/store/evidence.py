@@ -38,11 +38,11 @@ _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 _NOS: BindParameter[int] = bindparam("of_numbers", expanding=True)
 _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
 
-SELECT_NUMBERS = select(cases.c.id, cases.c.no, cases.c.is_known).where(
+SELECT_NUMBERS = select(cases.c.id, cases.c.no, cases.c.id, cases.c.is_known).where(
     cases.c.repository_id == _HERE, cases.c.id.in_(_IDS)
 )
 SELECT_ALIASED = (
-    select(aliases.c.id, cases.c.no, cases.c.is_known)
+    select(aliases.c.id, cases.c.no, cases.c.id, cases.c.is_known)
     .join(cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no))
     .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
 )
@@ -123,9 +123,10 @@ PUT_NOISE = _noise.on_conflict_do_update(
 
 
 class Numbered(NamedTuple):
-    """A test by number; not known while only untrusted uploads have it."""
+    """A test by number and its own id; not known while only untrusted uploads have it."""
 
     no: int
+    id: str
     is_known: bool
 
 
@@ -160,13 +161,13 @@ def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> d
     for first in range(0, len(asked), ASKED_AT_ONCE):
         some = asked[first : first + ASKED_AT_ONCE]
         told = {"of_repository": repository_id, "of_ids": some}
-        for test_id, no, is_known in session.execute(SELECT_NUMBERS, told):
-            found[test_id] = Numbered(no, is_known)
+        for asked_id, *test in session.execute(SELECT_NUMBERS, told):
+            found[asked_id] = Numbered(*test)
         left = [each for each in some if each not in found]
         if left:
             told = {"of_repository": repository_id, "of_ids": left}
-            for test_id, no, is_known in session.execute(SELECT_ALIASED, told):
-                found[test_id] = Numbered(no, is_known)
+            for asked_id, *test in session.execute(SELECT_ALIASED, told):
+                found[asked_id] = Numbered(*test)
     return found
 
 

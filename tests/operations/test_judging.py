@@ -1,0 +1,135 @@
+"""What is said of tests hangs on the uploads that are there, and on nothing else."""
+
+import random
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from service.flaky import history
+from service.flaky.history import Change, Value
+from service.flaky.settings import TestSettings
+from service.store import test_quarantine
+from service.store import uploads as stored_uploads
+from service.store.test_cases import Place
+from service.store.test_quarantine import Since
+from service.store.test_states import ChangeKind
+from service.vocabulary import Sensitivity, Sha
+from tests.bench.flaky.ledger import OTHER, PR, STABLE, UNTRUSTED, Ledger, Upload, bits
+from tests.flaky.histories import START
+from tests.flaky.test_order import LETTERS
+from tests.operations import upload_stage
+
+TESTS = range(6)
+THRESHOLD = 30
+
+
+def drawn(chance):
+    """Uploads of a small repository; commits, runs and times often meet."""
+    found = []
+    for number in range(chance.randint(10, 28)):
+        letters = {no: chance.choice(LETTERS) for no in TESTS}
+        kind = chance.choice((STABLE, STABLE, STABLE, PR, OTHER, UNTRUSTED))
+        shared = chance.randint(0, 12)
+        found.append(
+            Upload(
+                digest=f"{number:03}",
+                at=START + timedelta(hours=chance.randint(0, 480)),
+                kind=kind,
+                job=chance.choice("ab"),
+                code=f"sha:{shared if chance.random() < 0.5 else 100 + number}",
+                run=chance.choice(("", f"r{number}", "r1", "r2")),
+                passed=bits(no for no, each in letters.items() if each == "P"),
+                attempts={no: each for no, each in letters.items() if each not in ("", "P")},
+                machine=chance.choice(("", "", "", "m1", "m2")),
+                branch="main" if kind == STABLE else chance.choice("xy"),
+                pr=chance.randint(1, 3) if kind in (PR, UNTRUSTED) else None,
+            )
+        )
+    return found
+
+
+async def sent(stage, upload):
+    """Take an upload of the ledger in; the upload with the digest that it has in the store."""
+    tests = {f"test_{no}": upload.letters(no) for no in TESTS}
+    caller = stage.caller
+    if upload.kind == UNTRUSTED:
+        caller = replace(caller, token_id="")
+    answer = await stage.ran(
+        tests,
+        caller=caller,
+        sha=Sha(upload.code.partition(":")[2]),
+        job=upload.job,
+        run_id=upload.run or None,
+        machine=upload.machine or None,
+        branch=upload.branch,
+        pr_number=upload.pr,
+        ran_at=upload.at,
+    )
+    found = await stage.runtime.store.read(stored_uploads.by_id, answer.upload_id)
+    return replace(upload, digest=found.upload.digest)
+
+
+async def compared(stage, uploads):
+    """What is stored against what the ledger says of the same uploads."""
+    stored = await stage.states()
+    if not any(each.kind != UNTRUSTED for each in uploads):
+        return
+    ledger = Ledger(uploads, threshold=THRESHOLD)
+    for no in ledger.failed:
+        wanted = ledger.judge(no)
+        state, changes = stored[f"test_{no}"]
+        assert state.value.value == wanted.value.value
+        assert (state.reason, state.since) == (wanted.reason, wanted.since)
+        assert state.is_stale == wanted.is_stale
+        assert state.numbers == wanted.numbers
+        entries = [
+            Change(
+                each.at,
+                Value(each.value.value),
+                each.reason,
+                each.kind is ChangeKind.CORRECTED,
+            )
+            for each in changes
+        ]
+        standing = [(each.at, each.value) for each in history.effective(entries)]
+        assert standing == [(each.at, each.value) for each in wanted.history]
+
+
+async def eager(store, name):
+    """A repository that calls tests flaky soon."""
+    stage = await upload_stage.staged(store, name)
+    place = Place(stage.repository.org_id, stage.repository.id)
+    settings = TestSettings(sensitivity=Sensitivity.EAGER)
+    await store.run(test_quarantine.put_settings, place, settings, Since())
+    return stage
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_any_order_and_repetition_of_uploads_ends_in_the_same_states(store, seed):
+    chance = random.Random(seed)
+    stage = await eager(store, f"widgets-{seed}")
+    given = drawn(chance)
+    arriving = [*given, *given[:4]]
+    chance.shuffle(arriving)
+    told = [await sent(stage, each) for each in arriving]
+    await compared(stage, told)
+    first = await stage.states()
+    again = await eager(store, f"gears-{seed}")
+    for each in given:
+        await sent(again, each)
+    ended = await again.states()
+    assert {name: (s.value, s.since) for name, (s, _) in first.items()} == {
+        name: (s.value, s.since) for name, (s, _) in ended.items()
+    }
+
+
+async def test_a_process_that_begins_anew_goes_on_where_the_other_ended(store):
+    chance = random.Random(99)
+    stage = await eager(store, "widgets")
+    told = []
+    for number, each in enumerate(drawn(chance)):
+        if number % 5 == 4:
+            stage.runtime.store.standings.take(stage.repository.id)
+        told.append(await sent(stage, each))
+    await compared(stage, told)

@@ -1,0 +1,139 @@
+"""A repository whose CI uploads results, over either database."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bot.keys import KeyRing
+from service.boundary import NoBoundary
+from service.clock import RandomIds
+from service.flaky.results import Attempt, CaseResult, FileStatus, Format, Outcome, ReportFile
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
+from service.operations import access, tokens, uploads
+from service.operations.tokens import TokenWish
+from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
+from service.operations.views import Caller
+from service.provider.values import Repository
+from service.runtime import Options, Runtime
+from service.store import access as stored_access
+from service.store import evidence, test_cases
+from service.store.database import Store, Tx
+from service.store.records import RepositoryRecord
+from service.store.test_cases import Case
+from service.store.test_states import CaseState, StateChange
+from service.store.wakeups import Wakeups
+from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role, Sha
+from tests.harness.databases import Hasty
+
+HOST = "github.test"
+NOW = datetime(2026, 3, 22, tzinfo=UTC)
+LETTERS = {"P": Outcome.PASSED, "F": Outcome.FAILED, "S": Outcome.SKIPPED}
+MESSAGE = "AssertionError: 10.0 != 10.01"
+
+
+@dataclass
+class Stage:
+    """A repository, and a token with which its CI uploads."""
+
+    runtime: Runtime
+    clock: Hasty
+    repository: RepositoryRecord
+    caller: Caller
+
+    async def send(self, files: Iterable[ReadFile], **meta: object) -> UploadAnswer:
+        """Upload these files; what is not said is the same every time."""
+        told = {"sha": Sha("a" * 40), "job": "unit", **meta}
+        caller = told.pop("caller", self.caller)
+        return await uploads.take_in(
+            self.runtime, caller, self.repository, UploadMeta(**told), tuple(files)
+        )
+
+    async def ran(self, tests: Mapping[str, str], **meta: object) -> UploadAnswer:
+        """Upload one file: name of each test → its attempts as letters."""
+        return await self.send([a_file(tests)], **meta)
+
+    async def case(self, name: str) -> Case:
+        """The test of this name, as it is stored."""
+        return (await self.cases())[name]
+
+    async def cases(self) -> dict[str, Case]:
+        """Known tests by name."""
+        return await self.runtime.store.read(_cases, self.repository.id)
+
+    async def states(self) -> dict[str, tuple[CaseState, tuple[StateChange, ...]]]:
+        """How judged tests are, and how they became so, by name."""
+        return await self.runtime.store.read(_states, self.repository.id)
+
+
+def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: object) -> ReadFile:
+    """A report of tests: name → attempts."""
+    cases = tuple(a_case(each, letters) for each, letters in tests.items() if letters)
+    report = ReportFile(Format.JUNIT, FileStatus.ACCEPTED, cases)
+    content = repr((name, sorted(tests.items()), sorted(facts.items(), key=str)))
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    return ReadFile(name, digest, replace(report, **facts))
+
+
+def a_case(name: str, letters: str, **facts: object) -> CaseResult:
+    """A case with these attempts."""
+    told = tuple(
+        Attempt(LETTERS[each], 0.5, MESSAGE if each == "F" else "") for each in letters
+    )
+    case = CaseResult(name, "Cart", "ui", f"tests/{name}.py", told=told)
+    return case._replace(**facts)
+
+
+async def staged(store: Store, name: str = "widgets") -> Stage:
+    """A repository of this name."""
+    clock = Hasty()
+    clock.present = NOW
+    runtime = Runtime(
+        store=store,
+        providers={},
+        translators={},
+        clock=clock,
+        ids=RandomIds(),
+        wakeups=Wakeups(clock),
+        boundary=NoBoundary(),
+        keys=KeyRing("a secret key for tests, long enough to be one"),
+        sender=HttpSender(Rules()),
+        options=Options(version="0.0.7", public_url="https://queue.example.org"),
+    )
+    repository = await store.run(_repository, name)
+    wish = TokenWish(HOST, "octo", f"ci of {name}", Role.CI)
+    secret = (await tokens.create_token(runtime, wish, SYSTEM)).secret
+    caller = await access.look_up(runtime, secret)
+    return Stage(runtime, clock, repository, caller)
+
+
+def _repository(session: Tx, name: str) -> RepositoryRecord:
+    org = stored_access.ensure_organization(session, HOST, "7", "octo")
+    seen = Repository(
+        ref=RepoRef(HOST, "octo", name),
+        id=RepoId(HOST, f"id of {name}"),
+        owner_id="7",
+        default_branch="main",
+        merge_methods=frozenset(MergeMethod),
+        archived=False,
+        url=f"https://{HOST}/octo/{name}",
+    )
+    return stored_access.upsert_repository(session, org.id, seen)
+
+
+def _cases(session: Tx, repository_id: int) -> dict[str, Case]:
+    table = test_cases.cases
+    ids = session.execute(
+        test_cases.select(table.c.id).where(table.c.repository_id == repository_id)
+    ).scalars()
+    return {each.name: each for each in test_cases.by_ids(session, repository_id, ids).values()}
+
+
+def _states(
+    session: Tx, repository_id: int
+) -> dict[str, tuple[CaseState, tuple[StateChange, ...]]]:
+    names = {case.no: name for name, case in _cases(session, repository_id).items()}
+    histories = evidence.histories_of(session, repository_id, names)
+    found = evidence.states_of(session, repository_id, names)
+    return {names[no]: (state, histories.get(no, ())) for no, state in found.items()}
