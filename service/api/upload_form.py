@@ -13,7 +13,7 @@ from service.api.models.uploads import UploadTestResults
 from service.api.multipart import Part
 from service.errors import FieldError, Malformed
 from service.operations.parsing import SentFile
-from service.operations.uploads import UploadMeta
+from service.operations.upload_values import UploadMeta
 
 METADATA = "metadata"
 FILE = "file"

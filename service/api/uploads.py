@@ -8,7 +8,7 @@ from service.api.models import uploads as models
 from service.api.responses import Json
 from service.api.upload_form import Upload
 from service.operations import parsing, test_records, uploads
-from service.operations.uploads import AnsweredFailure, AnsweredFile, UploadAnswer
+from service.operations.upload_values import AnsweredFailure, AnsweredFile, UploadAnswer
 
 
 async def receive(call: Call, upload: Upload) -> Json:

@@ -23,7 +23,7 @@ from service.flaky.reading import CASES_MAX, TOO_MANY, Wishes
 from service.flaky.results import FileStatus, Format, ReportFile
 from service.operations import parser_process, test_settings
 from service.operations.parser_process import EXIT_NO_MEMORY, Done, Limits, Work
-from service.operations.uploads import ReadFile, UploadMeta
+from service.operations.upload_values import ReadFile, UploadMeta
 from service.runtime import Runtime
 from service.store.records import RepositoryRecord
 
@@ -63,7 +63,7 @@ async def read_files(
     """The files, parsed, in their order; a file of which nothing can be used is refused in it.
 
     Raises Overloaded after 30 s without a free parser, Invalid(no_results) when reading took
-    too long or too much memory, Invalid(limit_reached) beyond 500,000 tests.
+    too long or too much memory, Invalid(limit_reached) beyond 500,000 tests in a file.
     """
     settings = await test_settings.read(runtime, repository)
     wall_s = None
@@ -167,10 +167,8 @@ def _stopped(why: str, files: Sequence[SentFile]) -> Invalid:
 
 
 def _check_count(found: Sequence[ReportFile]) -> None:
-    """Raise Invalid(limit_reached) when there are more tests than an upload may hold."""
-    is_over = any(each.fault is not None and each.fault.message == TOO_MANY for each in found)
-    if is_over or sum(len(each.cases) for each in found) > CASES_MAX:
+    """Raise Invalid(limit_reached) when a file holds more tests than an upload may."""
+    if any(each.fault is not None and each.fault.message == TOO_MANY for each in found):
         raise Invalid(
-            f"An upload may hold {CASES_MAX:,} tests; send the files in several uploads.",
-            code="limit_reached",
+            f"An upload may hold {CASES_MAX:,} tests; send them in several.", code="limit_reached"
         )

@@ -9,7 +9,7 @@ from service.api.models.common import CommitSha, Integer, Moment, PullRequestNum
 from service.api.models.shared import Uuid
 from service.api.models.tests import AboutTests
 from service.operations import parsing
-from service.operations.uploads import UploadMeta
+from service.operations.upload_values import UploadMeta
 from service.vocabulary import Sha
 
 LINE_MAX = 255
