@@ -164,10 +164,3 @@ async def open_queue(client: Client, world: Instance) -> AsyncIterator[Queue]:
     own = await made(client, world, requiredStatuses=["unit"])
     yield own
     await removed(own)
-
-
-@pytest.fixture
-async def tested(store: Store) -> AsyncIterator[Tested]:
-    """A repository with tests, on each kind of database."""
-    async with serving(store, datetime(2026, 3, 2, 14, tzinfo=UTC)) as own:
-        yield own

@@ -78,9 +78,7 @@ class Tested:
     ) -> None:
         """The detector found so long ago that a test is like this."""
         since = self.now - hours_ago * HOUR
-        await self.runtime.store.run(
-            self._now_ledger().judge, name, Health(value), since, reason
-        )
+        await self.runtime.store.run(self._now_ledger().judge, name, Health(value), since, reason)
 
     def _now_ledger(self) -> Ledger:
         return replace(self.ledger, now=self.now)
