@@ -67,14 +67,14 @@ class Book:
         if bit is None or ran is None:
             self._forget(no)
             return None
-        tracks = [track for line in self._lines.values() if (track := line.track(bit))]
-        events = (*self._events_a(no, bit),)
+        lines = [(line, track) for line in self._lines.values() if (track := line.track(bit))]
+        tracks = [track for _, track in lines]
+        events = tuple(self._events_a(no, bit))
         codes = {event.code for event in events}
         events += tuple(event for track in tracks for event in series.events_of(track, codes))
         self.events[no] = tuple(sorted(events))
-        self.verdicts[no] = Counter(
-            point.at.toordinal() for track in tracks for point in track.ran()
-        )
+        days = (day for line, track in lines for day in line.days(track.verdicts))
+        self.verdicts[no] = Counter(days)
         return Evidence(
             first_run=ran.first,
             last_run=ran.last,

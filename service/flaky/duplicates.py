@@ -10,6 +10,9 @@ from uuid import UUID
 
 from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, Warned, WarningCode
 
+# Of several tests under one name the worst speaks for all.
+DECISIVE = (Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
+
 
 class Result(NamedTuple):
     """A test's attempts in one upload, in order.
@@ -45,11 +48,8 @@ def result_of(cases: Sequence[CaseResult]) -> Result:
         attempts = tuple(attempt for case in cases for attempt in case.attempts)
         return Result(first, attempts, is_evidence)
     lasts = [case.attempts[-1] for case in cases]
-    for outcome in (Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED):
-        decisive = next((each for each in lasts if each.outcome is outcome), None)
-        if decisive is not None:
-            return Result(first, (decisive,), is_comparable=False)
-    return Result(first, (lasts[-1],), is_comparable=False)
+    decisive = min(lasts, key=lambda attempt: DECISIVE.index(attempt.outcome))
+    return Result(first, (decisive,), is_comparable=False)
 
 
 def is_retried(cases: Sequence[CaseResult]) -> bool:

@@ -18,10 +18,12 @@ KEY_TEXT_CHARACTERS_MAX = 300
 KEY_HEX_DIGITS = 16
 # A new version of the stages below gets a new number; keys of the old one stay as they are.
 KEY_VERSION = "1"
-LINES_MAX = 200
+# A message stands above its stack, or right below; what comes later is no headline.
+LINES_MAX = 40
 
 # Cursor and color codes are gone by then; what remains are single control characters.
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
+LETTER = re.compile(r"[^\W\d_]")
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
 _TIME = r"\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|\s?[+-]\d{2}:?\d{2})?"
@@ -88,7 +90,7 @@ def first_meaningful_line(text: str) -> str:
     """The first line that holds a letter and is no frame of a stack, stripped; else empty."""
     for line in text.split("\n", LINES_MAX)[:LINES_MAX]:
         stripped = line.strip()
-        if any(map(str.isalpha, stripped)) and not is_frame(stripped):
+        if LETTER.search(stripped) and not is_frame(stripped):
             return stripped
     return ""
 

@@ -20,6 +20,9 @@ JVM_FOREIGN = (
     *("org.gradle.", "org.apache.maven.", "org.opentest4j.", "org.scalatest.", "worker.org."),
 )
 
+# Every form has a line's number behind a colon or the word; most lines of a text have neither.
+NUMBERED = re.compile(r"(?::|line )\d")
+
 _FILE = r"(?P<file>[^\s:()'\"<>]{1,300}\.\w{1,8})"
 
 
@@ -117,6 +120,8 @@ def innermost_frame(stack: str, source_root: str = "") -> str:
 
 def frame_of(line: str) -> tuple[Frame, bool] | None:
     """The frame that the whole line is, and whether the last of its kind is the innermost."""
+    if not NUMBERED.search(line):
+        return None
     for pattern, reading, is_last_innermost in FORMS:
         match = pattern.fullmatch(line)
         if match:

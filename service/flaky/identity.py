@@ -1,8 +1,11 @@
 """The stable id of a test, and the file paths and names it is made of (FLAKY.md 3)."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from uuid import NAMESPACE_URL, UUID, uuid5
+
+from service.flaky.results import CaseResult
 
 # One constant for all formats, so that a test keeps its id when its report changes format.
 CONSTANT = "JUNIT_TESTCASE"
@@ -50,6 +53,30 @@ def id_of(repository: RepositoryKey, test: CaseKey, variant: str = "") -> UUID:
     if not variant:
         return uuid5(NAMESPACE_URL, base)
     return uuid5(NAMESPACE_URL, f"{uuid5(NAMESPACE_URL, f'{base}#{variant}')}#{variant}")
+
+
+def key_of(case: CaseResult) -> CaseKey:
+    """What identity takes of a case."""
+    return CaseKey(case.file, case.classname, case.parent, case.name, case.claimed_id)
+
+
+def aliases_of(
+    repository: RepositoryKey, tests: Mapping[UUID, CaseResult], variant: str = ""
+) -> dict[UUID, UUID]:
+    """Other ids of an upload's tests in nested suites, to the test that each means.
+
+    The id with the outermost suite alone as parent, as other tools make it (FLAKY.md 3); none
+    that two tests would share, or that is the id of a test itself.
+    """
+    nested = {
+        test: id_of(repository, replace(key_of(case), parent=case.outermost_suite), variant)
+        for test, case in tests.items()
+        if case.outermost_suite and not case.claimed_id
+    }
+    shared = Counter(nested.values())
+    return {
+        alias: test for test, alias in nested.items() if shared[alias] == 1 and alias not in tests
+    }
 
 
 def is_claim(text: str) -> bool:

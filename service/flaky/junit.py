@@ -62,7 +62,7 @@ class Suite:
     file: str = ""
     declared: str = ""
     tests_before: int = 0
-    tests_directly: int = 0
+    tests_nested: int = 0
     output: Captured | None = None
 
 
@@ -110,10 +110,11 @@ class JUnitElements:
     def __init__(self, reading: Reading) -> None:
         self.root = ""
         self._reading = reading
-        self._tests = 0
+        self._synthetic = 0
         self._suites = [Suite()]
         self._parent = ""
         self._outermost = ""
+        self._suite_file = ""
         # The open case, and what was found in it: None while it is empty, as nearly all are.
         self._case: Attributes | None = None
         self._found: Found | None = None
@@ -146,7 +147,7 @@ class JUnitElements:
         """An element ends; the answer is whether text is wanted behind it."""
         if self._heard:
             self._end_inside(self._heard[-1])
-        elif name == CASE and self._case is not None:
+        elif self._case is not None and name == CASE:
             self._close_case(self._case)
         elif name == SUITE:
             self._close_suite()
@@ -164,25 +165,32 @@ class JUnitElements:
         path = (*around.path, name) if name else around.path
         file = attributes.get("file") or attributes.get("filepath") or around.file
         declared = attributes.get("tests", "")
-        self._suites.append(Suite(path, file, declared, self._tests))
-        self._enter(path)
+        self._suites.append(Suite(path, file, declared, self._tests()))
+        self._enter(self._suites[-1])
 
     def _close_suite(self) -> None:
         suite = self._suites.pop()
         self._compare(suite)
-        if suite.output and self._tests - suite.tests_before == 1:
+        tests = self._tests() - suite.tests_before
+        self._suites[-1].tests_nested += tests
+        if suite.output and tests == 1:
             self._give_output(suite.output)
-        self._enter(self._suites[-1].path)
+        self._enter(self._suites[-1])
 
-    def _enter(self, path: tuple[str, ...]) -> None:
-        self._parent = "/".join(path)
-        self._outermost = path[0] if len(path) > 1 else ""
+    def _enter(self, suite: Suite) -> None:
+        self._parent = "/".join(suite.path)
+        self._outermost = suite.path[0] if len(suite.path) > 1 else ""
+        self._suite_file = suite.file
+
+    def _tests(self) -> int:
+        """How many cases there were so far, as elements."""
+        return len(self._reading.cases) - self._synthetic
 
     def _compare(self, suite: Suite) -> None:
         """Warn where a suite declares a number that is neither all its tests nor its own."""
         if suite.declared.isdecimal() and len(suite.declared) <= DIGITS_MAX:
-            held = (self._tests - suite.tests_before, suite.tests_directly)
-            if int(suite.declared) not in held:
+            tests = self._tests() - suite.tests_before
+            if int(suite.declared) not in (tests, tests - suite.tests_nested):
                 self._reading.warn(WarningCode.COUNTS_DIFFER)
 
     def _give_output(self, output: Captured) -> None:
@@ -266,12 +274,13 @@ class JUnitElements:
     def _add_suite_failure(self, heard: Heard) -> None:
         """A failure outside of every case: a failed test of the suite's own."""
         if heard.name in RANKS:
+            self._synthetic += 1
             self._reading.add(
                 CaseResult(
                     SUITE_FAILURE,
                     "",
                     self._parent,
-                    self._reading.file(self._suites[-1].file),
+                    self._reading.file(self._suite_file),
                     told=(self._failure(heard, None),),
                     outermost_suite=self._outermost,
                     kind=CaseKind.SYNTHETIC,
@@ -279,26 +288,24 @@ class JUnitElements:
             )
 
     def _close_case(self, attributes: Attributes) -> None:
-        suite = self._suites[-1]
-        suite.tests_directly += 1
-        self._tests += 1
-        reading, get, found = self._reading, attributes.get, self._found
-        line = get("line") or get("lineno") or ""
-        file = get("file") or get("filepath") or suite.file
+        """The hot place: once a case, so each thing is looked up once."""
+        reading, get = self._reading, attributes.get
+        line = get("line") or get("lineno")
+        file = get("file") or get("filepath") or self._suite_file
         time = get("time")
         result = CaseResult(
-            reading.name(get("name") or ""),
+            reading.name(get("name") or "") if reading.has_masks else get("name") or "",
             get("classname") or get("class") or "",
             self._parent,
             reading.files[file] if file in reading.files else reading.file(file),
             reading.seconds(time) if time else None,
             (),
-            int(line) if line.isdecimal() and len(line) <= DIGITS_MAX else None,
+            line_of(line) if line else None,
             reading.claim(attributes["id"]) if "id" in attributes else "",
             self._outermost,
         )
-        if found is not None:
-            result = self._completed(result, attributes, found)
+        if self._found is not None:
+            result = self._completed(result, attributes, self._found)
             self._found = None
         elif "status" in attributes or "result" in attributes:
             result = result._replace(told=told_by_attribute(attributes, result.duration_s))
@@ -330,7 +337,12 @@ class JUnitElements:
         if decider.name != "skipped":
             return (self._failure(decider, seconds),)
         message = decider.attributes.get("message") or decider.text.text()
-        return (self._reading.bounded(Attempt(Outcome.SKIPPED, seconds, message.strip())),)
+        return (Attempt(Outcome.SKIPPED, seconds, self._reading.bounded(message.strip())),)
+
+
+def line_of(text: str) -> int | None:
+    """The line, if the text is a number of one."""
+    return int(text) if text.isdecimal() and len(text) <= DIGITS_MAX else None
 
 
 def told_by_attribute(attributes: Attributes, seconds: float | None) -> tuple[Attempt, ...]:

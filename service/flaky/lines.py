@@ -42,6 +42,7 @@ class Line:
     alone: defaultdict[PointKey, set[int]] = field(default_factory=lambda: defaultdict(set))
     lonely: dict[int, frozenset[PointKey]] = field(default_factory=dict)
     shown: Series | None = None
+    in_order: list[Verdicts] | None = None
 
     def put(self, changed: Mapping[PointKey, Verdicts | None]) -> int:
         """Let points say something else, None: nothing any more; whose verdicts those are."""
@@ -54,13 +55,14 @@ class Line:
                 touched |= now.ran
         order = sorted(self.points, key=lambda key: (self.points[key].at, *key))
         self.order = order[-series.POINTS_MAX :]
-        self.shown = None
+        self.shown = self.in_order = None
         return touched
 
     def note_passed(self, key: PointKey, passing: int) -> None:
         """Tests that nobody asked for until now passed at this point."""
         found = self.points[key]
         self.points[key] = found._replace(green=found.green | passing)
+        self.in_order = None
 
     def renew_lonely(self, tests: Iterable[tuple[int, int]]) -> set[PointKey]:
         """Find anew where these tests stand alone; the points where their number changed.
@@ -87,15 +89,28 @@ class Line:
 
     def letters(self, bit: int) -> str:
         """The verdicts of a test, one for each point."""
-        found = (self.points[key] for key in self.order)
+        mark = 1 << bit
         return "".join(
-            series.PASSED
-            if each.green >> bit & 1
-            else series.FAILED
-            if each.red >> bit & 1
-            else series.ABSENT
-            for each in found
+            [
+                series.PASSED
+                if each.green & mark
+                else series.FAILED
+                if each.red & mark
+                else series.ABSENT
+                for each in self._verdicts()
+            ]
         )
+
+    def days(self, letters: str) -> Iterator[int]:
+        """The days of a test's verdicts."""
+        pairs = zip(self._verdicts(), letters, strict=True)
+        return (each.at.toordinal() for each, letter in pairs if letter != series.ABSENT)
+
+    def _verdicts(self) -> list[Verdicts]:
+        """Its points in order."""
+        if self.in_order is None:
+            self.in_order = [self.points[key] for key in self.order]
+        return self.in_order
 
     def track(self, bit: int) -> Track | None:
         """A test in this series, None if it never ran there."""

@@ -38,10 +38,15 @@ def of(passing: int, verdicts: int, tests: Iterable[tuple[Tally, Tally]]) -> Noi
         runs_b = 4000 + verdicts - sum(b.results for _, b in flaky)
         a = 2 * (0.3 + fsum(a.weight for a, _ in sound)) / runs_a
         b = 2 * (2 + fsum(b.weight for _, b in sound)) / runs_b
-        noise = Noise(
-            a=min(CEILING.a, max(FLOOR.a, a)),
-            b=min(CEILING.b, max(FLOOR.b, b)),
+        before, noise = (
+            noise,
+            Noise(
+                a=min(CEILING.a, max(FLOOR.a, a)),
+                b=min(CEILING.b, max(FLOOR.b, b)),
+            ),
         )
+        if noise == before:
+            break
     return noise
 
 

@@ -67,6 +67,7 @@ class Reading:
         self._format = report_format
         self._wishes = wishes
         self._odd: dict[WarningCode, int] = {}
+        self.has_masks = bool(wishes.name_masks)
         # Paths as written to normalized ones.
         self.files = {"": ""}
 
@@ -76,8 +77,7 @@ class Reading:
 
     def name(self, name: str) -> str:
         """The name of a case as its identity uses it."""
-        masks = self._wishes.name_masks
-        return masked_name(name, masks) if masks else name
+        return masked_name(name, self._wishes.name_masks) if self.has_masks else name
 
     def file(self, file: str) -> str:
         """The normalized path."""
@@ -116,16 +116,20 @@ class Reading:
         message = without_escapes(said.message)
         if not message.strip():
             message = first_meaningful_line(stack)
-        return self.bounded(said._replace(message=message, stack=stack))
-
-    def bounded(self, said: Attempt) -> Attempt:
-        """The attempt with a message and a type of at most the lengths that are stored."""
-        if len(said.message) > MESSAGE_CHARACTERS_MAX:
-            self.warn(WarningCode.TEXT_CUT)
-        return said._replace(
-            message=said.message[:MESSAGE_CHARACTERS_MAX],
-            error_type=said.error_type[:ERROR_TYPE_CHARACTERS_MAX],
+        return Attempt(
+            said.outcome,
+            said.duration_s,
+            self.bounded(message),
+            stack,
+            said.error_type[:ERROR_TYPE_CHARACTERS_MAX],
+            said.is_error,
         )
+
+    def bounded(self, message: str) -> str:
+        """The message at the length that is stored, with a warning if it was cut."""
+        if len(message) > MESSAGE_CHARACTERS_MAX:
+            self.warn(WarningCode.TEXT_CUT)
+        return message[:MESSAGE_CHARACTERS_MAX]
 
     def add(self, case: CaseResult) -> None:
         """Take one more case; a missing name is replaced, with a warning.

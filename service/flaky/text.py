@@ -40,10 +40,11 @@ REPLACED = Warned(
 
 # Escape as itself, as U+FFFD (what XML makes of it), and as some reporters spell it. No class
 # below holds an escape, so that the search is linear.
-ESCAPES = ("\x1b", "\ufffd", "#x1B")
+ESCAPES = ("\x1b", "\ufffd", "[")
 ANSI = re.compile(
     r"(?:[\x1b\ufffd]|#x1B)\[[0-9:;<=>?]{0,40}[ -/]{0,4}[@-~]"  # colors, cursor
     r"|[\x1b\ufffd]\][^\x07\x1b\ufffd\n]{0,400}(?:\x07|[\x1b\ufffd]\\?)"  # titles, links
+    r"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,4}m(?!\])"  # colors whose escape the reporter took out
 )
 
 

@@ -118,7 +118,8 @@ def _settled(bench: Bench, standing: Standing) -> set[int]:
         return set()
     at = bench.horizon + timedelta(days=SETTLED_AFTER_DAYS)
     nos = list(standing.book.shelf.nos)
-    known, states = _known(bench, nos), _states(bench, nos)
+    states = _states(bench, nos)
+    known = _known(bench, nos, states)
     for no in nos:
         judged, state = standing.judge(no, known[no]), states.get(no)
         if judged is None or state is None:
@@ -131,7 +132,8 @@ def _settled(bench: Bench, standing: Standing) -> set[int]:
 
 def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:
     asked = sorted(nos)
-    known, states = _known(bench, asked), _states(bench, asked)
+    states = _states(bench, asked)
+    known = _known(bench, asked, states)
     written = evidence.histories_of(bench.session, bench.place.repository_id, asked)
     for no in asked:
         judged = standing.judge(no, known[no])
@@ -214,10 +216,9 @@ def _states(bench: Bench, nos: Iterable[int]) -> Mapping[int, CaseState]:
     return evidence.states_of(bench.session, bench.place.repository_id, nos)
 
 
-def _known(bench: Bench, nos: Iterable[int]) -> Mapping[int, Known]:
+def _known(bench: Bench, asked: list[int], states: Mapping[int, CaseState]) -> Mapping[int, Known]:
     """What judging must know of each test beside its uploads."""
-    asked, here = list(nos), bench.place.repository_id
-    states = _states(bench, asked)
+    here = bench.place.repository_id
     flags = evidence.words_of(bench.session, here, asked)
     pasts = evidence.pasts_of(bench.session, here, asked)
     return {

@@ -44,6 +44,9 @@ SELECT_LETTERS = (
     .where(attempts.c.upload.in_(_IDS))
     .order_by(attempts.c.upload, attempts.c.no, attempts.c.n)
 )
+SELECT_CONTENTS = select(uploads.c.id, uploads.c.ran_at, uploads.c.passed, uploads.c.skipped).where(
+    uploads.c.id.in_(_IDS)
+)
 SELECT_ATTEMPTS = (
     select(*ATTEMPT.columns)
     .where(attempts.c.upload == bindparam("of_id"))
@@ -86,6 +89,15 @@ class FoundUpload(NamedTuple):
 
     place: Place
     upload: Upload
+
+
+class Contents(NamedTuple):
+    """When an upload ran, and the keys of its sets."""
+
+    id: str
+    ran_at: datetime
+    passed: str | None
+    skipped: str | None
 
 
 class RunOfUpload(NamedTuple):
@@ -166,6 +178,13 @@ def _letters(
         if not is_comparable:
             muddled[upload].add(no)
     return letters, muddled
+
+
+def contents(session: Connection, ids: list[str]) -> Iterator[Contents]:
+    """What these uploads hold beside attempts, in no order."""
+    for some in _parts(ids, ASKED_AT_ONCE):
+        for row in session.execute(SELECT_CONTENTS, {"of_ids": some}):
+            yield Contents(*row)
 
 
 def remove(session: Connection, upload_id: str) -> None:

@@ -1,7 +1,7 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
-ONLY=name picks one subject (engine, scheduling, store, api, metrics, service); SCALE multiplies
-the work.
+ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, service);
+SCALE multiplies the work.
 Figures mean nothing without their reference: each stands beside one that was measured in the
 same run.
 """
@@ -15,16 +15,19 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.bench import api, engine, metrics, service, store
+from tests.bench import api, engine, metrics, reports, service, store
+from tests.bench.flaky import scenarios
 from tests.bench.scheduling import goals
 
 Row = dict[str, object]
 SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "engine": engine.run,
     "scheduling": goals.run,
+    "flaky": scenarios.run,
     "store": store.run,
     "api": api.run,
     "metrics": metrics.run,
+    "reports": reports.run,
     "service": service.run,
 }
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"

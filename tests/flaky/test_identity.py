@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from service.flaky import identity
 from service.flaky.identity import CaseKey, RepositoryKey
+from service.flaky.results import CaseResult
 
 FIRST = RepositoryKey("org_slug", "host/owner/name")
 FIELDS = ("file", "classname", "parent", "name")
@@ -160,3 +161,22 @@ def test_a_path_of_one_machine_is_seen(file, expected):
 )
 def test_a_mask_of_the_repository_takes_the_changing_part_out_of_a_name(name, masks, expected):
     assert identity.masked_name(name, masks) == expected
+
+
+def a_case(name, parent="", outermost_suite="", claimed_id=""):
+    """A case of a suite, nested where an outermost one is given."""
+    return CaseResult(name, "", parent, "", outermost_suite=outermost_suite, claimed_id=claimed_id)
+
+
+def test_a_test_in_nested_suites_has_the_id_of_its_outermost_as_an_alias():
+    cases = [
+        a_case("alone", "a/b", "a"),
+        a_case("shared", "a/b", "a"),
+        a_case("shared", "a/c", "a"),
+        a_case("taken", "a/b", "a"),
+        a_case("taken", "a"),
+        a_case("claims", "a/b", "a", "trunk:1"),
+    ]
+    tests = {identity.id_of(FIRST, identity.key_of(case), "unix"): case for case in cases}
+    alias = identity.id_of(FIRST, CaseKey("", "", "a", "alone"), "unix")
+    assert identity.aliases_of(FIRST, tests, "unix") == {alias: next(iter(tests))}

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from service.flaky.standing import Standing
 from service.flaky.uploads import EvidenceUpload, UploadClass
-from tests.bench.flaky.ledger import Ledger
+from tests.bench.flaky.ledger import Ledger, Upload
 from tests.flaky.test_order import uploads
 
 THRESHOLD = 30
@@ -88,7 +88,7 @@ def test_uploads_that_were_taken_out_leave_nothing_behind(given_uploads, chance,
     arriving = list(given_uploads)
     chance.shuffle(arriving)
     judged = Judged()
-    kept = []
+    kept: list[Upload] = []
     for start in range(0, len(arriving), size):
         coming = arriving[start : start + size]
         going = [each for each in kept if chance.random() < 0.3]

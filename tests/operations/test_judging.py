@@ -9,12 +9,13 @@ import pytest
 from service.flaky import history
 from service.flaky.history import Change, Value
 from service.flaky.settings import TestSettings
-from service.store import test_quarantine
+from service.operations import upload_removal
+from service.store import test_figures, test_quarantine
 from service.store import uploads as stored_uploads
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
 from service.store.test_states import ChangeKind
-from service.vocabulary import Sensitivity, Sha
+from service.vocabulary import SYSTEM, Sensitivity, Sha
 from tests.bench.flaky.ledger import OTHER, PR, STABLE, UNTRUSTED, Ledger, Upload, bits
 from tests.flaky.histories import START
 from tests.flaky.test_order import LETTERS
@@ -51,6 +52,29 @@ def drawn(chance):
 
 async def sent(stage, upload):
     """Take an upload of the ledger in; the upload with the digest that it has in the store."""
+    return (await sent_as(stage, upload))[0]
+
+
+async def figures_of(stage):
+    """What lists show of each test that is known."""
+    now = stage.clock.now()
+    cases = await stage.cases()
+
+    def read(session):
+        nos = [case.no for case in cases.values()]
+        sets, here = stage.runtime.store.outcome_sets, stage.repository.id
+        return test_figures.rates(session, sets, here, nos, now)
+
+    rates = await stage.runtime.store.read(read)
+    return {
+        name: (case.first_run_at, case.last_run_at, case.last_failed_at, case.ever_passed,
+               case.impact, rates[case.no])
+        for name, case in cases.items()
+    }  # fmt: skip
+
+
+async def sent_as(stage, upload):
+    """The same, and the id that it has there."""
     tests = {f"test_{no}": upload.letters(no) for no in TESTS}
     caller = stage.caller
     if upload.kind == UNTRUSTED:
@@ -67,7 +91,7 @@ async def sent(stage, upload):
         ran_at=upload.at,
     )
     found = await stage.runtime.store.read(stored_uploads.by_id, answer.upload_id)
-    return replace(upload, digest=found.upload.digest)
+    return replace(upload, digest=found.upload.digest), answer.upload_id
 
 
 async def compared(stage, uploads):
@@ -122,6 +146,27 @@ async def test_any_order_and_repetition_of_uploads_ends_in_the_same_states(store
     assert {name: (s.value, s.since) for name, (s, _) in first.items()} == {
         name: (s.value, s.since) for name, (s, _) in ended.items()
     }
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_uploads_that_were_taken_out_leave_nothing_behind(store, seed):
+    chance = random.Random(seed)
+    stage = await eager(store, "widgets")
+    given = drawn(chance)
+    told, ids = [], []
+    for each in given:
+        upload, upload_id = await sent_as(stage, each)
+        told.append(upload)
+        ids.append(upload_id)
+        if chance.random() < 0.3:
+            gone = chance.randrange(len(told))
+            del told[gone]
+            await upload_removal.remove(stage.runtime, stage.repository, ids.pop(gone), SYSTEM)
+    await compared(stage, told)
+    bare = await eager(store, "gears")
+    for each in told:
+        await sent(bare, each)
+    assert await figures_of(stage) == await figures_of(bare)
 
 
 async def test_a_process_that_begins_anew_goes_on_where_the_other_ended(store):

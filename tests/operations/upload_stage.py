@@ -4,6 +4,9 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import select
 
 from bot.keys import KeyRing
 from service.boundary import NoBoundary
@@ -42,7 +45,7 @@ class Stage:
     repository: RepositoryRecord
     caller: Caller
 
-    async def send(self, files: Iterable[ReadFile], **meta: object) -> UploadAnswer:
+    async def send(self, files: Iterable[ReadFile], **meta: Any) -> UploadAnswer:
         """Upload these files; what is not said is the same every time."""
         told = {"sha": Sha("a" * 40), "job": "unit", **meta}
         caller = told.pop("caller", self.caller)
@@ -50,7 +53,7 @@ class Stage:
             self.runtime, caller, self.repository, UploadMeta(**told), tuple(files)
         )
 
-    async def ran(self, tests: Mapping[str, str], **meta: object) -> UploadAnswer:
+    async def ran(self, tests: Mapping[str, str], **meta: Any) -> UploadAnswer:
         """Upload one file: name of each test → its attempts as letters."""
         return await self.send([a_file(tests)], **meta)
 
@@ -67,7 +70,7 @@ class Stage:
         return await self.runtime.store.read(_states, self.repository.id)
 
 
-def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: object) -> ReadFile:
+def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: Any) -> ReadFile:
     """A report of tests: name → attempts."""
     cases = tuple(a_case(each, letters) for each, letters in tests.items() if letters)
     report = ReportFile(Format.JUNIT, FileStatus.ACCEPTED, cases)
@@ -76,11 +79,9 @@ def a_file(tests: Mapping[str, str], name: str = "junit.xml", **facts: object) -
     return ReadFile(name, digest, replace(report, **facts))
 
 
-def a_case(name: str, letters: str, **facts: object) -> CaseResult:
+def a_case(name: str, letters: str, **facts: Any) -> CaseResult:
     """A case with these attempts."""
-    told = tuple(
-        Attempt(LETTERS[each], 0.5, MESSAGE if each == "F" else "") for each in letters
-    )
+    told = tuple(Attempt(LETTERS[each], 0.5, MESSAGE if each == "F" else "") for each in letters)
     case = CaseResult(name, "Cart", "ui", f"tests/{name}.py", told=told)
     return case._replace(**facts)
 
@@ -125,7 +126,7 @@ def _repository(session: Tx, name: str) -> RepositoryRecord:
 def _cases(session: Tx, repository_id: int) -> dict[str, Case]:
     table = test_cases.cases
     ids = session.execute(
-        test_cases.select(table.c.id).where(table.c.repository_id == repository_id)
+        select(table.c.id).where(table.c.repository_id == repository_id)
     ).scalars()
     return {each.name: each for each in test_cases.by_ids(session, repository_id, ids).values()}
 

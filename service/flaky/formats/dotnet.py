@@ -12,9 +12,9 @@ from service.flaky.capture import Captured
 from service.flaky.durations import clock_seconds_of
 from service.flaky.formats.shapes import passed_at_once
 from service.flaky.reading import Reading, Wishes, refused
-from service.flaky.results import Attempt, CaseResult, Fault, Format, Outcome, ReportFile
+from service.flaky.results import Attempt, CaseResult, Format, Outcome, ReportFile
 from service.flaky.text import Text, without_escapes
-from service.flaky.xml import NO_FORMAT, read_xml
+from service.flaky.xml import read_xml
 
 Attributes = dict[str, str]
 
@@ -121,7 +121,7 @@ class Awaited:
 
 
 def read_with(dialect: Dialect) -> Callable[[Text, Wishes], ReportFile]:
-    """The reader of a dialect."""
+    """The reader of a dialect; the root element is known to be one of its own."""
 
     def read(text: Text, wishes: Wishes) -> ReportFile:
         reading = Reading(dialect.format, wishes)
@@ -129,8 +129,6 @@ def read_with(dialect: Dialect) -> Callable[[Text, Wishes], ReportFile]:
         end = read_xml(text, elements)
         if end.fault and end.is_refused:
             return refused(end.fault, dialect.format)
-        if elements.root not in dialect.roots:
-            return refused(end.fault or Fault(NO_FORMAT))
         elements.finish()
         return reading.report(end.fault, *end.warnings)
 
@@ -141,7 +139,6 @@ class DotnetElements:
     """Elements of one dialect to cases."""
 
     def __init__(self, dialect: Dialect, reading: Reading) -> None:
-        self.root = ""
         self._dialect = dialect
         self._reading = reading
         self._open: list[Open] = []
@@ -154,7 +151,6 @@ class DotnetElements:
     def start(self, name: str, attributes: Attributes) -> bool:
         """An element begins; the answer is whether its text is wanted."""
         dialect = self._dialect
-        self.root = self.root or name
         if self._heard:
             self._depth += 1
         elif name == dialect.case:
@@ -181,7 +177,7 @@ class DotnetElements:
 
     def text(self, piece: str) -> None:
         """Text of the wanted element."""
-        if self._heard:
+        if self._heard is not None:
             self._heard.add(piece)
 
     def finish(self) -> None:
@@ -239,7 +235,7 @@ class DotnetElements:
         if outcome is PASSED:
             return Attempt(outcome, seconds)
         if outcome is Outcome.SKIPPED:
-            return self._reading.bounded(Attempt(outcome, seconds, without_escapes(message)))
+            return Attempt(outcome, seconds, self._reading.bounded(without_escapes(message)))
         is_error = told in dialect.errors or attributes.get("label") in dialect.errors
         said = Attempt(outcome, seconds, message, stack, case.error_type, is_error)
         return self._reading.failed(said)

@@ -8,7 +8,7 @@ import orjson
 from service.flaky.capture import Captured
 from service.flaky.durations import bounded
 from service.flaky.formats import shapes
-from service.flaky.reading import Reading, Wishes, refused
+from service.flaky.reading import CASES_MAX, TOO_MANY, Reading, Wishes, refused
 from service.flaky.results import (
     Attempt,
     CaseKind,
@@ -20,7 +20,6 @@ from service.flaky.results import (
     WarningCode,
 )
 from service.flaky.text import Text
-from service.flaky.xml import NO_FORMAT
 
 PACKAGE_FAILURE = "(package)"
 TERMINALS = {"pass": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKIPPED}
@@ -51,16 +50,14 @@ def read(text: Text, wishes: Wishes) -> ReportFile:
     """
     reading = Reading(Format.GO_JSON, wishes)
     seen: dict[tuple[str, str], Seen] = {}
-    has_events = False
     for line in lines_of(text.pieces()):
         event = event_of(line)
         if event is not None:
-            has_events = True
             note(seen, event)
+            if len(seen) > CASES_MAX:
+                return refused(Fault(TOO_MANY), Format.GO_JSON)
         elif line.strip():
             reading.warn(WarningCode.SKIPPED_LINES)
-    if not has_events:
-        return refused(Fault(NO_FORMAT))
     failed_packages = {
         package for (package, test), each in seen.items() if test and has_failed(each)
     }

@@ -11,6 +11,9 @@ from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 
+import numpy as np
+from numpy.typing import NDArray
+
 from service.flaky import evidence, health, noise, series
 from service.flaky.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.flaky.health import Evidence, Flag, Health
@@ -128,30 +131,71 @@ class Ledger:
         self, no: int, flags: tuple[Flag, ...] = (), settled: Settled | None = None
     ) -> Evidence:
         """What judging a test needs."""
-        runs = [each for each in self._uploads_with.get(no, ()) if each.letters(no)]
-        passed = [each.at for each in runs if "P" in each.letters(no)]
+        near = self._uploads_with[no]
         return Evidence(
-            first_run=runs[0].at,
-            last_run=runs[-1].at,
-            first_pass=passed[0] if passed else None,
+            first_run=next(each.at for each in near if each.letters(no)),
+            last_run=next(each.at for each in reversed(near) if each.letters(no)),
+            first_pass=next((each.at for each in near if "P" in each.letters(no)), None),
             events=(*self.events_a.get(no, ()), *self.events_b.get(no, ())),
             passes=self.passes_of(no),
-            failures=tuple(each.at for each in runs if each.letters(no)[-1] == "F"),
+            failures=tuple(self._failures[no]),
             tracks=tuple(self.tracks.get(no, ())),
             flags=flags,
             settled=settled,
         )
 
     def passes_of(self, no: int) -> Passes:
-        """Its passing results."""
-        times: defaultdict[int, list[datetime]] = defaultdict(list)
-        for each in self._uploads_with.get(no, ()):
-            if each.passing >> no & 1:
-                times[each.at.toordinal()].append(each.at)
+        """Its passing results; times on the days of its events."""
+        first, table = self._passing_by_day
+        counts = table[:, no].tolist()
+        events = (*self.events_a.get(no, ()), *self.events_b.get(no, ()))
+        days = {event.at.toordinal() for event in events}
         return Passes(
-            {day: len(each) for day, each in times.items()},
-            {day: tuple(each) for day, each in times.items()},
+            {first + place: count for place, count in enumerate(counts) if count},
+            {day: self._passing_times(no, day) for day in days},
         )
+
+    @cached_property
+    def _failures(self) -> dict[int, list[datetime]]:
+        """By test, the times of its failed results."""
+        found: dict[int, list[datetime]] = {no: [] for no in self.failed}
+        for each in self.uploads:
+            for no, letters in each.attempts.items():
+                if letters[-1] == "F" and no in found:
+                    found[no].append(each.at)
+        return found
+
+    def _passing_times(self, no: int, day: int) -> tuple[datetime, ...]:
+        return tuple(each.at for each in self._by_day.get(day, ()) if each.passing >> no & 1)
+
+    @cached_property
+    def _by_day(self) -> dict[int, list[Upload]]:
+        found: defaultdict[int, list[Upload]] = defaultdict(list)
+        for each in self.uploads:
+            found[each.at.toordinal()].append(each)
+        return dict(found)
+
+    @cached_property
+    def _passing_by_day(self) -> tuple[int, NDArray[np.int64]]:
+        """The first day, and passing results by day from it on and by test."""
+        first = self.uploads[0].at.toordinal()
+        size = max((each.passed | bits(each.attempts)).bit_length() for each in self.uploads)
+        width = (size + 7) // 8
+        table = np.zeros((self.clock.toordinal() - first + 1, width * 8), np.int64)
+        for each in self.uploads:
+            packed = np.frombuffer(each.passing.to_bytes(width, "little"), np.uint8)
+            table[each.at.toordinal() - first] += np.unpackbits(packed, bitorder="little")
+        return first, table
+
+    @cached_property
+    def suspects(self) -> list[int]:
+        """Tests that can be anything but healthy: with an event, or broken for once."""
+        streaks = {
+            no
+            for no, tracks in self.tracks.items()
+            if any(series.FAILED * series.STREAK_MIN in each.letters() for each in tracks)
+        }
+        return sorted({*self.events_a, *self.events_b, *streaks})
 
     @cached_property
     def _uploads_with(self) -> dict[int, list[Upload]]:
@@ -161,15 +205,14 @@ class Ledger:
         for each in self.uploads:
             by_job[each.job].append(each)
             ran[each.job] |= each.passed | bits(each.attempts)
+        together: dict[tuple[str, ...], list[Upload]] = {}
         found: dict[int, list[Upload]] = {}
         for no in self.failed:
-            jobs = [job for job in by_job if ran[job] >> no & 1]
-            together = [each for job in jobs for each in by_job[job]]
-            found[no] = (
-                together
-                if len(jobs) == 1
-                else sorted(together, key=lambda each: (each.at, each.digest))
-            )
+            jobs = tuple(job for job in by_job if ran[job] >> no & 1)
+            if jobs not in together:
+                merged = [each for job in jobs for each in by_job[job]]
+                together[jobs] = sorted(merged, key=lambda each: (each.at, each.digest))
+            found[no] = together[jobs]
         return found
 
     @cached_property

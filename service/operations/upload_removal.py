@@ -1,0 +1,151 @@
+"""An upload taken out again: what it counted counts no more, and its tests are judged anew.
+
+Durations of single passing attempts are not kept, so the sum of a day's durations stays.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.errors import NotFound
+from service.flaky import figures
+from service.flaky.results import Outcome
+from service.operations import access, deeds, judging, test_records
+from service.operations.judging import Bench
+from service.runtime import Runtime
+from service.store import audit, evidence, removal, test_evidence, uploads
+from service.store.audit import AuditRow
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+from service.store.removal import Lasting
+from service.store.standings import KeptStanding
+from service.store.test_evidence import Day, StoredAttempt, Upload
+from service.vocabulary import Actor
+
+
+async def remove(
+    runtime: Runtime, repository: RepositoryRecord, upload_id: str, actor: Actor
+) -> None:
+    """Take an upload out (FLAKY.md 2.4). Raises NotFound(upload_not_found)."""
+    now = runtime.clock.now()
+    row = deeds.deed(actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now)
+    kept = await runtime.store.run(_remove, runtime, repository, upload_id, row)
+    if kept is not None:
+        runtime.store.standings.put(repository.id, kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What an upload says of its tests, as stored."""
+
+    upload: Upload
+    passed: tuple[int, ...]
+    skipped: tuple[int, ...]
+    attempts: tuple[StoredAttempt, ...]
+
+    @property
+    def nos(self) -> set[int]:
+        """All its tests."""
+        return {*self.passed, *self.skipped, *(each.no for each in self.attempts)}
+
+    @property
+    def failed(self) -> tuple[StoredAttempt, ...]:
+        """Its failed attempts."""
+        return tuple(each for each in self.attempts if each.failure is not None)
+
+
+def _remove(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
+) -> KeptStanding | None:
+    access.recheck(session, row.actor, row.at)
+    found = uploads.by_id(session, upload_id)
+    if found is None or found.place.repository_id != repository.id:
+        raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
+    evidence.lock(session, repository.id)
+    home = test_records.home_of(session, repository, row.at)
+    bench = Bench(session, runtime, home)
+    held = _held(bench, found.upload)
+    uploads.remove(session, upload_id)
+    hit = {(each.no, pr) for each in held.failed for pr in held.upload.prs}
+    removal.renew_impacts(session, bench.place, hit, row.at)
+    audit.append(session, row)
+    if not held.upload.is_eligible:
+        return None
+    test_evidence.add_days(session, bench.place, list(_less(held)))
+    counted = [(each.no, each.failure or "") for each in held.failed]
+    removal.count_less(session, repository.id, counted, figures.day_of(held.upload.ran_at))
+    remaining = uploads.eligible(session, repository.id, bench.horizon)
+    _renew_cases(bench, held.nos, remaining)
+    return judging.judge(bench, (), [upload_id])
+
+
+def _held(bench: Bench, upload: Upload) -> _Held:
+    def members(key: str | None) -> tuple[int, ...]:
+        return () if key is None else tuple(bench.sets.numbers(key))
+
+    attempts = uploads.attempts_of(bench.session, upload.id)
+    return _Held(upload, members(upload.passed), members(upload.skipped), attempts)
+
+
+def _less(held: _Held) -> Iterable[Day]:
+    """What each test's day loses."""
+    upload, day = held.upload, figures.day_of(held.upload.ran_at)
+    counts = 0 if upload.is_mass else 1
+    for no in held.passed:
+        yield Day(no, day, results=-1, passing_results=-counts, passed=-1)
+    for no in held.skipped:
+        yield Day(no, day, skipped=-1)
+    by_test: dict[int, list[StoredAttempt]] = {}
+    for each in held.attempts:
+        by_test.setdefault(each.no, []).append(each)
+    for no, attempts in by_test.items():
+        outcomes = [each.outcome for each in attempts]
+        passed, failed = outcomes.count(Outcome.PASSED), outcomes.count(Outcome.FAILED)
+        passing = counts and attempts[0].is_comparable and passed > 0
+        yield Day(
+            no,
+            day,
+            results=-int(passed + failed > 0),
+            passing_results=-int(passing),
+            passed=-passed,
+            failed=-failed,
+            skipped=-outcomes.count(Outcome.SKIPPED),
+            quarantined=-sum(1 for each in attempts if each.is_quarantined),
+            duration_ms=-sum(each.duration_ms or 0 for each in attempts),
+        )
+
+
+def _renew_cases(bench: Bench, nos: set[int], remaining: set[str]) -> None:
+    """Say anew when these tests ran, by the uploads that are left."""
+    ran: dict[int, list[datetime]] = {}
+    passed: set[int] = set()
+    failed: dict[int, datetime] = {}
+    asked = sorted(nos)
+    for upload_id, at, green, skipped in uploads.contents(bench.session, sorted(remaining)):
+        members = bench.sets.members([key for key in (green, skipped) if key], asked)
+        won = set(members.get(green or "", ()))
+        here = {*won, *members.get(skipped or "", ())}
+        for each in uploads.attempts_of(bench.session, upload_id):
+            if each.no in nos:
+                here.add(each.no)
+                if each.outcome is Outcome.PASSED:
+                    won.add(each.no)
+                elif each.outcome is Outcome.FAILED:
+                    failed[each.no] = max(at, failed.get(each.no, at))
+        passed |= won
+        for no in here:
+            ran.setdefault(no, []).append(at)
+    removal.renew_cases(
+        bench.session,
+        bench.place.repository_id,
+        {
+            no: Lasting(
+                first=min(ran.get(no, ()), default=None),
+                last=max(ran.get(no, ()), default=None),
+                failed=failed.get(no),
+                has_passed=no in passed,
+            )
+            for no in asked
+        },
+        bench.horizon,
+    )

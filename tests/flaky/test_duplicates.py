@@ -1,0 +1,88 @@
+"""What it means that one identity stands in an upload several times."""
+
+from uuid import UUID
+
+import pytest
+
+from service.flaky import duplicates
+from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, WarningCode
+
+OUTCOMES = {"p": Outcome.PASSED, "f": Outcome.FAILED, "s": Outcome.SKIPPED}
+
+
+def a_case(outcomes="p", file="", line=None, parent=""):
+    """A case with these attempts, a letter each."""
+    told = tuple(Attempt(OUTCOMES[letter]) for letter in outcomes)
+    return CaseResult("n", "", parent, file, told=told, line=line)
+
+
+def letters(attempts):
+    return "".join(attempt.outcome[0] for attempt in attempts)
+
+
+@pytest.mark.parametrize(
+    ("cases", "attempts", "outcome", "is_comparable"),
+    [
+        ("p", "p", "p", True),
+        ("fp", "fp", "p", True),
+        ("f f p", "ffp", "p", True),
+        ("f f", "ff", "f", True),
+        ("ff p", "ffp", "p", True),
+        ("fp p", "p", "p", False),
+        ("f s", "fs", "f", True),
+        ("p f", "f", "f", False),
+        ("p p", "p", "p", False),
+        ("s p", "p", "p", False),
+        ("s s", "s", "s", False),
+        ("p f p", "f", "f", False),
+    ],
+)
+def test_without_a_place_only_a_retry_is_evidence(cases, attempts, outcome, is_comparable):
+    result = duplicates.result_of([a_case(each) for each in cases.split(" ")])
+    assert letters(result.attempts) == attempts
+    assert result.outcome is OUTCOMES[outcome]
+    assert result.is_comparable is is_comparable
+
+
+@pytest.mark.parametrize(
+    ("others", "is_comparable"),
+    [
+        ({"file": "a.py", "line": 3}, True),
+        ({"file": "a.py", "line": 4}, False),
+        ({"file": "a.py"}, False),
+        ({"file": "b.py", "line": 3}, False),
+        ({"file": "a.py", "line": 3, "parent": "q"}, False),
+    ],
+)
+def test_at_one_place_a_repetition_is_on_purpose(others, is_comparable):
+    result = duplicates.result_of([a_case("p", "a.py", 3), a_case("f", **others)])
+    assert result.is_comparable is is_comparable
+    assert letters(result.attempts) == ("pf" if is_comparable else "f")
+
+
+def test_a_file_without_a_line_is_a_place():
+    result = duplicates.result_of([a_case("p", "a.py"), a_case("f", "a.py"), a_case("p", "a.py")])
+    assert (letters(result.attempts), result.is_comparable) == ("pfp", True)
+
+
+@pytest.mark.parametrize("kind", [CaseKind.UNNAMED, CaseKind.SYNTHETIC])
+def test_what_is_no_test_is_no_evidence(kind):
+    result = duplicates.result_of([a_case("fp")._replace(kind=kind)])
+    assert not result.is_comparable
+
+
+def test_results_are_one_a_test_in_order_of_first_sight():
+    first, second = UUID(int=1), UUID(int=2)
+    cases = [(second, a_case("f")), (first, a_case("p")), (second, a_case("p"))]
+    results = duplicates.results_of(cases)
+    assert list(results) == [second, first]
+    assert letters(results[second].attempts) == "fp"
+
+
+def test_names_of_several_tests_are_warned_of():
+    results = duplicates.results_of([(UUID(int=1), a_case("p")), (UUID(int=1), a_case("f"))])
+    warned = duplicates.duplicates_warned(results.values())
+    assert warned
+    assert warned.code is WarningCode.DUPLICATE_IDENTITY
+    assert warned.text == "1 names stand for several tests, as 'n'; give each its own."
+    assert duplicates.duplicates_warned([duplicates.result_of([a_case("fp")])]) is None

@@ -1,0 +1,214 @@
+"""An upload taken in: what is answered, what is stored, and whom it may change."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from service.errors import Invalid, Malformed, NotFound
+from service.flaky.results import Fault, FileStatus
+from service.flaky.settings import TestSettings
+from service.operations import upload_class, upload_values, uploads
+from service.store import test_quarantine
+from service.store import uploads as stored_uploads
+from service.store.test_cases import Place
+from service.store.test_quarantine import Since
+from service.vocabulary import Health, Sensitivity, Sha
+from tests.operations import upload_stage
+from tests.operations.upload_stage import NOW, a_case, a_file
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+async def stage(store):
+    return await upload_stage.staged(store)
+
+
+async def stored(stage, answer):
+    """The upload as it is kept."""
+    found = await stage.runtime.store.read(stored_uploads.by_id, answer.upload_id)
+    return found.upload
+
+
+async def quarantining(stage, **more):
+    """Quarantine what is flaky or broken, and call it so at once."""
+    settings = TestSettings(
+        quarantine_enabled=True,
+        auto_quarantine_enabled=True,
+        sensitivity=Sensitivity.EAGER,
+        **more,
+    )
+    place = Place(stage.repository.org_id, stage.repository.id)
+    since = Since(NOW, NOW)
+    await stage.runtime.store.run(test_quarantine.put_settings, place, settings, since)
+
+
+async def test_a_failing_test_fails_the_upload(stage):
+    answer = await stage.ran({"total": "F", "empty": "P", "later": "S", "again": "FP"})
+    assert [(each.name, each.quarantined) for each in answer.failures] == [("total", False)]
+    assert answer.verdict == upload_values.Verdict(
+        1, False, "1 failure, not quarantined: exit code 1."
+    )
+    counts = answer.counts
+    assert (counts.tests, counts.passed, counts.failed, counts.skipped) == (4, 2, 1, 1)
+    assert answer.failures[0].summary == "AssertionError: 10.0 != 10.01"
+
+
+async def test_a_quarantined_failure_passes_and_is_still_evidence(stage):
+    await quarantining(stage)
+    await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)
+    answer = await stage.ran({"total": "F"}, ran_at=NOW - HOUR, command_exit_code=3)
+    assert answer.failures[0].status is Health.FLAKY
+    assert (answer.verdict.exit_code, answer.verdict.message) == (
+        0,
+        "1 failure, quarantined: exit code 0.",
+    )
+    again = await uploads.upload_answer(stage.runtime, stage.caller, answer.upload_id)
+    assert again.failures[0].quarantined
+    assert again.verdict == answer.verdict
+    assert (await stage.case("total")).last_failed_at == NOW - HOUR
+
+
+async def test_the_same_content_of_the_same_run_counts_once(stage):
+    first = await stage.ran({"total": "FP"}, run_id="7")
+    again = await stage.ran({"total": "FP"}, run_id="7")
+    other = await stage.ran({"total": "FP"}, run_id="8")
+    assert (again.upload_id, again.duplicate) == (first.upload_id, True)
+    assert not other.duplicate
+
+
+async def test_a_dry_run_answers_and_stores_nothing(stage):
+    answer = await stage.ran({"total": "F"}, dry_run=True)
+    assert (answer.upload_id, answer.html_url, answer.dry_run) == (None, None, True)
+    assert answer.unquarantined_failures == 1
+    assert await stage.cases() == {}
+
+
+async def test_what_a_fork_sends_makes_no_test_known(stage):
+    stranger = replace(stage.caller, token_id="")
+    answer = await stage.ran({"total": "FP"}, caller=stranger, pr_number=4)
+    assert not answer.trusted
+    assert await stage.cases() == {}
+    await stage.ran({"total": "P"}, ran_at=NOW - HOUR)
+    found = await stage.case("total")
+    assert (found.first_run_at, found.last_failed_at) == (NOW - HOUR, None)
+    assert await stage.states() == {}
+
+
+async def test_a_forks_failures_count_among_the_pull_requests_hit(stage):
+    await stage.ran({"total": "P"})
+    stranger = replace(stage.caller, token_id="")
+    await stage.ran({"total": "F", "new": "F"}, caller=stranger, pr_number=4)
+    assert (await stage.case("total")).impact == 1
+
+
+async def test_whose_results_they_are(stage):
+    for meta, kind in (
+        ({"pr_number": 4, "branch": "main"}, "pr"),
+        ({"branch": "main"}, "stable"),
+        ({"branch": "topic"}, "other"),
+        ({}, "other"),
+    ):
+        answer = await stage.ran({"total": "P", **{str(meta): "P"}}, **meta)
+        assert (await stored(stage, answer)).kind == kind
+
+
+async def test_the_tree_that_was_tested_is_the_code(stage):
+    bare = await stage.ran({"total": "P"})
+    assert (await stored(stage, bare)).code_id == f"sha:{'a' * 40}"
+    told = await stage.ran({"total": "P"}, tree_sha=Sha("b" * 40), job="other")
+    assert (await stored(stage, told)).code_id == f"tree:{'b' * 40}"
+
+
+async def test_a_clock_that_is_ahead_is_not_believed(stage):
+    answer = await stage.ran({"total": "P"}, ran_at=NOW + HOUR)
+    assert (await stored(stage, answer)).ran_at == NOW
+    assert answer.warnings[0].startswith("clock_ahead")
+
+
+async def test_what_ran_long_ago_is_refused(stage):
+    with pytest.raises(Malformed) as refused:
+        await stage.ran({"total": "P"}, ran_at=NOW - timedelta(days=46))
+    assert [(each.field, each.code) for each in refused.value.errors] == [("/ran_at", "range")]
+
+
+async def test_an_upload_without_a_readable_file_is_refused(stage):
+    fault = Fault("The file is empty.")
+    file = a_file({}, "empty.xml", status=FileStatus.REFUSED, fault=fault, format=None)
+    with pytest.raises(Invalid) as refused:
+        await stage.send([file])
+    assert refused.value.code == "no_results"
+    (file_told,) = list(refused.value.members.values())
+    assert "empty.xml" in str(file_told)
+
+
+async def test_a_refused_file_spoils_forgiveness_and_nothing_else(stage):
+    await quarantining(stage)
+    await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)
+    refused = a_file({}, "b.xml", status=FileStatus.REFUSED, fault=Fault("Not a report."))
+    answer = await stage.send([a_file({"total": "F"}), refused], command_exit_code=2)
+    assert answer.quarantined_failures == 1
+    assert answer.verdict.exit_code == 2
+    assert "b.xml was refused." in answer.warnings
+
+
+async def test_a_mass_failure_is_no_evidence(stage):
+    names = [f"test_{no}" for no in range(25)]
+    await stage.ran(dict.fromkeys(names, "F"), ran_at=NOW - 2 * HOUR)
+    answer = await stage.ran(dict.fromkeys(names, "P"), ran_at=NOW - HOUR)
+    assert answer.unquarantined_failures == 0
+    assert {state.value for state, _ in (await stage.states()).values()} == {Health.HEALTHY}
+
+
+async def test_different_tests_under_one_name_do_not_disagree(stage):
+    cases = (a_case("total", "P", file="a.py", line=1), a_case("total", "F", file="a.py", line=9),
+             a_case("total", "P", file="a.py", line=20))  # fmt: skip
+    file = a_file({"x": "P"})
+    muddled = replace(file, report=replace(file.report, cases=cases))
+    answer = await stage.send([muddled])
+    assert answer.unquarantined_failures == 1
+    assert any("stand for several tests" in each for each in answer.warnings)
+    (state, _) = (await stage.states())["total"]
+    assert state.value is Health.HEALTHY
+    assert state.numbers.a is None
+
+
+async def test_owners_come_with_the_newest_upload(stage):
+    await stage.ran({"total": "P"}, codeowners="tests/ @octo/web", ran_at=NOW - HOUR)
+    assert (await stage.case("total")).owners == ("@octo/web",)
+    await stage.ran({"total": "P"}, codeowners="* @octo/old", ran_at=NOW - 2 * HOUR)
+    assert (await stage.case("total")).owners == ("@octo/web",)
+    stranger = replace(stage.caller, token_id="")
+    await stage.ran({"total": "P"}, codeowners="* @mallory", caller=stranger)
+    assert (await stage.case("total")).owners == ("@octo/web",)
+
+
+async def test_the_id_with_the_outermost_suite_alone_is_another_id_of_a_nested_test(stage):
+    nested = a_case("total", "P", parent="ui/cart", outermost_suite="ui")
+    file = a_file({"x": "P"})
+    await stage.send([replace(file, report=replace(file.report, cases=(nested,)))])
+    flat = await stage.ran({"total": "F"}, ran_at=NOW - HOUR)
+    assert flat.failures[0].test_id == (await stage.case("total")).id
+    assert len(await stage.cases()) == 1
+
+
+async def test_an_upload_of_others_is_not_there(stage):
+    answer = await stage.ran({"total": "P"})
+    foreign = replace(stage.caller, org_id=stage.caller.org_id + 1)
+    with pytest.raises(NotFound):
+        await uploads.upload_answer(stage.runtime, foreign, answer.upload_id)
+
+
+@pytest.mark.parametrize(
+    ("glob", "branch", "fits"),
+    [
+        ("release/*", "release/2/hot", True),
+        ("v?", "v1", True),
+        ("v?", "v10", False),
+        ("a.b", "axb", False),
+        ("**", "main", True),
+    ],
+)
+def test_globs_of_branches(glob, branch, fits):
+    assert upload_class.fits(glob, branch) is fits
