@@ -25,8 +25,11 @@ async def receive(call: Call, upload: Upload) -> Json:
 
 async def get(call: Call, asked: models.GetUpload) -> Json:
     """`/flaky-tests/get-upload`."""
-    await test_records.find_home(call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug)
-    return shown(await uploads.upload_answer(call.runtime, call.caller, asked.upload_id.lower()))
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    upload_id = asked.upload_id.lower()
+    return shown(await uploads.upload_answer(call.runtime, found.repository, upload_id))
 
 
 def shown(answer: UploadAnswer) -> Mapping[str, object]:

@@ -33,7 +33,6 @@ from service.operations.upload_class import Classified, Doubts
 from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.operations.views import Caller
 from service.runtime import Runtime
-from service.store import access as stored_access
 from service.store import evidence, subscribers, test_cases, uploads
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -112,9 +111,11 @@ async def take_in(
     return answer
 
 
-async def upload_answer(runtime: Runtime, caller: Caller, upload_id: str) -> UploadAnswer:
-    """The answer to an earlier upload. Raises NotFound(upload_not_found)."""
-    return await runtime.store.read(_remembered, runtime, caller, upload_id)
+async def upload_answer(
+    runtime: Runtime, repository: RepositoryRecord, upload_id: str
+) -> UploadAnswer:
+    """The answer to an earlier upload of the repository. Raises NotFound(upload_not_found)."""
+    return await runtime.store.read(_remembered, runtime, repository, upload_id)
 
 
 def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
@@ -296,18 +297,15 @@ def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
     test_messages.tell(bench.session, bench.runtime, repository, message)
 
 
-def _remembered(session: Tx, runtime: Runtime, caller: Caller, upload_id: str) -> UploadAnswer:
+def _remembered(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
+) -> UploadAnswer:
     found = uploads.by_id(session, upload_id)
-    if found is None or not _sees(caller, found.place):
+    if found is None or found.place.repository_id != repository.id:
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
-    repository = stored_access.repository(session, found.place.repository_id)
     home = test_records.home_of(session, repository, runtime.clock.now())
     attempts = uploads.attempts_of(session, upload_id)
     failing = upload_answers.remembered(session, home, attempts)
     address = upload_answers.address_of(runtime.options.public_url, repository.ref, upload_id)
     counts = Counts(**found.upload.counts)
     return upload_answers.answer_of(found.upload, failing, counts, address)
-
-
-def _sees(caller: Caller, place: Place) -> bool:
-    return caller.org_id == place.org_id and access.sees(caller, place.repository_id)

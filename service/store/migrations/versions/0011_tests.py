@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "0011"
+down_revision = "0010"
 
 Kind = (
     sa.BigInteger
