@@ -117,6 +117,16 @@ class Check:
     completed_at: datetime | None = None
 
 
+class Explanation(StrEnum):
+    """What test evidence says of one failed check (ENGINE.md 6)."""
+
+    QUARANTINED = "quarantined"
+    FLAKY = "flaky"
+    BASE_RED = "base_red"
+    INFRA = "infra"
+    UNEXPLAINED = "unexplained"
+
+
 @dataclass(frozen=True, slots=True)
 class RequiredName:
     """A status that must pass; with `source_id` only that App's reports count."""

@@ -1,4 +1,4 @@
-"""Why the checks of a run failed, by the tests that failed in them (FLAKY.md 10).
+"""Explanation the checks of a run failed, by the tests that failed in them (FLAKY.md 10).
 
 Nothing is forgiven where anything is unknown: a check whose report is missing, cut off or
 about more than its tests is unexplained.
@@ -10,6 +10,8 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import PurePosixPath
 
+from service.vocabulary import Explanation
+
 FINGERPRINT_FAILURES_MAX = 50
 FINGERPRINT_HEX_DIGITS = 16
 KNOWN_KEYS_ENOUGH = 5
@@ -17,16 +19,6 @@ KNOWN_KEYS_ENOUGH = 5
 
 NEAR, SAME_FILE, OWN_HEAD = 3.0, 8.0, 20.0
 """How much more suspicious: a change beside an own test, of its file, one that fails it alone."""
-
-
-class Why(StrEnum):
-    """What test evidence says of one failed check."""
-
-    QUARANTINED = "quarantined"
-    FLAKY = "flaky"
-    BASE_RED = "base_red"
-    INFRA = "infra"
-    UNEXPLAINED = "unexplained"
 
 
 class Standing(StrEnum):
@@ -68,7 +60,8 @@ class FailedCheck:
     """A failed check and what was reported of the CI job that it is.
 
     `is_reported`: the job is identified, has uploads and all their files were read whole.
-    `failed_steps` None: nobody knows. `is_mass`: so much failed that it says nothing of tests.
+    `failed_steps` None: nobody knows. `is_mass`: so much failed that it says nothing of tests,
+    which need not be named then.
     """
 
     name: str
@@ -100,7 +93,7 @@ class Knowledge:
     ids of forgiven tests that failed in a way not seen before.
     """
 
-    explanations: Mapping[str, Why]
+    explanations: Mapping[str, Explanation]
     fingerprint: str | None = None
     own_head: tuple[int, ...] = ()
     weights: Mapping[int, float] = field(default_factory=dict)
@@ -130,7 +123,9 @@ def judge(
     for check in checks:
         found = {standing for _, standing in standings[check.name]}
         why = _why(check, found, is_too_much=is_too_much)
-        explanations[check.name] = Why.UNEXPLAINED if why is Why.FLAKY and not knows_flaky else why
+        explanations[check.name] = (
+            Explanation.UNEXPLAINED if why is Explanation.FLAKY and not knows_flaky else why
+        )
     own = [test for test, standing in every if standing is Standing.OWN]
     own_ids = {test.id for test in own}
     return Knowledge(
@@ -171,16 +166,16 @@ def fingerprint_of(own: Iterable[FailedTest]) -> str | None:
     return sha256(text.encode()).hexdigest()[:FINGERPRINT_HEX_DIGITS]
 
 
-def _why(check: FailedCheck, found: set[Standing], *, is_too_much: bool) -> Why:
-    if not check.is_reported or not found or (check.failed_steps or 0) > 1:
-        return Why.UNEXPLAINED
+def _why(check: FailedCheck, found: set[Standing], *, is_too_much: bool) -> Explanation:
+    if not check.is_reported or (check.failed_steps or 0) > 1:
+        return Explanation.UNEXPLAINED
     if check.is_mass:
-        return Why.INFRA
-    if Standing.OWN in found or is_too_much:
-        return Why.UNEXPLAINED
+        return Explanation.INFRA
+    if not found or Standing.OWN in found or is_too_much:
+        return Explanation.UNEXPLAINED
     if found == {Standing.FORGIVEN}:
-        return Why.QUARANTINED
-    return Why.BASE_RED if Standing.RED_ON_BASE in found else Why.FLAKY
+        return Explanation.QUARANTINED
+    return Explanation.BASE_RED if Standing.RED_ON_BASE in found else Explanation.FLAKY
 
 
 def _changes(suspect: Suspect, test: FailedTest) -> bool:

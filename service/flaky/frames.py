@@ -118,6 +118,14 @@ def innermost_frame(stack: str, source_root: str = "") -> str:
     return found
 
 
+def files_in(stack: str) -> frozenset[str]:
+    """The files of the repository that a stack names."""
+    lines = stack.split("\n", LINES_MAX)[:LINES_MAX]
+    read = (frame_of(line.strip()[:LINE_CHARACTERS_MAX]) for line in lines)
+    files = {normalized_file(each[0].file, "") for each in read if each is not None}
+    return frozenset(file for file in files if is_inside(file))
+
+
 def frame_of(line: str) -> tuple[Frame, bool] | None:
     """The frame that the whole line is, and whether the last of its kind is the innermost."""
     if not NUMBERED.search(line):

@@ -111,6 +111,11 @@ class Standing:
         self._note_due(no, found, judged, scale)
         return judged
 
+    def evidence(self, no: int, known: Known = NOTHING_KNOWN) -> Evidence | None:
+        """All that judging a test hangs on but the scale; None if no upload has it any more."""
+        found = self.book.evidence_of(no)
+        return None if found is None else self._with(found, known)
+
     def _with(self, found: Evidence, known: Known) -> Evidence:
         """The evidence together with what the book does not have."""
         told = replace(found, flags=known.flags, settled=known.settled)

@@ -139,8 +139,6 @@ RANGES: dict[str, tuple[float, float]] = {
 
 NOT_AVAILABLE_YET = frozenset(
     {
-        "flaky_knowledge_enabled",
-        "max_excused_failures",
         "state_labels_enabled",
     }
 )

@@ -319,12 +319,15 @@ class EstimateChanged:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryChanged:
-    """Whether the repository and our rights on it are there; `hold` names what is wrong."""
+    """Whether the repository and our rights on it are there; `hold` names what is wrong.
 
-    available: bool
+    `sends_results`: whether its tests' results come in. None: nothing new of that.
+    """
+
+    available: bool | None = None
     hold: HoldReason | None = None
     text: str = ""
-    sends_results: bool = False
+    sends_results: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

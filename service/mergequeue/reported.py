@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from service.vocabulary import Blocker, Check, Mergeability, PullRequestState, Sha
+from service.vocabulary import Blocker, Check, Explanation, Mergeability, PullRequestState, Sha
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +30,6 @@ class Facts:
     head_tree: Sha | None = None
     authorized_head: Sha | None = None
     merged_sha: Sha | None = None
-
-
-class Explanation(StrEnum):
-    """What test evidence says of one failed check (ENGINE.md 6)."""
-
-    QUARANTINED = "quarantined"
-    FLAKY = "flaky"
-    BASE_RED = "base_red"
-    INFRA = "infra"
-    UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ from enum import StrEnum
 
 from service.mergequeue.model import Named, Run
 from service.mergequeue.reasons import Cause
-from service.mergequeue.reported import Explanation
 from service.mergequeue.states import RunPhase, RunStatus
-from service.vocabulary import Check, CheckKind, CheckOutcome, RequiredName
+from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, RequiredName
 
 SETTLE = timedelta(seconds=10)
 """A failed check is final after this time without a newer attempt of it."""

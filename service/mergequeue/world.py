@@ -62,11 +62,12 @@ def rules_changed(draft: Draft, _one: RulesChanged) -> None:
 
 def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
     """Whether we can work on the repository at all, and whether it sends test results."""
-    if one.sends_results != draft.queue.sends_results:
-        draft.put_queue(replace(draft.queue, sends_results=one.sends_results))
+    sends = one.sends_results
+    if sends is not None and sends != draft.queue.sends_results:
+        draft.put_queue(replace(draft.queue, sends_results=sends))
     if one.available:
         holds.release_all(draft, _REPOSITORY, "the repository is available")
-    if one.hold is not None or not one.available:
+    if one.hold is not None or one.available is False:
         reason = one.hold or HoldReason.REPOSITORY_UNAVAILABLE
         holds.place_once(draft, holds.Wish(reason, one.text or reason.value))
 

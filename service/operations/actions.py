@@ -4,7 +4,6 @@ from typing import assert_never
 
 from service.mergequeue.inputs import (
     BuildRefusal,
-    EvidenceReported,
     Input,
     PlaceHold,
     RepositoryChanged,
@@ -22,8 +21,7 @@ from service.mergequeue.outputs import (
     Tell,
 )
 from service.mergequeue.reasons import HoldReason
-from service.mergequeue.reported import Evidence, Explanation
-from service.operations import building, landing, notices, turn
+from service.operations import building, evidence, landing, notices, turn
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -39,10 +37,10 @@ from service.provider.values import (
     Reply,
 )
 from service.runtime import Runtime
-from service.store import queues, runs
+from service.store import queues
 from service.store.outbox import OutboxRow
 from service.store.records import Lane, OutboxState
-from service.vocabulary import SYSTEM, CheckOutcome, QueueRef
+from service.vocabulary import SYSTEM, QueueRef
 
 LONG_ATTEMPTS = 9
 """Tries that take more than five minutes: then the queue says that the provider is away."""
@@ -78,7 +76,7 @@ async def _perform(runtime: Runtime, queue: QueueRef, action: Action, *, first: 
         case RerunChecks():
             await _rerun(runtime, queue, action)
         case AskEvidence():
-            await _answer_evidence(runtime, queue, action)
+            await evidence.answer(runtime, queue, action)
         case Tell():
             await notices.tell(runtime, queue, action, first=first)
         case _:
@@ -95,17 +93,6 @@ async def _rerun(runtime: Runtime, queue: QueueRef, action: RerunChecks) -> None
     refused = await provider.rerun(queue.repo, run.sha, action.names)
     told: Input = RerunStarted(run.id, action.attempt) if refused is None else RerunRefused(run.id)
     await turn.take(runtime, queue.id, [told])
-
-
-async def _answer_evidence(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None:
-    """Without test results every failure is unexplained (ENGINE.md 6)."""
-    run = await runtime.store.read(runs.run, queue.id, action.run)
-    if run is None:
-        return
-    failed = [check.name for check in run.checks if check.outcome is CheckOutcome.FAILED]
-    explanations = dict.fromkeys(failed, Explanation.UNEXPLAINED)
-    evidence = Evidence(action.attempt, explanations)
-    await turn.take(runtime, queue.id, [EvidenceReported(action.run, evidence)])
 
 
 async def give_up(runtime: Runtime, row: OutboxRow, why: str) -> bool:

@@ -84,6 +84,20 @@ def judge(
     return KeptStanding(revision.number + 1, standing)
 
 
+def evidence_now(
+    bench: Bench, nos: Iterable[int]
+) -> tuple[KeptStanding, Mapping[int, health.Evidence]]:
+    """How tests stand by all that is stored, what to keep, and the evidence of some of them.
+
+    Tests without any evidence are left out.
+    """
+    kept = judge(bench, ())
+    asked = sorted(nos)
+    known = _known(bench, asked, _states(bench, asked))
+    found = {no: kept.standing.evidence(no, known[no]) for no in asked}
+    return kept, {no: each for no, each in found.items() if each is not None}
+
+
 def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:
     """How tests stand by what is stored, and who must be judged for it."""
     here = bench.place.repository_id

@@ -1,13 +1,17 @@
-"""Time passes for tests: overrides end, and pull requests hit long ago count no more."""
+"""Time passes for tests: overrides end, pull requests hit long ago count no more.
 
-from service.operations import test_overrides
+Queues hear of repositories that send results no more.
+"""
+
+from service.operations import test_overrides, upload_news
 from service.runtime import Runtime
 from service.store import test_evidence
 
 
 async def expire(runtime: Runtime) -> None:
-    """Let the present time count; once a minute is often enough (FLAKY.md 7.3, 8)."""
+    """Let the present time count; once a minute is often enough (FLAKY.md 7.3, 8, 10)."""
     await test_overrides.expire(runtime)
     now = runtime.clock.now()
     while await runtime.store.run(test_evidence.expire_impacts, now):
         pass
+    await upload_news.tell(runtime)

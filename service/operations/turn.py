@@ -184,7 +184,7 @@ def _put_out(session: Tx, runtime: Runtime, head: Head, happened: Happened) -> N
     """What follows from a turn, in its own transaction: journal, outbox, landing rows."""
     ref, whole = happened.ref, happened.whole
     journal.append(session, ref.id, whole.events)
-    items = [_item(runtime, action, happened.now) for action in whole.actions]
+    items = [item(runtime, action, happened.now) for action in whole.actions]
     outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
     for action in whole.actions:
         if isinstance(action, Land):
@@ -235,7 +235,8 @@ def _joined(steps: Sequence[Step]) -> Step:
     )
 
 
-def _item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
+def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
+    """An action as an effect to be performed."""
     control = OutboxItem(lane=Lane.CONTROL, key="", kind="", effect=action, next_at=now)
     match action:
         case BuildTestBranch(run=run):
@@ -246,9 +247,16 @@ def _item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
             return replace(control, key=f"{run}/land/{number}", kind="land", run=run)
         case RetireRun(run=run):
             return replace(control, key=f"{run}/retire", kind="retire", run=run)
-        case AskEvidence(run=run, attempt=attempt, checks=checks):
-            key = f"{run}/evidence/{attempt}/{len(checks)}"
-            return replace(control, key=key, kind="evidence", run=run)
+        case AskEvidence(run=run):
+            # A question may be asked again; of several about one run the newest is enough.
+            return OutboxItem(
+                lane=Lane.NOTICE,
+                key=f"{run}/evidence/{runtime.ids.uuid()}",
+                kind="evidence",
+                effect=action,
+                supersede_key=f"evidence/{run}",
+                next_at=now,
+            )
         case Tell(pr=pr, entry=entry):
             return OutboxItem(
                 lane=Lane.NOTICE,

@@ -162,7 +162,7 @@ def _as_of(
         ]
         last = said[-1] if said else None
         then[no] = case._replace(
-            status=_status_at(written.get(no, ()), at),
+            status=status_at(written.get(no, ()), at),
             override=Override.UNSPECIFIED if last is None else last.override,
             override_reason="" if last is None else last.reason,
             expires_at=None if last is None else last.expires_at,
@@ -170,7 +170,8 @@ def _as_of(
     return then
 
 
-def _status_at(written: Sequence[StateChange], at: datetime) -> Health:
+def status_at(written: Sequence[StateChange], at: datetime) -> Health:
+    """How a test was told to be at an instant, by its history."""
     entries = [
         Change(each.at, Value(each.value.value), each.reason, each.kind is ChangeKind.CORRECTED)
         for each in written

@@ -25,6 +25,7 @@ from service.operations import (
     upload_cases,
     upload_class,
     upload_evidence,
+    upload_news,
 )
 from service.operations.judging import Bench
 from service.operations.test_records import Home
@@ -108,6 +109,8 @@ async def take_in(
     answer, kept = await runtime.store.run(_complete, runtime, arrived, found, name)
     if kept is not None:
         runtime.store.standings.put(repository.id, kept)
+        await upload_news.tell(runtime, repository.id)
+        runtime.wakeups.wake("outbox")
     return answer
 
 
@@ -231,6 +234,8 @@ def _complete(
     quarantined = {numbers[each].no for each in shielded}
     upload_evidence.record(bench, upload, by_no, quarantined, arrived.meta.source_root)
     _tell(bench, upload, answer)
+    if classified.kind is UploadClass.QUEUE:
+        upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
     return answer, kept
 
 

@@ -9,9 +9,9 @@ from service.mergequeue.inputs import Landed, LandingStopCode
 from service.mergequeue.model import Run
 from service.mergequeue.outputs import Land
 from service.mergequeue.reasons import LIFTED_BY_PERSON, Reason
-from service.mergequeue.reported import Evidence, Explanation
+from service.mergequeue.reported import Evidence
 from service.mergequeue.states import RunPhase, RunStatus
-from service.vocabulary import CheckOutcome, PullRequestState, Sha
+from service.vocabulary import CheckOutcome, Explanation, PullRequestState, Sha
 from tests.exhaustive import properties, scene
 from tests.exhaustive.properties import Violation
 from tests.exhaustive.scene import PullRequest, Scene, told

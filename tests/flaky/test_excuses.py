@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from service.flaky import excuses
-from service.flaky.excuses import FailedCheck, FailedTest, Knowledge, Standing, Suspect, Why
+from service.flaky.excuses import FailedCheck, FailedTest, Knowledge, Standing, Suspect
+from service.vocabulary import Explanation
 
 STRANGER = Suspect(7, frozenset({"docs/guide.md"}))
 PLAIN = FailedTest("t1", "tests/cart.py", "Cart", frozenset({"k1"}))
@@ -27,7 +28,7 @@ def judged(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Know
     return excuses.judge([check], suspects or (STRANGER,), excused_max)
 
 
-def why(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Why:
+def why(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Explanation:
     return judged(check, *suspects, excused_max=excused_max).explanations[check.name]
 
 
@@ -57,7 +58,7 @@ def test_a_failed_test_is_the_first_that_holds(test: FailedTest, standing: Stand
 def test_whoever_changes_the_file_of_a_test_is_asked_about_it(test: FailedTest) -> None:
     author = Suspect(8, frozenset({"tests/cart.py"}))
     assert excuses.standing_of(test, [STRANGER, author]) is Standing.OWN
-    assert why(a_check(test), STRANGER, author) is Why.UNEXPLAINED
+    assert why(a_check(test), STRANGER, author) is Explanation.UNEXPLAINED
 
 
 def test_who_may_change_anything_is_asked_about_everything() -> None:
@@ -90,23 +91,23 @@ def test_a_test_without_file_stands_where_its_class_may(
 @pytest.mark.parametrize(
     ("check", "expected"),
     [
-        (replace(a_check(QUARANTINED), is_reported=False), Why.UNEXPLAINED),
-        (a_check(), Why.UNEXPLAINED),
-        (replace(a_check(QUARANTINED), failed_steps=2), Why.UNEXPLAINED),
-        (replace(a_check(QUARANTINED), failed_steps=None), Why.QUARANTINED),
-        (replace(a_check(PLAIN), is_mass=True), Why.INFRA),
-        (replace(a_check(PLAIN), is_mass=True, failed_steps=2), Why.UNEXPLAINED),
-        (a_check(PLAIN), Why.UNEXPLAINED),
-        (a_check(QUARANTINED, another(PLAIN)), Why.UNEXPLAINED),
-        (a_check(QUARANTINED, another(QUARANTINED)), Why.QUARANTINED),
-        (a_check(RED, another(QUARANTINED)), Why.BASE_RED),
-        (a_check(RED, another(FLAKY)), Why.BASE_RED),
-        (a_check(FLAKY), Why.FLAKY),
-        (a_check(FLAKY, another(QUARANTINED)), Why.FLAKY),
+        (replace(a_check(QUARANTINED), is_reported=False), Explanation.UNEXPLAINED),
+        (a_check(), Explanation.UNEXPLAINED),
+        (replace(a_check(QUARANTINED), failed_steps=2), Explanation.UNEXPLAINED),
+        (replace(a_check(QUARANTINED), failed_steps=None), Explanation.QUARANTINED),
+        (replace(a_check(PLAIN), is_mass=True), Explanation.INFRA),
+        (replace(a_check(PLAIN), is_mass=True, failed_steps=2), Explanation.UNEXPLAINED),
+        (a_check(PLAIN), Explanation.UNEXPLAINED),
+        (a_check(QUARANTINED, another(PLAIN)), Explanation.UNEXPLAINED),
+        (a_check(QUARANTINED, another(QUARANTINED)), Explanation.QUARANTINED),
+        (a_check(RED, another(QUARANTINED)), Explanation.BASE_RED),
+        (a_check(RED, another(FLAKY)), Explanation.BASE_RED),
+        (a_check(FLAKY), Explanation.FLAKY),
+        (a_check(FLAKY, another(QUARANTINED)), Explanation.FLAKY),
     ],
 )
 def test_a_failed_check_is_explained_by_the_first_that_holds(
-    check: FailedCheck, expected: Why
+    check: FailedCheck, expected: Explanation
 ) -> None:
     assert why(check) is expected
 
@@ -114,20 +115,24 @@ def test_a_failed_check_is_explained_by_the_first_that_holds(
 def test_too_many_forgiven_tests_in_the_whole_run_are_not_forgiven() -> None:
     many = [another(QUARANTINED, f"t{place}") for place in range(4)]
     checks = [a_check(*many[:2], name="unit"), a_check(*many[1:], name="e2e")]
-    assert set(excuses.judge(checks, [STRANGER], 4).explanations.values()) == {Why.QUARANTINED}
-    assert set(excuses.judge(checks, [STRANGER], 3).explanations.values()) == {Why.UNEXPLAINED}
+    assert set(excuses.judge(checks, [STRANGER], 4).explanations.values()) == {
+        Explanation.QUARANTINED
+    }
+    assert set(excuses.judge(checks, [STRANGER], 3).explanations.values()) == {
+        Explanation.UNEXPLAINED
+    }
 
 
 def test_too_many_forgiven_tests_leave_trouble_of_the_machine_what_it_is() -> None:
     mass = replace(a_check(PLAIN, name="e2e"), is_mass=True)
     found = excuses.judge([a_check(QUARANTINED), mass], [STRANGER], 0).explanations
-    assert found == {"unit": Why.UNEXPLAINED, "e2e": Why.INFRA}
+    assert found == {"unit": Explanation.UNEXPLAINED, "e2e": Explanation.INFRA}
 
 
 def test_where_flakes_are_not_to_be_known_they_explain_nothing() -> None:
     checks = [a_check(FLAKY), a_check(QUARANTINED, name="e2e")]
     found = excuses.judge(checks, [STRANGER], 5, knows_flaky=False).explanations
-    assert found == {"unit": Why.UNEXPLAINED, "e2e": Why.QUARANTINED}
+    assert found == {"unit": Explanation.UNEXPLAINED, "e2e": Explanation.QUARANTINED}
 
 
 def test_a_forgiven_test_that_fails_in_a_new_way_is_named() -> None:

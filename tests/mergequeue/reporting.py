@@ -7,8 +7,8 @@ from datetime import timedelta
 from service.mergequeue import inputs
 from service.mergequeue.model import RequiredSet
 from service.mergequeue.reasons import HoldReason
-from service.mergequeue.reported import Evidence, Explanation
-from service.vocabulary import CheckOutcome, RequiredName, RequiredSource, Sha
+from service.mergequeue.reported import Evidence
+from service.vocabulary import CheckOutcome, Explanation, RequiredName, RequiredSource, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.stage import Stage, Told, together
 from tests.mergequeue.words import number_of, targets_of, values_of

@@ -8,9 +8,9 @@ import pytest
 from service.mergequeue import config, verdict
 from service.mergequeue.model import Run
 from service.mergequeue.reasons import Cause
-from service.mergequeue.reported import Evidence, Explanation
+from service.mergequeue.reported import Evidence
 from service.mergequeue.verdict import Word
-from service.vocabulary import Check, CheckKind, CheckOutcome, RequiredName
+from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, RequiredName
 from tests.mergequeue.stage import START, Stage, a_check
 
 PASSED, FAILED, RUNNING = CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.RUNNING

@@ -17,9 +17,9 @@ from service.mergequeue.outputs import (
     LandStep,
     RerunChecks,
 )
-from service.mergequeue.reported import Evidence, Explanation
+from service.mergequeue.reported import Evidence
 from service.mergequeue.states import LANDS
-from service.vocabulary import PullRequestState, Sha
+from service.vocabulary import Explanation, PullRequestState, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.trees import Tree
 from tests.simulation.checker import Checker, Seen

@@ -88,11 +88,11 @@ CHANGES = {
     "hedging": "SPARE_SLOTS",
     "hedgeThreshold": 0.5,
     "fullSuite": True,
+    "flakyKnowledgeEnabled": False,
+    "maxExcusedFailures": 1,
 }
 
 NOT_AVAILABLE_YET = {
-    "flakyKnowledgeEnabled": False,
-    "maxExcusedFailures": 1,
     "stateLabelsEnabled": True,
 }
 

@@ -1,0 +1,54 @@
+"""What was known of a test when a test run began, as the queue is told it (FLAKY.md 10).
+
+What the run's own pull requests showed of it does not count: else one that makes a test flaky
+would be forgiven by it.
+"""
+
+from collections.abc import Set
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.flaky import health
+from service.flaky.health import Evidence
+from service.flaky.history import Value
+from service.flaky.series import ABSENT, FAILED
+from service.flaky.spans import Scale
+
+NEWEST_VERDICTS = 2
+"""So many failures in a row on the target branch, and the target itself is to be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The start of a run of the queue of `branch`; `own`: digests of its pull requests' uploads."""
+
+    at: datetime
+    branch: str
+    own: Set[str] = frozenset()
+
+
+def was_flaky(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
+    """Whether the test was flaky before the run, without what its pull requests showed."""
+    others = tuple(each for each in evidence.events if each.upload not in moment.own)
+    judged = health.judge(replace(evidence, events=others), scale)
+    before = [change.value for change in judged.history if change.at <= moment.at]
+    return bool(before) and before[-1] is Value.FLAKY
+
+
+def was_red(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
+    """Whether the test failed on the target branch before the run.
+
+    In one of the branch's jobs it was broken, or failed at its two newest verdicts.
+    """
+    for track in evidence.tracks:
+        if track.series.branch == moment.branch:
+            pairs = zip(track.series.points, track.verdicts, strict=True)
+            ran = [word for point, word in pairs if word != ABSENT and point.at <= moment.at]
+            if ran[-NEWEST_VERDICTS:] == [FAILED] * NEWEST_VERDICTS:
+                return True
+    return any(
+        span.series.branch == moment.branch
+        and span.since <= moment.at
+        and (span.until is None or span.until > moment.at)
+        for span in health.judge(evidence, scale).broken
+    )

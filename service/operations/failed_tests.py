@@ -1,0 +1,237 @@
+"""The tests that failed in a queue's test run, and what was known of each when it began.
+
+By what is stored; the provider is not asked here. The rules are in `flaky/hindsight.py`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from service.flaky import frames, hindsight
+from service.flaky.excuses import FailedCheck, FailedTest
+from service.flaky.health import Evidence
+from service.flaky.hindsight import Moment
+from service.flaky.results import Outcome
+from service.flaky.spans import Scale
+from service.operations import judging, upload_answers
+from service.operations.judging import Bench
+from service.store import evidence, run_evidence, test_listings, uploads
+from service.store.standings import KeptStanding
+from service.store.test_evidence import StoredAttempt, Upload
+from service.store.test_listings import ListedCase
+from service.vocabulary import Health, Sha
+
+KEYS_KNOWN = timedelta(days=30)
+"""A failure that was seen so long before is no new one (FLAKY.md 10)."""
+
+HEADS_SINCE = timedelta(days=14)
+"""Uploads of a pull request's own head are looked for over this time."""
+
+TESTS_MAX = 500
+"""Of more failing tests in one check none is looked at; nothing is forgiven then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A run as what was known is asked for: when it began, on which branch's queue, of whom."""
+
+    at: datetime
+    branch: str
+    heads: Mapping[int, Sha]
+
+    @property
+    def prs(self) -> frozenset[int]:
+        """Its pull requests."""
+        return frozenset(self.heads)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A failed check with the uploads of the jobs that it is, and their failed steps at most."""
+
+    name: str
+    uploads: tuple[Upload, ...]
+    failed_steps: int
+
+    @property
+    def is_mass(self) -> bool:
+        """Whether all uploads with failures are mass failures."""
+        failing = [each for each in self.uploads if _failures_in(each)]
+        return bool(failing) and all(each.is_mass for each in failing)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything in them was read, and can be looked at."""
+        failed = sum(_failures_in(each) for each in self.uploads)
+        return (self.is_mass or failed <= TESTS_MAX) and not any(
+            each.is_partial for each in self.uploads
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """The failed checks with their tests, and which of these each pull request fails alone."""
+
+    checks: tuple[FailedCheck, ...]
+    fails_alone: Mapping[int, frozenset[str]]
+    kept: KeptStanding | None
+
+
+def _failures_in(upload: Upload) -> int:
+    return upload.counts.get("failed", 0) + upload.counts.get("suite_failures", 0)
+
+
+@dataclass(slots=True)
+class _Failed:
+    """A test's failures in one check."""
+
+    keys: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    is_quarantined: bool = True
+
+    def add(self, attempt: StoredAttempt) -> None:
+        if attempt.failure is not None:
+            self.keys.add(attempt.failure)
+        self.files |= frames.files_in(attempt.stack or "")
+        self.is_quarantined &= attempt.is_quarantined
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was known of the failed tests, by number."""
+
+    cases: Mapping[int, ListedCase]
+    keys: Mapping[int, frozenset[str]]
+    red: frozenset[int] = frozenset()
+    flaky: frozenset[int] = frozenset()
+
+
+def look_up(bench: Bench, reported: Sequence[Reported], began: Began) -> LookedUp:
+    """What was known of every test that failed in these checks.
+
+    Quarantine is that of the start of the run, as it was written down with each upload.
+    """
+    failed = {
+        each.name: {} if each.is_mass or not each.is_whole else _failed_in(bench, each.uploads)
+        for each in reported
+    }
+    nos = sorted({no for tests in failed.values() for no in tests})
+    known, kept = _known(bench, nos, began)
+    checks = tuple(
+        FailedCheck(
+            name=each.name,
+            is_reported=each.is_whole,
+            failed_steps=each.failed_steps,
+            is_mass=each.is_mass,
+            tests=tuple(_test(no, found, known) for no, found in failed[each.name].items()),
+        )
+        for each in reported
+    )
+    return LookedUp(checks, _fails_alone(bench, known.cases, began), kept)
+
+
+def _failed_in(bench: Bench, sent: Iterable[Upload]) -> dict[int, _Failed]:
+    """The tests whose last attempt in one of the uploads failed."""
+    found: defaultdict[int, _Failed] = defaultdict(_Failed)
+    for upload in sent:
+        attempts = uploads.attempts_of(bench.session, upload.id)
+        last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
+        for each in attempts:
+            if each.outcome is Outcome.FAILED and last[each.no].outcome is Outcome.FAILED:
+                found[each.no].add(each)
+    return found
+
+
+def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
+    case = known.cases[no]
+    return FailedTest(
+        id=case.id,
+        file=case.file,
+        classname=case.classname,
+        keys=frozenset(failed.keys),
+        known_keys=known.keys.get(no, frozenset()),
+        files=frozenset(failed.files),
+        was_quarantined=failed.is_quarantined,
+        was_red_on_base=no in known.red,
+        was_flaky=no in known.flaky,
+    )
+
+
+def _known(bench: Bench, nos: Sequence[int], began: Began) -> tuple[_Known, KeptStanding | None]:
+    here, session = bench.place.repository_id, bench.session
+    cases = {case.no: case for case in test_listings.records(session, here, nos)}
+    keys = _keys(bench, nos, began)
+    if not nos:
+        return _Known(cases, keys), None
+    kept, found = judging.evidence_now(bench, nos)
+    scale = kept.standing.scale
+    if scale is None:
+        return _Known(cases, keys), kept
+    red = {
+        no
+        for no, each in found.items()
+        if hindsight.was_red(each, scale, Moment(began.at, began.branch))
+    }
+    flaky = _flaky(bench, found, scale, began)
+    return _Known(cases, keys, frozenset(red), frozenset(flaky)), kept
+
+
+def _keys(bench: Bench, nos: Sequence[int], began: Began) -> dict[int, frozenset[str]]:
+    """The failures of each test that others than the run's own pull requests had."""
+    span = (began.at - KEYS_KNOWN, began.at)
+    found = run_evidence.failure_keys(bench.session, bench.place.repository_id, nos, span)
+    return {
+        no: frozenset(
+            key for key, seen in keys.items() if any(began.prs.isdisjoint(prs) for prs in seen)
+        )
+        for no, keys in found.items()
+    }
+
+
+def _flaky(bench: Bench, found: Mapping[int, Evidence], scale: Scale, began: Began) -> set[int]:
+    """Those that were called flaky then, and would have been without the run's pull requests."""
+    here, session = bench.place.repository_id, bench.session
+    written = evidence.histories_of(session, here, found)
+    said = {
+        no: each
+        for no, each in found.items()
+        if upload_answers.status_at(written.get(no, ()), began.at) is Health.FLAKY
+    }
+    digests = {event.upload for each in said.values() for event in each.events if event.upload}
+    prs = run_evidence.prs_of(session, here, digests)
+    own = {digest for digest, tested in prs.items() if not began.prs.isdisjoint(tested)}
+    moment = Moment(began.at, began.branch, own)
+    return {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
+
+
+def _fails_alone(
+    bench: Bench, cases: Mapping[int, ListedCase], began: Began
+) -> dict[int, frozenset[str]]:
+    """Pull request → the tests that the newest uploads of its head fail and none passes."""
+    session, nos = bench.session, sorted(cases)
+    if not nos:
+        return {}
+    since = bench.home.now - HEADS_SINCE
+    here = bench.place.repository_id
+    sent = run_evidence.of_heads(session, here, set(began.heads.values()), since)
+    newest = {(each.pr_number, each.job): each for each in sent}
+    pr_of = {
+        each.id: pr
+        for each in newest.values()
+        for pr, head in began.heads.items()
+        if (each.pr_number, each.sha) == (pr, head)
+    }
+    failed: defaultdict[int, set[int]] = defaultdict(set)
+    passed: defaultdict[int, set[int]] = defaultdict(set)
+    members = bench.sets.members({each.passed for each in sent if each.passed}, nos)
+    for each in newest.values():
+        if each.id in pr_of:
+            passed[pr_of[each.id]].update(members.get(each.passed or "", ()))
+    ended = run_evidence.outcomes(session, sorted(pr_of), nos)
+    last = {(each, no): outcome for each, no, outcome in ended if outcome is not Outcome.SKIPPED}
+    for (upload, no), outcome in last.items():
+        (failed if outcome is Outcome.FAILED else passed)[pr_of[upload]].add(no)
+    return {
+        pr: frozenset(cases[no].id for no in found - passed[pr]) for pr, found in failed.items()
+    }

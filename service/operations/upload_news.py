@@ -1,0 +1,39 @@
+"""What queues hear of uploads: that there are any, and that one came of a run they wait for."""
+
+from datetime import timedelta
+
+from service.mergequeue.inputs import RepositoryChanged
+from service.mergequeue.outputs import AskEvidence
+from service.operations import evidence, turn
+from service.runtime import Runtime
+from service.store import outbox, queues, run_evidence, runs
+from service.store.database import Tx
+from service.store.records import RepositoryRecord
+from service.vocabulary import Sha
+
+SENDING_FOR = timedelta(days=14)
+"""A repository sends results as long as its newest upload is no older (FLAKY.md 10)."""
+
+
+async def tell(runtime: Runtime, repository_id: int | None = None) -> None:
+    """Tell queues whether their repository sends results; of one repository, or of all.
+
+    Those that know are left alone.
+    """
+    since = runtime.clock.now() - SENDING_FOR
+    for told in await runtime.store.read(run_evidence.told_otherwise, since, repository_id):
+        report = RepositoryChanged(sends_results=told.sends_results)
+        await turn.take(runtime, told.queue_id, [report])
+
+
+def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: Sha) -> None:
+    """Have the failures of the live runs on this commit explained, if their queues asked."""
+    now = runtime.clock.now()
+    for queue_id, run_id in queues.run_of_sha(session, repository.id, sha):
+        run = runs.run(session, queue_id, run_id)
+        head = queues.head_of(session, queue_id)
+        if run is None or head is None or run.asked_evidence is None or evidence.is_explained(run):
+            continue
+        names = tuple(sorted(evidence.failing_of(run)))
+        item = turn.item(runtime, AskEvidence(run.id, run.attempt, names), now)
+        outbox.append(session, repository.id, queue_id, head.epoch, [item])
