@@ -114,7 +114,7 @@ def begin_attempt(
         begin(world, repository, run, plan, conclusion)
     _tell(world, repository, run, "in_progress")
     if not jobs:
-        _close_when_done(world, repository, run)
+        close_when_done(world, repository, run)
 
 
 def _conclusion(world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan) -> str:
@@ -164,7 +164,7 @@ async def _end_check(
     fields.update(status="completed", conclusion=conclusion)
     actor = Actor(check.suite.app.bot, check.suite.app)
     reports.change_run(world, repository, check, actor, fields)
-    _close_when_done(world, repository, run)
+    close_when_done(world, repository, run)
 
 
 def _begin_status(
@@ -184,7 +184,8 @@ def _begin_status(
         world.timeline.later(plan.seconds, f"CI status {plan.name}", end)
 
 
-def _close_when_done(world: World, repository: Repository, run: WorkflowRun) -> None:
+def close_when_done(world: World, repository: Repository, run: WorkflowRun) -> None:
+    """End a run whose jobs have all ended."""
     jobs = run.jobs.get(run.attempt, [])
     if run.status == "completed" or any(job.status != "completed" for job in jobs):
         return

@@ -1,0 +1,135 @@
+"""What test results spare a pull request: failures that are not its own."""
+
+import pytest
+
+from service.mergequeue.reasons import Reason
+from service.store import runs
+from tests.harness import gates
+from tests.harness import reporting_ci as ci
+from tests.harness.asking import Asker, asker
+from tests.harness.world import World, WorldOptions
+
+WRONG = "AssertionError: 10.0 != 10.01"
+GREEN = {"total": "", "mail": ""}
+RED = {"total": WRONG, "mail": ""}
+
+
+@pytest.fixture
+def world_options() -> WorldOptions:
+    """CI that ends when the story says so."""
+    return WorldOptions(ci=gates.CI)
+
+
+@pytest.fixture
+async def ask(world: World) -> Asker:
+    """An admin of the organization, by whose token CI uploads too."""
+    asking = await asker(world)
+    await world.make_queue(confirm_failures="OFF")
+    return asking
+
+
+async def merging(world: World, **more: dict[str, str]) -> int:
+    """A pull request that was asked to merge; its number."""
+    number = await world.open(**more)
+    await world.settle()
+    await world.comment("/merge", on=number)
+    return number
+
+
+async def quarantine(ask: Asker, name: str) -> None:
+    """Shield a test from failing anything."""
+    await ci.settle_tests(ask, "update-settings", quarantine_enabled=True)
+    failing = await ci.upload(ask, {name: WRONG}, sha="b" * 40, branch="topic", run_id="topic")
+    await ci.settle_tests(
+        ask,
+        "set-quarantine-override",
+        test_id=failing["failures"][0]["test_id"],
+        override="ALWAYS_QUARANTINE",
+        reason="waits on the real clock",
+    )
+
+
+async def ending(world: World, number: int) -> tuple[str, str]:
+    """State and reason of a pull request once all is quiet."""
+    await world.settle()
+    entry = await world.entry(number)
+    return entry.state.value, entry.reason.value
+
+
+async def test_a_run_in_which_only_quarantined_tests_fail_lands_excused(
+    world: World, ask: Asker
+) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    await quarantine(ask, "total")
+    number = await merging(world)
+    run = await ci.ends(ask, number, RED)
+    assert await ending(world, number) == ("MERGED", "landed")
+    kept = await world.runtime.store.read(runs.run, (await world.queue()).id, run.id)
+    assert kept is not None
+    assert kept.excused == ("unit",)
+    assert Reason.PASSED_EXCUSED.value in [
+        one["reason"].lower()
+        for one in (await ask.done("getPullRequestTimeline", number))["events"]
+        if one.get("reason")
+    ]
+
+
+async def test_a_known_flake_is_run_again_in_place_and_lands(world: World, ask: Asker) -> None:
+    await ci.on_main(ask, RED, "1")
+    await ci.on_main(ask, GREEN, "2")
+    number = await merging(world)
+    first = await ci.ends(ask, number, RED)
+
+    async def is_tried_again() -> bool:
+        run = (await world.value()).runs.get(first.id)
+        return run is not None and run.attempt == 2
+
+    await world.until(is_tried_again)
+    second = await ci.ends(ask, number, GREEN)
+    assert await ending(world, number) == ("MERGED", "landed")
+    assert (second.id, second.attempt) == (first.id, 2)
+
+
+async def test_a_healthy_test_that_the_pull_request_breaks_fails_it(
+    world: World, ask: Asker
+) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    await quarantine(ask, "mail")
+    number = await merging(world)
+    await ci.ends(ask, number, {"total": WRONG, "mail": WRONG})
+    assert await ending(world, number) == ("FAILED", "required_status_failed")
+
+
+async def test_a_quarantined_test_does_not_excuse_who_changes_it(world: World, ask: Asker) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    await quarantine(ask, "total")
+    number = await merging(world, files={"tests/total.py": "x\n"})
+    await ci.ends(ask, number, RED)
+    assert await ending(world, number) == ("FAILED", "required_status_failed")
+
+
+async def test_results_that_come_after_the_wait_change_nothing(world: World, ask: Asker) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    await quarantine(ask, "total")
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await ci.ends(ask, number, RED, sends=False)
+    assert await ending(world, number) == ("FAILED", "required_status_failed")
+    await ci.of_gate(ask, gate, RED)
+    assert await ending(world, number) == ("FAILED", "required_status_failed")
+
+
+async def test_results_that_come_while_the_queue_waits_are_heard(world: World, ask: Asker) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    await quarantine(ask, "total")
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await ci.ends(ask, number, RED, sends=False)
+
+    async def has_asked() -> bool:
+        run = (await world.value()).runs.get(gate.run.id)
+        return run is not None and run.asked_evidence is not None
+
+    await world.until(has_asked)
+    await ci.of_gate(ask, gate, RED)
+    assert await ending(world, number) == ("MERGED", "landed")

@@ -1,0 +1,99 @@
+"""CI that sends its test results to the service, in a world whose runs end as `gates` say."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+from bot.sandbox import ci, reports
+from bot.sandbox.records import Actor, CheckRun, WorkflowRun
+from service.mergequeue.model import Run
+from tests.harness import gates
+from tests.harness.asking import HOST, Asker
+from tests.harness.world import REPO, World
+
+Failing = Mapping[str, str]
+"""Name of each test → how it failed, empty: it passed."""
+
+
+def a_report(tests: Failing) -> bytes:
+    """A JUnit report; each test stands in a file of its own."""
+    cases = "".join(
+        f'<testcase name="{name}" classname="Cart" file="tests/{name}.py">'
+        + (f'<failure message="{said}"/>' if said else "")
+        + "</testcase>"
+        for name, said in tests.items()
+    )
+    return f'<testsuite name="ui">{cases}</testsuite>'.encode()
+
+
+async def upload(ask: Asker, tests: Failing, **meta: Any) -> dict[str, Any]:
+    """Send a report; the answer, which must be a success."""
+    form = aiohttp.FormData()
+    form.add_field("metadata", json.dumps(_about(meta)))
+    form.add_field("file", a_report(tests), filename="junit.xml")
+    return await _done(ask, "upload-test-results", data=form)
+
+
+async def settle_tests(ask: Asker, name: str, **more: Any) -> dict[str, Any]:
+    """Change something of the tests of the repository, by an endpoint of theirs."""
+    return await _done(ask, name, json=_about(more))
+
+
+def _about(more: dict[str, Any]) -> dict[str, Any]:
+    owner, name = REPO.split("/")
+    return {"repo": {"host": HOST, "owner": owner, "name": name}, "org_url_slug": owner, **more}
+
+
+async def _done(ask: Asker, name: str, **sent: Any) -> dict[str, Any]:
+    url = f"{ask.world.url}/v1/flaky-tests/{name}"
+    headers = {"x-api-token": ask.secret}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, headers=headers, **sent) as answer,
+    ):
+        said: dict[str, Any] = await answer.json(content_type=None)
+        assert answer.status == 200, said
+        return said
+
+
+async def on_main(ask: Asker, tests: Failing, run_id: str) -> None:
+    """The results of a CI run of the tip of `main`."""
+    sha = str(ask.world.repository.git.branch("main"))
+    await upload(ask, tests, sha=sha, branch="main", run_id=run_id, job="unit")
+
+
+async def of_gate(ask: Asker, gate: gates.Gate, tests: Failing) -> None:
+    """The results of the CI job that tests a run."""
+    ran = workflow_run_of(ask.world, gate.check)
+    await upload(
+        ask,
+        tests,
+        sha=gate.run.sha,
+        branch=gate.run.branch,
+        run_id=str(ran.id),
+        run_attempt=ran.attempt,
+        job="unit @ Linux-X64",
+    )
+
+
+async def ends(ask: Asker, number: int, tests: Failing, *, sends: bool = True) -> Run:
+    """End the tests of a pull request's run by their results, sent before the job is over."""
+    world = ask.world
+    gate = await gates.under_test(world, number)
+    if sends:
+        await of_gate(ask, gate, tests)
+    conclusion = "failure" if any(tests.values()) else "success"
+    actor = Actor(gate.check.suite.app.bot, gate.check.suite.app)
+    fields = {"status": "completed", "conclusion": conclusion}
+    ran = workflow_run_of(world, gate.check)
+    reports.change_run(world.sandbox.world, world.repository, gate.check, actor, fields)
+    ci.close_when_done(world.sandbox.world, world.repository, ran)
+    return gate.run
+
+
+def workflow_run_of(world: World, check: CheckRun) -> WorkflowRun:
+    """The CI run whose job a check is."""
+    every = world.repository.workflow_runs
+    return next(run for run in every if any(check in jobs for jobs in run.jobs.values()))
