@@ -16,8 +16,8 @@ RED = {"total": WRONG, "mail": ""}
 
 @pytest.fixture
 def world_options() -> WorldOptions:
-    """CI that ends when the story says so."""
-    return WorldOptions(ci=gates.CI)
+    """CI that ends when the story says so, and that we may start again."""
+    return WorldOptions(ci=gates.CI, permissions={"actions": "write"})
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from bot import wiring
 from bot.sandbox import app as sandbox_app
 from bot.sandbox.acts import seeds
-from bot.sandbox.app import Sandbox, SandboxOptions
+from bot.sandbox.app import PERMISSIONS, Sandbox, SandboxOptions
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import BareRepository
 from bot.sandbox.records import Repository
@@ -54,10 +54,14 @@ checks:
 
 @dataclass(frozen=True, slots=True)
 class WorldOptions:
-    """How a world begins; periods of sweeps are long unless a test is about them."""
+    """How a world begins; periods of sweeps are long unless a test is about them.
+
+    `permissions` are those of our App that differ from what it asks for at least.
+    """
 
     required: tuple[str, ...] = ("unit",)
     ci: str = CI
+    permissions: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     boundary: Boundary = field(default_factory=NoBoundary)
     speed: float = SPEED
@@ -263,6 +267,9 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
         await sandbox.act("push", "alice", REPO, **newer)
         rules = {"required_checks": list(options.required)}
         seeds.set_rules(sandbox.world, repository, rules)
+        if options.permissions:
+            granted = {**PERMISSIONS, **options.permissions}
+            await sandbox.act("permissions", "alice", REPO, permissions=granted)
         settings = settings_for(folder, sandbox, options)
         parts = wiring.World(clock, RandomIds(), options.boundary)
         async with wiring.running(settings, parts) as service:
