@@ -1,0 +1,52 @@
+"""Which uploads tell of a failed check: each rule, and that nobody forgives by another's."""
+
+import pytest
+
+from service.flaky import jobs
+from service.flaky.jobs import Job, Sent
+
+UNIT = Job("1", "unit", "CI", "runner-1", has_failed=True)
+LINT = Job("2", "lint", "CI", "runner-2")
+BY_MACHINE = Sent("a", "", "runner-1")
+BY_KEY = Sent("b", "CI / unit @ Linux-X64 (3.12)")
+BY_ARTIFACT = Sent("c", "CI / junit-unit")
+UNNAMED = Sent("d", "")
+
+
+def of_unit(*sent: Sent, others: tuple[Job, ...] = (LINT,)) -> tuple[str, ...]:
+    return jobs.uploads_of(UNIT, (UNIT, *others), sent)
+
+
+@pytest.mark.parametrize(
+    ("sent", "found"),
+    [
+        ((BY_MACHINE, BY_KEY), ("a",)),
+        ((BY_ARTIFACT, BY_KEY), ("b",)),
+        ((Sent("e", "unit"),), ("e",)),
+        ((BY_ARTIFACT, UNNAMED), ("c",)),
+        ((Sent("e", "CI / test-results-unit"),), ("e",)),
+        ((UNNAMED, Sent("f", "")), ("d", "f")),
+        ((), ()),
+    ],
+)
+def test_the_first_rule_that_gives_any(sent: tuple[Sent, ...], found: tuple[str, ...]) -> None:
+    assert of_unit(*sent) == found
+
+
+def test_a_machine_that_ran_two_jobs_tells_of_none() -> None:
+    beside = Job("2", "lint", "CI", "runner-1")
+    assert of_unit(BY_MACHINE, others=(beside,)) == ()
+    assert of_unit(BY_MACHINE, BY_KEY, others=(beside,)) == ("b",)
+
+
+def test_what_is_called_like_two_jobs_tells_of_none() -> None:
+    assert of_unit(Sent("e", "unit"), others=(Job("2", "unit", "Nightly"),)) == ()
+
+
+def test_what_cannot_be_told_apart_counts_only_where_one_job_failed() -> None:
+    failed = Job("2", "lint", "CI", "runner-2", has_failed=True)
+    assert of_unit(UNNAMED, others=(failed,)) == ()
+
+
+def test_results_of_another_job_never_count() -> None:
+    assert of_unit(Sent("e", "CI / lint @ Linux-X64"), Sent("f", "", "runner-2")) == ()

@@ -1,0 +1,158 @@
+"""What was known of failed tests when a run began, and what queues hear of uploads."""
+
+from datetime import timedelta
+
+import pytest
+
+from service.mergequeue.outputs import AskEvidence
+from service.mergequeue.states import QueueState
+from service.operations import failed_tests, queues, test_records, test_sweeps, turn, upload_news
+from service.operations.failed_tests import Began, LookedUp, Reported
+from service.operations.judging import Bench
+from service.operations.queues import QueueWish
+from service.store import queues as stored_queues
+from service.store import uploads
+from service.store.records import Lane
+from service.vocabulary import SYSTEM, Sha
+from tests.harness.values import ValuesProvider
+from tests.operations import upload_stage
+from tests.operations.upload_stage import HOST, NOW, Stage, a_file
+
+HEAD = Sha("c" * 40)
+RUN_SHA = Sha("d" * 40)
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+async def stage(store):
+    """A repository whose CI uploads, in the evening of its day."""
+    staged = await upload_stage.staged(store)
+    staged.clock.present = NOW + timedelta(hours=20)
+    return staged
+
+
+async def looked_up(stage: Stage, answer, *, heads=None, name="unit") -> LookedUp:
+    """What was known of the tests that failed in an upload when its run began, an hour ago."""
+
+    def look(session) -> LookedUp:
+        home = test_records.home_of(session, stage.repository, stage.clock.present)
+        bench = Bench(session, stage.runtime, home)
+        found = uploads.by_id(session, answer.upload_id)
+        began = Began(stage.clock.present - MINUTE, "main", heads or {1: HEAD})
+        return failed_tests.look_up(bench, [Reported(name, (found.upload,), 1)], began)
+
+    return await stage.runtime.store.run(look)
+
+
+async def flaky_on(stage: Stage, **meta) -> None:
+    """A test fails and passes on the same code, in runs of its own."""
+    for minute, letters in ((1, "F"), (2, "P"), (3, "F"), (4, "P")):
+        ran_at = NOW + minute * MINUTE
+        stage.clock.present = ran_at
+        await stage.ran({"total": letters}, ran_at=ran_at, run_id=str(minute), **meta)
+    stage.clock.present = NOW + timedelta(hours=20)
+
+
+async def failed_now(stage: Stage, **tests: str):
+    """The upload of the run that is asked about."""
+    return await stage.ran(tests or {"total": "F"}, sha=RUN_SHA, run_id="77")
+
+
+async def test_a_flake_of_others_is_known_by_its_failure(stage):
+    await flaky_on(stage, pr_number=5)
+    (check,) = (await looked_up(stage, await failed_now(stage))).checks
+    (test,) = check.tests
+    assert (test.was_flaky, test.keys <= test.known_keys, test.was_quarantined) == (
+        True,
+        True,
+        False,
+    )
+    assert (test.file, test.classname) == ("tests/total.py", "Cart")
+
+
+async def test_who_made_a_test_flaky_is_not_forgiven_by_it(stage):
+    await flaky_on(stage, pr_number=5)
+    sent = await failed_now(stage)
+    (check,) = (await looked_up(stage, sent, heads={5: HEAD})).checks
+    (test,) = check.tests
+    assert (test.was_flaky, test.known_keys) == (False, frozenset())
+
+
+async def test_what_became_flaky_after_the_run_began_was_not_flaky(stage):
+    sent = await failed_now(stage)
+    stage.clock.present += timedelta(hours=1)
+    await stage.ran({"total": "P"}, sha=RUN_SHA, run_id="78")
+    stage.clock.present -= timedelta(hours=1)
+    (check,) = (await looked_up(stage, sent)).checks
+    assert [each.was_flaky for each in check.tests] == [False]
+
+
+@pytest.mark.parametrize(("branch", "is_red"), [("main", True), ("topic", False)])
+async def test_two_failures_in_a_row_on_the_target_branch_are_its_own(stage, branch, is_red):
+    for minute, letters in ((1, "P"), (2, "F"), (3, "F")):
+        ran_at = NOW + minute * MINUTE
+        sha = Sha(str(minute) * 40)
+        await stage.ran({"total": letters}, ran_at=ran_at, branch=branch, sha=sha)
+    (check,) = (await looked_up(stage, await failed_now(stage))).checks
+    assert [each.was_red_on_base for each in check.tests] == [is_red]
+
+
+async def test_one_failure_on_the_target_branch_is_not_enough(stage):
+    for minute, letters in ((1, "F"), (2, "P"), (3, "F")):
+        ran_at = NOW + minute * MINUTE
+        await stage.ran({"total": letters}, ran_at=ran_at, branch="main", sha=str(minute) * 40)
+    (check,) = (await looked_up(stage, await failed_now(stage))).checks
+    assert [each.was_red_on_base for each in check.tests] == [False]
+
+
+async def test_a_pull_request_fails_alone_what_its_newest_results_do_not_pass(stage):
+    earlier = NOW + MINUTE
+    await stage.ran({"total": "P", "mail": "F"}, sha=HEAD, pr_number=1, run_id="1", ran_at=earlier)
+    await stage.ran({"total": "F", "mail": "P"}, sha=HEAD, pr_number=1, run_id="2")
+    sent = await failed_now(stage, total="F", mail="F")
+    found = await looked_up(stage, sent)
+    names = {case.id: name for name, case in (await stage.cases()).items()}
+    assert [names[each] for each in found.fails_alone[1]] == ["total"]
+    assert (await looked_up(stage, sent, heads={1: RUN_SHA})).fails_alone == {}
+
+
+async def test_what_was_not_read_whole_explains_nothing(stage):
+    sent = await stage.send([a_file({"total": "F"}, status=upload_stage.FileStatus.PARTIAL)])
+    (check,) = (await looked_up(stage, sent)).checks
+    assert (check.is_reported, check.tests) == (False, ())
+
+
+async def test_a_mass_failure_names_no_test(stage):
+    sent = await failed_now(stage, **{f"test_{n}": "F" for n in range(25)})
+    (check,) = (await looked_up(stage, sent)).checks
+    assert (check.is_reported, check.is_mass, check.tests) == (True, True, ())
+
+
+async def test_queues_hear_of_the_first_results_and_that_none_come_any_more(stage):
+    stage.runtime.providers[HOST] = ValuesProvider(HOST)
+    wish = QueueWish({}, QueueState.PAUSED)
+    await queues.create(stage.runtime, stage.repository, "main", wish, SYSTEM)
+    (queue,) = await stage.runtime.store.read(stored_queues.all_queues)
+
+    async def sends() -> bool:
+        return (await turn.value(stage.runtime, queue.id)).sends_results
+
+    assert not await sends()
+    await stage.ran({"total": "P"})
+    assert await sends()
+    stage.clock.present += upload_news.SENDING_FOR
+    await test_sweeps.expire(stage.runtime)
+    assert await sends()
+    stage.clock.present += MINUTE
+    await test_sweeps.expire(stage.runtime)
+    assert not await sends()
+
+
+async def test_a_question_may_be_asked_again_and_stops_nothing_of_its_run(stage):
+    asked = [
+        turn.item(stage.runtime, AskEvidence("a run", 1, (name,)), stage.clock.present)
+        for name in ("unit", "lint")
+    ]
+    assert len({item.key for item in asked}) == 2
+    assert [(item.lane, item.run) for item in asked] == [(Lane.NOTICE, None)] * 2
+    assert len({item.supersede_key for item in asked}) == 1
