@@ -69,7 +69,15 @@ def shown(view: TestingView) -> Json:
         "missingStatuses": view.missing,
         "waitingOn": view.waiting_on,
         "verdict": run.cause and run.cause.value,
-        "failedTests": [],
+        "failedTests": [
+            {
+                "id": test.id,
+                "name": test.name,
+                "status": test.status.value,
+                "excused": test.excused,
+            }
+            for test in view.failed_tests
+        ],
     }
 
 

@@ -5,13 +5,16 @@ from service.mergequeue import targets, verdict
 from service.mergequeue.model import Member, MergeQueue, Run
 from service.mergequeue.states import FINAL, RunKind
 from service.operations import turn
-from service.operations.views import TestedPullRequest, TestingView
+from service.operations.views import FailedTest, TestedPullRequest, TestingView
 from service.runtime import Runtime
-from service.store import access, pull_requests, runs
+from service.store import access, pull_requests, run_evidence, runs, test_listings
 from service.store.database import Tx
 from service.vocabulary import CheckOutcome, QueueRef, Sha
 
 ALL = "ALL"
+
+FAILED_TESTS_MAX = 1000
+"""Failures of one run that are shown, as in the answer to an upload (API.md 8.4)."""
 
 
 async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView:
@@ -47,6 +50,19 @@ def _details(session: Tx, queue: QueueRef, value: MergeQueue, run_id: str) -> Te
         waiting_on=_waiting_on(value, run),
         missing=tuple(name for name, outcome in names.items() if outcome is None),
         failed=tuple(name for name, outcome in names.items() if outcome is CheckOutcome.FAILED),
+        failed_tests=_failed_tests(session, queue.repository_id, run, run.sha),
+    )
+
+
+def _failed_tests(session: Tx, repository_id: int, run: Run, sha: Sha) -> tuple[FailedTest, ...]:
+    """The tests that failed in any attempt, by what CI sent of the run's commit."""
+    sent = run_evidence.of_run(session, repository_id, sha, run.created_at)
+    found = run_evidence.failed_in(session, [each.id for each in sent], FAILED_TESTS_MAX)
+    quarantined = {each.no for each in found if each.is_quarantined}
+    nos = sorted({each.no for each in found})
+    return tuple(
+        FailedTest(case.id, case.name, case.status, bool(run.excused) and case.no in quarantined)
+        for case in test_listings.records(session, repository_id, nos)
     )
 
 

@@ -12,7 +12,7 @@ from service.mergequeue.explain import Explained
 from service.mergequeue.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.outputs import Recorded
 from service.mergequeue.states import EntryState, QueueState, RunStatus
-from service.vocabulary import Actor, QueueRef, RepoRef, Role, Sha
+from service.vocabulary import Actor, Health, QueueRef, RepoRef, Role, Sha
 from service.wording.times import TimeLeft
 
 
@@ -116,6 +116,16 @@ class TestedPullRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedTest:
+    """A test that failed in a run; `excused`: only quarantined ones did, and the run passed."""
+
+    id: str
+    name: str
+    status: Health
+    excused: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TestingView:
     """One test run for `/getMergeQueueTestingDetails`; targets None: none were uploaded."""
 
@@ -130,6 +140,7 @@ class TestingView:
     waiting_on: tuple[int, ...]
     missing: tuple[str, ...]
     failed: tuple[str, ...]
+    failed_tests: tuple[FailedTest, ...]
 
 
 @dataclass(frozen=True, slots=True)

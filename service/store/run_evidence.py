@@ -73,6 +73,23 @@ SELECT_OUTCOMES = (
     )
     .order_by(attempts.c.upload, attempts.c.no, attempts.c.n)
 )
+later = attempts.alias("later")
+_TRIED_AGAIN = exists().where(
+    later.c.upload == attempts.c.upload,
+    later.c.no == attempts.c.no,
+    later.c.n > attempts.c.n,
+    later.c.outcome != Outcome.SKIPPED.value,
+)
+SELECT_FAILED = (
+    select(attempts.c.no, attempts.c.is_quarantined)
+    .where(
+        attempts.c.upload.in_(bindparam("of_uploads", expanding=True)),
+        attempts.c.outcome == Outcome.FAILED.value,
+        ~_TRIED_AGAIN,
+    )
+    .order_by(attempts.c.no)
+    .limit(bindparam("at_most"))
+)
 _SENDS = exists().where(
     uploads.c.repository_id == queues.c.repository_id,
     uploads.c.is_eligible.is_(True),
@@ -89,6 +106,13 @@ class Told(NamedTuple):
 
     queue_id: int
     sends_results: bool
+
+
+class FailedIn(NamedTuple):
+    """A test that failed in an upload, and whether that counted as passed."""
+
+    no: int
+    is_quarantined: bool
 
 
 def of_run(
@@ -144,6 +168,15 @@ def outcomes(
         told = {"of_uploads": upload_ids, "of_numbers": some}
         for upload, no, outcome in session.execute(SELECT_OUTCOMES, told):
             yield upload, no, Outcome(outcome)
+
+
+def failed_in(session: Connection, upload_ids: Sequence[str], at_most: int) -> tuple[FailedIn, ...]:
+    """The tests that failed in the end in these uploads, by number; one of several, several times.
+
+    At most so many.
+    """
+    told = {"of_uploads": upload_ids, "at_most": at_most}
+    return tuple(FailedIn(*row) for row in session.execute(SELECT_FAILED, told))
 
 
 def told_otherwise(

@@ -281,6 +281,7 @@ def a_testing_view(**given) -> TestingView:
         "waiting_on": (),
         "missing": (),
         "failed": (),
+        "failed_tests": (),
     }
     return TestingView(**(default | given))
 

@@ -28,9 +28,9 @@ async def ask(world: World) -> Asker:
     return asking
 
 
-async def merging(world: World, **more: dict[str, str]) -> int:
+async def merging(world: World, files: dict[str, str] | None = None) -> int:
     """A pull request that was asked to merge; its number."""
-    number = await world.open(**more)
+    number = await world.open(files=files)
     await world.settle()
     await world.comment("/merge", on=number)
     return number
@@ -67,6 +67,11 @@ async def test_a_run_in_which_only_quarantined_tests_fail_lands_excused(
     kept = await world.runtime.store.read(runs.run, (await world.queue()).id, run.id)
     assert kept is not None
     assert kept.excused == ("unit",)
+    shown = await ask.done("getMergeQueueTestingDetails", testRunId=run.id)
+    assert (shown["verdict"], [(one["name"], one["excused"]) for one in shown["failedTests"]]) == (
+        "quarantined_only",
+        [("total", True)],
+    )
     assert Reason.PASSED_EXCUSED.value in [
         one["reason"].lower()
         for one in (await ask.done("getPullRequestTimeline", number))["events"]

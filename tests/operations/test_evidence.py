@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from service.flaky.results import FileStatus
 from service.mergequeue.outputs import AskEvidence
 from service.mergequeue.states import QueueState
 from service.operations import failed_tests, queues, test_records, test_sweeps, turn, upload_news
@@ -38,6 +39,7 @@ async def looked_up(stage: Stage, answer, *, heads=None, name="unit") -> LookedU
         home = test_records.home_of(session, stage.repository, stage.clock.present)
         bench = Bench(session, stage.runtime, home)
         found = uploads.by_id(session, answer.upload_id)
+        assert found is not None
         began = Began(stage.clock.present - MINUTE, "main", heads or {1: HEAD})
         return failed_tests.look_up(bench, [Reported(name, (found.upload,), 1)], began)
 
@@ -117,7 +119,7 @@ async def test_a_pull_request_fails_alone_what_its_newest_results_do_not_pass(st
 
 
 async def test_what_was_not_read_whole_explains_nothing(stage):
-    sent = await stage.send([a_file({"total": "F"}, status=upload_stage.FileStatus.PARTIAL)])
+    sent = await stage.send([a_file({"total": "F"}, status=FileStatus.PARTIAL)])
     (check,) = (await looked_up(stage, sent)).checks
     assert (check.is_reported, check.tests) == (False, ())
 

@@ -90,6 +90,7 @@ def test_only_probes_and_confirmations_are_a_bisection(kind):
         waiting_on=(),
         missing=(),
         failed=(),
+        failed_tests=(),
     )
     answer = shown.shown(view)
     assert (answer["kind"], answer["isBisection"]) == (kind.value, is_search)
