@@ -10,11 +10,11 @@ from dataclasses import replace
 from service.flaky import failures, figures, owners
 from service.flaky.duplicates import Result
 from service.flaky.results import Attempt, Outcome
+from service.flaky.standing import Standing
 from service.flaky.uploads import FAILED, LETTERS, PASSED
 from service.operations import judging
 from service.operations.judging import Bench
 from service.store import evidence, test_cases, test_evidence, uploads
-from service.store.standings import KeptStanding
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
 
 STACK_MAX = 8000
@@ -26,8 +26,8 @@ Results = Mapping[int, Result]
 
 def count(
     bench: Bench, draft: Upload, found: Results, codeowners: str | None
-) -> tuple[Upload, KeptStanding | None]:
-    """Let the upload count, unless nobody trusts it: the upload with its sets, what to keep."""
+) -> tuple[Upload, Standing | None]:
+    """Let the upload count, unless nobody trusts it: the upload with its sets, how tests stand."""
     session, place = bench.session, bench.place
     letters = {no: letters_of(result) for no, result in found.items()}
     ran = [no for no, word in letters.items() if word]
@@ -36,7 +36,7 @@ def count(
     skipped = test_evidence.put_set(session, place, _once(found, Outcome.SKIPPED), draft.ran_at)
     upload = replace(draft, passed=passed, skipped=skipped)
     if not upload.is_eligible:
-        test_cases.note_upload(session, place.repository_id, None)
+        test_cases.note_change(session, place.repository_id)
         return upload, None
     here = place.repository_id
     evidence.note_passed(session, here, [no for no in ran if PASSED in letters[no]])
