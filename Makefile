@@ -32,7 +32,7 @@ demo: $(STAMP) ## run the service against its own stand-in for GitHub
 	@$(BIN)/headgate demo $(ARGS)
 
 test: $(STAMP) assets ## run every test, house rules included
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: $(STAMP) ## lint, format, types, import rules, dependencies
 	$(BIN)/ruff check .
@@ -47,14 +47,14 @@ bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 soak: $(STAMP) ## run long; ROWS=simulation, exhaustive or wishes picks one, SEEDS=n histories
 	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=500 \
 	  HEADGATE_NOISE_TESTS=2000000 \
-	  $(BIN)/python -m pytest -n auto -q --timeout 0 $(addprefix tests/,$(ROWS))
+	  $(BIN)/python -m pytest -n auto --dist worksteal -q --timeout 0 $(addprefix tests/,$(ROWS))
 
 fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 cover: $(STAMP) assets ## which branches the tests reach: 95 % of all, every one of the engine
-	$(BIN)/python -m pytest -n auto --cov --cov-report=
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report --include='service/mergequeue/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 

@@ -1,5 +1,6 @@
 """What every test has: prerequisites by name, golden text, one setting for random tests."""
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import HealthCheck, settings
 from tests.harness import expect, needs
 
 pytest_plugins = ("tests.harness.databases", "tests.harness.figures", "tests.harness.story")
+
+WAITING_WORKERS = 2
 
 # A busy machine must not decide a test: no deadline, and the same examples every time.
 settings.register_profile(
@@ -23,6 +26,12 @@ settings.load_profile("house")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add our options."""
     parser.addoption("--update-golden", action="store_true", help="write golden files anew")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two workers more than cores: stories with real processes wait for half of their time."""
+    return (os.cpu_count() or 1) + WAITING_WORKERS
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,6 +10,16 @@ from tests.harness import gates
 from tests.harness.asking import Asker, asker
 from tests.harness.world import World, WorldOptions
 
+STILL_RUNNING = f"""\
+{gates.CI}\
+  - name: targets
+    seconds: 1
+    rules:
+      - {{branch: "headgate/merge/**", conclusion: success}}
+      - {{conclusion: hang}}
+"""
+"""CI of a pull request that goes on after the required check, to say what it found out."""
+
 
 @pytest.fixture
 def world_options() -> WorldOptions:
@@ -55,7 +65,7 @@ async def test_the_ci_run_of_a_fork_says_itself_what_its_head_touches(
     world: World, ask: Asker
 ) -> None:
     await world.make_queue(mode=Mode.PARALLEL)
-    number = await world.open(by="dave", fork=True)
+    number = await world.open(by="dave", fork=True, files={".sandbox/ci.yml": STILL_RUNNING})
 
     def ci_runs() -> list[int]:
         found = world.repository.workflow_runs

@@ -4,22 +4,20 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import update
 
 from service.mergequeue.config import Hedging
 from service.mergequeue.estimates import PRIOR
 from service.mergequeue.states import QueueState
-from service.operations import estimates, pull_requests, queues, turn
+from service.operations import estimates, pull_requests, queues, retention, turn
 from service.operations.pull_requests import SubmitOptions
+from service.operations.queues import QueueWish
 from service.runtime import Runtime
 from service.simulation.history import Arrival, Fate, history_of
 from service.simulation.world import sha_of
 from service.store import history
 from service.store import pull_requests as known_pulls
-from service.store.codec import json_of
 from service.store.database import Store
 from service.store.pull_requests import PullRequestHead
-from service.store.rows import queues as queue_rows
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, QueueRef
 from service.workers.housekeeping import ESTIMATES_PERIOD, Housekeeping
 from tests.harness import recorded
@@ -59,19 +57,9 @@ async def a_queue_of_the_bad_and_the_good(runtime: Runtime, clock: SetClock) -> 
 
 
 async def hedge(runtime: Runtime, queue: QueueRef) -> None:
-    """The setting, written past the check that refuses it as long as nothing acts on it."""
-    config = replace((await turn.value(runtime, queue.id)).config, hedging=Hedging.SPARE_SLOTS)
-
-    def write(session) -> None:
-        row = queue_rows.c
-        session.execute(
-            update(queue_rows)
-            .where(row.id == queue.id)
-            .values(config=json_of(config), version=row.version + 1)
-        )
-
-    await runtime.store.run(write)
-    runtime.store.cache.drop(queue.id)
+    """Let the queue plan by chances."""
+    wish = QueueWish({"hedging": Hedging.SPARE_SLOTS})
+    await queues.update(runtime, queue, wish, SYSTEM)
 
 
 async def p_fail(runtime: Runtime, queue: QueueRef, pr: int) -> float:
@@ -136,4 +124,5 @@ async def test_housekeeping_tells_chances_every_ten_minutes(runtime, clock):
     known = await p_fail(runtime, queue, 7)
     assert known != PRIOR
     clock.present += ESTIMATES_PERIOD - timedelta(seconds=1)
+    await retention.prune(runtime)
     assert not await worker.drain()
