@@ -115,9 +115,8 @@ def test_attempts_of_different_jobs_or_codes_do_not_compare():
 
 def test_matrix_siblings_under_one_name_compare_only_inside_an_upload():
     story = Story()
-    facts = {"code": "sha:a", "run": "r1"}
-    story.ran(at(0), "F", machine="linux-1", **facts)
-    story.ran(at(0, 1), "P", machine="mac-1", **facts)
+    story.ran(at(0), "F", machine="linux-1", code="sha:a", run="r1")
+    story.ran(at(0, 1), "P", machine="mac-1", code="sha:a", run="r1")
     assert story.ledger().events_a == {}
     story.ran(at(1), "FP", code="sha:b")
     assert len(story.ledger().events_a[T]) == 1
