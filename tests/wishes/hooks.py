@@ -35,6 +35,9 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
     if not isinstance(case.body, dict):
         return
     asked = DOCUMENT["paths"][case.operation.path]["post"]["requestBody"]["content"]
+    if "application/json" not in asked:
+        case.body = a_form(case.body, asked["multipart/form-data"]["schema"])
+        return
     body = case.body = acceptable(case.body, asked["application/json"]["schema"])
     chance = hashlib.sha256(repr(body).encode()).digest()
     # Three of four ask about what is there: otherwise all answers would be 404.
@@ -53,6 +56,14 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
     # A hold ends in the future (API.md 5.2).
     if body.get("until") is not None and case.operation.path.endswith("/addQueueHold"):
         body["until"] = LATER
+
+
+def a_form(body: dict[str, Any], schema: Any) -> dict[str, Any]:
+    """An upload of the repository that is there, of a time that is not long past."""
+    metadata = acceptable(body["metadata"], schema["properties"]["metadata"])
+    metadata |= {"repo": dict(WORLD["repo"]), "org_url_slug": WORLD["repo"]["owner"]}
+    metadata.pop("ran_at", None)
+    return {**body, "metadata": metadata}
 
 
 def branch_of(path: str, chance: int) -> str:
