@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from threading import Lock
 from typing import Generic, TypeVar
 
 from cachetools import LRUCache
@@ -200,6 +201,31 @@ SHELF_MAX = 10_000
 PASTS_MAX = 512
 """Queues whose past is kept, as many as their values (ARCHITECTURE.md 5)."""
 
+TEST_PAGES_MAX = 100
+"""Pages kept, of at most 100 tests each: some 20 MiB."""
+
+TEST_RANKS_MAX = 4
+"""Orders kept, of as many tests as failed: some 20 MiB each where 100,000 did."""
+
+
+class Orders:
+    """Orders of lists, each with what it stands under. Used from several threads."""
+
+    def __init__(self) -> None:
+        self._kept: LRUCache[Hashable, tuple[Hashable, object]] = LRUCache(TEST_RANKS_MAX)
+        self._lock = Lock()
+
+    def get(self, key: Hashable, stamp: Hashable) -> object | None:
+        """The order that was kept for this, if it stood under the same."""
+        with self._lock:
+            kept = self._kept.get(key)
+        return kept[1] if kept is not None and kept[0] == stamp else None
+
+    def put(self, key: Hashable, stamp: Hashable, order: object) -> None:
+        """Keep an order instead of the one before."""
+        with self._lock:
+            self._kept[key] = (stamp, order)
+
 
 class Memory:
     """Answers that stand as long as nothing they were made of has changed.
@@ -209,6 +235,8 @@ class Memory:
     `wholes` are the last views of whole queues, by queue, with what they were made of.
     `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
     `figures` are a queue's metrics as text, by queue.
+    `test_pages` and `test_ranks` are pages of lists of tests and the order of failing ones, each
+    with what it stands under.
     `callers` and `places` stand under the store's access version: who holds a token, and which
     queue a name means. `access_version` is the one that the newest request was let in under.
     """
@@ -220,6 +248,8 @@ class Memory:
         self.pasts: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.wholes: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.figures: LRUCache[int, object] = LRUCache(PASTS_MAX)
+        self.test_pages: LRUCache[Hashable, object] = LRUCache(TEST_PAGES_MAX)
+        self.test_ranks = Orders()
         self.callers: Shelf[object] = Shelf()
         self.places: Shelf[object] = Shelf()
         self._views: dict[int, tuple[Stamp, dict[int | None, object]]] = {}

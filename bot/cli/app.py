@@ -14,6 +14,7 @@ from bot.cli import (
     server,
     simulate,
     targets,
+    tests,
     upload,
     validate,
     webhooks,
@@ -39,6 +40,7 @@ app.add_typer(server.app)
 app.add_typer(access.app, name="token")
 app.add_typer(queues.app, name="queue")
 app.add_typer(targets.app, name="targets")
+app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(pull_requests.app)
 app.add_typer(upload.app)

@@ -7,12 +7,15 @@ after these are kept as well (PERFORMANCE.md 3.2, V1 to V3). `responses.py` says
 bytes mean; a test holds the two equal.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import compress, count
 from operator import is_not
+from typing import TypeVar
 
 import orjson
+from cachetools import LRUCache
 
 from service.api import responses
 from service.api.enum_case import Case, as_it_is
@@ -25,6 +28,9 @@ from service.wording.times import TimeLeft
 
 ENTRIES_MAX = 20_000
 QUEUES_MAX = 512
+TEST_PAGES_MAX = 100
+
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,7 @@ class Fragments:
         self._entries: dict[tuple[int, int], Kept] = {}
         self._records: dict[tuple[int, int], tuple[PullRequestView, bytes]] = {}
         self._queues: dict[int, Encoded] = {}
+        self._tests: LRUCache[int, tuple[object, bytes]] = LRUCache(TEST_PAGES_MAX)
 
     def record(self, view: PullRequestView) -> bytes:
         """One pull request by itself, without its timeline."""
@@ -106,6 +113,18 @@ class Fragments:
         if len(self._queues) >= QUEUES_MAX:
             self._queues.clear()
         self._queues[view.queue.id] = Encoded(view, pieces, encoded)
+        return encoded
+
+    def tests(self, rows: tuple[Row, ...], spelled: Callable[[Row], Json]) -> bytes:
+        """The rows of a page of tests, as an array; kept as long as the same rows come.
+
+        The rows are kept, too, so that no others can have their identity.
+        """
+        found = self._tests.get(id(rows))
+        if found is not None and found[0] is rows:
+            return found[1]
+        encoded = orjson.dumps([spelled(row) for row in rows])
+        self._tests[id(rows)] = (rows, encoded)
         return encoded
 
     def _pieces(self, view: QueueView, before: Encoded | None) -> list[bytes]:

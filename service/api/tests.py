@@ -1,7 +1,10 @@
 """Handlers of the endpoints about tests (API.md 8): one operation each, its answer spelled."""
 
 from dataclasses import asdict
+from functools import partial
 from typing import TypeVar
+
+import orjson
 
 from service.api import responses
 from service.api.call import Call
@@ -28,26 +31,28 @@ SUMMARY_MAX = 200
 Row = TypeVar("Row")
 
 
-async def list_unhealthy(call: Call, asked: models.ListUnhealthyTests) -> Json:
+async def list_unhealthy(call: Call, asked: models.ListUnhealthyTests) -> bytes:
     """`/flaky-tests/list-unhealthy-tests`."""
     home = await _home(call, asked)
     page = await test_lists.unhealthy(call.runtime, home.repository, asked.status, asked.page())
-    return {"tests": [record(home, each) for each in page.rows], "page": _page(page)}
+    rows = call.fragments.tests(page.rows, partial(record, home))
+    return b'{"tests":%b,"page":%b}' % (rows, _page(page))
 
 
-async def list_failing(call: Call, asked: models.ListFailingTests) -> Json:
+async def list_failing(call: Call, asked: models.ListFailingTests) -> bytes:
     """`/flaky-tests/list-failing-tests`."""
     home = await _home(call, asked)
     page = await test_lists.failing(call.runtime, home.repository, asked.wish())
-    return {"tests": [_failing(home, each) for each in page.rows], "page": _page(page)}
+    rows = call.fragments.tests(page.rows, partial(_failing, home))
+    return b'{"tests":%b,"page":%b}' % (rows, _page(page))
 
 
-async def list_quarantined(call: Call, asked: models.ListQuarantinedTests) -> Json:
+async def list_quarantined(call: Call, asked: models.ListQuarantinedTests) -> bytes:
     """`/flaky-tests/list-quarantined-tests`."""
     home = await _home(call, asked)
     page = await test_lists.quarantined(call.runtime, home.repository, asked.page())
-    rows = [_quarantined(home, each) for each in page.rows]
-    return {"quarantined_tests": rows, "page": _page(page)}
+    rows = call.fragments.tests(page.rows, partial(_quarantined, home))
+    return b'{"quarantined_tests":%b,"page":%b}' % (rows, _page(page))
 
 
 async def get_details(call: Call, asked: models.GetTestDetails) -> Json:
@@ -213,13 +218,15 @@ def _link(html_url: str | None) -> Json | None:
     return None if html_url is None else {"html_url": html_url}
 
 
-def _page(page: Page[Row]) -> Json:
+def _page(page: Page[Row]) -> bytes:
     """Where a page stands (SPECIFICATION.md 2.7)."""
-    return {
-        "total_rows": page.total_rows,
-        "total_pages": page.total_pages,
-        "page_index": page.index,
-        "next_page_token": page.next_token,
-        "prev_page_token": page.prev_token,
-        "last_page_token": page.last_token,
-    }
+    return orjson.dumps(
+        {
+            "total_rows": page.total_rows,
+            "total_pages": page.total_pages,
+            "page_index": page.index,
+            "next_page_token": page.next_token,
+            "prev_page_token": page.prev_token,
+            "last_page_token": page.last_token,
+        }
+    )

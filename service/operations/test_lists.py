@@ -1,7 +1,7 @@
 """The lists of tests: unhealthy ones, failing ones, quarantined ones (API.md 8.2, 8.3)."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 from service.errors import Invalid
 from service.flaky.quarantine import QuarantineSetting
-from service.operations import paging, test_pages, test_records
+from service.operations import paging, test_pages, test_records, test_shelf
 from service.operations.paging import Listing
-from service.operations.test_pages import Cut, Key, Page, PageWish
+from service.operations.test_pages import Key, Page, PageWish
 from service.operations.test_records import Home, ShownTest
+from service.operations.test_shelf import Found, Question
 from service.runtime import Runtime
-from service.store import test_figures, test_listings, test_quarantine
+from service.store import test_cases, test_figures, test_listings, test_quarantine
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.test_listings import Rank, Span, UnhealthyRows
@@ -37,16 +38,18 @@ async def unhealthy(
     listing = Listing(
         "flaky-tests/list-unhealthy-tests", repository.org_id, repository.id, (status.value,)
     )
-    now = runtime.clock.now()
-    boundary = paging.boundary_of(runtime.keys, listing, wish.token, now, test_pages.FIELD)
+    asked = test_pages.asked(runtime, listing, wish)
 
-    def read(session: Tx) -> tuple[Cut[test_listings.ListedCase], list[ShownTest]]:
-        home = test_records.home_of(session, repository, now)
-        found = test_pages.cut(session, UnhealthyRows(repository.id, status), boundary, wish.size)
-        return found, test_records.shown(session, home, found.rows)
+    def find(session: Tx, _: Hashable) -> Found[ShownTest]:
+        home = test_records.home_of(session, repository, asked.now)
+        cut, rows = test_pages.cut(session, UnhealthyRows(repository.id, status), asked)
+        until = test_quarantine.next_expiry(session, repository.id, asked.now)
+        return Found(cut, tuple(test_records.shown(session, home, rows)), until)
 
-    found, rows = await runtime.store.read(read)
-    return test_pages.page_of(runtime.keys, listing, found, rows, (wish.size, now))
+    key = (listing, repository, asked.boundary, asked.size)
+    question = Question(key, _revision_of(repository), find)
+    found = await test_shelf.found(runtime, question, asked.now)
+    return test_pages.page_of(runtime.keys, listing, asked, found.cut, found.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,13 @@ class FailingWish:
 
 
 async def failing(
-    runtime: Runtime, repository: RepositoryRecord, asked: FailingWish
+    runtime: Runtime, repository: RepositoryRecord, wish: FailingWish
 ) -> Page[ShownTest]:
     """Tests that failed in the range, those first that failed most often.
 
     Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
     """
-    span, wish = Span(asked.since, asked.until), asked.page
+    span = Span(wish.since, wish.until)
     if span.until < span.since or span.until - span.since > SPAN_MAX:
         raise Invalid(
             "`end_time` must not lie before `start_time`, nor more than 7 days behind it.",
@@ -73,18 +76,54 @@ async def failing(
         )
     filters = (paging.micros(span.since), paging.micros(span.until))
     listing = Listing("flaky-tests/list-failing-tests", repository.org_id, repository.id, filters)
-    now = runtime.clock.now()
-    boundary = paging.boundary_of(runtime.keys, listing, wish.token, now, test_pages.FIELD)
+    asked = test_pages.asked(runtime, listing, wish.page)
+    # Whoever polls moves the range with the time; most often the same attempts lie in it.
+    length = (repository.id, span.until - span.since)
 
-    def read(session: Tx) -> tuple[Cut[Rank], list[ShownTest]]:
-        home = test_records.home_of(session, repository, now)
-        ranks = test_listings.ranks(session, repository.id, span)
-        found = test_pages.cut(session, FailingRows(ranks), boundary, wish.size)
-        nos = [rank.no for rank in found.rows]
-        return found, with_figures(session, runtime.store.outcome_sets, home, nos, span)
+    def stamp(session: Tx) -> Hashable:
+        ends = test_listings.ends(session, repository.id, span)
+        return test_cases.revision_of(session, repository.id), ends
 
-    found, rows = await runtime.store.read(read)
-    return test_pages.page_of(runtime.keys, listing, found, rows, (wish.size, now))
+    def find(session: Tx, stamp: Hashable) -> Found[ShownTest]:
+        ranks = _ranks(runtime, session, (length, stamp), span)
+        home = test_records.home_of(session, repository, asked.now)
+        cut, rows = test_pages.cut(session, FailingRows(ranks), asked)
+        nos = [rank.no for rank in rows]
+        shown = with_figures(session, runtime.store.outcome_sets, home, nos, span)
+        return Found(cut, tuple(shown), _until(session, home))
+
+    key = (listing.endpoint, length, repository, asked.boundary, asked.size)
+    found = await test_shelf.found(runtime, Question(key, stamp, find), asked.now)
+    return test_pages.page_of(runtime.keys, listing, asked, found.cut, found.rows)
+
+
+def _ranks(
+    runtime: Runtime, session: Tx, under: tuple[tuple[int, timedelta], Hashable], span: Span
+) -> Sequence[Rank]:
+    """The order of the whole list, which all of its pages share."""
+    length, stamp = under
+    kept = runtime.memory.test_ranks.get(length, stamp)
+    if isinstance(kept, Ranks):
+        return kept.ranks
+    ranks = test_listings.ranks(session, length[0], span)
+    runtime.memory.test_ranks.put(length, stamp, Ranks(ranks))
+    return ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The order of failing tests over some span."""
+
+    ranks: Sequence[Rank]
+
+
+def _until(session: Tx, home: Home) -> datetime | None:
+    """When time alone changes rates or what is quarantined."""
+    moments = (
+        test_figures.next_change(session, home.repository.id, home.now),
+        test_quarantine.next_expiry(session, home.repository.id, home.now),
+    )
+    return min((at for at in moments if at is not None), default=None)
 
 
 def with_figures(
@@ -142,18 +181,21 @@ async def quarantined(
     Raises Malformed(invalid_page_token, page_token_expired).
     """
     listing = Listing("flaky-tests/list-quarantined-tests", repository.org_id, repository.id)
-    now = runtime.clock.now()
-    boundary = paging.boundary_of(runtime.keys, listing, wish.token, now, test_pages.FIELD)
+    asked = test_pages.asked(runtime, listing, wish)
 
-    def read(session: Tx) -> tuple[Cut[Moment], list[Quarantined]]:
-        home = test_records.home_of(session, repository, now)
+    def find(session: Tx, _: Hashable) -> Found[Quarantined]:
+        home = test_records.home_of(session, repository, asked.now)
         if not home.settings.quarantine_enabled:
-            return Cut((), 0, 0), []
-        found = test_pages.cut(session, _Newest(_rows_of(home)), boundary, wish.size)
-        return found, _quarantined(session, home, [moment.no for moment in found.rows])
+            return Found(test_pages.Cut(0, 0), (), None)
+        cut, moments = test_pages.cut(session, _Newest(_rows_of(home)), asked)
+        rows = _quarantined(session, home, [moment.no for moment in moments])
+        until = test_quarantine.next_expiry(session, repository.id, asked.now)
+        return Found(cut, tuple(rows), until)
 
-    found, rows = await runtime.store.read(read)
-    return test_pages.page_of(runtime.keys, listing, found, rows, (wish.size, now))
+    key = (listing, repository, asked.boundary, asked.size)
+    question = Question(key, _revision_of(repository), find)
+    found = await test_shelf.found(runtime, question, asked.now)
+    return test_pages.page_of(runtime.keys, listing, asked, found.cut, found.rows)
 
 
 def _rows_of(home: Home) -> QuarantinedRows:
@@ -202,3 +244,7 @@ class _Newest:
 
 def _moment(key: Key | None) -> Moment | None:
     return None if key is None else Moment(paging.instant(int(key[0])), int(key[1]))
+
+
+def _revision_of(repository: RepositoryRecord) -> test_shelf.Stamping:
+    return lambda session: test_cases.revision_of(session, repository.id)

@@ -11,13 +11,12 @@ from typing import Generic, Protocol, TypeVar
 
 from service.operations import paging
 from service.operations.paging import Boundary, KeyPart, Listing
-from service.runtime import Keys
+from service.runtime import Keys, Runtime
 from service.store.database import Tx
 
 FIELD = "/page_query/page_token"
 
 Row = TypeVar("Row")
-Found = TypeVar("Found")
 Key = tuple[KeyPart, ...]
 
 
@@ -50,13 +49,21 @@ class PageWish:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut(Generic[Row]):
-    """A page's rows, the number of those before it, and where its neighbors begin.
+class Asked:
+    """Which page is asked for, by what its token says, and when."""
+
+    boundary: Boundary | None
+    size: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How many rows there are, how many before the page, and where its neighbors begin.
 
     `following` and `preceding` are None where there is no such page.
     """
 
-    rows: tuple[Row, ...]
     total: int
     start: int
     following: Boundary | None = None
@@ -76,25 +83,35 @@ class Page(Generic[Row]):
     last_token: str
 
 
-def cut(session: Tx, rows: Rows[Row], boundary: Boundary | None, size: int) -> Cut[Row]:
-    """The page at the boundary, or the first one.
+def asked(runtime: Runtime, listing: Listing, wish: PageWish) -> Asked:
+    """The page that a wish means. Raises Malformed(invalid_page_token, page_token_expired)."""
+    now = runtime.clock.now()
+    boundary = paging.boundary_of(runtime.keys, listing, wish.token, now, FIELD)
+    return Asked(boundary, wish.size, now)
+
+
+def cut(session: Tx, rows: Rows[Row], asked: Asked) -> tuple[Cut, Sequence[Row]]:
+    """The page that is asked for, and its rows.
 
     A page that lies before a row and has lost all its rows is the first page; one that lies
     behind a row stays empty, or rows that were read would be read again.
     """
-    total = rows.count(session)
+    total, boundary = rows.count(session), asked.boundary
     if boundary is not None and boundary.backwards:
-        found = _backwards(session, rows, boundary, total, size)
-        if found.rows:
-            return found
+        found, shown = _backwards(session, rows, boundary, (total, asked.size))
+        if shown:
+            return found, shown
         boundary = None
-    return _forwards(session, rows, boundary or Boundary(()), total, size)
+    return _forwards(session, rows, boundary or Boundary(()), (total, asked.size))
 
 
-def _forwards(session: Tx, rows: Rows[Row], boundary: Boundary, total: int, size: int) -> Cut[Row]:
+def _forwards(
+    session: Tx, rows: Rows[Row], boundary: Boundary, counts: tuple[int, int]
+) -> tuple[Cut, Sequence[Row]]:
+    total, size = counts
     start = boundary.rows_before
     found = rows.after(session, boundary.key or None, size + 1)
-    shown = tuple(found[:size])
+    shown = found[:size]
     following = preceding = None
     if len(found) > size:
         following = Boundary(rows.key(shown[-1]), start + size)
@@ -102,16 +119,19 @@ def _forwards(session: Tx, rows: Rows[Row], boundary: Boundary, total: int, size
         # An empty page has no row to stand before; what is before it is the end of the list.
         key = rows.key(shown[0]) if shown else ()
         preceding = Boundary(key, start, backwards=True) if shown or total else None
-    return Cut(shown, total, start, following, preceding)
+    return Cut(total, start, following, preceding), shown
 
 
-def _backwards(session: Tx, rows: Rows[Row], boundary: Boundary, total: int, size: int) -> Cut[Row]:
+def _backwards(
+    session: Tx, rows: Rows[Row], boundary: Boundary, counts: tuple[int, int]
+) -> tuple[Cut, Sequence[Row]]:
+    total, size = counts
     is_end = not boundary.key
     if is_end and total:
         size = total % size or size
     found = rows.before(session, boundary.key or None, size + 1)
     has_more = len(found) > size
-    shown = tuple(found[-size:])
+    shown = found[-size:]
     end = total if is_end else boundary.rows_before
     start = max(0, end - len(shown)) if has_more else 0
     following = preceding = None
@@ -119,25 +139,24 @@ def _backwards(session: Tx, rows: Rows[Row], boundary: Boundary, total: int, siz
         following = Boundary(rows.key(shown[-1]), start + len(shown))
     if has_more:
         preceding = Boundary(rows.key(shown[0]), start, backwards=True)
-    return Cut(shown, total, start, following, preceding)
+    return Cut(total, start, following, preceding), shown
 
 
 def page_of(
-    keys: Keys, listing: Listing, found: Cut[Row], rows: Sequence[Found], wish: tuple[int, datetime]
-) -> Page[Found]:
-    """The page of what was cut, with its rows as they are shown; `wish`: its size, and now."""
-    size, now = wish
-    pages = -(-found.total // size)
+    keys: Keys, listing: Listing, asked: Asked, found: Cut, rows: tuple[Row, ...]
+) -> Page[Row]:
+    """The page that was cut, with its rows as they are shown and fresh tokens."""
+    pages = -(-found.total // asked.size)
     last = Boundary((), found.total, backwards=True) if pages > 1 else None
 
     def token(boundary: Boundary | None) -> str:
-        return "" if boundary is None else paging.token(keys, listing, boundary, now)
+        return "" if boundary is None else paging.token(keys, listing, boundary, asked.now)
 
     return Page(
-        rows=tuple(rows),
+        rows=rows,
         total_rows=found.total,
         total_pages=pages,
-        index=found.start // size,
+        index=found.start // asked.size,
         next_token=token(found.following),
         prev_token=token(found.preceding),
         last_token=token(last),

@@ -18,6 +18,7 @@ from service.notifications import upload_payloads
 from service.notifications.upload_payloads import UploadTold
 from service.operations import (
     access,
+    judging,
     test_checks,
     test_messages,
     test_records,
@@ -214,11 +215,11 @@ def _complete(
     entered = evidence.numbers_of(session, place.repository_id, found.new)
     numbers = {**found.numbers, **entered}
     first = uploads.by_digest(session, place.repository_id, digest_of(arrived))
-    upload, kept = first, None
+    upload, standing = first, None
     by_no = {numbers[each].no: result for each, result in found.results.items()}
     if upload is None:
         draft = _upload(arrived, found, classified)
-        upload, kept = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
+        upload, standing = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
     failing = upload_answers.failing_in(found.results, numbers)
     said = upload_answers.answered(
         session, home, failing, arrived.meta.variant, classified.started_at
@@ -231,7 +232,7 @@ def _complete(
     quarantined = {numbers[each].no for each in shielded}
     upload_evidence.record(bench, upload, by_no, quarantined, arrived.meta.source_root)
     _tell(bench, upload, answer)
-    return answer, kept
+    return answer, None if standing is None else judging.kept_of(bench, standing)
 
 
 def _upload(arrived: Arrived, found: Identified, classified: Classified) -> Upload:

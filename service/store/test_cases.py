@@ -82,6 +82,7 @@ CASE = RowCodec(Case, cases, keys={"repository_id", "org_id"})
 _HERE: BindParameter[int] = bindparam("of_repository")
 _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 
+SELECT_REVISION = select(shared.c.revision).where(shared.c.repository_id == _HERE)
 SELECT_SHARED = select(shared).where(shared.c.repository_id == _HERE)
 INSERT_SHARED = upsert(shared).on_conflict_do_nothing()
 TAKE_NUMBERS = (
@@ -90,8 +91,7 @@ TAKE_NUMBERS = (
     .values(last_no=shared.c.last_no + bindparam("many"))
     .returning(shared.c.last_no)
 )
-# A clock never goes back, and one that stands nowhere yet is behind every time.
-NOTE_UPLOAD = (
+NOTE_CHANGE = (
     update(shared)
     .where(shared.c.repository_id == _HERE)
     .values(revision=shared.c.revision + 1)
@@ -118,6 +118,13 @@ def shared_by(session: Connection, repository_id: int) -> Shared:
     return Shared(NAMES.decode(row.names), row.last_no, row.revision, row.clock)
 
 
+def revision_of(session: Connection, repository_id: int) -> int:
+    """A number that changes with whatever lists of the repository's tests show."""
+    told = {"of_repository": repository_id}
+    found: int | None = session.execute(SELECT_REVISION, told).scalar_one_or_none()
+    return found or 0
+
+
 def name_repository(session: Connection, place: Place, present: RepositoryKey) -> Shared:
     """Remember a name under which tests are first seen; what is shared, with that name in it."""
     known = shared_by(session, place.repository_id)
@@ -140,10 +147,21 @@ def take_numbers(session: Connection, repository_id: int, many: int) -> int:
     return last - many + 1
 
 
-def note_upload(session: Connection, repository_id: int, ran_at: datetime | None) -> None:
-    """An upload was completed, or deleted (`ran_at` None): lists and the clock go with it."""
-    clock = session.execute(NOTE_UPLOAD, {"of_repository": repository_id}).scalar_one()
-    if ran_at is not None and (clock is None or ran_at > clock):
+def note_change(session: Connection, repository_id: int) -> datetime | None:
+    """Something that lists of its tests show is different now; the evidence clock.
+
+    Called by whatever writes such a thing: what was answered before is then made anew.
+    """
+    clock: datetime | None = session.execute(
+        NOTE_CHANGE, {"of_repository": repository_id}
+    ).scalar_one_or_none()
+    return clock
+
+
+def note_upload(session: Connection, repository_id: int, ran_at: datetime) -> None:
+    """An upload was completed: lists change, and the clock goes on; it never goes back."""
+    clock = note_change(session, repository_id)
+    if clock is None or ran_at > clock:
         session.execute(SET_CLOCK, {"of_repository": repository_id, "to_clock": ran_at})
 
 

@@ -8,7 +8,7 @@ import hashlib
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky import figures
 from service.flaky.results import FileStatus, Format, Outcome
+from service.store import test_cases
 from service.store.codec import RowCodec
 from service.store.tables.test_evidence import (
     CaseAttemptRow,
@@ -311,10 +312,12 @@ def expire_impacts(session: Connection, now: datetime) -> int:
     return len(found)
 
 
-def _renew(session: Connection, tests: Iterable[tuple[int, int]]) -> None:
+def _renew(session: Connection, tests: Set[tuple[int, int]]) -> None:
     # In one order, so that two transactions never wait for each other.
     told = [{"of_repository": place, "of_number": no} for place, no in sorted(tests)]
     session.execute(RENEW_IMPACT, told)
+    for repository_id in sorted({place for place, _ in tests}):
+        test_cases.note_change(session, repository_id)
 
 
 def _keys(place: Place) -> dict[str, int]:

@@ -7,7 +7,7 @@ set: so whole days come from counts, and a part of a day from attempts and sets.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import (
     BindParameter,
@@ -107,6 +107,21 @@ SELECT_SETS_OF_PARTS = union_all(
         for part in (WEEK, DAY, AHEAD)
     )
 )
+SELECT_EDGES = select(
+    *(
+        select(uploads.c.ran_at)
+        .where(
+            uploads.c.repository_id == _HERE,
+            uploads.c.is_eligible.is_(True),
+            uploads.c.ran_at > bindparam(f"{part}_after", type_=Utc),
+        )
+        .order_by(uploads.c.ran_at)
+        .limit(1)
+        .scalar_subquery()
+        .label(part)
+        for part in (WEEK, DAY, AHEAD)
+    )
+)
 SELECT_GROUPS = (
     select(
         attempts.c.no,
@@ -162,6 +177,19 @@ def rates(
             in_week[no] -= counts
             in_day[no] -= counts
     return {no: Rates(figures.rate(in_week[no]), figures.rate(in_day[no])) for no in nos}
+
+
+def next_change(session: Connection, repository_id: int, now: datetime) -> datetime | None:
+    """When an upload enters or leaves a window of the rates, None: no time changes any rate."""
+    told = {
+        "of_repository": repository_id,
+        "week_after": now - figures.WEEK,
+        "day_after": now - figures.DAY,
+        "ahead_after": now,
+    }
+    row = session.execute(SELECT_EDGES, told).one()
+    edges = ((row.week, figures.WEEK), (row.day, figures.DAY), (row.ahead, timedelta()))
+    return min((at + span for at, span in edges if at is not None), default=None)
 
 
 def _parts(

@@ -147,11 +147,11 @@ _FAILED = (
     attempts.c.ran_at >= bindparam("since", type_=Utc),
     attempts.c.ran_at < bindparam("until", type_=Utc),
 )
-_ends = select(
-    func.min(attempts.c.ran_at, type_=Utc).label("first_at"),
-    func.max(attempts.c.ran_at, type_=Utc).label("last_at"),
+_end = select(attempts.c.ran_at).where(*_FAILED).limit(1)
+SELECT_ENDS = select(
+    _end.order_by(attempts.c.ran_at).scalar_subquery().label("first_at"),
+    _end.order_by(desc(attempts.c.ran_at)).scalar_subquery().label("last_at"),
 )
-SELECT_ENDS = _ends.where(*_FAILED)
 _counts = (
     select(attempts.c.no, func.count().label("many"))
     .where(*_FAILED)

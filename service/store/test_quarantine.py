@@ -8,6 +8,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, sel
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.settings import TestSettings
+from service.store import test_cases
 from service.store.codec import RowCodec
 from service.store.tables.tests import CaseOverrideRow, TestSettingsRow, TicketRow
 from service.store.test_cases import ASKED_AT_ONCE, Place
@@ -77,6 +78,13 @@ SELECT_EXPIRED = (
     .order_by(overrides.c.expires_at)
     .limit(EXPIRED_AT_ONCE)
 )
+# Its own order, for several overrides expire far more rarely than one is looked for.
+SELECT_NEXT_EXPIRY = (
+    select(overrides.c.expires_at)
+    .where(overrides.c.repository_id == _HERE, _IS_OPEN, overrides.c.expires_at > bindparam("now"))
+    .order_by(overrides.c.expires_at)
+    .limit(1)
+)
 
 _ticket = upsert(tickets)
 PUT_TICKET = _ticket.on_conflict_do_update(
@@ -111,6 +119,7 @@ def since_of(session: Connection, repository_id: int) -> Since:
 def put_settings(session: Connection, place: Place, now: TestSettings, since: Since) -> None:
     """Store the repository's settings."""
     session.execute(PUT_SETTINGS, SETTINGS.row(now) | SINCE.row(since) | _keys(place))
+    test_cases.note_change(session, place.repository_id)
 
 
 def override_of(session: Connection, repository_id: int, no: int) -> StoredOverride | None:
@@ -134,6 +143,13 @@ def overrides_of(
     return found
 
 
+def next_expiry(session: Connection, repository_id: int, now: datetime) -> datetime | None:
+    """When the next override of the repository expires, None: none does."""
+    told = {"of_repository": repository_id, "now": now}
+    found: datetime | None = session.execute(SELECT_NEXT_EXPIRY, told).scalar()
+    return found
+
+
 def override_history(
     session: Connection, repository_id: int, no: int
 ) -> tuple[StoredOverride, ...]:
@@ -147,6 +163,7 @@ def put_override(session: Connection, place: Place, said: StoredOverride) -> Non
     session.execute(CLOSE, {"of_repository": place.repository_id, "of_number": said.no})
     is_open = {"is_open": said.override is not Override.UNSPECIFIED}
     session.execute(INSERT_OVERRIDE, OVERRIDE.row(said) | is_open | _keys(place))
+    test_cases.note_change(session, place.repository_id)
 
 
 def expired(session: Connection, now: datetime) -> tuple[tuple[Place, StoredOverride], ...]:
@@ -161,11 +178,13 @@ def put_ticket(session: Connection, place: Place, no: int, html_url: str, at: da
     """Link a test to a ticket; the newest wins."""
     row = {"no": no, "html_url": html_url, "at": at}
     session.execute(PUT_TICKET, row | _keys(place))
+    test_cases.note_change(session, place.repository_id)
 
 
 def remove_ticket(session: Connection, repository_id: int, no: int) -> None:
     """Link it to none."""
     session.execute(DELETE_TICKET, {"of_repository": repository_id, "of_number": no})
+    test_cases.note_change(session, repository_id)
 
 
 def ticket_of(session: Connection, repository_id: int, no: int) -> str | None:

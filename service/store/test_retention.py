@@ -6,7 +6,7 @@ Each function forgets some rows that are older than an instant, and says how man
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, delete, select
 
 from service.flaky import figures
 from service.store.tables.test_evidence import (
@@ -57,64 +57,71 @@ OF_TESTS = tuple(
 
 def forget_impacts(session: Connection, before: datetime) -> int:
     """Pull requests that a test hit long ago."""
-    return _forget(session, impacts, impacts.c.last_at < before)
+    return len(_forget(session, impacts, impacts.c.last_at < before))
 
 
 def forget_days(session: Connection, before: datetime) -> int:
     """Days of tests; a test whose last day this was, and has not run since, goes with it."""
-    key = (daily.c.repository_id, daily.c.no)
     is_old = daily.c.day < figures.day_of(before)
-    found = session.execute(select(*key, daily.c.day).where(is_old).limit(TESTS_AT_ONCE)).all()
-    if found:
-        days = [tuple(row) for row in found]
-        session.execute(delete(daily).where(tuple_(*key, daily.c.day).in_(days)))
-        _forget_tests(session, sorted({(row.repository_id, row.no) for row in found}), before)
+    found = _forget(session, daily, is_old, TESTS_AT_ONCE)
+    _forget_tests(session, {(repository_id, no) for repository_id, no, _ in found}, before)
     return len(found)
 
 
 def forget_strangers(session: Connection, before: datetime) -> int:
     """Tests that only untrusted uploads ever had, which have no days."""
-    key = (cases.c.repository_id, cases.c.no)
     is_old = cases.c.is_known.is_(False) & (cases.c.last_run_at < before)
+    key = (cases.c.repository_id, cases.c.no)
     found = session.execute(select(*key).where(is_old).limit(TESTS_AT_ONCE)).all()
-    _forget_tests(session, [(row.repository_id, row.no) for row in found], before)
+    _forget_tests(session, {(row.repository_id, row.no) for row in found}, before)
     return len(found)
 
 
-def _forget_tests(session: Connection, tests: Sequence[tuple[int, int]], before: datetime) -> None:
+def _forget_tests(session: Connection, tests: set[tuple[int, int]], before: datetime) -> None:
     """Those of the tests that have not run since."""
-    key = tuple_(cases.c.repository_id, cases.c.no)
-    old = select(cases.c.repository_id, cases.c.no).where(
-        key.in_(tests), cases.c.last_run_at < before
-    )
-    gone = [tuple(row) for row in session.execute(old)] if tests else []
-    if gone:
-        for table in OF_TESTS:
+    by_repository: dict[int, list[int]] = {}
+    for repository_id, no in sorted(tests):
+        by_repository.setdefault(repository_id, []).append(no)
+    for repository_id, nos in by_repository.items():
+        old = select(cases.c.no).where(
+            cases.c.repository_id == repository_id,
+            cases.c.no.in_(nos),
+            cases.c.last_run_at < before,
+        )
+        gone = session.execute(old).scalars().all()
+        for table in OF_TESTS if gone else ():
             session.execute(
-                delete(table).where(tuple_(table.c.repository_id, table.c.no).in_(gone))
+                delete(table).where(table.c.repository_id == repository_id, table.c.no.in_(gone))
             )
 
 
 def _by_time(table: Table, column: str) -> Forget:
     def forget(session: Connection, before: datetime) -> int:
-        return _forget(session, table, table.c[column] < before)
+        return len(_forget(session, table, table.c[column] < before))
 
     return forget
 
 
 def _by_day(table: Table) -> Forget:
     def forget(session: Connection, before: datetime) -> int:
-        return _forget(session, table, table.c.day < figures.day_of(before))
+        return len(_forget(session, table, table.c.day < figures.day_of(before)))
 
     return forget
 
 
-def _forget(session: Connection, table: Table, is_old: ColumnElement[bool]) -> int:
+def _forget(
+    session: Connection, table: Table, is_old: ColumnElement[bool], at_most: int = BATCH
+) -> Sequence[Row[*tuple[int, ...]]]:
+    """Delete some old rows; their keys, column by column."""
     key = tuple(table.primary_key)
-    found = [tuple(row) for row in session.execute(select(*key).where(is_old).limit(BATCH))]
+    found = session.execute(select(*key).where(is_old).limit(at_most)).all()
     if found:
-        session.execute(delete(table).where(tuple_(*key).in_(found)))
-    return len(found)
+        # Row by row: SQLite looks a list of keys with several columns up in no index.
+        names = [f"of_{column.name}" for column in key]
+        this = and_(*(column == bindparam(f"of_{column.name}") for column in key))
+        told = [dict(zip(names, row, strict=True)) for row in found]
+        session.execute(delete(table).where(this), told)
+    return found
 
 
 EVIDENCE: tuple[Forget, ...] = (

@@ -8,6 +8,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, desc, insert, selec
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.health import NO_NUMBERS, Numbers
+from service.store import test_cases
 from service.store.codec import RowCodec
 from service.store.tables.tests import CaseRow, CaseStateEventRow, CaseStateRow
 from service.store.test_cases import Place
@@ -121,6 +122,7 @@ def put(session: Connection, place: Place, now: CaseState) -> None:
     session.execute(
         COPY_STATE, copied | {"of_repository": place.repository_id, "of_number": now.no}
     )
+    test_cases.note_change(session, place.repository_id)
 
 
 def note(session: Connection, place: Place, change: StateChange) -> None:

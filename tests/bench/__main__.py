@@ -1,7 +1,7 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
-ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, service);
-SCALE multiplies the work.
+ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, tests,
+service); SCALE multiplies the work.
 Figures mean nothing without their reference: each stands beside one that was measured in the
 same run.
 """
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.bench import api, engine, metrics, reports, service, store
+from tests.bench import api, engine, metrics, reports, service, store, tests
 from tests.bench.flaky import scenarios
 from tests.bench.scheduling import goals
 
@@ -28,6 +28,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "api": api.run,
     "metrics": metrics.run,
     "reports": reports.run,
+    "tests": tests.run,
     "service": service.run,
 }
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from service.flaky.identity import RepositoryKey
 from service.operations import tokens
 from service.operations.tokens import TokenWish
+from service.store import access
+from service.store.test_cases import Place
 from service.vocabulary import SYSTEM, RepoRef, Role
+from tests.harness.evidence import Ledger, Ran
 from tests.harness.world import REPO, World, WorldOptions, living
 
 T = TypeVar("T")
@@ -78,6 +82,19 @@ class Instance:
     async def seed(self, **value: Any) -> None:
         """Add to the provider's world."""
         await self._there(self._world().sandbox.seed(**value))
+
+    async def take_in(self, *names: str) -> list[str]:
+        """Tests that have failed in the repository; their ids."""
+        world = self._world()
+        ref = RepoRef(self.host, self.owner, self.repo)
+        found = await self._there(world.runtime.store.read(access.repository_by_ref, None, ref))
+        assert found is not None
+        key = RepositoryKey(self.owner, f"{self.host}/{ref.slug}")
+        now = world.clock.now()
+        ledger = Ledger(Place(found.org_id, found.id), key, now)
+        ran = Ran(now, dict.fromkeys(names, "f"), prs=(3,))
+        await self._there(world.runtime.store.run(ledger.take_in, ran))
+        return [ledger.id_of(name) for name in names]
 
     def _world(self) -> World:
         assert self.world is not None

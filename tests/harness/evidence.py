@@ -6,7 +6,7 @@ What a test did is a word of letters, an attempt each: `p` passed, `f` failed, `
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from service.flaky import figures, identity
@@ -43,6 +43,10 @@ class Ledger:
     key: RepositoryKey
     now: datetime
 
+    def named(self, key: RepositoryKey) -> "Ledger":
+        """The same, when organization or repository have another name."""
+        return replace(self, key=key)
+
     def id_of(self, name: str, variant: str = "") -> str:
         """The id of the test of this name."""
         return str(identity.id_of(self.key, a_key(name), variant))
@@ -63,15 +67,16 @@ class Ledger:
         }
         upload = an_upload(ran, kept["p"], kept["s"])
         test_evidence.record_upload(session, self.place, upload)
-        attempts, seen = [], []
-        for name, word in ran.tests.items():
-            if name not in once:
-                attempts += self._attempts(upload, ran, by_name[name], name)
-        for each in attempts:
-            if each.failure is not None:
-                seen.append(
-                    SeenFailure(each.no, each.failure, each.headline or "", "", each.ran_at)
-                )
+        attempts = [
+            attempt
+            for name in ran.tests.keys() - once.keys()
+            for attempt in self._attempts(upload, ran, by_name[name], name)
+        ]
+        seen = [
+            SeenFailure(each.no, each.failure, each.headline or "", "", each.ran_at)
+            for each in attempts
+            if each.failure is not None
+        ]
         test_evidence.record_attempts(session, self.place, attempts)
         if ran.is_trusted:
             days = [a_day(ran, by_name[name], word) for name, word in ran.tests.items()]
@@ -85,9 +90,7 @@ class Ledger:
         self, session: Tx, name: str, value: Health, since: datetime, reason: str = "Because."
     ) -> None:
         """What judging leaves behind when the detector finds this."""
-        (case,) = test_cases.by_ids(
-            session, self.place.repository_id, [self.id_of(name)]
-        ).values()
+        (case,) = test_cases.by_ids(session, self.place.repository_id, [self.id_of(name)]).values()
         before = test_states.state(session, self.place.repository_id, case.no)
         state = CaseState(case.no, value, reason, since)
         test_states.put(session, self.place, state)

@@ -55,6 +55,7 @@ from service.store.tables.base import METADATA
 from service.store.types import Json, Utc
 from service.vocabulary import QueueRef, RepoRef, Sha
 from tests.harness import databases
+from tests.store import tested
 from tests.store.conftest import NOW, a_repository
 from tests.store.test_inbox import a_delivery
 from tests.store.test_landings import a_land
@@ -88,6 +89,7 @@ ROWS = {
     "endpoint": 2000,
     "notification": 10_000,
     "notification_attempt": 20_000,
+    **tested.ROWS,
 }
 
 ONE_IN_200 = "(i % 200 = 0)"
@@ -154,6 +156,7 @@ GIVEN = {
     "notification_attempt.state": "'failed'",
     "notification_attempt.is_open": ONE_IN_200,
     "notification_attempt.is_newest": "(i % 2 = 0)",
+    **tested.GIVEN,
 }
 
 SERIES = "WITH RECURSIVE series(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM series WHERE i < {n}) "
@@ -305,6 +308,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "subscribers.organization_slug": lambda s: subscribers.organization_slug(s, 7),
     "backlog.waiting": backlog.waiting,
     "audit.tail": lambda s: audit.tail(s, 999, 10),
+    **tested.QUESTIONS,
 }
 
 # Asked through the statements themselves: the filled rows hold no values of the engine.

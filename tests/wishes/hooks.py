@@ -15,7 +15,7 @@ import schemathesis
 from service.api import openapi, routes
 from service.api.strict_json import INTEGER_MAX, INTEGER_MIN, NUMBER_DIGITS_MAX
 
-# What is really there: `{"repo": …, "branches": […], "numbers": […]}`.
+# What is really there: `{"repo": …, "branches": […], "numbers": […], "tests": […]}`.
 WORLD: Mapping[str, Any] = json.loads(os.environ["WISHES_WORLD"])
 
 LATER = "2199-01-01T00:00:00Z"
@@ -49,8 +49,13 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
             body["pr"]["number"] = WORLD["numbers"][chance[2] % len(WORLD["numbers"])]
             # No invented head is the pull request's own.
             body["pr"].pop("sha", None)
+        about_tests(body, chance[3])
     # A page token cannot be made up: 400 (API.md 8.1).
     body.pop("cursor", None)
+    if isinstance(body.get("page_query"), dict):
+        body["page_query"].pop("page_token", None)
+    # An override ends in the future, but not after a year (API.md 8.3).
+    body.pop("expires_at", None)
     if "branch" in body:
         body["branch"] = body.get("targetBranch")
     # A hold ends in the future (API.md 5.2).
@@ -64,6 +69,15 @@ def a_form(body: dict[str, Any], schema: Any) -> dict[str, Any]:
     metadata |= {"repo": dict(WORLD["repo"]), "org_url_slug": WORLD["repo"]["owner"]}
     metadata.pop("ran_at", None)
     return {**body, "metadata": metadata}
+
+
+def about_tests(body: dict[str, Any], chance: int) -> None:
+    """Let a request about tests name the organization and a test that are there."""
+    if "org_url_slug" in body:
+        body["org_url_slug"] = WORLD["repo"]["owner"]
+    for name in ("test_id", "test_case_id"):
+        if name in body:
+            body[name] = WORLD["tests"][chance % len(WORLD["tests"])]
 
 
 def branch_of(path: str, chance: int) -> str:

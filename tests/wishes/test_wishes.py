@@ -29,7 +29,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
 
 
 async def world_of(instance: Instance) -> str:
-    """Branches, two with a queue, and pull requests to wish about, as `hooks.py` reads them."""
+    """Branches, two with a queue, pull requests and tests to wish about: see `hooks.py`."""
     branches = [await instance.new_branch() for _ in range(3)]
     numbers = [await instance.open_pull_request(branch) for branch in branches for _ in range(2)]
     repo = {"host": instance.host, "owner": instance.owner, "name": instance.repo}
@@ -39,7 +39,8 @@ async def world_of(instance: Instance) -> str:
             queue = {"repo": repo, "targetBranch": branch, "requiredStatuses": ["unit"]}
             async with session.post("/v1/createQueue", json=queue) as made:
                 assert made.status == 200
-    return json.dumps({"repo": repo, "branches": branches, "numbers": numbers})
+    tests = await instance.take_in("a", "b", "c")
+    return json.dumps({"repo": repo, "branches": branches, "numbers": numbers, "tests": tests})
 
 
 @pytest.mark.first

@@ -43,9 +43,22 @@ COMMIT = r"^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$(?!\n)"
 UUID = r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)"
 TOKEN_ID = r"^[0-9A-Za-z]{10}$(?!\n)"
 LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
-HTTP_ADDRESS = r"^https?://[^\s\x00-\x1f\x7f-\x9f]+$(?!\n)"
 MESSAGE = r"^msg_[0-9a-f]{32}$(?!\n)"
 TARGET_PATTERN = r"^[^*\x00-\x1f\x7f-\x9f]*\*?$(?!\n)"
+_PLACE = r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?"
+_LETTER = r"[A-Za-z0-9._~:/@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
+
+
+def _address(letter: str) -> str:
+    """What may follow the place of an address: path, query, fragment of such letters."""
+    return rf"(?:/(?:{letter})*)?(?:\?(?:{letter}|\?)*)?(?:#(?:{letter}|\?)*)?"
+
+
+# As RFC 3986 has it, so that what is stored can be answered as a URI.
+WEB = rf"^(?:https?://{_PLACE}{_address(_LETTER)})?$(?!\n)"
+TEMPLATE = rf"^(?=.*[{{]id[}}])https://{_PLACE}{_address(_LETTER + '|[{]id[}]')}$(?!\n)"
+TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
+ONE_STAR = r"^[^*\x00-\x1f\x7f-\x9f]*\*[^*\x00-\x1f\x7f-\x9f]*$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
 LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
 # What any string of a body holds: NUL is refused before a field is looked at.
@@ -60,11 +73,14 @@ FORMS: Mapping[str, str] = {
     COMMIT: "must be the whole commit: 40 hexadecimal digits, or 64",
     UUID: "must be a UUID, as 6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10",
     TOKEN_ID: "must be the ten letters and digits after `hgt_`",
-    HTTP_ADDRESS: "must be an address that begins with http:// or https://",
     MESSAGE: "must be the id of a message: msg_ and 32 hexadecimal digits",
     LINE: "must be one line without control characters",
     TARGET_PATTERN: "must be one line, with `*` at its end alone",
     LINES: "must hold no control characters but tab and newline",
+    WEB: "must be an address of the web, as `https://tickets.example.org/7`, or empty",
+    TEMPLATE: "must be an https address with `{id}` where the ticket's id stands",
+    TICKET_ID: "must be letters, digits, `.`, `_`, `#`, `/` and `-`",
+    ONE_STAR: "must be one line with exactly one `*`",
 }
 """Pattern of a field → what must be sent, for people."""
 

@@ -26,11 +26,6 @@ TESTS_MAX = 5000
 GLOBS_MAX = 20
 BRANCHES_MAX = 10
 
-WEB = r"^(?:https?://[^\s\x00-\x1f\x7f-\x9f]+)?$(?!\n)"
-TEMPLATE = r"^https://[^\s\x00-\x1f\x7f-\x9f]*\{id\}[^\s\x00-\x1f\x7f-\x9f]*$(?!\n)"
-TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
-ONE_STAR = r"^[^*\x00-\x1f\x7f-\x9f]*\*[^*\x00-\x1f\x7f-\x9f]*$(?!\n)"
-
 
 def unhealthy(value: object) -> object:
     """`FLAKY` or `BROKEN`, in any letter case."""
@@ -60,7 +55,7 @@ Quarantining = Annotated[
 ]
 Said = Annotated[str, Field(min_length=1, max_length=500, pattern=common.LINES)]
 FlagReason = Annotated[str, Field(min_length=1, max_length=256, pattern=common.LINE)]
-Text = Annotated[str, Field(max_length=TEXT_MAX)]
+Text = Annotated[str, Field(max_length=TEXT_MAX, pattern=common.ANYTHING)]
 Branches = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=255, pattern=common.LINE)]],
     Field(max_length=BRANCHES_MAX),
@@ -69,9 +64,11 @@ Artifacts = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=100, pattern=common.LINE)]],
     Field(max_length=GLOBS_MAX),
 ]
-Masks = Annotated[
-    list[Annotated[str, Field(max_length=255, pattern=ONE_STAR)]], Field(max_length=GLOBS_MAX)
-]
+Mask = Annotated[str, Field(max_length=255, pattern=common.ONE_STAR)]
+Masks = Annotated[list[Mask], Field(max_length=GLOBS_MAX)]
+Web = Annotated[str, Field(max_length=2000, pattern=common.WEB)]
+Template = Annotated[str, Field(max_length=2000, pattern=common.TEMPLATE)]
+TicketId = Annotated[str, Field(max_length=100, pattern=common.TICKET_ID)]
 
 
 class AboutTests(SnakeRequest):
@@ -118,12 +115,15 @@ class GetTestDetails(AboutTests):
     test_id: Uuid
 
 
+def _with_a(field: str) -> JsonSchemaValue:
+    """What is sent has this field, and it is not null."""
+    return {"required": [field], "properties": {field: {"type": "string"}}}
+
+
 class AskedTestGiven(SnakeRequest):
     """A test by its id, or by what a report says of it; then `name` is needed."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"anyOf": [{"required": ["test_id"]}, {"required": ["name"]}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"anyOf": [_with_a("test_id"), _with_a("name")]})
 
     test_id: Uuid | None = None
     name: Text | None = None
@@ -169,8 +169,8 @@ class LinkTicket(SnakeRequest):
     repo: Repository
     org_url_slug: OrgSlug | None = None
     test_case_id: Uuid
-    html_url: Annotated[str, Field(max_length=2000, pattern=WEB)] | None = None
-    external_ticket_id: Annotated[str, Field(max_length=100, pattern=TICKET_ID)] | None = None
+    html_url: Web | None = None
+    external_ticket_id: TicketId | None = None
 
     def wish(self) -> TicketWish:
         """As operations take it."""
@@ -227,7 +227,7 @@ class UpdateSettings(AboutTests):
     ) = None
     sensitivity: Annotated[Sensitivity, BeforeValidator(common.one_of(Sensitivity))] | None = None
     stable_branches: Branches | None = None
-    ticket_url_template: Annotated[str, Field(max_length=2000, pattern=TEMPLATE)] | None = None
+    ticket_url_template: Template | None = None
     collect_artifacts: bool | None = None
     artifact_patterns: Artifacts | None = None
     name_masks: Masks | None = None

@@ -19,7 +19,7 @@ class TestedRepositoryRow(Row, table=True):
 
     `names` are the pairs of organization and repository under which tests were first seen, none
     ever moved, for tests speak of them by place. `clock` is the evidence clock, `last_no` the
-    number given out last; `revision` grows with each upload that is completed or deleted.
+    number given out last; `revision` grows with whatever lists of its tests show.
     """
 
     __tablename__ = "test_repository"

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import aiohttp
+import orjson
 from aiohttp import web
 
 from bot.keys import KeyRing
@@ -15,13 +16,14 @@ from service.api.health import Readiness
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.flaky.identity import RepositoryKey
-from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import tokens
+from service.operations import access as operations_access
+from service.operations import test_sweeps, tokens
 from service.operations.tokens import TokenWish
+from service.operations.views import Caller
 from service.provider.values import Repository
 from service.runtime import Options, Rates, Runtime
-from service.store import access, audit
+from service.store import access, audit, notifications
 from service.store.database import Store, Tx
 from service.store.test_cases import Place
 from service.store.wakeups import Wakeups
@@ -29,6 +31,7 @@ from service.vocabulary import SYSTEM, Health, MergeMethod, RepoId, RepoRef, Rol
 from tests.contract.api.conftest import Answer, Client
 from tests.contract.instance import Instance
 from tests.harness.evidence import Ledger, Ran
+from tests.operations.message_stage import LOOPBACK
 
 HOST = "github.test"
 FREELY = Rates(None, None, None, None, None)
@@ -120,10 +123,22 @@ class Tested:
         """Change settings."""
         return await self.done("update-settings", **values)
 
+    async def swept(self) -> None:
+        """What runs once a minute has run."""
+        await test_sweeps.expire(self.runtime)
+
+    async def caller(self) -> Caller:
+        """The admin, as operations know him."""
+        return await operations_access.look_up(self.runtime, self.client.instance.admin_token)
+
+    async def messages(self) -> list[Any]:
+        """What endpoints are told, oldest first."""
+        rows = await self.runtime.store.run(notifications.claim, self.now, 50)
+        return [orjson.loads(row.body) for row in sorted(rows, key=lambda row: row.id)]
+
     async def audited(self) -> list[Mapping[str, Any]]:
         """What the audit log says, newest first: action, subject, reason, data."""
-        rows = await self.runtime.store.read(_tail, self.ledger.place.org_id)
-        return rows
+        return await self.runtime.store.read(_tail, self.ledger.place.org_id)
 
 
 def stamp(at: datetime) -> str:
@@ -172,7 +187,7 @@ async def serving(store: Store, start: datetime) -> AsyncIterator[Tested]:
         wakeups=Wakeups(clock),
         boundary=NoBoundary(),
         keys=KeyRing("a secret key for tests, long enough to be one"),
-        sender=HttpSender(Rules()),
+        sender=HttpSender(LOOPBACK),
         options=Options(version="0.0.7", public_url=PUBLIC_URL, rates=FREELY),
     )
     place = await store.run(_place)

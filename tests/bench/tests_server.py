@@ -1,0 +1,246 @@
+"""The process under test of `tests.py`: the lists of 100,000 tests, and a bare handler beside them.
+
+Prints one line of JSON: its ports, a token, and of each list the bodies that ask for its pages.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import aiohttp
+import uvloop
+from aiohttp import web
+
+from bot.keys import KeyRing
+from service.api import app, connections
+from service.api.health import Readiness
+from service.boundary import NoBoundary
+from service.clock import RandomIds, SystemClock
+from service.flaky import figures
+from service.flaky.identity import RepositoryKey
+from service.flaky.results import Outcome
+from service.flaky.settings import TestSettings
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
+from service.operations import tokens
+from service.operations.tokens import TokenWish
+from service.provider.values import Repository
+from service.runtime import Options, Runtime
+from service.store import access, test_cases, test_evidence, test_quarantine, test_states
+from service.store.database import Tx, open_store
+from service.store.test_cases import Case, Place
+from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
+from service.store.test_quarantine import Since
+from service.store.test_states import CaseState
+from service.store.wakeups import Wakeups
+from service.vocabulary import SYSTEM, Health, MergeMethod, RepoId, RepoRef, Role
+from tests.bench.api_server import RATES, listen
+
+HOST = "github.com"
+REPO = RepoRef(HOST, "octo", "widgets")
+KEY = RepositoryKey("octo", f"{HOST}/octo/widgets")
+FOLDER = "/v1/flaky-tests"
+TESTS = 100_000
+FLAKY_EVERY, BROKEN_EVERY = 50, 100
+UPLOADS_A_DAY = 20
+FAILING_AN_UPLOAD = 100
+PAGE = 100
+PAGES_MAX = 20
+
+
+async def serve(url: str, days: int, folder: Path) -> None:
+    """Serve the lists until the standard input ends; `days` of history, answers in `folder`."""
+    clock, ids = SystemClock(), RandomIds()
+    store = await open_store(url, clock=clock, ids=ids, boundary=NoBoundary())
+    runtime = Runtime(
+        store=store,
+        providers={},
+        translators={},
+        clock=clock,
+        ids=ids,
+        wakeups=Wakeups(clock),
+        boundary=NoBoundary(),
+        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        sender=HttpSender(Rules()),
+        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
+    )
+    now = clock.now()
+    await store.run(fill, now, days)
+    wish = TokenWish(HOST, "octo", "bench", Role.READ)
+    token = (await tokens.create_token(runtime, wish, SYSTEM)).secret
+    readiness = Readiness()
+    readiness.mark("recovery", "ok")
+    runner = connections.runner(app.build_app(runtime, readiness), drain_s=1)
+    port = await listen(runner)
+    lists = {}
+    for name, more in asked(now).items():
+        bodies, page = await pages_of(f"http://127.0.0.1:{port}{FOLDER}/{name}", token, more)
+        lists[name] = bodies
+        (folder / f"{name}.json").write_bytes(page)
+    bare = web.AppRunner(bare_app(folder), access_log=None, shutdown_timeout=1)
+    about = {"port": port, "bare": await listen(bare), "token": token, "lists": lists}
+    sys.stdout.write(json.dumps(about) + "\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+    await runner.cleanup()
+    await bare.cleanup()
+    await store.close()
+
+
+def asked(now: datetime) -> Mapping[str, dict[str, object]]:
+    """The lists, and what each is asked for beside its page."""
+    end = now.isoformat()
+    start = (now - timedelta(days=7)).isoformat()
+    return {
+        "list-unhealthy-tests": {"status": "FLAKY"},
+        "list-failing-tests": {"start_time": start, "end_time": end},
+        "list-quarantined-tests": {},
+    }
+
+
+async def pages_of(url: str, token: str, more: dict[str, object]) -> tuple[list[str], bytes]:
+    """Bodies that ask for each of the first pages, and what the first one is answered."""
+    bodies: list[str] = []
+    first = b""
+    page_token = ""
+    headers = {"x-api-token": token, "Content-Type": "application/json"}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        while len(bodies) < PAGES_MAX:
+            query = {"page_size": PAGE, "page_token": page_token}
+            repo = {"host": HOST, "owner": "octo", "name": "widgets"}
+            body = json.dumps({"repo": repo, "org_url_slug": "octo", "page_query": query, **more})
+            async with session.post(url, data=body) as answer:
+                said = await answer.read()
+                assert answer.status == 200, said
+            bodies.append(body)
+            first = first or said
+            page_token = json.loads(said)["page"]["next_page_token"]
+            if not page_token:
+                break
+    return bodies, first
+
+
+def bare_app(folder: Path) -> web.Application:
+    """A plain application that returns a list's first page."""
+    bare = web.Application()
+    for file in folder.glob("*.json"):
+        bare.router.add_post(f"{FOLDER}/{file.stem}", returning(file.read_bytes()))
+    return bare
+
+
+def returning(body: bytes):
+    """A handler that returns these bytes."""
+
+    async def handler(request: web.Request) -> web.Response:
+        await request.read()
+        return web.Response(body=body, content_type="application/json")
+
+    return handler
+
+
+def fill(session: Tx, now: datetime, days: int) -> None:
+    """100,000 tests, three in a hundred unhealthy, and the runs of so many days."""
+    org = access.ensure_organization(session, HOST, "1", "octo")
+    seen = Repository(
+        ref=REPO,
+        id=RepoId(HOST, "2"),
+        owner_id="1",
+        default_branch="main",
+        merge_methods=frozenset(MergeMethod),
+        archived=False,
+        url=f"https://{HOST}/octo/widgets",
+    )
+    place = Place(org.id, access.upsert_repository(session, org.id, seen).id)
+    test_cases.name_repository(session, place, KEY)
+    first = test_cases.take_numbers(session, place.repository_id, TESTS)
+    assert first == 1
+    ids = RandomIds()
+    cases = [a_case(no, ids.uuid(), now) for no in range(1, TESTS + 1)]
+    test_cases.add(session, place, cases)
+    for no in range(1, TESTS + 1):
+        health = health_of(no)
+        if health is not Health.HEALTHY:
+            reason = "Passed and failed on the same code 3 times in 203 runs in 14 days."
+            since = now - timedelta(minutes=no % 5000)
+            test_states.put(session, place, CaseState(no, health, reason, since))
+    settings = TestSettings(quarantine_enabled=True, auto_quarantine_enabled=True)
+    test_quarantine.put_settings(session, place, settings, Since(now, now))
+    for n in range(days * UPLOADS_A_DAY):
+        take_in(session, place, n, now)
+
+
+def a_case(no: int, test_id: str, now: datetime) -> Case:
+    """One of the tests."""
+    return Case(
+        no=no,
+        id=test_id,
+        named_under=0,
+        name=f"test_total_of_cart_number_{no}",
+        classname="TestCart",
+        parent="ui",
+        file=f"tests/ui/cart/test_cart_{no % 500}.py",
+        variant="",
+        owners=("@octo/web",),
+        first_run_at=now - timedelta(days=45),
+        last_run_at=now,
+        status_since=now - timedelta(days=45),
+        ever_passed=True,
+    )
+
+
+def health_of(no: int) -> Health:
+    """Every fiftieth is flaky, half as many are broken."""
+    if no % FLAKY_EVERY == 0:
+        return Health.FLAKY
+    return Health.BROKEN if no % BROKEN_EVERY == 1 else Health.HEALTHY
+
+
+def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
+    """One upload of all tests, of which some failed."""
+    at = now - timedelta(days=1) * (n / UPLOADS_A_DAY)
+    failing = [1 + (n * 7919 + k * 331) % TESTS for k in range(FAILING_AN_UPLOAD)]
+    failing = sorted(set(failing))
+    passing = test_evidence.put_set(
+        session, place, set(range(1, TESTS + 1)).difference(failing), at
+    )
+    upload = Upload(
+        id=f"upload-{n}",
+        digest=f"digest-{n}",
+        kind="pr",
+        code_id=f"run:{n}",
+        sha="a" * 40,
+        job="unit",
+        ran_at=at,
+        received_at=at,
+        passed=passing,
+    )
+    test_evidence.record_upload(session, place, upload)
+    keys = {no: f"key-{no % 200}" for no in failing}
+    test_evidence.record_attempts(
+        session,
+        place,
+        [
+            StoredAttempt(upload.id, no, 1, at, Outcome.FAILED, key, f"AssertionError: {key}")
+            for no, key in keys.items()
+        ],
+    )
+    test_evidence.note_failures(
+        session,
+        place,
+        [SeenFailure(no, key, f"AssertionError: {key}", "", at) for no, key in keys.items()],
+    )
+    test_evidence.add_days(
+        session,
+        place,
+        [Day(no, figures.day_of(at), results=20, passed=19, failed=1) for no in failing],
+    )
+    hit = [(no, n % 50 + 1) for no in failing]
+    test_evidence.note_impact(session, place, hit, at, now)
+    test_cases.note_upload(session, place.repository_id, at)
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))

@@ -1,0 +1,1 @@
+"""The endpoints about tests, each on both kinds of database."""

@@ -1,0 +1,167 @@
+"""What is kept of tests: sets, counts, states, and how long all of it stays."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Connection
+
+from service.flaky.identity import RepositoryKey
+from service.store import (
+    access,
+    retention,
+    test_cases,
+    test_evidence,
+    test_quarantine,
+    test_states,
+)
+from service.store.retention import RetentionLimits
+from service.store.test_cases import Place
+from service.store.test_quarantine import StoredOverride
+from service.store.test_sets import OutcomeSets
+from service.vocabulary import ActorKind, Health, Override
+from tests.harness.evidence import Ledger, Ran
+from tests.store.conftest import NOW, a_repository
+
+DAY = timedelta(days=1)
+KEY = RepositoryKey("octo", "github.test/octo/widgets")
+FORMER = RepositoryKey("octo", "github.test/octo/gadgets")
+EVIDENCE = ("upload", "attempt", "outcome_set")
+
+
+@pytest.fixture
+def ledger(session: Connection) -> Ledger:
+    org = access.ensure_organization(session, "github.test", "7", "octo")
+    repository = access.upsert_repository(session, org.id, a_repository())
+    return Ledger(Place(org.id, repository.id), KEY, NOW)
+
+
+def count(session: Connection, table: str) -> int:
+    return session.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+
+
+def prune_all(session: Connection, days: float) -> None:
+    """Remove what is too old so long after now, in as many steps as it takes."""
+    while removed := retention.prune(session, NOW + days * DAY, RetentionLimits()):
+        assert removed <= retention.BATCH
+
+
+def case_of(session: Connection, ledger: Ledger, name: str):
+    test_id = ledger.id_of(name)
+    return test_cases.by_ids(session, ledger.place.repository_id, [test_id]).get(test_id)
+
+
+def test_equal_sets_are_stored_once_and_the_empty_set_not_at_all(session, ledger):
+    place = ledger.place
+    first = test_evidence.put_set(session, place, [3, 1, 2], NOW)
+    assert first is not None
+    assert test_evidence.put_set(session, place, (1, 2, 3), NOW - DAY) == first
+    assert test_evidence.put_set(session, place, [], NOW) is None
+    assert count(session, "outcome_set") == 1
+    sets = OutcomeSets()
+    for _ in range(2):
+        found = sets.members(session, place.repository_id, [first, "gone"], [0, 1, 3, 4])
+        assert found == {first: (1, 3)}
+    assert sets.members(session, place.repository_id + 1, [first], [1]) == {}
+
+
+def test_numbers_are_given_out_once_and_without_gaps(session, ledger):
+    test_cases.name_repository(session, ledger.place, KEY)
+    here = ledger.place.repository_id
+    assert [test_cases.take_numbers(session, here, many) for many in (3, 1, 2)] == [1, 4, 5]
+
+
+def test_a_repository_remembers_every_name_in_its_place(session, ledger):
+    for name in (KEY, FORMER, KEY):
+        test_cases.name_repository(session, ledger.place, name)
+    assert test_cases.shared_by(session, ledger.place.repository_id).names == (KEY, FORMER)
+
+
+def test_the_clock_of_the_evidence_never_goes_back(session, ledger):
+    here = ledger.place.repository_id
+    test_cases.name_repository(session, ledger.place, KEY)
+    for at in (NOW, NOW - DAY):
+        test_cases.note_upload(session, here, at)
+    assert test_cases.note_change(session, here) == NOW
+    shared = test_cases.shared_by(session, here)
+    assert (shared.clock, shared.revision) == (NOW, 3)
+
+
+def test_the_newest_headline_of_a_group_is_shown_whatever_comes_first(session, ledger):
+    for hours, headline in ((1, "b"), (3, "a"), (2, "c")):
+        seen = test_evidence.SeenFailure(1, "key", headline, "", NOW - timedelta(hours=hours))
+        test_evidence.note_failures(session, ledger.place, [seen])
+    shown = session.exec_driver_sql("SELECT headline FROM failure_group").scalars().all()
+    assert shown == ["b"]
+    assert session.exec_driver_sql("SELECT sum(count) FROM failure_daily").scalar() == 3
+
+
+def test_pull_requests_count_for_a_week_each_once(session, ledger):
+    for days, prs in ((6.9, (1, 2)), (1, (2, 3)), (7.1, (4,))):
+        ledger.take_in(session, Ran(NOW - days * DAY, {"a": "f"}, prs=prs))
+    assert case_of(session, ledger, "a").impact == 3
+    assert test_evidence.expire_impacts(session, NOW) == 0
+    assert test_evidence.expire_impacts(session, NOW + 0.1 * DAY) == 1
+    assert case_of(session, ledger, "a").impact == 2
+    assert test_evidence.expire_impacts(session, NOW + 30 * DAY) == 2
+    assert case_of(session, ledger, "a").impact == 0
+
+
+def test_the_history_of_overrides_tells_what_stood_when(session, ledger):
+    ledger.take_in(session, Ran(NOW, {"a": "f"}))
+    here, said = ledger.place.repository_id, [Override.ALWAYS_QUARANTINE, Override.UNSPECIFIED]
+    for override in said:
+        word = StoredOverride(1, override, "x", NOW, ActorKind.PERSON, "ann", NOW + DAY)
+        test_quarantine.put_override(session, ledger.place, word)
+    assert test_quarantine.override_of(session, here, 1) is None
+    history = test_quarantine.override_history(session, here, 1)
+    assert [each.override for each in history] == said
+    assert test_quarantine.expired(session, NOW + 2 * DAY) == ()
+
+
+def test_evidence_goes_after_45_days_counts_and_tests_after_400(session, ledger):
+    ledger.take_in(session, Ran(NOW, {"a": "fp", "b": "p"}, prs=(3,)))
+    ledger.judge(session, "a", Health.FLAKY, NOW)
+    prune_all(session, 7.9)
+    assert count(session, "pr_impact") == 1
+    prune_all(session, 8.1)
+    assert count(session, "pr_impact") == 0
+    prune_all(session, 44.9)
+    assert [count(session, table) for table in EVIDENCE] == [1, 2, 1]
+    prune_all(session, 45.1)
+    assert [count(session, table) for table in EVIDENCE] == [0, 0, 0]
+    prune_all(session, 399.9)
+    assert (count(session, "daily"), count(session, "test_case")) == (2, 2)
+    prune_all(session, 401.1)
+    kept = ("daily", "test_case", "test_state", "test_state_event", "failure_group")
+    assert [count(session, table) for table in kept] == [0] * len(kept)
+
+
+def test_a_test_stays_as_long_as_it_runs(session, ledger):
+    ledger.take_in(session, Ran(NOW, {"a": "p"}))
+    session.exec_driver_sql(
+        "UPDATE test_case SET last_run_at = "
+        + (
+            "'2027-01-01T00:00:00.000000'"
+            if session.dialect.name == "sqlite"
+            else "'2027-01-01+00'"
+        )
+    )
+    prune_all(session, 401.1)
+    assert (count(session, "daily"), count(session, "test_case")) == (0, 1)
+
+
+def test_a_test_of_untrusted_uploads_alone_goes_too(session, ledger):
+    ledger.take_in(session, Ran(NOW, {"stranger": "f"}, is_trusted=False))
+    assert case_of(session, ledger, "stranger") is None
+    assert count(session, "test_case") == 1
+    prune_all(session, 401.1)
+    assert count(session, "test_case") == 0
+
+
+def test_a_state_is_copied_to_where_lists_are_ordered_by_it(session, ledger):
+    ledger.take_in(session, Ran(NOW, {"a": "f"}))
+    ledger.judge(session, "a", Health.BROKEN, NOW - DAY)
+    case = case_of(session, ledger, "a")
+    assert (case.status, case.status_since) == (Health.BROKEN, NOW - DAY)
+    (change,) = test_states.history(session, ledger.place.repository_id, case.no)
+    assert (change.previous, change.value) == (Health.HEALTHY, Health.BROKEN)
