@@ -11,15 +11,15 @@ from service.errors import Invalid, Malformed, NotFound
 from service.flaky.results import Fault, FileStatus
 from service.flaky.settings import TestSettings
 from service.operations import upload_class, upload_values, uploads
+from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
-from service.provider.values import CiRun
 from service.store import subscribers, test_quarantine
 from service.store import uploads as stored_uploads
 from service.store.notifications import messages
 from service.store.subscribers import Endpoint
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
-from service.vocabulary import Health, Sensitivity, Sha
+from service.vocabulary import CheckOutcome, Health, Sensitivity, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import NOW, a_case, a_file
@@ -267,8 +267,20 @@ class Elsewhere(ValuesProvider):
     async def contains(self, repo, ancestor, commit):
         return False
 
-    async def ci_run(self, repo, run_id):
-        return CiRun(Sha("a" * 40), of_fork=run_id == "666", is_running=True)
+    async def ci_run(self, repo, run_id, attempt=None):
+        return CiRun(
+            id=run_id,
+            attempt=attempt or 1,
+            trigger=CiTrigger.HEAD,
+            head_sha=Sha("a" * 40),
+            head_branch="main",
+            of_fork=run_id == "666",
+            pull_requests=(),
+            is_running=True,
+            outcome=CheckOutcome.RUNNING,
+            started_at=NOW,
+            url="",
+        )
 
 
 class Away(ValuesProvider):
