@@ -60,10 +60,8 @@ class Bench:
         return figures.beginning_of(figures.day_of(self.home.now) - KEPT_DAYS)
 
 
-def judge(
-    bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()
-) -> KeptStanding:
-    """Let uploads count or count no more; what to keep once this is committed.
+def judge(bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()) -> Standing:
+    """Let uploads count or count no more; how tests stand now (`kept_of`).
 
     Every test is judged whose health may be another by that, and endpoints are told of those
     whose status is.
@@ -81,7 +79,13 @@ def judge(
         test_cases.note_upload(bench.session, place.repository_id, ordered[-1][0])
     else:
         test_cases.note_change(bench.session, place.repository_id)
-    return KeptStanding(revision.number + 1, standing)
+    return standing
+
+
+def kept_of(bench: Bench, standing: Standing) -> KeptStanding:
+    """What to keep once this is committed; asked when nothing more will be written."""
+    revision = evidence.lock(bench.session, bench.place.repository_id)
+    return KeptStanding(revision.number, standing)
 
 
 def evidence_now(
@@ -91,11 +95,11 @@ def evidence_now(
 
     Tests without any evidence are left out.
     """
-    kept = judge(bench, ())
+    standing = judge(bench, ())
     asked = sorted(nos)
     known = _known(bench, asked, _states(bench, asked))
-    found = {no: kept.standing.evidence(no, known[no]) for no in asked}
-    return kept, {no: each for no, each in found.items() if each is not None}
+    found = {no: standing.evidence(no, known[no]) for no in asked}
+    return kept_of(bench, standing), {no: each for no, each in found.items() if each is not None}
 
 
 def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:

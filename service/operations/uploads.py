@@ -18,6 +18,7 @@ from service.notifications import upload_payloads
 from service.notifications.upload_payloads import UploadTold
 from service.operations import (
     access,
+    judging,
     test_checks,
     test_messages,
     test_records,
@@ -217,11 +218,11 @@ def _complete(
     entered = evidence.numbers_of(session, place.repository_id, found.new)
     numbers = {**found.numbers, **entered}
     first = uploads.by_digest(session, place.repository_id, digest_of(arrived))
-    upload, kept = first, None
+    upload, standing = first, None
     by_no = {numbers[each].no: result for each, result in found.results.items()}
     if upload is None:
         draft = _upload(arrived, found, classified)
-        upload, kept = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
+        upload, standing = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
     failing = upload_answers.failing_in(found.results, numbers)
     said = upload_answers.answered(
         session, home, failing, arrived.meta.variant, classified.started_at
@@ -236,7 +237,7 @@ def _complete(
     _tell(bench, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
-    return answer, kept
+    return answer, None if standing is None else judging.kept_of(bench, standing)
 
 
 def _upload(arrived: Arrived, found: Identified, classified: Classified) -> Upload:
