@@ -16,7 +16,11 @@ _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 SELECT_SEEN = select(artifacts.c.id).where(
     artifacts.c.repository_id == bindparam("of_repository"), artifacts.c.id.in_(_IDS)
 )
-NOTE = upsert(artifacts).on_conflict_do_nothing(index_elements=["repository_id", "id"])
+NOTE = (
+    upsert(artifacts)
+    .on_conflict_do_nothing(index_elements=["repository_id", "id"])
+    .returning(artifacts.c.id)
+)
 
 
 def seen(session: Connection, repository_id: int, ids: Iterable[str]) -> frozenset[str]:
@@ -38,4 +42,4 @@ def note(session: Connection, place: Place, artifact_id: str, upload_id: str, at
         "upload": upload_id,
         "at": at,
     }
-    return session.execute(NOTE, row).rowcount == 1
+    return session.execute(NOTE, row).first() is not None
