@@ -8,7 +8,7 @@ import pytest
 from service.errors import Invalid, Malformed, NotFound
 from service.flaky.results import Fault, FileStatus
 from service.flaky.settings import TestSettings
-from service.operations import upload_class, upload_values, uploads
+from service.operations import upload_values, uploads
 from service.store import test_quarantine
 from service.store import uploads as stored_uploads
 from service.store.test_cases import Place
@@ -198,17 +198,3 @@ async def test_an_upload_of_others_is_not_there(stage):
     foreign = replace(stage.caller, org_id=stage.caller.org_id + 1)
     with pytest.raises(NotFound):
         await uploads.upload_answer(stage.runtime, foreign, answer.upload_id)
-
-
-@pytest.mark.parametrize(
-    ("glob", "branch", "fits"),
-    [
-        ("release/*", "release/2/hot", True),
-        ("v?", "v1", True),
-        ("v?", "v10", False),
-        ("a.b", "axb", False),
-        ("**", "main", True),
-    ],
-)
-def test_globs_of_branches(glob, branch, fits):
-    assert upload_class.fits(glob, branch) is fits
