@@ -64,7 +64,7 @@ async def test_a_quarantined_failure_passes_and_is_still_evidence(stage):
         0,
         "1 failure, quarantined: exit code 0.",
     )
-    again = await uploads.upload_answer(stage.runtime, stage.caller, answer.upload_id)
+    again = await uploads.upload_answer(stage.runtime, stage.repository, answer.upload_id)
     assert again.failures[0].quarantined
     assert again.verdict == answer.verdict
     assert (await stage.case("total")).last_failed_at == NOW - HOUR
@@ -195,6 +195,6 @@ async def test_the_id_with_the_outermost_suite_alone_is_another_id_of_a_nested_t
 
 async def test_an_upload_of_others_is_not_there(stage):
     answer = await stage.ran({"total": "P"})
-    foreign = replace(stage.caller, org_id=stage.caller.org_id + 1)
+    foreign = replace(stage.repository, id=stage.repository.id + 1)
     with pytest.raises(NotFound):
         await uploads.upload_answer(stage.runtime, foreign, answer.upload_id)
