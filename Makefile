@@ -46,6 +46,7 @@ bench: $(STAMP) ## measure; ONLY=name picks one, SCALE=n makes the input larger
 
 soak: $(STAMP) ## run long; ROWS=simulation, exhaustive or wishes picks one, SEEDS=n histories
 	HEADGATE_SIM_SEEDS='$(SEEDS)' HEADGATE_EXHAUSTIVE=long HEADGATE_WISHES=2000 \
+	  HEADGATE_NOISE_TESTS=2000000 \
 	  $(BIN)/python -m pytest -n auto --dist worksteal -q --timeout 0 $(addprefix tests/,$(ROWS))
 
 fmt: $(STAMP) ## format, and fix what ruff can fix

@@ -15,10 +15,10 @@ outcome in words and as JSON, and `run.py` is the whole evening.
 
 The worked examples, one a branch:
 
-`main`: 1 to 5 are commented on in a row. The first comment makes the queue. Each is tested on top
-of those ahead; 5 changes the same lines as 1 and conflicts with what 1 has made of `main`. 3
-breaks a test: it fails once 1 and 2 are decided, and 4 is tested anew without it. While 6 is
-being tested, 7 comes with `/merge --priority=urgent`, goes first, and 6 follows on top of it.
+`main`: 1, 5, 2, 3 and 4 are commented on in a row. The first comment makes the queue. Each is
+tested on top of those ahead; 5 changes the same lines as 1 and conflicts with what 1 has made of
+`main`. 3 breaks a test: it fails once 1 and 2 are decided, and 4 is tested anew without it. While
+6 is being tested, 7 comes with `/merge --priority=urgent`, goes first, and 6 follows on top of it.
 
 `release`: 12 to 15 make one batch, which fails. Half of it passes and lands, then 14; what is
 left is 15. It fails once more and is blamed alone.

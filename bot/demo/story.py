@@ -221,7 +221,8 @@ OPTIMISTIC = Story(
 STORIES = (MAIN, RELEASE, LANES, OPTIMISTIC)
 ROLES = tuple(role for story in STORIES for role in story.roles)
 
-OPENING = tuple(role for role in MAIN.roles if role.number <= 5)
+# 5 right behind 1, so that it is queued before 1 has landed, however slow the machine is.
+OPENING = tuple(MAIN.roles[place] for place in (0, 4, 1, 2, 3))
 SLOW, URGENT = MAIN.roles[5], MAIN.roles[6]
 CULPRIT = RELEASE.roles[3]
 SLOWER, QUICKER = LANES.roles

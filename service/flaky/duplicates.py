@@ -5,10 +5,12 @@ name look alike in a report; only the first two say something about nondetermini
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
-from uuid import UUID
+from typing import NamedTuple, TypeVar
 
 from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, Warned, WarningCode
+
+# However tests are told apart: by id, or by its text.
+K = TypeVar("K")
 
 # Of several tests under one name the worst speaks for all.
 DECISIVE = (Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
@@ -32,9 +34,9 @@ class Result(NamedTuple):
         return ended[-1] if ended else Outcome.SKIPPED
 
 
-def results_of(cases: Iterable[tuple[UUID, CaseResult]]) -> dict[UUID, Result]:
+def results_of(cases: Iterable[tuple[K, CaseResult]]) -> dict[K, Result]:
     """The results of an upload by test, in order of first sight; cases in document order."""
-    grouped: dict[UUID, list[CaseResult]] = {}
+    grouped: dict[K, list[CaseResult]] = {}
     for test, case in cases:
         grouped.setdefault(test, []).append(case)
     return {test: result_of(group) for test, group in grouped.items()}

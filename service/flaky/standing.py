@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.flaky import health, noise, spans
+from service.flaky import health, noise, series, spans
 from service.flaky.book import Book
 from service.flaky.evidence import Event, Stream
 from service.flaky.health import Evidence, Flag, Health
 from service.flaky.score import Noise, Tally
+from service.flaky.series import Track
 from service.flaky.spans import Scale, Settled
 from service.flaky.uploads import EvidenceUpload, PassedSets
 
@@ -114,6 +115,9 @@ class Standing:
     def _with(self, found: Evidence, known: Known) -> Evidence:
         """The evidence together with what the book does not have."""
         told = replace(found, flags=known.flags, settled=known.settled)
+        if known.settled is not None and known.settled.broken:
+            begun = tuple(_begun(track, known.settled.broken) for track in found.tracks)
+            told = replace(told, tracks=begun)
         if self.earlier is None or known.first_run is None or known.first_run > found.first_run:
             return told
         first_pass = found.first_pass
@@ -196,6 +200,19 @@ class Standing:
                     Tally(_weight(found, Stream.A), _within(self.book.passes[no], days)),
                     Tally(_weight(found, Stream.B), _within(self.book.verdicts[no], days)),
                 )
+
+
+def _begun(track: Track, broken: Mapping[tuple[str, str], datetime]) -> Track:
+    """The track from where the test is settled to be broken in it: what was before counts no more.
+
+    Some of that may be forgotten, and the rest would tell of another beginning.
+    """
+    since = broken.get((track.series.branch, track.series.job))
+    if since is None:
+        return track
+    pairs = zip(track.series.points, track.verdicts, strict=True)
+    letters = (series.ABSENT if point.at < since else letter for point, letter in pairs)
+    return replace(track, verdicts="".join(letters))
 
 
 def _weight(events: Iterable[Event], stream: Stream) -> float:

@@ -60,10 +60,8 @@ class Bench:
         return figures.beginning_of(figures.day_of(self.home.now) - KEPT_DAYS)
 
 
-def judge(
-    bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()
-) -> KeptStanding:
-    """Let uploads count or count no more; what to keep once this is committed.
+def judge(bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()) -> Standing:
+    """Let uploads count or count no more; how tests stand now (`kept_of`).
 
     Every test is judged whose health may be another by that, and endpoints are told of those
     whose status is.
@@ -81,7 +79,13 @@ def judge(
         test_cases.note_upload(bench.session, place.repository_id, ordered[-1][0])
     else:
         test_cases.note_change(bench.session, place.repository_id)
-    return KeptStanding(revision.number + 1, standing)
+    return standing
+
+
+def kept_of(bench: Bench, standing: Standing) -> KeptStanding:
+    """What to keep once this is committed; asked when nothing more will be written."""
+    revision = evidence.lock(bench.session, bench.place.repository_id)
+    return KeptStanding(revision.number, standing)
 
 
 def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:

@@ -3,7 +3,6 @@
 New tests are entered before the upload counts, some at a time; nobody sees them until it does.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,7 @@ from uuid import UUID
 
 from service.flaky import duplicates, identity
 from service.flaky.duplicates import Result
-from service.flaky.identity import CaseKey, RepositoryKey
+from service.flaky.identity import RepositoryKey
 from service.flaky.results import CaseKind, CaseResult
 from service.store import evidence, test_cases
 from service.store.database import Tx
@@ -60,29 +59,21 @@ def identified(
             if each in found:
                 ids[place] = each
     meant = [numbers[each].id if each in numbers else each for each in ids]
-    results = duplicates.results_of(
-        (UUID(each), case) for each, case in zip(meant, cases, strict=True)
-    )
-    by_id = {str(each): result for each, result in results.items()}
-    return Identified(by_id, {found.id: found for found in numbers.values()})
+    results = duplicates.results_of(zip(meant, cases, strict=True))
+    return Identified(results, {found.id: found for found in numbers.values()})
 
 
 def _id(name: RepositoryKey, case: CaseResult, variant: str) -> str:
-    key = CaseKey(case.file, case.classname, case.parent, case.name, case.claimed_id)
-    return str(identity.id_of(name, key, variant))
+    return str(identity.id_of(name, identity.key_of(case), variant))
 
 
 def aliases_of(found: Identified, name: RepositoryKey, variant: str) -> dict[str, str]:
-    """Other ids of new tests in nested suites → their ids, where one test alone has it."""
-    others: list[tuple[str, str]] = []
-    for each in found.new:
-        case = found.results[each].case
-        if case.outermost_suite and case.kind is CaseKind.TEST and not case.claimed_id:
-            alias = _id(name, case._replace(parent=case.outermost_suite), variant)
-            others.append((alias, each))
-    many = Counter(alias for alias, _ in others)
+    """Other ids of new tests in nested suites → their ids."""
+    new = {UUID(each): found.results[each].case for each in found.new}
+    tests = {test: case for test, case in new.items() if case.kind is CaseKind.TEST}
+    others = identity.aliases_of(name, tests, variant)
     return {
-        alias: each for alias, each in others if many[alias] == 1 and alias not in found.results
+        str(alias): str(test) for alias, test in others.items() if str(alias) not in found.results
     }
 
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 from service.flaky import failures, figures, owners
 from service.flaky.duplicates import Result
 from service.flaky.results import Attempt, Outcome
+from service.flaky.standing import Standing
 from service.flaky.uploads import FAILED, LETTERS, PASSED
 from service.operations import judging
 from service.operations.judging import Bench
 from service.store import evidence, test_cases, test_evidence, uploads
-from service.store.standings import KeptStanding
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
 
 STACK_MAX = 8000
@@ -26,21 +26,22 @@ Results = Mapping[int, Result]
 
 def count(
     bench: Bench, draft: Upload, found: Results, codeowners: str | None
-) -> tuple[Upload, KeptStanding | None]:
-    """Let the upload count, unless nobody trusts it: the upload with its sets, what to keep."""
+) -> tuple[Upload, Standing | None]:
+    """Let the upload count, unless nobody trusts it: the upload with its sets, how tests stand."""
     session, place = bench.session, bench.place
     letters = {no: letters_of(result) for no, result in found.items()}
-    ran = [no for no, word in letters.items() if word]
-    evidence.note_runs(session, place.repository_id, found, draft.ran_at, trusted=draft.is_eligible)
     passed = test_evidence.put_set(session, place, _once(found, Outcome.PASSED), draft.ran_at)
     skipped = test_evidence.put_set(session, place, _once(found, Outcome.SKIPPED), draft.ran_at)
     upload = replace(draft, passed=passed, skipped=skipped)
+    here = place.repository_id
     if not upload.is_eligible:
+        evidence.note_strangers(session, here, found, upload.ran_at)
         test_cases.note_change(session, place.repository_id)
         return upload, None
-    here = place.repository_id
-    evidence.note_passed(session, here, [no for no in ran if PASSED in letters[no]])
-    failed = [no for no in ran if FAILED in letters[no]]
+    won = {no for no, word in letters.items() if PASSED in word}
+    evidence.note_runs(session, here, won, upload.ran_at, passed=True)
+    evidence.note_runs(session, here, letters.keys() - won, upload.ran_at, passed=False)
+    failed = [no for no, word in letters.items() if FAILED in word]
     evidence.note_failed(session, here, failed, upload.ran_at)
     if codeowners is not None:
         _own(bench, upload, found, codeowners)
@@ -53,6 +54,8 @@ def count(
 
 def letters_of(result: Result) -> str:
     """Its attempts as evidence has them."""
+    if len(result.attempts) == 1:
+        return LETTERS[result.attempts[0].outcome]
     return "".join(LETTERS[each.outcome] for each in result.attempts)
 
 
@@ -109,7 +112,11 @@ def record(
     ]
     hit = {each.no for each in seen}
     if upload.is_eligible:
-        days = [_day(upload, no, result, quarantined) for no, result in found.items()]
+        day = figures.day_of(upload.ran_at)
+        days = [
+            _day(upload, day, no, result, is_quarantined=no in quarantined)
+            for no, result in found.items()
+        ]
         test_evidence.add_days(session, place, days)
         test_evidence.note_failures(session, place, seen)
     else:
@@ -140,18 +147,28 @@ def _milliseconds(attempt: Attempt) -> int | None:
     return None if attempt.duration_s is None else round(attempt.duration_s * 1000)
 
 
-def _day(upload: Upload, no: int, result: Result, quarantined: set[int]) -> Day:
+def _day(upload: Upload, day: int, no: int, result: Result, *, is_quarantined: bool) -> Day:
+    if is_once(result) and not upload.is_mass:
+        return _plain_day(day, no, result.attempts[0])
     outcomes = [each.outcome for each in result.attempts]
     failed, passed = outcomes.count(Outcome.FAILED), outcomes.count(Outcome.PASSED)
     counts = result.is_comparable and not upload.is_mass
     return Day(
         no=no,
-        day=figures.day_of(upload.ran_at),
+        day=day,
         results=int(failed + passed > 0),
         passing_results=int(counts and passed > 0),
         passed=passed,
         failed=failed,
         skipped=outcomes.count(Outcome.SKIPPED),
-        quarantined=failed if no in quarantined else 0,
+        quarantined=failed if is_quarantined else 0,
         duration_ms=sum(_milliseconds(each) or 0 for each in result.attempts),
     )
+
+
+def _plain_day(day: int, no: int, attempt: Attempt) -> Day:
+    """What nearly every result adds: one attempt that passed or was skipped."""
+    duration_ms = _milliseconds(attempt) or 0
+    if attempt.outcome is Outcome.SKIPPED:
+        return Day(no, day, skipped=1, duration_ms=duration_ms)
+    return Day(no, day, 1, 1, 1, duration_ms=duration_ms)

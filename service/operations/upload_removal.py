@@ -76,7 +76,8 @@ def _remove(
     removal.count_less(session, repository.id, counted, figures.day_of(held.upload.ran_at))
     remaining = uploads.eligible(session, repository.id, bench.horizon)
     _renew_cases(bench, held.nos, remaining)
-    return judging.judge(bench, (), [upload_id])
+    standing = judging.judge(bench, (), [upload_id])
+    return judging.kept_of(bench, standing)
 
 
 def _held(bench: Bench, upload: Upload) -> _Held:

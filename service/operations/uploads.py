@@ -19,6 +19,7 @@ from service.notifications import upload_payloads
 from service.notifications.upload_payloads import UploadTold
 from service.operations import (
     access,
+    judging,
     test_checks,
     test_messages,
     test_records,
@@ -254,11 +255,11 @@ def _complete(
     entered = evidence.numbers_of(session, place.repository_id, found.new)
     numbers = {**found.numbers, **entered}
     first = _first(session, arrived, classified)
-    upload, kept = first, None
+    upload, standing = first, None
     by_no = {numbers[each].no: result for each, result in found.results.items()}
     if upload is None:
         draft = _upload(arrived, found, classified)
-        upload, kept = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
+        upload, standing = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
     failing = upload_answers.failing_in(found.results, numbers)
@@ -273,7 +274,7 @@ def _complete(
     quarantined = {numbers[each].no for each in shielded}
     upload_evidence.record(bench, upload, by_no, quarantined, arrived.meta.source_root)
     _tell(bench, upload, answer)
-    return answer, kept
+    return answer, None if standing is None else judging.kept_of(bench, standing)
 
 
 def _first(session: Tx, arrived: Arrived, classified: Classified) -> Upload | None:

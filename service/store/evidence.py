@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Select, Update, bindparam, select, update
+from sqlalchemy import (
+    BindParameter,
+    Boolean,
+    Connection,
+    Select,
+    Update,
+    bindparam,
+    case,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.score import Noise
@@ -60,30 +71,34 @@ def _of_cases() -> Update:
     return update(cases).where(cases.c.repository_id == _HERE, cases.c.no.in_(_NOS))
 
 
-# In this order: a test that was a stranger's alone begins anew, as if nobody had seen it.
-NOTE_RUN: tuple[Update, ...] = (
+_PASSED: BindParameter[bool] = bindparam("to_passed", type_=Boolean)
+_IS_NEW, _IS_FIRST = cases.c.is_known.is_(False), cases.c.first_run_at > _AT
+_WAS_ALWAYS_SO = cases.c.status_since == cases.c.first_run_at
+# A test that was a stranger's alone begins anew, as if nobody had seen it.
+NOTE_RUN = (
     _of_cases()
-    .where(cases.c.is_known.is_(False))
+    .where(
+        _IS_NEW
+        | _IS_FIRST
+        | (cases.c.last_run_at < _AT)
+        | (_PASSED & cases.c.ever_passed.is_(False))
+    )
     .values(
         is_known=True,
-        first_run_at=_AT,
-        last_run_at=_AT,
-        status_since=_AT,
-        last_failed_at=None,
-        ever_passed=False,
-    ),
-    _of_cases()
-    .where(cases.c.first_run_at > _AT, cases.c.status_since == cases.c.first_run_at)
-    .values(status_since=_AT),
-    _of_cases().where(cases.c.first_run_at > _AT).values(first_run_at=_AT),
-    _of_cases().where(cases.c.last_run_at < _AT).values(last_run_at=_AT),
+        first_run_at=case((_IS_NEW | _IS_FIRST, _AT), else_=cases.c.first_run_at),
+        last_run_at=case((_IS_NEW | (cases.c.last_run_at < _AT), _AT), else_=cases.c.last_run_at),
+        status_since=case(
+            (_IS_NEW | (_IS_FIRST & _WAS_ALWAYS_SO), _AT), else_=cases.c.status_since
+        ),
+        last_failed_at=case((_IS_NEW, None), else_=cases.c.last_failed_at),
+        ever_passed=case((_IS_NEW, _PASSED), else_=or_(cases.c.ever_passed, _PASSED)),
+    )
 )
 NOTE_STRANGERS_RUN = (
     _of_cases()
     .where(cases.c.is_known.is_(False), cases.c.last_run_at < _AT)
     .values(last_run_at=_AT)
 )
-NOTE_PASSED = _of_cases().where(cases.c.ever_passed.is_(False)).values(ever_passed=True)
 NOTE_FAILED = (
     _of_cases()
     .where((cases.c.last_failed_at < _AT) | cases.c.last_failed_at.is_(None))
@@ -181,19 +196,19 @@ def lock(session: Connection, repository_id: int) -> Revision:
 
 
 def note_runs(
-    session: Connection, repository_id: int, nos: Iterable[int], at: datetime, *, trusted: bool
+    session: Connection, repository_id: int, nos: Iterable[int], at: datetime, *, passed: bool
 ) -> None:
-    """These tests ran: they are known from now on, unless nobody trusts who says so."""
-    statements = NOTE_RUN if trusted else (NOTE_STRANGERS_RUN,)
+    """These tests ran, and all or none of them passed: they are known from now on."""
     for told in _told(repository_id, nos):
-        for statement in statements:
-            session.execute(statement, told | {"to_at": at})
+        session.execute(NOTE_RUN, told | {"to_at": at, "to_passed": passed})
 
 
-def note_passed(session: Connection, repository_id: int, nos: Iterable[int]) -> None:
-    """These tests have passed once."""
+def note_strangers(
+    session: Connection, repository_id: int, nos: Iterable[int], at: datetime
+) -> None:
+    """Somebody whom nobody trusts ran these tests."""
     for told in _told(repository_id, nos):
-        session.execute(NOTE_PASSED, told)
+        session.execute(NOTE_STRANGERS_RUN, told | {"to_at": at})
 
 
 def note_failed(session: Connection, repository_id: int, nos: Iterable[int], at: datetime) -> None:

@@ -1,8 +1,13 @@
 """Uploads of small repositories, written as a story: what ran when, and how it ended."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from service.flaky.health import Health
+from service.flaky.score import Tally
+from service.flaky.spans import Fold, Measure
 from tests.bench.flaky.ledger import PR, STABLE, Ledger, Upload, bits
 
 T = 0
@@ -19,6 +24,28 @@ def at(day: float, minute: float = 0) -> datetime:
     return START + timedelta(days=day, minutes=minute)
 
 
+def tally_of(health: Health) -> Tally:
+    """What stream A saw, by the numbers of the status."""
+    if health.numbers.a is None:
+        raise AssertionError(f"no numbers: {health.reason}")
+    return health.numbers.a
+
+
+def open_measure_of(fold: Fold) -> Measure:
+    """The score of the newest event that is in no span."""
+    if fold.open_measure is None:
+        raise AssertionError("no event outside the spans")
+    return fold.open_measure
+
+
+def last_of(fold: Fold) -> Measure:
+    """The measure that the newest span is explained by."""
+    measure = fold.spans[-1].last
+    if measure is None:
+        raise AssertionError("nothing was measured in the newest span")
+    return measure
+
+
 def in_an_old_repository() -> "Story":
     """A story in a repository whose noise is known: calm until START, without T."""
     story = Story()
@@ -32,12 +59,14 @@ class Story:
     def __init__(self) -> None:
         self.uploads: list[Upload] = []
 
-    def ran(self, when: datetime, letters: str = "P", **facts: object) -> Upload:
+    def ran(
+        self, when: datetime, letters: str = "P", failing: Iterable[int] = (), **facts: Any
+    ) -> Upload:
         """An upload in which T had these attempts; `failing` names others that failed too."""
         number = len(self.uploads)
-        failing = set(facts.pop("failing", ())) if "failing" in facts else set()
-        attempts = dict.fromkeys(failing, "F")
-        passed = bits(set(range(1, CROWD)) - failing)
+        red = set(failing)
+        attempts = dict.fromkeys(red, "F")
+        passed = bits(set(range(1, CROWD)) - red)
         if letters == "P":
             passed |= 1 << T
         elif letters:
@@ -59,16 +88,21 @@ class Story:
     def again(self, first: Upload, minutes: float = 5, passed: bool = True) -> Upload:
         """The same code once more, everything passed (or T failed again)."""
         letters = "P" if passed else "F"
-        facts = {"code": first.code, "kind": first.kind, "pr": first.pr, "branch": first.branch}
+        facts: dict[str, Any] = {
+            "code": first.code,
+            "kind": first.kind,
+            "pr": first.pr,
+            "branch": first.branch,
+        }
         return self.ran(first.at + timedelta(minutes=minutes), letters, **facts)
 
-    def flipped(self, when: datetime, **facts: object) -> Upload:
+    def flipped(self, when: datetime, **facts: Any) -> Upload:
         """T failed, and passed on a re-run of the same code."""
         first = self.ran(when, "F", **facts)
         self.again(first)
         return first
 
-    def passes(self, start: datetime, count: int, over: timedelta, **facts: object) -> None:
+    def passes(self, start: datetime, count: int, over: timedelta, **facts: Any) -> None:
         """T passed so many times, evenly spread from `start` on."""
         for number in range(count):
             self.ran(start + over * number / count, **facts)

@@ -8,7 +8,15 @@ import pytest
 from service.flaky.health import Flag
 from service.flaky.history import Value
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE, UNTRUSTED
-from tests.flaky.histories import Story, T, at, in_an_old_repository
+from tests.flaky.histories import (
+    Story,
+    T,
+    at,
+    in_an_old_repository,
+    last_of,
+    open_measure_of,
+    tally_of,
+)
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -20,7 +28,7 @@ def test_the_worked_example_step_by_step():
     story.flipped(at(1))
     second_march = story.ledger().judge(T)
     assert second_march.value is Value.HEALTHY
-    assert second_march.numbers.a.results == 48
+    assert tally_of(second_march).results == 48
     assert second_march.numbers.score == pytest.approx(23.76, rel=1e-3)
     assert second_march.reason == (
         "Passed and failed on the same code once in 48 runs in 14 days; score 23, flaky from 100."
@@ -37,7 +45,7 @@ def test_a_database_that_is_away_weighs_little():
     again = story.ran(at(2, 5), "P", code=first.code, pr=first.pr)
     story.uploads[-1] = replace(again, passed=(1 << 400) - 1)
     found = story.ledger().judge(T)
-    assert found.numbers.a.weight == 0.05
+    assert tally_of(found).weight == 0.05
     assert found.value is Value.HEALTHY
 
 
@@ -50,7 +58,7 @@ def test_the_second_disagreement_alone_flags_and_calm_ends_it():
     flagged = story.ledger().judge(T)
     assert flagged.value is Value.FLAKY
     assert flagged.since == at(4, 9 * 60 + 40)
-    assert flagged.numbers.a.results == 202
+    assert tally_of(flagged).results == 202
     for day in range(5, 16):
         story.passes(at(day), 50, DAY)
     calm = story.ledger().judge(T)
@@ -107,9 +115,8 @@ def test_attempts_of_different_jobs_or_codes_do_not_compare():
 
 def test_matrix_siblings_under_one_name_compare_only_inside_an_upload():
     story = Story()
-    facts = {"code": "sha:a", "run": "r1"}
-    story.ran(at(0), "F", machine="linux-1", **facts)
-    story.ran(at(0, 1), "P", machine="mac-1", **facts)
+    story.ran(at(0), "F", machine="linux-1", code="sha:a", run="r1")
+    story.ran(at(0, 1), "P", machine="mac-1", code="sha:a", run="r1")
     assert story.ledger().events_a == {}
     story.ran(at(1), "FP", code="sha:b")
     assert len(story.ledger().events_a[T]) == 1
@@ -150,7 +157,7 @@ def test_one_pull_request_or_branch_weighs_at_most_two(facts, weight):
     for number in range(5):
         story.ran(at(0, number), "FP", **facts)
     fold = story.ledger().judge(T).fold
-    measure = fold.open_measure or fold.spans[-1].last
+    measure = last_of(fold) if fold.spans else open_measure_of(fold)
     assert measure.a.weight == weight
 
 

@@ -1,13 +1,14 @@
 """The fold of FLAKY.md 6.3: the worked example of 6.5, and how flags come and go."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
-from service.flaky import spans
+from service.flaky import score, spans
 from service.flaky.evidence import Event, Passes, Stream
+from service.flaky.score import Noise
 from service.flaky.spans import Results, Scale
-from tests.flaky.histories import at
+from tests.flaky.histories import at, open_measure_of
 
 DAY = timedelta(days=1)
 
@@ -17,7 +18,7 @@ def an_event(when, weight=1.0, code="sha:a", source=""):
 
 
 def passing(*moments):
-    times = {}
+    times: dict[int, list[datetime]] = {}
     for moment in sorted(moments):
         times.setdefault(moment.toordinal(), []).append(moment)
     by_day = {day: len(each) for day, each in times.items()}
@@ -53,15 +54,16 @@ def example(events, clock):
 
 
 def test_the_first_disagreement_is_not_enough():
-    measure = example(EVENTS[:1], at(1, 1439)).open_measure
+    measure = open_measure_of(example(EVENTS[:1], at(1, 1439)))
     assert (measure.a.results, measure.b.results) == (48, 10)
-    assert spans.score.shown(measure.log_score) == pytest.approx(23.76, rel=1e-3)
+    assert score.shown(measure.log_score) == pytest.approx(23.76, rel=1e-3)
 
 
 def test_what_hit_a_hundred_tests_hardly_counts():
     found = example(EVENTS[:2], at(2, 1439))
     assert found.spans == ()
-    assert (found.open_measure.a.weight, found.open_measure.a.results) == (1.05, 150)
+    measure = open_measure_of(found)
+    assert (measure.a.weight, measure.a.results) == (1.05, 150)
 
 
 def test_the_second_disagreement_flags_and_nine_clean_days_clear():
@@ -69,7 +71,7 @@ def test_the_second_disagreement_flags_and_nine_clean_days_clear():
     assert (flagged.since, flagged.until) == (MARCH_5, None)
     assert (flagged.last.a.weight, flagged.last.a.results) == (2.05, 203)
     assert flagged.last.b.results == 40
-    assert spans.score.shown(flagged.last.log_score) == pytest.approx(252.4, rel=1e-3)
+    assert score.shown(flagged.last.log_score) == pytest.approx(252.4, rel=1e-3)
     assert example(EVENTS, at(13, 1439)).spans[0].until is None
     cleared = example(EVENTS, at(14)).spans[0]
     assert (cleared.until, cleared.clean, cleared.quiet_days) == (at(14), 450, 9)
@@ -82,7 +84,7 @@ def test_one_event_in_run_14_flags_for_three_days():
     def found(clock):
         return spans.fold(events, Results(passes, ()), an_old_repository(clock)).spans[0]
 
-    assert spans.score.shown(found(at(1)).first.log_score) == pytest.approx(104.7, rel=1e-3)
+    assert score.shown(found(at(1)).first.log_score) == pytest.approx(104.7, rel=1e-3)
     assert found(at(3, 1439)).until is None
     assert found(at(4)).until == at(4)
 
@@ -92,6 +94,7 @@ def test_a_disagreement_renews_the_quiet_time():
     events = (an_event(at(0, 5)), an_event(at(3, 600), code="sha:b"), an_event(at(9, 600)))
     (span,) = spans.fold(events, Results(passes, ()), an_old_repository(at(30))).spans
     assert span.since == at(0, 5)
+    assert span.until is not None
     assert span.until > at(13)
 
 
@@ -101,7 +104,9 @@ def test_a_flag_starts_anew_after_it_ended():
     found = spans.fold(tuple(twice), Results(passes, ()), an_old_repository(at(40))).spans
     assert found[0].until == at(4)
     assert found[1].since == at(8, 120)
-    assert found[1].first.a.results == 4 * 20 + 2
+    first = found[1].first
+    assert first is not None
+    assert first.a.results == 4 * 20 + 2
 
 
 def test_events_of_one_source_weigh_two_until_they_leave_the_window():
@@ -109,13 +114,14 @@ def test_events_of_one_source_weigh_two_until_they_leave_the_window():
     events = tuple(an_event(at(0, 1300 + number), source="#7") for number in range(1, 9))
     scale = an_old_repository(at(20), 1000)
     late = (*events, an_event(at(13, 5), source="#8"), an_event(at(14, 5), source="#9"))
-    found = spans.fold(late[:-1], Results(passes, ()), scale).open_measure
-    assert found.a.weight == 3
-    assert spans.fold(late, Results(passes, ()), scale).open_measure.a.weight == 2
+    before = spans.fold(late[:-1], Results(passes, ()), scale)
+    after = spans.fold(late, Results(passes, ()), scale)
+    assert open_measure_of(before).a.weight == 3
+    assert open_measure_of(after).a.weight == 2
 
 
 def test_an_event_of_the_first_days_is_held_against_the_first_noise_known():
-    known = {at(3).toordinal(): spans.Noise(2e-3, 1e-3)}
+    known = {at(3).toordinal(): Noise(2e-3, 1e-3)}
     scale = Scale(at(3), at(0).toordinal(), known)
     found = spans.fold((an_event(at(0, 60)),), Results(passing(at(0, 60)), ()), scale)
-    assert found.open_measure.noise.a == 2e-3
+    assert open_measure_of(found).noise.a == 2e-3

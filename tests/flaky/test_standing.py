@@ -71,7 +71,7 @@ class Judged:
 
 
 @given(uploads(), st.randoms(use_true_random=False), st.integers(1, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_order_repetition_and_batching_end_in_the_same_health(given_uploads, chance, size):
     arriving = [*given_uploads, *given_uploads[:5]]
     chance.shuffle(arriving)
@@ -83,7 +83,7 @@ def test_any_order_repetition_and_batching_end_in_the_same_health(given_uploads,
 
 
 @given(uploads(), st.randoms(use_true_random=False), st.integers(1, 5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_uploads_that_were_taken_out_leave_nothing_behind(given_uploads, chance, size):
     arriving = list(given_uploads)
     chance.shuffle(arriving)

@@ -9,17 +9,19 @@ import pytest
 from service.flaky import history
 from service.flaky.history import Change, Value
 from service.flaky.settings import TestSettings
-from service.operations import upload_removal
+from service.operations import test_flags, upload_removal
+from service.operations.test_flags import FlagWish
 from service.store import test_figures, test_quarantine
 from service.store import uploads as stored_uploads
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
 from service.store.test_states import ChangeKind
-from service.vocabulary import SYSTEM, Sensitivity, Sha
+from service.vocabulary import SYSTEM, Flag, Health, Sensitivity, Sha
 from tests.bench.flaky.ledger import OTHER, PR, STABLE, UNTRUSTED, Ledger, Upload, bits
 from tests.flaky.histories import START
 from tests.flaky.test_order import LETTERS
 from tests.operations import upload_stage
+from tests.operations.upload_stage import NOW
 
 TESTS = range(6)
 THRESHOLD = 30
@@ -178,3 +180,66 @@ async def test_a_process_that_begins_anew_goes_on_where_the_other_ended(store):
             stage.runtime.store.standings.take(stage.repository.id)
         told.append(await sent(stage, each))
     await compared(stage, told)
+
+
+async def test_a_test_that_is_flaky_for_long_stays_so_since_then(store):
+    stage = await eager(store, "widgets")
+    start = stage.clock.present
+    since = None
+    for day in range(80):
+        stage.clock.present = start + timedelta(days=day)
+        for number, letters in enumerate(("FP" if day % 3 == 0 else "P", "P")):
+            await stage.ran(
+                {"total": letters, "other": "P"},
+                branch="main",
+                run_id=f"{day}-{number}",
+                ran_at=stage.clock.present - timedelta(hours=2 - number),
+            )
+        state, changes = (await stage.states())["total"]
+        assert state.value is Health.FLAKY
+        since = since or state.since
+        assert state.since == since
+        assert [each.kind for each in changes] == [ChangeKind.CHANGED]
+        if day % 20 == 19:
+            stage.runtime.store.standings.take(stage.repository.id)
+
+
+async def test_a_test_that_is_broken_for_long_stays_so_since_then(store):
+    stage = await eager(store, "widgets")
+    start = stage.clock.present
+    since = None
+    for day in range(70):
+        stage.clock.present = start + timedelta(days=day)
+        letter = "P" if day < 10 else "F"
+        for number in range(3):
+            await stage.ran(
+                {"total": letter, **{f"test_{no}": "P" for no in range(8)}},
+                branch="main",
+                run_id=f"{day}-{number}",
+                sha=Sha(f"{day}-{number}"),
+                ran_at=stage.clock.present - timedelta(hours=4 - number),
+            )
+        if day > 12:
+            state, changes = (await stage.states())["total"]
+            assert state.value is Health.BROKEN
+            since = since or state.since
+            assert state.since == since
+            assert len(changes) == 1
+        if day % 20 == 19:
+            stage.runtime.store.standings.take(stage.repository.id)
+
+
+async def test_a_persons_word_stands_while_uploads_come(store):
+    stage = await eager(store, "widgets")
+    await stage.ran({"total": "F"}, ran_at=NOW - timedelta(hours=5), branch="topic")
+    case = await stage.case("total")
+    for flag, value in ((Flag.BROKEN, Health.BROKEN), (Flag.NONE, Health.HEALTHY)):
+        wish = FlagWish(case.id, flag, "no clock")
+        await test_flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+        stage.clock.present += timedelta(minutes=10)
+        told = {"sha": Sha(flag.value), "ran_at": stage.clock.present, "branch": "other"}
+        await stage.ran({"total": "P"}, **told)
+        state, changes = (await stage.states())["total"]
+        assert state.value is value
+    kinds = [each.kind for each in changes]
+    assert kinds == [ChangeKind.FLAGGED, ChangeKind.UNFLAGGED]

@@ -1,7 +1,10 @@
 """Reading the files of an upload: on a thread or in a process, within bounds, in order."""
 
+import asyncio
 import gzip
 import hashlib
+import signal
+import sys
 from datetime import timedelta
 
 import pytest
@@ -130,3 +133,28 @@ async def test_times_beyond_the_jobs_own_are_milliseconds(runtime, repository, c
 
 async def test_the_parser_sees_nothing_of_the_environment():
     assert list(parsing.ENVIRONMENT) == ["PYTHONPATH"]
+
+
+async def test_a_reading_that_nobody_waits_for_ends_and_gives_its_place_back(
+    runtime, repository, monkeypatch
+):
+    monkeypatch.setattr(parsing, "COMMAND", (sys.executable, "-c", "import signal; signal.pause()"))
+    started = asyncio.Event()
+    children = []
+    spawn = asyncio.create_subprocess_exec
+
+    async def noted(*command, **more):
+        children.append(await spawn(*command, **more))
+        started.set()
+        return children[0]
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    reading = asyncio.ensure_future(
+        parsing.read_files(runtime, repository, META, [SentFile("a.xml", LARGE)])
+    )
+    await started.wait()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert children[0].returncode == -signal.SIGKILL
+    assert not runtime.parsers.locked()

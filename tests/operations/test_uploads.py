@@ -3,17 +3,24 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import orjson
 import pytest
+from sqlalchemy import select
 
 from service.errors import Invalid, Malformed, NotFound
 from service.flaky.results import Fault, FileStatus
 from service.flaky.settings import TestSettings
 from service.operations import upload_values, uploads
-from service.store import test_quarantine
+from service.provider.ci import CiRun, CiTrigger
+from service.provider.errors import Unavailable
+from service.store import subscribers, test_quarantine
 from service.store import uploads as stored_uploads
+from service.store.notifications import messages
+from service.store.subscribers import Endpoint
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
-from service.vocabulary import Health, Sensitivity, Sha
+from service.vocabulary import CheckOutcome, Health, Sensitivity, Sha
+from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import NOW, a_case, a_file
 
@@ -198,3 +205,86 @@ async def test_an_upload_of_others_is_not_there(stage):
     foreign = replace(stage.repository, id=stage.repository.id + 1)
     with pytest.raises(NotFound):
         await uploads.upload_answer(stage.runtime, foreign, answer.upload_id)
+
+
+async def told(stage):
+    """Events that were kept for an endpoint, with their bodies."""
+    bodies = select(messages.c.event, messages.c.body).order_by(messages.c.event)
+    found = await stage.runtime.store.read(lambda session: session.execute(bodies).all())
+    return [(event, orjson.loads(body)) for event, body in found]
+
+
+async def test_endpoints_are_told_of_uploads_and_of_changes(stage):
+    endpoint = Endpoint(
+        id="e1",
+        org_id=stage.repository.org_id,
+        url="https://hooks.example.org",
+        events=("upload.*", "test_case.*"),
+        repositories=None,
+        description="",
+        secret=b"",
+        created_at=NOW,
+    )
+    await stage.runtime.store.run(subscribers.create, endpoint)
+    await quarantining(stage)
+    answer = await stage.ran({"total": "FP", "empty": "P"})
+    changed, processed = await told(stage)
+    assert (changed[0], processed[0]) == ("test_case.status_changed", "upload.processed")
+    change = changed[1]["status_change"]
+    assert (change["previous_status"], change["current_status"]["value"]) == ("healthy", "flaky")
+    assert processed[1]["upload"] == {
+        "id": answer.upload_id,
+        "sha": "a" * 40,
+        "tests": 2,
+        "failed": 0,
+        "quarantined_failures": 0,
+        "html_url": answer.html_url,
+    }
+    await stage.ran({"total": "FP", "empty": "P"})
+    assert len(await told(stage)) == 2
+
+
+class Elsewhere(ValuesProvider):
+    """A provider that knows where commits are, and whose runs are a fork's."""
+
+    async def commit(self, repo, sha):
+        return self.main
+
+    async def contains(self, repo, ancestor, commit):
+        return False
+
+    async def ci_run(self, repo, run_id, attempt=None):
+        return CiRun(
+            id=run_id,
+            attempt=attempt or 1,
+            trigger=CiTrigger.HEAD,
+            head_sha=Sha("a" * 40),
+            head_branch="main",
+            of_fork=run_id == "666",
+            pull_requests=(),
+            is_running=True,
+            outcome=CheckOutcome.RUNNING,
+            started_at=NOW,
+            url="",
+        )
+
+
+class Away(ValuesProvider):
+    """A provider that cannot be reached."""
+
+    async def tip(self, repo, branch):
+        raise Unavailable("It is away.", NOW)
+
+
+async def test_the_provider_can_contradict_who_sends_results(stage):
+    stage.runtime.providers[stage.repository.ref.host] = Elsewhere()
+    claimed = await stage.ran({"total": "P"}, branch="main", run_id="7")
+    assert (await stored(stage, claimed)).kind == "other"
+    assert claimed.warnings[0].startswith("claim_contradicted")
+    assert not (await stage.ran({"total": "P"}, pr_number=4, run_id="666")).trusted
+
+
+async def test_a_claim_stands_while_the_provider_is_away(stage):
+    stage.runtime.providers[stage.repository.ref.host] = Away()
+    answer = await stage.ran({"total": "P"}, branch="main")
+    assert (await stored(stage, answer)).kind == "stable"

@@ -34,14 +34,22 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
         case.query.setdefault("repoHost", WORLD["repo"]["host"])
     if not isinstance(case.body, dict):
         return
-    asked = DOCUMENT["paths"][case.operation.path]["post"]["requestBody"]["content"]
-    body = case.body = acceptable(case.body, asked["application/json"]["schema"])
+    path = case.operation.path
+    asked = DOCUMENT["paths"][path]["post"]["requestBody"]["content"]
+    if "application/json" in asked:
+        case.body = grantable(path, acceptable(case.body, asked["application/json"]["schema"]))
+    else:
+        case.body = a_form(case.body, asked["multipart/form-data"]["schema"])
+
+
+def grantable(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """A request about what is there, mostly, and of times that may be."""
     chance = hashlib.sha256(repr(body).encode()).digest()
     # Three of four ask about what is there: otherwise all answers would be 404.
     if chance[0] % 4 and "repo" in body:
         body["repo"] = dict(WORLD["repo"])
         if "targetBranch" in body:
-            body["targetBranch"] = branch_of(case.operation.path, chance[1])
+            body["targetBranch"] = branch_of(path, chance[1])
         if isinstance(body.get("pr"), dict):
             body["pr"]["number"] = WORLD["numbers"][chance[2] % len(WORLD["numbers"])]
             # No invented head is the pull request's own.
@@ -56,8 +64,17 @@ def before_call(_context: Any, case: Any, _arguments: Any) -> None:
     if "branch" in body:
         body["branch"] = body.get("targetBranch")
     # A hold ends in the future (API.md 5.2).
-    if body.get("until") is not None and case.operation.path.endswith("/addQueueHold"):
+    if body.get("until") is not None and path.endswith("/addQueueHold"):
         body["until"] = LATER
+    return body
+
+
+def a_form(body: dict[str, Any], schema: Any) -> dict[str, Any]:
+    """An upload of the repository that is there, of a time that is not long past."""
+    metadata = acceptable(body["metadata"], schema["properties"]["metadata"])
+    metadata |= {"repo": dict(WORLD["repo"]), "org_url_slug": WORLD["repo"]["owner"]}
+    metadata.pop("ran_at", None)
+    return {**body, "metadata": metadata}
 
 
 def about_tests(body: dict[str, Any], chance: int) -> None:

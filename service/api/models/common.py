@@ -43,7 +43,6 @@ COMMIT = r"^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$(?!\n)"
 UUID = r"^[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$(?!\n)"
 TOKEN_ID = r"^[0-9A-Za-z]{10}$(?!\n)"
 LINE = r"^[^\x00-\x1f\x7f-\x9f]*$(?!\n)"
-HTTP_ADDRESS = r"^https?://[^\s\x00-\x1f\x7f-\x9f]+$(?!\n)"
 MESSAGE = r"^msg_[0-9a-f]{32}$(?!\n)"
 TARGET_PATTERN = r"^[^*\x00-\x1f\x7f-\x9f]*\*?$(?!\n)"
 _PLACE = r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?"
@@ -74,7 +73,6 @@ FORMS: Mapping[str, str] = {
     COMMIT: "must be the whole commit: 40 hexadecimal digits, or 64",
     UUID: "must be a UUID, as 6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10",
     TOKEN_ID: "must be the ten letters and digits after `hgt_`",
-    HTTP_ADDRESS: "must be an address that begins with http:// or https://",
     MESSAGE: "must be the id of a message: msg_ and 32 hexadecimal digits",
     LINE: "must be one line without control characters",
     TARGET_PATTERN: "must be one line, with `*` at its end alone",

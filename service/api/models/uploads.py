@@ -48,7 +48,9 @@ class UploadTestResults(AboutTests):
     pr_number: PullRequestNumber | None = None
     run_id: Line | None = None
     run_attempt: Annotated[Integer, Field(ge=1, le=ATTEMPT_MAX)] | None = None
-    run_url: Annotated[str, Field(max_length=URL_MAX, pattern=common.HTTP_ADDRESS)] | None = None
+    run_url: Annotated[str, Field(min_length=1, max_length=URL_MAX, pattern=common.WEB)] | None = (
+        None
+    )
     job: Line | None = None
     variant: Line | None = None
     source_root: Line | None = None

@@ -88,7 +88,7 @@ def run(scale: float = 1.0) -> list[Row]:
         for each, law in wanted:
             outcomes = [future.result() for future in pending[each.shape.name, law]]
             rows += list(rows_of(each, law, outcomes))
-            sys.stderr.write(f"{each.shape.name} {law}\\n")
+            sys.stderr.write(f"{each.shape.name} {law}\n")
     return [*rows, *(steady_row(law) for law in LAWS)]
 
 
