@@ -9,13 +9,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.flaky import globs
+from service.flaky.results import ReportFile
 from service.flaky.uploads import UploadClass
+from service.flaky.xml import NO_FORMAT
 
 BETWEEN = re.compile(r"[^0-9A-Za-z]+")
 FULL_SHA = re.compile(r"(?:[0-9a-f]{40}|[0-9a-f]{64})\Z")
 SHORT_SHA_MIN = 7
 ATTEMPT_WORDS = ("attempt", "try")
 JOB_PREFIXES = ("junit-", "test-results-")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectReports:
+    """What an attempt of a CI run left is to be read; asked of the world like an action."""
+
+    run_id: str
+    attempt: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +48,11 @@ class Ran:
 def is_wanted(name: str, patterns: Sequence[str]) -> bool:
     """Whether an artifact of that name is read for reports; any letter case."""
     return globs.any_matches([pattern.lower() for pattern in patterns], name.lower())
+
+
+def is_report(file: ReportFile) -> bool:
+    """Whether a file of an artifact was meant as a report, readable or not (FLAKY.md 2.9)."""
+    return file.fault is None or file.fault.message != NO_FORMAT
 
 
 def class_of(ran: Ran, stable_branches: Sequence[str], *, is_of_queue: bool) -> UploadClass:

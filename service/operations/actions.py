@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from service.flaky.collecting import CollectReports
 from service.mergequeue.inputs import (
     BuildRefusal,
     Input,
@@ -21,7 +22,7 @@ from service.mergequeue.outputs import (
     Tell,
 )
 from service.mergequeue.reasons import HoldReason
-from service.operations import building, evidence, landing, notices, turn
+from service.operations import building, collected, evidence, landing, notices, turn
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -55,6 +56,9 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
     first = row.state is OutboxState.READY and row.attempts == 0
     if isinstance(effect, Reply | Reaction):
         await notices.say_plain(runtime, row.repository_id, effect, first=first)
+        return
+    if isinstance(effect, CollectReports):
+        await collected.fetch(runtime, row.repository_id, effect)
         return
     queue = None
     if row.queue_id is not None:

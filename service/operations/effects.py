@@ -4,17 +4,21 @@
 one waits and is tried again; after twelve tries the queue hears that it cannot be done.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
 
-from service.operations import actions
+from service.operations import actions, collected
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.runtime import Runtime
 from service.store import outbox
 from service.store.database import Tx
 from service.store.outbox import OutboxRow
 from service.store.records import Lane, OutboxState
+
+COLLECTING = (Lane.COLLECT,)
+"""Lanes that may be slow, and therefore have places of their own."""
 
 ATTEMPTS_MAX = 12
 BACKOFF_MAX = timedelta(minutes=15)
@@ -29,13 +33,19 @@ log = structlog.get_logger()
 async def claim(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
     """Take due effects, at most `limit`, and mark them sent; nobody else gets them.
 
-    A row says by its `state` whether an earlier send may have worked.
+    A row says by its `state` whether an earlier send may have worked. What is to be collected
+    is left to `claim_collecting`.
     """
-    return await runtime.store.run(_claim, runtime.clock.now(), limit)
+    return await runtime.store.run(_claim, runtime.clock.now(), limit, outbox.ACTING)
 
 
-def _claim(session: Tx, now: datetime, limit: int) -> tuple[OutboxRow, ...]:
-    rows = outbox.claim(session, now, limit)
+async def claim_collecting(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
+    """The same of what is to be collected, and of nothing else."""
+    return await runtime.store.run(_claim, runtime.clock.now(), limit, COLLECTING)
+
+
+def _claim(session: Tx, now: datetime, limit: int, lanes: Sequence[Lane]) -> tuple[OutboxRow, ...]:
+    rows = outbox.claim(session, now, limit, lanes)
     return tuple(row for row in rows if outbox.mark_sent(session, row.id, now))
 
 
@@ -52,7 +62,7 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
         runtime.boundary.reach("effect.before_done")
         await runtime.store.run_kind("settle", outbox.settle, row.id, OutboxState.DONE, "")
         _count(runtime, row, "done")
-    runtime.wakeups.wake("outbox")
+    runtime.wakeups.wake(collected.TOPIC if row.lane is Lane.COLLECT else "outbox")
 
 
 async def stumble(runtime: Runtime, row: OutboxRow) -> None:
@@ -102,5 +112,10 @@ async def reopen(runtime: Runtime) -> int:
 
 
 async def next_due(runtime: Runtime) -> datetime | None:
-    """When the next waiting effect is due."""
-    return await runtime.store.read(outbox.next_due)
+    """When the next waiting effect is due, what is to be collected left out."""
+    return await runtime.store.read(outbox.next_due, outbox.ACTING)
+
+
+async def next_collecting_due(runtime: Runtime) -> datetime | None:
+    """When the next one that is to be collected is due."""
+    return await runtime.store.read(outbox.next_due, COLLECTING)

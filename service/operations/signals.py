@@ -9,10 +9,11 @@ from typing import assert_never
 
 import structlog
 
+from service.flaky.collecting import CollectReports
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.reasons import HoldReason
 from service.mergequeue.states import RunStatus
-from service.operations import asking, naming, reconcile, repositories, turn
+from service.operations import asking, collected, naming, reconcile, repositories, turn
 from service.provider.errors import ProviderError
 from service.provider.signals import (
     AccessChanged,
@@ -86,10 +87,10 @@ async def _about(
             await _pull_request_changed(runtime, repository, signal, received_at)
         case CheckReported():
             await _check_reported(runtime, repository, signal)
-        case CiRunEnded():
+        case CiRunEnded(run_id=run_id, attempt=attempt):
             # Its checks come with a CheckReported. What it left is not fetched here: the lane
             # of a repository must not wait for it, because landings wait for the lane.
-            pass
+            await collected.ask_for(runtime, repository, CollectReports(run_id, attempt))
         case BranchMoved() | BranchGone() | DefaultBranchRenamed():
             await _branch_changed(runtime, repository, signal)
         case RulesChanged():

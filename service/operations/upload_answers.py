@@ -105,6 +105,7 @@ def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
             error=each.report.fault.message if each.report.fault else None,
             line=each.report.fault.line if each.report.fault else None,
             column=each.report.fault.column if each.report.fault else None,
+            sha256=each.sha256,
         )
         for each in files
     )

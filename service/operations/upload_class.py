@@ -4,10 +4,11 @@ What a token claims counts unless the provider says otherwise; without an answer
 """
 
 import asyncio
-import re
 from dataclasses import dataclass
 from datetime import datetime
 
+from service.flaky import collecting, globs
+from service.flaky.collecting import Ran
 from service.flaky.settings import TestSettings
 from service.flaky.uploads import UploadClass
 from service.operations.upload_values import UploadMeta
@@ -18,6 +19,7 @@ from service.runtime import Runtime
 from service.store import runs, test_quarantine, uploads
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
+from service.vocabulary import Sha
 
 ASKED_S = 2
 """Seconds in which the provider can contradict a claim."""
@@ -33,6 +35,20 @@ class Doubts:
 
     of_fork: bool = False
     is_off_branch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What the provider says of an upload that we fetched ourselves, so that nobody claims it.
+
+    `tree` is that of a head which CI tested as it stands, None when unknown; `prs` are pull
+    requests with this head, those of forks too.
+    """
+
+    artifact_id: str
+    ran: Ran
+    tree: Sha | None
+    prs: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +111,37 @@ def classified(
     repository: RepositoryRecord,
     settings: TestSettings,
     meta: UploadMeta,
-    doubts: Doubts,
+    known: Doubts | Collected,
 ) -> Classified:
     """The class of an upload by what we know ourselves and what the provider said."""
+    if isinstance(known, Collected):
+        return _of_collected(session, repository, settings, known)
+    return _of_claimed(session, repository, settings, meta, known)
+
+
+def _of_collected(
+    session: Tx, repository: RepositoryRecord, settings: TestSettings, known: Collected
+) -> Classified:
+    ran = known.ran
+    found = uploads.tested_run(session, repository.id, Sha(ran.head_sha), ran.head_branch)
+    run = None if found is None else runs.run(session, found.queue_id, found.run_id)
+    stable = stable_branches(session, repository, settings)
+    kind = collecting.class_of(ran, stable, is_of_queue=run is not None)
+    if run is not None and kind is UploadClass.QUEUE:
+        is_whole = run.sha == ran.head_sha and run.steps
+        tree = run.steps[-1].tree if is_whole else known.tree
+        return Classified(kind, run.prs, collecting.code_id(ran, tree), run.created_at)
+    prs = known.prs if kind in (UploadClass.PR, UploadClass.UNTRUSTED) else ()
+    return Classified(kind, prs, collecting.code_id(ran, known.tree))
+
+
+def _of_claimed(
+    session: Tx,
+    repository: RepositoryRecord,
+    settings: TestSettings,
+    meta: UploadMeta,
+    doubts: Doubts,
+) -> Classified:
     code = f"tree:{meta.tree_sha}" if meta.tree_sha else f"sha:{meta.sha}"
     prs = () if meta.pr_number is None else (meta.pr_number,)
     if doubts.of_fork:
@@ -122,16 +166,15 @@ def is_stable(
     session: Tx, repository: RepositoryRecord, settings: TestSettings, branch: str | None
 ) -> bool:
     """Whether the branch is one whose state tells of every test (`stable_branches`)."""
-    if branch is None:
-        return False
-    if settings.stable_branches is None:
-        queued = uploads.queue_branches(session, repository.id)
-        return branch == repository.default_branch or branch in queued
-    return any(fits(glob, branch) for glob in settings.stable_branches)
+    return branch is not None and globs.any_matches(
+        stable_branches(session, repository, settings), branch
+    )
 
 
-def fits(glob: str, text: str) -> bool:
-    """`*` is any run of characters, `/` too, `?` one; all else is itself."""
-    words = {"*": ".*", "?": "."}
-    pattern = "".join(words.get(each) or re.escape(each) for each in re.sub(r"\*+", "*", glob))
-    return re.fullmatch(pattern, text, re.DOTALL) is not None
+def stable_branches(
+    session: Tx, repository: RepositoryRecord, settings: TestSettings
+) -> tuple[str, ...]:
+    """Globs of the branches whose state tells of every test."""
+    if settings.stable_branches is not None:
+        return settings.stable_branches
+    return (repository.default_branch, *uploads.queue_branches(session, repository.id))

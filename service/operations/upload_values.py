@@ -35,7 +35,10 @@ class UploadMeta:
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """One file, parsed; `sha256` is the hex digest of its bytes without compression."""
+    """One file, parsed; `sha256` is the hex digest of its bytes without compression.
+
+    Empty: the file was refused before anybody read them.
+    """
 
     name: str
     sha256: str

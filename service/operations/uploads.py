@@ -5,6 +5,7 @@ changes is written in one transaction, so that readers see all of it or nothing 
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
@@ -31,17 +32,17 @@ from service.operations import (
 from service.operations.judging import Bench
 from service.operations.test_records import Home
 from service.operations.upload_cases import Entrance, Identified
-from service.operations.upload_class import Classified, Doubts
+from service.operations.upload_class import Classified, Collected, Doubts
 from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.operations.views import Caller
 from service.runtime import Runtime
-from service.store import evidence, subscribers, test_cases, uploads
+from service.store import artifacts, evidence, subscribers, test_cases, uploads
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.standings import KeptStanding
 from service.store.test_cases import Place
 from service.store.test_evidence import Upload
-from service.vocabulary import Sha
+from service.vocabulary import SYSTEM, Actor, Sha
 
 TESTS_MAX = 500_000
 """Tests of one upload (API.md 8.4)."""
@@ -60,13 +61,13 @@ class Arrived:
     """An upload on its way in: what was sent, when, and what reading and asking said of it."""
 
     id: str
-    caller: Caller
+    actor: Actor
     repository: RepositoryRecord
     meta: UploadMeta
     files: tuple[ReadFile, ...]
     ran_at: datetime
     now: datetime
-    doubts: Doubts
+    known: Doubts | Collected
     counts: Counts
 
     @property
@@ -91,17 +92,51 @@ async def take_in(
     _refuse_useless(files)
     arrived = Arrived(
         id=runtime.ids.uuid(),
-        caller=caller,
+        actor=access.actor_of(caller),
         repository=repository,
         meta=meta,
         files=files,
         ran_at=_ran_at(meta, now),
         now=now,
-        doubts=await upload_class.doubts_of(runtime, caller, repository, meta),
+        known=await upload_class.doubts_of(runtime, caller, repository, meta),
         counts=results.counts_of(each.report for each in files),
     )
     if meta.dry_run:
         return await runtime.store.read(_tried, arrived)
+    return await _enter(runtime, arrived)
+
+
+async def take_in_collected(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    files: tuple[ReadFile, ...],
+    known: Collected,
+) -> UploadAnswer:
+    """The same for what we fetched ourselves, of which the provider alone tells.
+
+    A duplicate, too, when uploads of the same attempt of the same CI run have all its files.
+    Raises Invalid(no_results, limit_reached), Malformed(invalid_field).
+    """
+    now = runtime.clock.now()
+    _refuse_useless(files)
+    arrived = Arrived(
+        id=runtime.ids.uuid(),
+        actor=SYSTEM,
+        repository=repository,
+        meta=meta,
+        files=files,
+        ran_at=_ran_at(meta, now),
+        now=now,
+        known=known,
+        counts=results.counts_of(each.report for each in files),
+    )
+    return await _enter(runtime, arrived)
+
+
+async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
+    """Enter its tests, complete it, and keep at hand what comes of it."""
+    meta = arrived.meta
     found, name = await runtime.store.read(_identified, arrived)
     entrance = Entrance(arrived.place, name, meta.variant, arrived.ran_at)
     aliases = upload_cases.aliases_of(found, name, meta.variant)
@@ -109,8 +144,8 @@ async def take_in(
         await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
     answer, kept = await runtime.store.run(_complete, runtime, arrived, found, name)
     if kept is not None:
-        runtime.store.standings.put(repository.id, kept)
-        await upload_news.tell(runtime, repository.id)
+        runtime.store.standings.put(arrived.repository.id, kept)
+        await upload_news.tell(runtime, arrived.repository.id)
         runtime.wakeups.wake("outbox")
     return answer
 
@@ -139,6 +174,11 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
             code="no_results",
             members={"files": told},
         )
+    check_size(files)
+
+
+def check_size(files: Iterable[ReadFile]) -> None:
+    """Raise Invalid(limit_reached) when the files hold more tests than an upload may."""
     cases = sum(len(each.report.cases) for each in files)
     if cases > TESTS_MAX:
         raise Invalid(
@@ -200,7 +240,7 @@ def _tried(session: Tx, arrived: Arrived) -> UploadAnswer:
 
 def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
     return upload_class.classified(
-        session, arrived.repository, home.settings, arrived.meta, arrived.doubts
+        session, arrived.repository, home.settings, arrived.meta, arrived.known
     )
 
 
@@ -209,7 +249,7 @@ def _complete(
 ) -> tuple[UploadAnswer, KeptStanding | None]:
     """All that the upload changes, and the answer; what to keep once this is committed."""
     place, repository = arrived.place, arrived.repository
-    access.recheck(session, access.actor_of(arrived.caller), arrived.now)
+    access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, name)
     evidence.lock(session, place.repository_id)
     home = test_records.home_of(session, repository, arrived.now)
@@ -217,12 +257,14 @@ def _complete(
     classified = _classified(session, home, arrived)
     entered = evidence.numbers_of(session, place.repository_id, found.new)
     numbers = {**found.numbers, **entered}
-    first = uploads.by_digest(session, place.repository_id, digest_of(arrived))
+    first = _first(session, arrived, classified)
     upload, standing = first, None
     by_no = {numbers[each].no: result for each, result in found.results.items()}
     if upload is None:
         draft = _upload(arrived, found, classified)
         upload, standing = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
+    if isinstance(arrived.known, Collected):
+        artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
     failing = upload_answers.failing_in(found.results, numbers)
     said = upload_answers.answered(
         session, home, failing, arrived.meta.variant, classified.started_at
@@ -238,6 +280,27 @@ def _complete(
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
     return answer, None if standing is None else judging.kept_of(bench, standing)
+
+
+def _first(session: Tx, arrived: Arrived, classified: Classified) -> Upload | None:
+    """The upload that this one repeats (FLAKY.md 2.4).
+
+    What nobody trusts makes nothing a duplicate that is trusted: a fork could else hide a
+    failure by sending the same file before.
+    """
+    here, meta = arrived.repository.id, arrived.meta
+    same = uploads.by_digest(session, here, digest_of(arrived))
+    if same is not None or not isinstance(arrived.known, Collected) or meta.run_id is None:
+        return same
+    is_trusted = classified.kind is not UploadClass.UNTRUSTED
+    holders = {
+        file.sha256: upload
+        for upload in uploads.of_run(session, here, meta.run_id, meta.run_attempt)
+        if upload.is_eligible or not is_trusted
+        for file in upload.files
+    }
+    wanted = sorted({each.sha256 for each in arrived.files} - {""})
+    return holders[wanted[0]] if wanted and holders.keys() >= set(wanted) else None
 
 
 def _upload(arrived: Arrived, found: Identified, classified: Classified) -> Upload:

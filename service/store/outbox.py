@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
 from service.errors import InvariantBroken
+from service.flaky.collecting import CollectReports
 from service.mergequeue.outputs import Action
 from service.provider.values import (
     Reaction,
@@ -25,8 +26,11 @@ from service.store.tables.access import RepositoryRow
 from service.store.tables.deliveries import OutboxRow as Row
 from service.store.types import Utc
 
-Effect = Action | Reply | Reaction
-"""What may be asked of the world: the engine's actions, and answers to people."""
+Effect = Action | Reply | Reaction | CollectReports
+"""What may be asked of the world: the engine's actions, answers to people, what CI left."""
+
+ACTING = (Lane.CONTROL, Lane.NOTICE)
+"""Lanes of what queues and people wait for, in the order of their claims."""
 
 LAND = "land"
 """The kind of which a queue performs one at a time."""
@@ -150,8 +154,11 @@ SELECT_DUE = (
     .limit(bindparam("at_most"))
 )
 SELECT_CONTROL = SELECT_DUE.order_by(outbox.c.id)
-SELECT_NOTICES = SELECT_DUE.order_by(outbox.c.next_at, outbox.c.id)
-SELECT_NEXT_DUE = select(func.min(outbox.c.next_at, type_=Utc)).where(_WAITS, _MAY_GO)
+SELECT_OTHERS = SELECT_DUE.order_by(outbox.c.next_at, outbox.c.id)
+_LANES: BindParameter[str] = bindparam("of_lanes", expanding=True)
+SELECT_NEXT_DUE = select(func.min(outbox.c.next_at, type_=Utc)).where(
+    outbox.c.lane.in_(_LANES), _WAITS, _MAY_GO
+)
 MARK_SENT = (
     update(outbox)
     .where(_ID, _WAITS)
@@ -186,15 +193,16 @@ def append(
 ) -> None:
     """Write effects down, in order, in the transaction that decides them.
 
-    A notice whose key exists stays as it is: what it answers may be worked on twice. Raises
-    InvariantBroken(I32) when a control key was used before: such an effect happens once.
+    Outside of the control lane one whose key exists stays as it is: what it answers may be
+    worked on twice. Raises InvariantBroken(I32) when a control key was used before: such an
+    effect happens once.
     """
     replaced = {each.supersede_key for each in items if each.supersede_key is not None}
     if replaced:
         session.execute(SUPERSEDE, [{"of_key": key} for key in sorted(replaced)])
     newest = {each.supersede_key: each for each in items}
     control: list[dict[str, object]] = []
-    notices: list[dict[str, object]] = []
+    others: list[dict[str, object]] = []
     for each in items:
         if each.supersede_key is not None and newest[each.supersede_key] is not each:
             continue
@@ -203,9 +211,9 @@ def append(
             "queue_id": queue_id,
             "epoch": epoch,
         }
-        (control if each.lane is Lane.CONTROL else notices).append(row)
-    if notices:
-        session.execute(INSERT_ONCE, notices)
+        (control if each.lane is Lane.CONTROL else others).append(row)
+    if others:
+        session.execute(INSERT_ONCE, others)
     if not control:
         return
     try:
@@ -229,36 +237,41 @@ def _row(item: OutboxItem) -> dict[str, object]:
     }
 
 
-def claim(session: Connection, now: datetime, limit: int) -> tuple[OutboxRow, ...]:
-    """Due effects, at most `limit`: control ones in order, then notices, longest due first.
+def claim(
+    session: Connection, now: datetime, limit: int, lanes: Sequence[Lane] = ACTING
+) -> tuple[OutboxRow, ...]:
+    """Due effects of the lanes, at most `limit`: control ones in order, others longest due first.
 
     Of a run only the oldest open control effect, of a queue only the oldest landing, of a
     supersede key only the oldest notice. One in state `unknown` must be read back first. Who
     takes one marks it sent in the same transaction: then nobody else gets it.
     """
-    due = {"now": now, "of_lane": Lane.CONTROL.value, "at_most": limit}
-    control = session.execute(SELECT_CONTROL, due).all()
-    rest = {"now": now, "of_lane": Lane.NOTICE.value, "at_most": limit - len(control)}
-    return tuple(
-        OutboxRow(
-            id=row.id,
-            repository_id=row.repository_id,
-            queue_id=row.queue_id,
-            lane=Lane(row.lane),
-            key=row.idem_key,
-            run=row.run,
-            kind=row.kind,
-            effect=EFFECT.decode(row.effect_type, row.effect),
-            state=OutboxState(row.state),
-            attempts=row.attempts,
-        )
-        for row in (*control, *session.execute(SELECT_NOTICES, rest))
-    )
+    found: list[OutboxRow] = []
+    for lane in lanes:
+        due = {"now": now, "of_lane": lane.value, "at_most": limit - len(found)}
+        question = SELECT_CONTROL if lane is Lane.CONTROL else SELECT_OTHERS
+        found += [
+            OutboxRow(
+                id=row.id,
+                repository_id=row.repository_id,
+                queue_id=row.queue_id,
+                lane=lane,
+                key=row.idem_key,
+                run=row.run,
+                kind=row.kind,
+                effect=EFFECT.decode(row.effect_type, row.effect),
+                state=OutboxState(row.state),
+                attempts=row.attempts,
+            )
+            for row in session.execute(question, due)
+        ]
+    return tuple(found)
 
 
-def next_due(session: Connection) -> datetime | None:
-    """When the next effect that nothing goes before is due; None: none waits."""
-    due: datetime | None = session.execute(SELECT_NEXT_DUE).scalar_one()
+def next_due(session: Connection, lanes: Sequence[Lane] = ACTING) -> datetime | None:
+    """When the next effect of the lanes that nothing goes before is due; None: none waits."""
+    told = {"of_lanes": [lane.value for lane in lanes]}
+    due: datetime | None = session.execute(SELECT_NEXT_DUE, told).scalar_one()
     return due
 
 

@@ -67,6 +67,16 @@ def known_head(session: Connection, repository_id: int, number: int) -> KnownHea
     return None if row is None else KnownHead(Sha(row.head), row.seen_at)
 
 
+def with_head(session: Connection, repository_id: int, head: Sha) -> tuple[int, ...]:
+    """Numbers of the pull requests whose newest head this is, lowest first."""
+    statement = (
+        select(pull_requests.c.number)
+        .where(pull_requests.c.repository_id == repository_id, pull_requests.c.head == head)
+        .order_by(pull_requests.c.number)
+    )
+    return tuple(session.execute(statement).scalars())
+
+
 def authorize_fork(session: Connection, head: PullRequestHead, actor: Actor, at: datetime) -> None:
     """Let this head of a fork in; the first authorization of a head stays."""
     statement = upsert(forks).values(

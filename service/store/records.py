@@ -83,10 +83,14 @@ class OutboxState(StrEnum):
 
 
 class Lane(StrEnum):
-    """Control effects are performed in order, notices are best effort."""
+    """Control effects are performed in order, notices are best effort.
+
+    What is to be collected may be slow: it waits for nobody, and nobody for it.
+    """
 
     CONTROL = "control"
     NOTICE = "notice"
+    COLLECT = "collect"
 
 
 class LandingState(StrEnum):

@@ -39,7 +39,10 @@ EXPIRED_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """How one file of an upload was read; `error` None: it was accepted."""
+    """How one file of an upload was read; `error` None: it was accepted.
+
+    `sha256` is the hex digest of its bytes without compression, empty when nobody has read them.
+    """
 
     name: str
     format: Format | None
@@ -48,11 +51,15 @@ class StoredFile:
     error: str | None = None
     line: int | None = None
     column: int | None = None
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An upload as it is stored (FLAKY.md 2.2, 2.3); `passed`, `skipped` are keys of sets."""
+    """An upload as it is stored (FLAKY.md 2.2, 2.3); `passed`, `skipped` are keys of sets.
+
+    `refusal` is the sentence for which nothing of it counts; only a complete one has none.
+    """
 
     id: str
     digest: str

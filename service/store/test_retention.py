@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, d
 
 from service.flaky import figures
 from service.store.tables.test_evidence import (
+    ArtifactRow,
     CaseAttemptRow,
     CodeGroupRow,
     DailyRow,
@@ -127,6 +128,7 @@ def _forget(
 EVIDENCE: tuple[Forget, ...] = (
     _by_time(CaseAttemptRow.__table__, "ran_at"),
     _by_time(UploadRow.__table__, "ran_at"),
+    _by_time(ArtifactRow.__table__, "at"),
     _by_time(OutcomeSetRow.__table__, "used_at"),
     _by_time(CodeGroupRow.__table__, "last_at"),
 )

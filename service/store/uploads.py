@@ -33,6 +33,12 @@ SELECT_BY_DIGEST = select(*UPLOAD.columns).where(
 SELECT_BY_ID = select(uploads.c.org_id, uploads.c.repository_id, *UPLOAD.columns).where(
     uploads.c.id == bindparam("of_id")
 )
+SELECT_OF_RUN = select(*UPLOAD.columns).where(
+    uploads.c.repository_id == _HERE,
+    uploads.c.run_id == bindparam("of_run"),
+    uploads.c.run_attempt == bindparam("of_attempt"),
+    uploads.c.is_complete.is_(True),
+)
 SELECT_ELIGIBLE = select(uploads.c.id).where(
     uploads.c.repository_id == _HERE,
     uploads.c.is_eligible.is_(True),
@@ -118,6 +124,14 @@ def by_id(session: Connection, upload_id: str) -> FoundUpload | None:
     """An upload of any repository."""
     row = session.execute(SELECT_BY_ID, {"of_id": upload_id}).first()
     return None if row is None else FoundUpload(Place(row[0], row[1]), UPLOAD.value(row[2:]))
+
+
+def of_run(
+    session: Connection, repository_id: int, run_id: str, attempt: int
+) -> tuple[Upload, ...]:
+    """The complete uploads of an attempt of a CI run, whatever their jobs, in no order."""
+    told = {"of_repository": repository_id, "of_run": run_id, "of_attempt": attempt}
+    return tuple(UPLOAD.value(row) for row in session.execute(SELECT_OF_RUN, told))
 
 
 def attempts_of(session: Connection, upload_id: str) -> tuple[StoredAttempt, ...]:

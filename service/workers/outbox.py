@@ -1,18 +1,33 @@
-"""Effects, performed: control actions in order per run, notices best effort."""
+"""Effects, performed: control actions in order per run, notices best effort.
 
-from service.operations import effects
+What CI left is collected in places of its own, so that a slow archive holds up no landing.
+"""
+
+from datetime import datetime
+
+from service.operations import collected, effects
 from service.runtime import Runtime
 from service.workers.flow import Work
 
 AT_ONCE = 32
 """Effects under way at the same time; the provider's own limiter paces its calls."""
+COLLECTED_AT_ONCE = 4
+"""CI runs looked at side by side: one archive is open at a time, most runs have none."""
 POLL_S = 2.0
 PAUSE_MIN_S = 0.01
 
 
 async def pause_s(runtime: Runtime) -> float:
     """Until the next waiting effect is due, at most the polling period."""
-    due = await effects.next_due(runtime)
+    return _until(runtime, await effects.next_due(runtime))
+
+
+async def collecting_pause_s(runtime: Runtime) -> float:
+    """The same for what is to be collected."""
+    return _until(runtime, await effects.next_collecting_due(runtime))
+
+
+def _until(runtime: Runtime, due: datetime | None) -> float:
     if due is None:
         return POLL_S
     wait_s = (due - runtime.clock.now()).total_seconds()
@@ -21,3 +36,13 @@ async def pause_s(runtime: Runtime) -> float:
 
 WORK = Work("outbox", AT_ONCE, effects.claim, effects.carry_out, effects.stumble, pause_s)
 """What the outbox's flow does."""
+
+COLLECTING = Work(
+    collected.TOPIC,
+    COLLECTED_AT_ONCE,
+    effects.claim_collecting,
+    effects.carry_out,
+    effects.stumble,
+    collecting_pause_s,
+)
+"""What the flow of collecting does."""

@@ -40,6 +40,7 @@ class Workers:
         self._flows = (
             Flow(runtime, inbox.WORK),
             Flow(runtime, outbox.WORK),
+            Flow(runtime, outbox.COLLECTING),
             Flow(runtime, notifications.WORK),
         )
         self._others: tuple[Worker, ...] = (

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from service.errors import Invalid, Malformed, NotFound
 from service.flaky.results import Fault, FileStatus
 from service.flaky.settings import TestSettings
-from service.operations import upload_class, upload_values, uploads
+from service.operations import upload_values, uploads
 from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
 from service.store import subscribers, test_quarantine
@@ -205,20 +205,6 @@ async def test_an_upload_of_others_is_not_there(stage):
     foreign = replace(stage.repository, id=stage.repository.id + 1)
     with pytest.raises(NotFound):
         await uploads.upload_answer(stage.runtime, foreign, answer.upload_id)
-
-
-@pytest.mark.parametrize(
-    ("glob", "branch", "fits"),
-    [
-        ("release/*", "release/2/hot", True),
-        ("v?", "v1", True),
-        ("v?", "v10", False),
-        ("a.b", "axb", False),
-        ("**", "main", True),
-    ],
-)
-def test_globs_of_branches(glob, branch, fits):
-    assert upload_class.fits(glob, branch) is fits
 
 
 async def told(stage):

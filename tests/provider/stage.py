@@ -118,6 +118,10 @@ class Stage:
         """One more artifact of a run."""
         artifacts.leave(self.sandbox.world, self._workflow_run(run_id), name, files)
 
+    def packed(self, run_id):
+        """The bytes of the newest artifact of a run."""
+        return self._workflow_run(run_id).artifacts[-1].packed
+
     def replace_archive(self, run_id, packed):
         """Other bytes for the newest artifact of a run."""
         self._workflow_run(run_id).artifacts[-1].packed = packed

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import Connection
 
 from service.errors import InvariantBroken
+from service.flaky.collecting import CollectReports
 from service.mergequeue.model import LandMode, Proof, Tip
 from service.mergequeue.outputs import (
     AskEvidence,
@@ -94,6 +95,7 @@ EFFECTS: tuple[Effect, ...] = (
     Tell(3, "e3", EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED),
     Reply(3, "action-1", "Not allowed ☹"),
     Reaction(3, "77", Emoji.REFUSED),
+    CollectReports("16000000001", 2),
 )
 
 
@@ -115,6 +117,27 @@ def test_an_answer_needs_no_queue(session: Connection, queue_id: int):
     put(session, None, OutboxItem(Lane.NOTICE, "k", "reply", EFFECTS[6], NOW))
     (row,) = outbox.claim(session, NOW, 1)
     assert row.queue_id is None
+
+
+def collect(run: str) -> OutboxItem:
+    return OutboxItem(Lane.COLLECT, f"collect/{run}", "collect", CollectReports(run, 1), NOW)
+
+
+def test_what_is_to_be_collected_is_claimed_apart(session: Connection, queue_id: int):
+    put(session, queue_id, build("r1"))
+    put(session, None, collect("7"), replace(collect("8"), next_at=NOW - SECOND))
+    assert due(session) == ["r1/build"]
+    lanes = (Lane.COLLECT,)
+    assert [row.key for row in outbox.claim(session, NOW, 9, lanes)] == ["collect/8", "collect/7"]
+    assert outbox.next_due(session) == NOW
+    assert outbox.next_due(session, lanes) == NOW - SECOND
+
+
+def test_what_was_to_be_collected_before_is_not_again(session: Connection, queue_id: int):
+    put(session, None, collect("7"))
+    outbox.settle(session, outbox.claim(session, NOW, 1, (Lane.COLLECT,))[0].id, OutboxState.DONE)
+    put(session, None, collect("7"))
+    assert outbox.claim(session, NOW, 1, (Lane.COLLECT,)) == ()
 
 
 def test_effects_of_a_run_go_one_after_another(session: Connection, queue_id: int):

@@ -49,7 +49,7 @@ from service.store.delivery_log import Wanted
 from service.store.listings import RunFilter
 from service.store.notifications import Attempt, Made, Message
 from service.store.pull_requests import PullRequestHead
-from service.store.records import LandingState, OutboxState, Spot, Surface
+from service.store.records import LandingState, Lane, OutboxState, Spot, Surface
 from service.store.repeats import Keyed
 from service.store.tables.base import METADATA
 from service.store.types import Json, Utc
@@ -265,10 +265,13 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "outbox.append": lambda s: outbox.append(s, 7, 7, 1, [build("new"), tell(7, "new")]),
     "outbox.claim": lambda s: outbox.claim(s, NOW.replace(year=2025), 50),
     "outbox.next_due": outbox.next_due,
+    "outbox.claim, collecting": lambda s: outbox.claim(s, NOW, 4, (Lane.COLLECT,)),
+    "outbox.next_due, collecting": lambda s: outbox.next_due(s, (Lane.COLLECT,)),
     "outbox.mark_sent": lambda s: outbox.mark_sent(s, 7, NOW),
     "outbox.settle": lambda s: outbox.settle(s, 7, OutboxState.DONE),
     "outbox.reopen_sent": outbox.reopen_sent,
     "pull_requests.remember_head": lambda s: pull_requests.remember_head(s, HEAD, NOW),
+    "pull_requests.with_head": lambda s: pull_requests.with_head(s, 7, Sha("text-7")),
     "pull_requests.known_head": lambda s: pull_requests.known_head(s, 7, 7),
     "pull_requests.fork_authorization": lambda s: pull_requests.fork_authorization(s, 7, 7),
     "pull_requests.targets_known": lambda s: pull_requests.targets_known(s, 7, PAIRS),

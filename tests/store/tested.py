@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from service.flaky.identity import RepositoryKey
 from service.store import (
+    artifacts,
     test_cases,
     test_evidence,
     test_figures,
@@ -14,6 +15,7 @@ from service.store import (
     test_quarantine,
     test_retention,
     test_states,
+    uploads,
 )
 from service.store.test_cases import Place
 from service.store.test_evidence import Day, SeenFailure
@@ -35,6 +37,7 @@ ROWS = {
     "ticket": 5000,
     "test_settings": 1000,
     "upload": 10_000,
+    "artifact": 10_000,
     "outcome_set": 5000,
     "attempt": 20_000,
     "code_group": 10_000,
@@ -96,6 +99,9 @@ STATE = CaseState(6, Health.FLAKY, "x", NOW)
 NOS = [6, 26, 46]
 
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
+    "artifacts.seen": lambda s: artifacts.seen(s, 7, ["text-7", "other"]),
+    "artifacts.note": lambda s: artifacts.note(s, PLACE, "new", "text-7", NOW),
+    "uploads.of_run": lambda s: uploads.of_run(s, 7, "run-7", 1),
     "test_cases.shared_by": lambda s: test_cases.shared_by(s, 7),
     "test_cases.name_repository": lambda s: test_cases.name_repository(s, PLACE, KEY),
     "test_cases.take_numbers": lambda s: test_cases.take_numbers(s, 7, 5),

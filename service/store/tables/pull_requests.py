@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import Text
+from sqlalchemy import Index, Text
 from sqlmodel import Field
 
 from service.store.tables.base import Row
@@ -15,6 +15,7 @@ class PullRequestRow(Row, table=True):
     """The newest head we have seen of a pull request."""
 
     __tablename__ = "pull_request"
+    __table_args__ = (Index("ix_pull_request_repository_id_head", "repository_id", "head"),)
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     number: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)

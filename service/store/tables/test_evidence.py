@@ -67,6 +67,22 @@ partial(
 )
 
 
+class ArtifactRow(Row, table=True):
+    """An artifact of the provider's CI that needs no second look, and its upload.
+
+    That is the one it became, refused or not, or an earlier one that holds the same files.
+    """
+
+    __tablename__ = "artifact"
+    __table_args__ = (Index("ix_artifact_at", "at"),)
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    id: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    upload: str
+    at: datetime = Field(sa_type=Utc)
+
+
 class OutcomeSetRow(Row, table=True):
     """Numbers of tests, sorted, as packed 32-bit integers under zlib; equal sets once.
 

@@ -1,0 +1,114 @@
+"""What CI leaves behind becomes evidence without a token and without a change of CI."""
+
+import pytest
+from sqlalchemy import select
+
+from service.store.database import Tx
+from service.store.tables.tests import CaseRow
+from service.store.test_evidence import UPLOAD, Upload, uploads
+from tests.harness.world import World, WorldOptions
+
+CI = """\
+triggers: {push: [main, "headgate/merge/**"], pull_request: true}
+checks:
+  - name: unit
+    seconds: 3
+    reports:
+      files: [bomb.xml]
+      tests:
+        - {name: adds, rules: [{exists: [broken.txt], conclusion: failure}]}
+        - {name: divides}
+"""
+BOMB = "0" * 1_000_000
+"""A report that packs to less than a two-hundredth of itself."""
+
+
+@pytest.fixture
+def world_options() -> WorldOptions:
+    """CI that leaves reports, and a look at lost deliveries that comes soon."""
+    return WorldOptions(ci=CI, settings={"period_redelivery_s": 10})
+
+
+async def push(world: World, **files: str) -> str:
+    """Change `main`; the commit, once everybody has taken notice."""
+    made = await world.act("push", by="alice", branch="main", files=files, bypass=True)
+    await world.settle()
+    return str(made["sha"])
+
+
+async def of(world: World, sha: str) -> list[Upload]:
+    """What was uploaded of a commit."""
+    return await world.runtime.store.read(_of, sha)
+
+
+def _of(session: Tx, sha: str) -> list[Upload]:
+    asked = select(*UPLOAD.columns).where(uploads.c.sha == sha).order_by(uploads.c.received_at)
+    return [UPLOAD.value(row) for row in session.execute(asked)]
+
+
+def _tests(session: Tx) -> dict[str, bool]:
+    cases = CaseRow.__table__
+    asked = select(cases.c.name, cases.c.last_failed_at).where(cases.c.is_known.is_(True))
+    return {row.name: row.last_failed_at is not None for row in session.execute(asked)}
+
+
+async def failed(world: World) -> dict[str, bool]:
+    """Known tests, and whether they ever failed."""
+    return await world.runtime.store.read(_tests)
+
+
+async def test_a_push_is_evidence_of_main_and_a_fork_of_nothing(world: World) -> None:
+    await world.settle()
+    sha = await push(world, **{"a.txt": "a\n"})
+    (upload,) = await of(world, sha)
+    assert (upload.kind, upload.branch, upload.job) == ("stable", "main", "ci / junit-unit")
+    assert await failed(world) == {"adds": False, "divides": False}
+
+    number = await world.open(by="dave", fork=True, files={"broken.txt": "x\n"})
+    await world.settle()
+    pull = world.repository.issues[number].pull
+    assert pull is not None
+    (untrusted,) = await of(world, pull.head_sha)
+    assert (untrusted.kind, untrusted.prs) == ("untrusted", (number,))
+    assert await failed(world) == {"adds": False, "divides": False}
+
+
+async def test_a_test_run_of_the_queue_is_known_as_such(world: World) -> None:
+    number = await world.open()
+    await world.settle()
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert await world.merged() == [number]
+    heads = [
+        run.head_sha
+        for run in world.repository.workflow_runs
+        if run.head_branch.startswith("headgate/merge/")
+    ]
+    found = [(each.kind, each.prs) for head in heads for each in await of(world, head)]
+    assert set(found) == {("queue", (number,))}
+
+
+async def test_a_bomb_is_refused_and_the_rest_counts(world: World) -> None:
+    sha = await push(world, **{"bomb.xml": BOMB})
+    (upload,) = await of(world, sha)
+    assert sorted((file.name, file.status.value) for file in upload.files) == [
+        ("bomb.xml", "refused"),
+        ("junit.xml", "accepted"),
+    ]
+    assert upload.is_eligible
+
+
+async def test_a_delivery_that_failed_is_made_up_for(world: World) -> None:
+    await world.settle()
+    ours = world.sandbox.world.webhook_url
+    world.sandbox.world.webhook_url = "http://127.0.0.1:9/webhooks/github"
+    sha = await push(world, **{"a.txt": "a\n"})
+    assert await of(world, sha) == []
+    world.sandbox.world.webhook_url = ours
+
+    async def is_there() -> bool:
+        return bool(await of(world, sha))
+
+    await world.until(is_there)
+    (upload,) = await of(world, sha)
+    assert upload.kind == "stable"
