@@ -12,4 +12,6 @@ def keep(session: Tx, fresh: Repository) -> RepositoryRecord:
     After a transfer its queues go along, so that tokens of the former owner see nothing more.
     """
     org = access.ensure_organization(session, fresh.ref.host, fresh.owner_id, fresh.ref.owner)
+    # Two that meet a repository for the first time do so one after the other.
+    access.lock_organization(session, org.id)
     return access.upsert_repository(session, org.id, fresh)

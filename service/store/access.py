@@ -100,10 +100,13 @@ def ensure_organization(
         _change_organization(session, known.id, slug=slug, slug_key=slug.lower())
         return Organization(known.id, host, provider_id, slug)
     made = session.execute(
-        insert(organizations).returning(organizations.c.id),
+        upsert(organizations).on_conflict_do_nothing().returning(organizations.c.id),
         {"host": host, "provider_id": provider_id, "slug": slug, "slug_key": slug.lower()},
-    )
-    return Organization(made.scalar_one(), host, provider_id, slug)
+    ).scalar_one_or_none()
+    if made is None:
+        # Another process made it since it was looked for here; it has committed by now.
+        return ensure_organization(session, host, provider_id, slug)
+    return Organization(made, host, provider_id, slug)
 
 
 def lock_organization(session: Connection, org_id: int) -> None:

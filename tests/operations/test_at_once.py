@@ -10,13 +10,14 @@ import pytest
 
 from service.errors import Invalid, NotFound
 from service.notifications.sender import HttpSender
-from service.operations import access, endpoints, notifications, queues, tokens
+from service.operations import access, endpoints, notifications, queues, repositories, tokens
 from service.operations.endpoints import EndpointWish
 from service.operations.notifications import ReplayWish
 from service.operations.queues import HoldWish, QueueWish
 from service.operations.tokens import TokenWish
+from service.provider.values import Repository
 from service.runtime import Runtime
-from service.vocabulary import QueueRef, Role
+from service.vocabulary import MergeMethod, QueueRef, RepoId, RepoRef, Role
 from tests.harness.receiver import receiving
 from tests.operations.conftest import WaitingClock
 from tests.operations.message_stage import LOOPBACK, Stage, a_caller
@@ -79,6 +80,22 @@ async def test_a_token_that_ends_by_its_rotation_has_one_successor(stage):
     old = (await tokens.create_token(stage.runtime, wish, actor)).view.id
     rotate = (tokens.rotate_token(stage.runtime, old, 0, actor) for _ in range(6))
     assert await refusals(*rotate) == ["token_not_found"] * 5
+
+
+async def test_a_repository_that_many_meet_for_the_first_time_is_stored_once(stage):
+    record = await access.find_repository(stage.runtime, stage.caller, stage.queue.repo)
+    for number in range(5):
+        seen = Repository(
+            RepoRef(record.ref.host, f"owner-{number}", "first"),
+            RepoId(record.ref.host, f"90{number}"),
+            f"80{number}",
+            "main",
+            frozenset(MergeMethod),
+            archived=False,
+            url="https://values.test/first",
+        )
+        keep = (stage.runtime.store.run(repositories.keep, seen) for _ in range(6))
+        assert len({one.id for one in await asyncio.gather(*keep)}) == 1
 
 
 async def test_messages_that_are_replayed_twice_at_once_are_sent_again_once(stage):
