@@ -47,7 +47,7 @@ class CiRun:
 
 @dataclass(frozen=True, slots=True)
 class CiJob:
-    """One job of one attempt; its name is that of its check.
+    """One job of one attempt; its name and its id are those of its check.
 
     `workflow` is the name of the file's jobs as a whole, empty when unknown; `runner` the
     machine, empty before one took it; `failed_steps` how many of its steps failed.

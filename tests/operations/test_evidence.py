@@ -5,7 +5,9 @@ from datetime import timedelta
 import pytest
 
 from service.flaky.results import FileStatus
+from service.mergequeue.inputs import RepositoryChanged
 from service.mergequeue.outputs import AskEvidence
+from service.mergequeue.reasons import HoldReason
 from service.mergequeue.states import QueueState
 from service.operations import failed_tests, queues, test_records, test_sweeps, turn, upload_news
 from service.operations.failed_tests import Began, LookedUp, Reported
@@ -140,8 +142,13 @@ async def test_queues_hear_of_the_first_results_and_that_none_come_any_more(stag
         return (await turn.value(stage.runtime, queue.id)).sends_results
 
     assert not await sends()
+    away = RepositoryChanged(available=False, hold=HoldReason.PROVIDER_UNAVAILABLE)
+    await turn.take(stage.runtime, queue.id, [away])
     await stage.ran({"total": "P"})
+    await turn.take(stage.runtime, queue.id, [away])
     assert await sends()
+    holds = (await turn.value(stage.runtime, queue.id)).holds
+    assert HoldReason.PROVIDER_UNAVAILABLE in {each.reason for each in holds}
     stage.clock.present += upload_news.SENDING_FOR
     await test_sweeps.expire(stage.runtime)
     assert await sends()

@@ -107,6 +107,15 @@ class Ci:
         assert unit.completed_at - unit.started_at == timedelta(seconds=3)
         assert (lint.outcome, lint.failed_steps) == (CheckOutcome.PASSED, 0)
 
+    async def test_a_job_has_the_id_of_its_check(self, stage):
+        await stage.plan_ci([REPORTED, "{ name: lint }"])
+        run, head = await stage.ran({"bad.txt": "x\n"})
+        jobs = await stage.provider.ci_jobs(stage.repo, run, 1)
+        checks = await stage.provider.checks(stage.repo, head, skipped_pass=True)
+        assert {(job.id, job.name) for job in jobs} == {
+            (check.id, check.name) for check in checks.items
+        }
+
     async def test_reports_are_read_out_of_an_artifact(self, stage):
         await stage.plan_ci([REPORTED])
         run, _ = await stage.ran({"a.xml": "<testsuite/>\n"})
