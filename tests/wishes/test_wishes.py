@@ -31,7 +31,8 @@ def instance(
     """An instance by itself, because what is wished for here is granted."""
     is_sqlite = request.param == "sqlite"
     url = None if is_sqlite else request.getfixturevalue("shared_postgres_url")
-    options = replace(instances.OPTIONS, database_url=url)
+    settings = {**instances.OPTIONS.settings, "api_rate_metrics": "0"}
+    options = replace(instances.OPTIONS, database_url=url, settings=settings)
     with instances.started(tmp_path_factory.mktemp("instance"), options) as own:
         yield own
 
