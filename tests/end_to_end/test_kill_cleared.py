@@ -1,7 +1,8 @@
 """`kill -9` around a unit that a follower cleared: both members land once, nothing else does.
 
 The first member fails alone and passes with the second on top of it, so it can land by being
-cleared and in no other way.
+cleared and in no other way. Each way of landing meets one kind of database here: test_kill.py
+and test_kill_units.py pass the boundaries on both.
 """
 
 from pathlib import Path
@@ -60,7 +61,11 @@ async def answered(set_up: Stage, service: Service, secret: str, path: str, **bo
 
 
 @pytest.mark.parametrize("name", CLEARING)
-@pytest.mark.parametrize(("merge_method", "commits_each"), [("SQUASH", 1), ("MERGE_COMMIT", 2)])
+@pytest.mark.parametrize(
+    ("merge_method", "commits_each", "database_url"),
+    [("SQUASH", 1, "sqlite"), ("MERGE_COMMIT", 2, "postgresql")],
+    indirect=["database_url"],
+)
 async def test_a_kill_while_a_failure_is_cleared_lands_each_once(
     merge_method: str, commits_each: int, name: str, database_url: str, tmp_path: Path
 ) -> None:
@@ -70,6 +75,7 @@ async def test_a_kill_while_a_failure_is_cleared_lands_each_once(
             await land_once(set_up, numbers, commits_each)
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("name", BOUNDARIES)
 async def test_a_kill_at_the_second_position_of_a_cleared_unit_lands_each_once(
     name: str, database_url: str, tmp_path: Path
@@ -80,6 +86,7 @@ async def test_a_kill_at_the_second_position_of_a_cleared_unit_lands_each_once(
             await land_once(set_up, numbers, commits_each=1)
 
 
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("name", BOUNDARIES)
 async def test_a_kill_at_the_move_of_a_cleared_unit_lands_each_once(
     name: str, database_url: str, tmp_path: Path
