@@ -7,8 +7,9 @@ from re import match
 
 import pytest
 
-from service.flaky import collecting, globs
+from service.flaky import collecting, globs, reports
 from service.flaky.collecting import Ran
+from service.flaky.reading import Wishes
 from service.flaky.uploads import UploadClass
 
 SHA = "5779607b49aab1200488439f02372c57b4f75444"
@@ -136,3 +137,18 @@ def test_an_artifact_is_called_like_a_job():
     assert collecting.names_job("junit-unit", "unit")
     assert collecting.names_job("test-results-unit", "unit")
     assert not collecting.names_job("junit", "unit")
+
+
+@pytest.mark.parametrize(
+    ("content", "is_report"),
+    [
+        (b"<testsuite><testcase name='a'/></testsuite>", True),
+        (b"<testsuite><testcase name='a'>", True),
+        (b"<!DOCTYPE x><testsuite/>", True),
+        (b"", True),
+        (b'{"name": "widgets", "version": "1.0.0"}', False),
+        (b"no report at all", False),
+    ],
+)
+def test_what_was_never_meant_as_a_report_is_told_from_one_that_is_broken(content, is_report):
+    assert collecting.is_report(reports.read(content, None, Wishes())) is is_report
