@@ -27,6 +27,7 @@ REVISIONS = (
     "0010",
     "0011",
     "0012",
+    "0013",
 )
 """Every revision, in order; the last is what this program works on."""
 

@@ -1,6 +1,5 @@
 """What people decide about tests: settings, overrides of quarantine, tickets (FLAKY.md 8)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,7 +10,7 @@ from service.flaky.settings import TestSettings
 from service.store import test_cases
 from service.store.codec import RowCodec
 from service.store.tables.tests import CaseOverrideRow, TestSettingsRow, TicketRow
-from service.store.test_cases import ASKED_AT_ONCE, Place
+from service.store.test_cases import Place
 from service.vocabulary import ActorKind, Override
 
 EXPIRED_AT_ONCE = 100
@@ -64,11 +63,6 @@ PUT_SETTINGS = _put.on_conflict_do_update(
     set_={name: _put.excluded[name] for name in (*SETTINGS.names, *SINCE.names)},
 )
 SELECT_OPEN = select(*OVERRIDE.columns).where(*_OF_CASE, _IS_OPEN)
-SELECT_OPEN_OF_MANY = select(*OVERRIDE.columns).where(
-    overrides.c.repository_id == _HERE,
-    overrides.c.no.in_(bindparam("of_numbers", expanding=True)),
-    _IS_OPEN,
-)
 SELECT_HISTORY = select(*OVERRIDE.columns).where(*_OF_CASE).order_by(overrides.c.id)
 CLOSE = update(overrides).where(*_OF_CASE, _IS_OPEN).values(is_open=False)
 INSERT_OVERRIDE = insert(overrides)
@@ -127,20 +121,6 @@ def override_of(session: Connection, repository_id: int, no: int) -> StoredOverr
     told = {"of_repository": repository_id, "of_number": no}
     row = session.execute(SELECT_OPEN, told).first()
     return None if row is None else OVERRIDE.value(row)
-
-
-def overrides_of(
-    session: Connection, repository_id: int, nos: Iterable[int]
-) -> dict[int, StoredOverride]:
-    """The same of many tests, by number; those without are left out."""
-    found: dict[int, StoredOverride] = {}
-    asked = list(nos)
-    for first in range(0, len(asked), ASKED_AT_ONCE):
-        some = asked[first : first + ASKED_AT_ONCE]
-        told = {"of_repository": repository_id, "of_numbers": some}
-        for row in session.execute(SELECT_OPEN_OF_MANY, told):
-            found[row.no] = OVERRIDE.value(row)
-    return found
 
 
 def next_expiry(session: Connection, repository_id: int, now: datetime) -> datetime | None:

@@ -12,7 +12,6 @@ from service.flaky import figures
 from service.store.tables.test_evidence import (
     ArtifactRow,
     CaseAttemptRow,
-    CodeGroupRow,
     DailyRow,
     FailureDailyRow,
     FailureGroupRow,
@@ -130,7 +129,6 @@ EVIDENCE: tuple[Forget, ...] = (
     _by_time(UploadRow.__table__, "ran_at"),
     _by_time(ArtifactRow.__table__, "at"),
     _by_time(OutcomeSetRow.__table__, "used_at"),
-    _by_time(CodeGroupRow.__table__, "last_at"),
 )
 """What single runs were."""
 

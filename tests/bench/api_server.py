@@ -5,9 +5,7 @@ the bare one returns the very bytes that the service answered, without doing any
 `changing` an entry becomes another one before every read, as a turn's commit would leave it.
 """
 
-import asyncio
 import itertools
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,85 +16,46 @@ import aiohttp
 import uvloop
 from aiohttp import web
 
-from bot.keys import KeyRing
-from service.api import app, connections
-from service.api.health import Readiness
-from service.boundary import NoBoundary
-from service.clock import RandomIds, SystemClock
-from service.memory import Rate
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import Entry, MergeQueue, RequiredSet
 from service.mergequeue.outputs import Step
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
-from service.operations import tokens
-from service.operations.tokens import TokenWish
 from service.provider.values import (
     Repository,
 )
-from service.runtime import Options, Rates, Runtime
+from service.runtime import Runtime
 from service.store import access, queues
-from service.store.database import Tx, open_store
-from service.store.wakeups import Wakeups
+from service.store.database import Tx
 from service.vocabulary import (
-    SYSTEM,
     MergeMethod,
     RepoId,
     RepoRef,
     RequiredName,
     RequiredSource,
-    Role,
 )
+from tests.bench import door
 from tests.store.builders import an_entry
 
 REF = RepoRef("github.com", "octo", "widgets")
 QUEUE_ID = 1
-# Counted as always, refused never.
-PLENTY = Rate(1_000_000, 1_000_000)
-RATES = Rates(PLENTY, PLENTY, PLENTY, PLENTY, PLENTY)
 NAMED = {"repo": {"host": REF.host, "owner": REF.owner, "name": REF.name}}
 
 
 async def serve(entries: int, folder: Path, *, changing: bool = False) -> None:
     """Serve a queue of so many entries until the standard input ends."""
-    clock, ids = SystemClock(), RandomIds()
-    store = await open_store(
-        f"sqlite:///{folder}/bench.db", clock=clock, ids=ids, boundary=NoBoundary()
-    )
-    runtime = Runtime(
-        store=store,
-        providers={},
-        translators={},
-        clock=clock,
-        ids=ids,
-        wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
-        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        sender=HttpSender(Rules()),
-        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
-    )
-    await store.run(fill, entries)
-    wish = TokenWish(REF.host, REF.owner, "bench", Role.READ)
-    token = (await tokens.create_token(runtime, wish, SYSTEM)).secret
-    readiness = Readiness()
-    readiness.mark("recovery", "ok")
-    application = app.build_app(runtime, readiness)
+    runtime = await door.runtime_at(f"sqlite:///{folder}/bench.db")
+    await runtime.store.run(fill, entries)
+    token = await door.reader_of(runtime, REF)
+    application = door.application(runtime)
     if changing:
         application.middlewares.append(changing_before_reads(runtime))
-    runner = connections.runner(application, drain_s=1)
-    port = await listen(runner)
+    runner, port = await door.opened(application)
     requests = {
         "getSubmittedPullRequest": {**NAMED, "targetBranch": "main", "pr": {"number": 1}},
         "getQueue": {**NAMED, "targetBranch": "main"},
     }
-    bare = await bare_beside(port, token, requests)
+    bare = await door.bare(await echoes(port, token, requests))
     about = {"port": port, "bare": bare[1], "token": token, "requests": requests}
-    sys.stdout.write(json.dumps(about) + "\n")
-    sys.stdout.flush()
-    await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
-    await bare[0].cleanup()
-    await store.close()
+    await door.stay(about, runtime, runner, bare[0])
 
 
 def changing_before_reads(runtime: Runtime):
@@ -121,17 +80,7 @@ def changing_before_reads(runtime: Runtime):
     return changed
 
 
-async def listen(runner: web.AppRunner) -> int:
-    """Serve on a free port of this machine."""
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    port: int = runner.addresses[0][1]
-    return port
-
-
-async def bare_beside(
-    port: int, token: str, requests: Mapping[str, object]
-) -> tuple[web.AppRunner, int]:
+async def echoes(port: int, token: str, requests: Mapping[str, object]) -> web.Application:
     """A plain application that returns what the service answers to each request."""
     bare = web.Application()
     headers = {"x-api-token": token}
@@ -141,8 +90,7 @@ async def bare_beside(
                 said = await answer.read()
                 assert answer.status == 200, said
             bare.router.add_post(f"/v1/{name}", returning(said))
-    runner = web.AppRunner(bare, access_log=None, shutdown_timeout=1)
-    return runner, await listen(runner)
+    return bare
 
 
 def returning(body: bytes):

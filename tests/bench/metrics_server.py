@@ -3,8 +3,6 @@
 Prints one line of JSON: its ports, a token, the path to ask, the size of the answer.
 """
 
-import asyncio
-import json
 import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,29 +14,19 @@ import aiohttp
 import uvloop
 from aiohttp import web
 
-from bot.keys import KeyRing
-from service.api import app, connections
-from service.api.health import Readiness
-from service.boundary import NoBoundary
-from service.clock import RandomIds, SystemClock
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import DEFAULT_PRIORITY, MergeQueue
 from service.mergequeue.outputs import EntrySubmitted, Recorded, Step
 from service.mergequeue.reasons import Reason
 from service.metrics.facts import BOUNDS_S, Fact
 from service.metrics.queue_families import ROLLING
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
-from service.operations import tokens
 from service.operations.figures import ZEROS
-from service.operations.tokens import TokenWish
 from service.provider.values import Repository
-from service.runtime import Options, Runtime
 from service.store import access, figures, journal, queues
-from service.store.database import Tx, open_store
-from service.store.wakeups import Wakeups
-from service.vocabulary import SYSTEM, MergeMethod, QueueRef, RepoId, RepoRef, Role, Sha
-from tests.bench.api_server import RATES, entry, listen
+from service.store.database import Tx
+from service.vocabulary import SYSTEM, MergeMethod, QueueRef, RepoId, RepoRef, Sha
+from tests.bench import door
+from tests.bench.api_server import entry
 
 HOST = "github.com"
 PATH = "/v1/getMergeQueueMetrics"
@@ -51,49 +39,19 @@ RECENT = 100
 
 async def serve(months: int, folder: Path) -> None:
     """Serve the pages of 50 queues until the standard input ends."""
-    clock, ids = SystemClock(), RandomIds()
-    store = await open_store(
-        f"sqlite:///{folder}/bench.db", clock=clock, ids=ids, boundary=NoBoundary()
-    )
-    runtime = Runtime(
-        store=store,
-        providers={},
-        translators={},
-        clock=clock,
-        ids=ids,
-        wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
-        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        sender=HttpSender(Rules()),
-        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
-    )
-    await store.run(fill, clock.now(), months)
-    wish = TokenWish(HOST, "octo", "bench", Role.READ)
-    token = (await tokens.create_token(runtime, wish, SYSTEM)).secret
-    readiness = Readiness()
-    readiness.mark("recovery", "ok")
-    runner = connections.runner(app.build_app(runtime, readiness), drain_s=1)
-    port = await listen(runner)
+    runtime = await door.runtime_at(f"sqlite:///{folder}/bench.db")
+    await runtime.store.run(fill, runtime.clock.now(), months)
+    token = await door.reader_of(runtime, RepoRef(HOST, "octo", "widgets"))
+    runner, port = await door.opened(door.application(runtime))
     async with (
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session,
         session.get(PATH, headers={"x-api-token": token}) as answer,
     ):
         said = await answer.read()
         assert answer.status == 200, said
-    bare = web.AppRunner(bare_app(said), access_log=None, shutdown_timeout=1)
-    about = {
-        "port": port,
-        "bare": await listen(bare),
-        "token": token,
-        "path": PATH,
-        "bytes": len(said),
-    }
-    sys.stdout.write(json.dumps(about) + "\n")
-    sys.stdout.flush()
-    await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
-    await bare.cleanup()
-    await store.close()
+    bare, bare_port = await door.bare(bare_app(said))
+    about = {"port": port, "bare": bare_port, "token": token, "path": PATH, "bytes": len(said)}
+    await door.stay(about, runtime, runner, bare)
 
 
 def bare_app(body: bytes) -> web.Application:

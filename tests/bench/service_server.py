@@ -38,7 +38,7 @@ from service.store.database import open_store
 from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, QueueRef, Role
 from service.workers.supervisor import Workers
-from tests.bench.api_server import RATES, listen
+from tests.bench import door
 from tests.harness.values import ValuesProvider
 
 SECRET = "the webhook secret of a benchmark, 32"
@@ -115,7 +115,7 @@ async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
         boundary=NoBoundary(),
         keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
         sender=HttpSender(Rules()),
-        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
+        options=Options(version="bench", public_url="https://queue.example.org", rates=door.RATES),
     )
     await recovery.recover(runtime)
     record = await store.read(access.repository_by_ref, None, provider.ref)
@@ -134,14 +134,14 @@ async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
     tasks = [asyncio.create_task(latencies.watch(made.queue))]
     if works:
         tasks.append(asyncio.create_task(workers.run()))
-    port = await listen(runner)
+    port = await door.listen(runner)
     bare = web.Application()
     bare.router.add_post("/{tail:.*}", read_and_answer)
-    bare_runner = web.AppRunner(bare, access_log=None, shutdown_timeout=1)
+    bare_runner, bare_port = await door.bare(bare)
     issued = await tokens.create_token(
         runtime, TokenWish(host, "octo", "bench", Role.ADMIN), SYSTEM
     )
-    about = {"port": port, "bare": await listen(bare_runner), "token": issued.secret, "host": host}
+    about = {"port": port, "bare": bare_port, "token": issued.secret, "host": host}
     say(about)
     await obey(runtime, provider, made.queue, Watched(latencies, heartbeat))
     await workers.stop()

@@ -30,7 +30,7 @@ from service.store.database import open_store
 from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, Sha
 from service.workers.supervisor import Workers
-from tests.bench import api_server, load
+from tests.bench import door, load
 from tests.harness.values import ValuesProvider
 
 ENTRIES = 1_000
@@ -99,7 +99,7 @@ async def live(folder: Path) -> None:
     async with opened(folder, ValuesProvider()) as runtime:
         readiness = Readiness()
         runner = connections.runner(app.build_app(runtime, readiness), drain_s=1)
-        await api_server.listen(runner)
+        await door.listen(runner)
         await recovery.recover(runtime)
         readiness.mark("recovery", "ok")
         workers = Workers(runtime)

@@ -3,7 +3,6 @@
 Prints one line of JSON: its ports, a token, and of each list the bodies that ask for its pages.
 """
 
-import asyncio
 import json
 import sys
 from collections.abc import Mapping
@@ -14,30 +13,20 @@ import aiohttp
 import uvloop
 from aiohttp import web
 
-from bot.keys import KeyRing
-from service.api import app, connections
-from service.api.health import Readiness
-from service.boundary import NoBoundary
-from service.clock import RandomIds, SystemClock
+from service.clock import RandomIds
 from service.flaky import figures
 from service.flaky.identity import RepositoryKey
 from service.flaky.results import Outcome
 from service.flaky.settings import TestSettings
-from service.notifications.addresses import Rules
-from service.notifications.sender import HttpSender
-from service.operations import tokens
-from service.operations.tokens import TokenWish
 from service.provider.values import Repository
-from service.runtime import Options, Runtime
 from service.store import access, test_cases, test_evidence, test_quarantine, test_states
-from service.store.database import Tx, open_store
+from service.store.database import Tx
 from service.store.test_cases import Case, Place
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
 from service.store.test_quarantine import Since
 from service.store.test_states import CaseState
-from service.store.wakeups import Wakeups
-from service.vocabulary import SYSTEM, Health, MergeMethod, RepoId, RepoRef, Role
-from tests.bench.api_server import RATES, listen
+from service.vocabulary import Health, MergeMethod, RepoId, RepoRef
+from tests.bench import door
 
 HOST = "github.com"
 REPO = RepoRef(HOST, "octo", "widgets")
@@ -53,41 +42,19 @@ PAGES_MAX = 20
 
 async def serve(url: str, days: int, folder: Path) -> None:
     """Serve the lists until the standard input ends; `days` of history, answers in `folder`."""
-    clock, ids = SystemClock(), RandomIds()
-    store = await open_store(url, clock=clock, ids=ids, boundary=NoBoundary())
-    runtime = Runtime(
-        store=store,
-        providers={},
-        translators={},
-        clock=clock,
-        ids=ids,
-        wakeups=Wakeups(clock),
-        boundary=NoBoundary(),
-        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
-        sender=HttpSender(Rules()),
-        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
-    )
-    now = clock.now()
-    await store.run(fill, now, days)
-    wish = TokenWish(HOST, "octo", "bench", Role.READ)
-    token = (await tokens.create_token(runtime, wish, SYSTEM)).secret
-    readiness = Readiness()
-    readiness.mark("recovery", "ok")
-    runner = connections.runner(app.build_app(runtime, readiness), drain_s=1)
-    port = await listen(runner)
+    runtime = await door.runtime_at(url)
+    now = runtime.clock.now()
+    await runtime.store.run(fill, now, days)
+    token = await door.reader_of(runtime, REPO)
+    runner, port = await door.opened(door.application(runtime))
     lists = {}
     for name, more in asked(now).items():
         bodies, page = await pages_of(f"http://127.0.0.1:{port}{FOLDER}/{name}", token, more)
         lists[name] = bodies
         (folder / f"{name}.json").write_bytes(page)
-    bare = web.AppRunner(bare_app(folder), access_log=None, shutdown_timeout=1)
-    about = {"port": port, "bare": await listen(bare), "token": token, "lists": lists}
-    sys.stdout.write(json.dumps(about) + "\n")
-    sys.stdout.flush()
-    await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
-    await bare.cleanup()
-    await store.close()
+    bare, bare_port = await door.bare(bare_app(folder))
+    about = {"port": port, "bare": bare_port, "token": token, "lists": lists}
+    await door.stay(about, runtime, runner, bare)
 
 
 def asked(now: datetime) -> Mapping[str, dict[str, object]]:

@@ -147,21 +147,6 @@ partial(
 )
 
 
-class CodeGroupRow(Row, table=True):
-    """Attempts of one test in one job on the same code, where any failed."""
-
-    __tablename__ = "code_group"
-    __table_args__ = (Index("ix_code_group_last_at", "last_at"),)
-
-    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
-    no: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
-    job_key: str = Field(primary_key=True)
-    code_id: str = Field(primary_key=True)
-    org_id: int = Field(sa_type=Id)
-    attempts: str = Field(sa_type=Json)
-    last_at: datetime = Field(sa_type=Utc)
-
-
 class DailyRow(Row, table=True):
     """A test's day. `passing_results` leaves mass failures out; the rest counts attempts."""
 

@@ -1,0 +1,90 @@
+"""The service's own door as a benchmark's process opens it: no provider, no worker, no limit.
+
+Beside it the process opens a bare handler, on the same event loop.
+"""
+
+import asyncio
+import json
+import sys
+
+from aiohttp import web
+
+from bot.keys import KeyRing
+from service.api import app, connections
+from service.api.health import Readiness
+from service.boundary import NoBoundary
+from service.clock import RandomIds, SystemClock
+from service.memory import Rate
+from service.notifications.addresses import Rules
+from service.notifications.sender import HttpSender
+from service.operations import tokens
+from service.operations.tokens import TokenWish
+from service.runtime import Options, Rates, Runtime
+from service.store.database import open_store
+from service.store.wakeups import Wakeups
+from service.vocabulary import SYSTEM, RepoRef, Role
+
+# Counted as always, refused never.
+PLENTY = Rate(1_000_000, 1_000_000)
+RATES = Rates(PLENTY, PLENTY, PLENTY, PLENTY, PLENTY)
+
+
+async def runtime_at(url: str) -> Runtime:
+    """What the door needs, over the database there."""
+    clock, ids = SystemClock(), RandomIds()
+    return Runtime(
+        store=await open_store(url, clock=clock, ids=ids, boundary=NoBoundary()),
+        providers={},
+        translators={},
+        clock=clock,
+        ids=ids,
+        wakeups=Wakeups(clock),
+        boundary=NoBoundary(),
+        keys=KeyRing("the secret key of a benchmark, which keeps no secrets"),
+        sender=HttpSender(Rules()),
+        options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
+    )
+
+
+async def reader_of(runtime: Runtime, repo: RepoRef) -> str:
+    """A token that reads the repository's organization, which has to be there."""
+    wish = TokenWish(repo.host, repo.owner, "bench", Role.READ)
+    return (await tokens.create_token(runtime, wish, SYSTEM)).secret
+
+
+def application(runtime: Runtime) -> web.Application:
+    """The service's application, as after its start."""
+    readiness = Readiness()
+    readiness.mark("recovery", "ok")
+    return app.build_app(runtime, readiness)
+
+
+async def opened(served: web.Application) -> tuple[web.AppRunner, int]:
+    """The application behind the service's own connections, and its port."""
+    runner = connections.runner(served, drain_s=1)
+    return runner, await listen(runner)
+
+
+async def bare(served: web.Application) -> tuple[web.AppRunner, int]:
+    """A plain application as aiohttp serves it, and its port."""
+    runner = web.AppRunner(served, access_log=None, shutdown_timeout=1)
+    return runner, await listen(runner)
+
+
+async def listen(runner: web.AppRunner) -> int:
+    """Serve on a free port of this machine."""
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port: int = runner.addresses[0][1]
+    return port
+
+
+async def stay(about: dict[str, object], runtime: Runtime, *runners: web.AppRunner) -> None:
+    """Tell whoever measures, in a line of JSON; serve until the standard input ends."""
+    sys.stdout.write(json.dumps(about) + "\n")
+    sys.stdout.flush()
+    await asyncio.to_thread(sys.stdin.read)
+    for runner in runners:
+        await runner.cleanup()
+    await runtime.store.close()
