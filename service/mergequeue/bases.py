@@ -304,11 +304,10 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
     """
     if _is_evidence(run) or not run.steps or made.others:
         return True
-    live = {member.pr for member in (*run.base, *run.entries) if draft.entry_of(member)}
 
     def is_over(step: RunStep) -> bool:
         # One that brings nothing counts as landed once it has left.
-        return step.pr in made.landed or (step.contained and step.pr not in live)
+        return step.pr in made.landed or (step.contained and not _is_live(draft, run, step.pr))
 
     over = list(takewhile(is_over, run.steps))
     if sum(step.pr in made.landed for step in over) < len(made.landed):
@@ -316,6 +315,12 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
     tree = over[-1].tree if over else run.base_tip.tree
     tip = draft.queue.tip
     return tip is not None and tip.tree == tree
+
+
+def _is_live(draft: Draft, run: Run, pr: int) -> bool:
+    """Whether this one of the run or its base is there still."""
+    own = (member for member in (*run.base, *run.entries) if member.pr == pr)
+    return any(draft.entry_of(member) is not None for member in own)
 
 
 def _why(draft: Draft, run: Run, made: Progress | None, now_ahead: tuple[Member, ...]) -> Broken:
