@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from bot.portable import ci, files, sending, verdict
 from bot.portable.sending import Request, Service, Unsent
-from bot.portable.verdict import Answer, Ending
+from bot.portable.verdict import Ending, Told
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,11 +35,12 @@ def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
         # A fork's pull request has no secrets; the App collects its artifacts (FLAKY.md 2.9).
         say("::notice::Headgate: there is no token, so no test results were uploaded.")
         return 0
-    answers: list[Answer] = []
+    told = Told([], [])
+    answers = told.answers
     try:
-        ending = uploaded(chosen, environ, Service(chosen.url, token, say), answers)
+        ending = uploaded(chosen, environ, Service(chosen.url, token, say_so), told)
     except Unsent as trouble:
-        ending = verdict.unsent_ending(trouble, 0, strict=chosen.strict)
+        ending = verdict.unsent_ending(trouble, told, 0, strict=chosen.strict)
     say(f"{'' if answers else '::warning::'}headgate: {ending.said}")
     append(environ.get("GITHUB_STEP_SUMMARY"), verdict.summary_of(answers, ending))
     failed, forgiven = (
@@ -51,9 +52,9 @@ def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def uploaded(
-    chosen: argparse.Namespace, environ: Mapping[str, str], service: Service, answers: list[Answer]
+    chosen: argparse.Namespace, environ: Mapping[str, str], service: Service, told: Told
 ) -> Ending:
-    """How the uploads end; `answers` gets what was said of each. Raises Unsent."""
+    """How the uploads end; `told` gets what was said of each. Raises Unsent."""
     globs = [line.strip() for line in chosen.junit.splitlines() if line.strip()]
     meta = {
         **ci.facts_of(environ, matrix_of(chosen.matrix)),
@@ -61,13 +62,19 @@ def uploaded(
         "org_url_slug": chosen.org,
         "variant": chosen.variant,
     }
-    for batch in files.batches(files.reports_in(globs, 0, say)):
+    found = files.reports_in(globs, 0, say_so)
+    told.unread.extend(found.unread)
+    for batch in files.batches(found.reports):
         kind, body = files.form(meta, batch)
-        answer = verdict.answer_of(service.ask(Request(sending.UPLOAD, body, kind)))
+        try:
+            answer = verdict.answer_of(service.ask(Request(sending.UPLOAD, body, kind)))
+        except Unsent as trouble:
+            told.unread.extend(verdict.unread_in(batch, trouble))
+            continue
         for warning in answer.warnings:
-            say(f"headgate: {warning}")
-        answers.append(answer)
-    return verdict.ending_of(answers, 0) if answers else verdict.no_report_ending(0)
+            say_so(warning)
+        told.answers.append(answer)
+    return verdict.ending_of(told, 0)
 
 
 def repository_of(environ: Mapping[str, str]) -> dict[str, str]:
@@ -98,9 +105,16 @@ def append(path: str | None, text: str) -> None:
             file.write(text)
 
 
+def say_so(text: str) -> None:
+    """One line of the job's log that others had a hand in: CI must not take it for an order."""
+    say(f"headgate: {text}")
+
+
 def say(text: str) -> None:
-    """One line of the job's log."""
-    sys.stdout.write(" ".join(text.split()) + "\n")
+    """One line of the job's log, in whatever it is written in."""
+    line = " ".join(text.split()) + "\n"
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()
 
 

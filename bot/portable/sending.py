@@ -38,6 +38,16 @@ class Trouble(NamedTuple):
     wait_s: float = 0.0
 
 
+class Unmoved(urllib.request.HTTPRedirectHandler):
+    """Nobody is followed elsewhere: a POST would become a GET, and the token go to strangers."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Nothing to ask instead: the answer stands as a refusal."""
+
+
+OPENER = urllib.request.build_opener(Unmoved)
+
+
 class Request(NamedTuple):
     """What is asked, the same in every try; with a body it is a POST.
 
@@ -86,11 +96,13 @@ def once(service: Service, request: Request) -> Json | Trouble:
         headers=headers,
     )
     try:
-        with urllib.request.urlopen(asked, timeout=service.timeout_s) as answer:  # noqa: S310
+        with OPENER.open(asked, timeout=service.timeout_s) as answer:
             return read_answer(answer.read(ANSWER_BYTES_MAX))
     except urllib.error.HTTPError as refused:
         with refused:
             body = refused.read(ANSWER_BYTES_MAX)
+        if moved := refused.headers.get("Location"):
+            raise Unsent(f"{service.url} leads to {moved[:200]!r}: give that address") from refused
         return read_refusal(refused.code, refused.headers.get("Retry-After"), body)
     except (OSError, http.client.HTTPException) as failed:
         reason = getattr(failed, "reason", failed)
@@ -98,6 +110,9 @@ def once(service: Service, request: Request) -> Json | Trouble:
             raise Unsent(f"no answer within {service.timeout_s:g} s") from failed
         text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
         return Trouble(str(text).lower())
+    except ValueError as odd:
+        # A name that no host can have, or a token with a line end in it.
+        raise Unsent(f"it cannot be asked: {odd}") from odd
 
 
 def address_of(url: str) -> str:
