@@ -7,6 +7,7 @@ name look alike in a report; only the first two say something about nondetermini
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from service.flaky import results
 from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, Warned, WarningCode
 
 # However tests are told apart: by id, or by its text.
@@ -46,12 +47,17 @@ def result_of(cases: Sequence[CaseResult]) -> Result:
     """The result of all cases of one identity, at least one."""
     first = cases[0]
     is_evidence = first.kind is CaseKind.TEST
-    if len(cases) == 1 or is_retried(cases) or is_repeated(cases):
+    if len(cases) == 1 or (is_one_test(cases) and (is_retried(cases) or is_repeated(cases))):
         attempts = tuple(attempt for case in cases for attempt in case.attempts)
         return Result(first, attempts, is_evidence)
     lasts = [case.attempts[-1] for case in cases]
     decisive = min(lasts, key=lambda attempt: DECISIVE.index(attempt.outcome))
     return Result(first, (decisive,), is_comparable=False)
+
+
+def is_one_test(cases: Sequence[CaseResult]) -> bool:
+    """Whether they are called the same; else only the `#` in their names made them one."""
+    return len({results.fields_of(case) for case in cases}) == 1
 
 
 def is_retried(cases: Sequence[CaseResult]) -> bool:

@@ -150,10 +150,9 @@ class _Reader:
             nonlocal depth, count, is_heard
             depth += 1
             count += 1
-            if count > ELEMENTS_FREE and count * ELEMENT_BYTES_MIN > parser.CurrentByteIndex:
-                raise Stopped(TOO_DENSE)
-            if depth > DEPTH_MAX or len(attributes) > ATTRIBUTES_MAX:
-                raise Stopped(too_many(depth))
+            is_dense = count > ELEMENTS_FREE and count * ELEMENT_BYTES_MIN > parser.CurrentByteIndex
+            if is_dense or depth > DEPTH_MAX or len(attributes) > ATTRIBUTES_MAX:
+                raise Stopped(TOO_DENSE if is_dense else too_many(depth))
             for value in attributes.values():
                 if len(value) > ATTRIBUTE_CHARACTERS_MAX:
                     raise Stopped("An attribute is longer than 64 KiB.")
