@@ -1,4 +1,4 @@
-"""`python3 -m bot.portable upload`: what the composite action runs on CI's own machine."""
+"""`python3 -m bot.portable`: what the composite actions run on CI's own machine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
-from bot.portable import ci, files, sending, verdict
+from bot.portable import ci, files, sending, targets, touched, verdict
 from bot.portable.sending import Request, Service, Unsent
 from bot.portable.verdict import Ending, Told
 
@@ -25,7 +24,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     upload.add_argument("--variant", default="", help="flavor of the tests")
     upload.add_argument("--matrix", default="", help="the job's matrix values as JSON")
     upload.add_argument("--strict", action="store_true", help="fail when the upload fails")
-    return run(parser.parse_args(arguments), os.environ)
+    upload.set_defaults(run=run)
+    told = commands.add_parser("targets", help="tell what a pull request touches")
+    told.add_argument("--url", required=True, help="the service")
+    told.add_argument("--tool", required=True, choices=[*touched.TOOLS, targets.PATHS])
+    told.add_argument("--paths", default="", help="target: globs, one a line")
+    told.add_argument("--base", default="", help="what to compare with")
+    told.add_argument("--on-error", default="all", choices=["all", "fail"])
+    told.set_defaults(run=run_targets)
+    chosen = parser.parse_args(arguments)
+    return int(chosen.run(chosen, os.environ))
+
+
+def run_targets(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Tell what the pull request touches; a fork's run, which has no token, names itself."""
+    service = Service(
+        chosen.url,
+        environ.get("HEADGATE_TOKEN", "").strip(),
+        say_so,
+        fork_run=environ.get("GITHUB_RUN_ID", ""),
+    )
+    wish = targets.Wish(chosen.tool, chosen.paths, chosen.base, chosen.on_error == "fail")
+    return targets.upload(wish, environ, service, say_so)
 
 
 def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -58,7 +78,7 @@ def uploaded(
     globs = [line.strip() for line in chosen.junit.splitlines() if line.strip()]
     meta = {
         **ci.facts_of(environ, matrix_of(chosen.matrix)),
-        "repo": repository_of(environ),
+        "repo": ci.repository_of(environ),
         "org_url_slug": chosen.org,
         "variant": chosen.variant,
     }
@@ -75,15 +95,6 @@ def uploaded(
             say_so(warning)
         told.answers.append(answer)
     return verdict.ending_of(told, 0)
-
-
-def repository_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The repository that the job belongs to. Raises Unsent outside of GitHub's CI."""
-    owner, _, name = environ.get("GITHUB_REPOSITORY", "").partition("/")
-    if not name:
-        raise Unsent("GITHUB_REPOSITORY names no repository")
-    host = urlsplit(environ.get("GITHUB_SERVER_URL", "https://github.com")).netloc
-    return {"host": host, "owner": owner, "name": name}
 
 
 def matrix_of(text: str) -> str:
