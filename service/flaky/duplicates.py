@@ -13,12 +13,15 @@ from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, Warned
 # However tests are told apart: by id, or by its text.
 K = TypeVar("K")
 
+# What no runner repeats as often and a hostile file does: each attempt is stored.
+ATTEMPTS_MAX = 100
+
 # Of several tests under one name the worst speaks for all.
 DECISIVE = (Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
 
 
 class Result(NamedTuple):
-    """A test's attempts in one upload, in order.
+    """A test's attempts in one upload, in order; of more than 100 the first and the last 50.
 
     `case` is its first case, for the fields. Without `is_comparable` the attempts are no
     evidence of disagreement: they may be those of different tests, or of no test at all.
@@ -49,10 +52,22 @@ def result_of(cases: Sequence[CaseResult]) -> Result:
     is_evidence = first.kind is CaseKind.TEST
     if len(cases) == 1 or (is_one_test(cases) and (is_retried(cases) or is_repeated(cases))):
         attempts = tuple(attempt for case in cases for attempt in case.attempts)
-        return Result(first, attempts, is_evidence)
+        return Result(first, bounded(attempts), is_evidence)
     lasts = [case.attempts[-1] for case in cases]
     decisive = min(lasts, key=lambda attempt: DECISIVE.index(attempt.outcome))
     return Result(first, (decisive,), is_comparable=False)
+
+
+def bounded(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """The attempts; where there are too many, without skipped ones and those in the middle.
+
+    The last that was not skipped stays, since it decides.
+    """
+    if len(attempts) <= ATTEMPTS_MAX:
+        return attempts
+    half = ATTEMPTS_MAX // 2
+    ran = tuple(each for each in attempts if each.outcome is not Outcome.SKIPPED) or attempts[:1]
+    return ran if len(ran) <= ATTEMPTS_MAX else ran[:half] + ran[-half:]
 
 
 def is_one_test(cases: Sequence[CaseResult]) -> bool:

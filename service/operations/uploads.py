@@ -13,6 +13,7 @@ from service.errors import FieldError, Invalid, Malformed, NotFound
 from service.flaky import duplicates, results
 from service.flaky.evidence import is_mass_failure
 from service.flaky.identity import RepositoryKey
+from service.flaky.reading import FAILURES_MAX
 from service.flaky.results import Counts, FileStatus, Outcome
 from service.flaky.uploads import UploadClass
 from service.notifications import upload_payloads
@@ -180,11 +181,20 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
 
 
 def check_size(files: Iterable[ReadFile]) -> None:
-    """Raise Invalid(limit_reached) when the files hold more tests than an upload may."""
-    cases = sum(len(each.report.cases) for each in files)
+    """Raise Invalid(limit_reached) when the files hold more than an upload may."""
+    read = [each.report.cases for each in files]
+    cases = sum(map(len, read))
     if cases > TESTS_MAX:
         raise Invalid(
             f"The upload has {cases:,} tests, more than {TESTS_MAX:,}: send its files in several.",
+            code="limit_reached",
+        )
+    told = (attempt for each in read for case in each for attempt in case.told)
+    failed = sum(1 for attempt in told if attempt.outcome is Outcome.FAILED)
+    if failed > FAILURES_MAX:
+        raise Invalid(
+            f"The upload has {failed:,} failed attempts, more than {FAILURES_MAX:,}: send its files"
+            " in several.",
             code="limit_reached",
         )
 

@@ -255,5 +255,5 @@ def test_what_is_denser_than_any_report_is_refused_early(name):
 
 
 def test_the_shortest_cases_of_a_large_report_are_not_too_dense():
-    case = '<testcase name="1"><error/></testcase>'
+    case = '<testcase name="1"><skipped/></testcase>'
     assert len(read(f"<testsuite>{case * 110_000}</testsuite>").cases) == 110_000
