@@ -18,7 +18,7 @@ from bot.cli.sent_bytes import SentBytes
 from bot.portable import ci, files, sending, verdict
 from bot.portable.files import Report
 from bot.portable.sending import Json, Request, Service, Unsent
-from bot.portable.verdict import Answer, Ending
+from bot.portable.verdict import Ending, Told
 from service.clock import SystemClock
 from service.flaky.results import Format
 from service.vocabulary import RepoRef
@@ -62,7 +62,7 @@ class Sent:
     """What the service said of each upload, as it came and read, as far as it came."""
 
     raw: list[Json] = field(default_factory=list)
-    answers: list[Answer] = field(default_factory=list)
+    told: Told = field(default_factory=lambda: Told([], []))
 
 
 @app.command(name="test")
@@ -92,7 +92,7 @@ def upload(
 ) -> int:
     """Upload test reports, after a command if one is given; end as quarantine says."""
     if dry_run:
-        found = list(files.reports_in(junit, 0, output.told))
+        found = files.reports_in(junit, 0, output.told)
         return validate.shown(found, report_format, source_root, as_json=as_json)
     if context.info_name == "test" and not command:
         raise Failed(Exit.USAGE, "no command is given", "Write it behind `--`")
@@ -121,11 +121,12 @@ def ended(wish: Wish, command: Sequence[str], *, as_json: bool) -> int:
         wish = replace(wish, meta={**wish.meta, "ran_at": ran_at, "command_exit_code": ran.code})
     sent = Sent()
     since_s = started_at.timestamp() if command else 0.0
-    found = list(files.reports_in(wish.globs, since_s, warned))
+    found = files.reports_in(wish.globs, since_s, warned)
+    sent.told.unread.extend(found.unread)
     try:
-        ending = uploaded(wish, found, ran.code, sent)
+        ending = uploaded(wish, found.reports, ran.code, sent)
     except Unsent as trouble:
-        ending = verdict.unsent_ending(trouble, ran.code, strict=wish.strict)
+        ending = verdict.unsent_ending(trouble, sent.told, ran.code, strict=wish.strict)
     code = ran.code if ran.was_killed else ending.exit_code
     if as_json:
         output.json_value({"exit_code": code, "message": ending.said, "uploads": sent.raw})
@@ -144,13 +145,17 @@ def uploaded(wish: Wish, found: Sequence[Report], command_code: int, sent: Sent)
             owners = b"" if index else wish.codeowners
             kind, body = files.form({**wish.meta, "org_url_slug": org}, batch, owners)
             asked = Request(sending.UPLOAD, body, kind, progress.of(batch, len(body)))
-            raw = service.ask(asked)
+            try:
+                raw = service.ask(asked)
+            except Unsent as trouble:
+                sent.told.unread.extend(verdict.unread_in(batch, trouble))
+                continue
             sent.raw.append(raw)
-            sent.answers.append(verdict.answer_of(raw))
+            sent.told.answers.append(verdict.answer_of(raw))
             progress.done(batch)
-            for warning in sent.answers[-1].warnings:
+            for warning in sent.told.answers[-1].warnings:
                 warned(warning)
-    return verdict.ending_of(sent.answers, command_code)
+    return verdict.ending_of(sent.told, command_code)
 
 
 def meta_of(said: Json, repo: RepoRef, matrix: str) -> Json:

@@ -8,7 +8,7 @@ import typer
 from bot.cli import options, output
 from bot.cli.exits import Exit
 from bot.portable import files, verdict
-from bot.portable.files import Report
+from bot.portable.files import Found
 from service.flaky import duplicates, reports, results
 from service.flaky.reading import Wishes
 from service.flaky.results import CaseKind, CaseResult, FileStatus, Format, ReportFile
@@ -28,15 +28,14 @@ def validate(
     as_json: options.AsJson = False,
 ) -> int:
     """Read test reports on this machine, and say what in them to mend."""
-    found = list(files.reports_in(junit, 0, output.told))
+    found = files.reports_in(junit, 0, output.told)
     return shown(found, report_format, source_root, as_json=as_json)
 
 
-def shown(
-    found: Sequence[Report], wanted: Format | None, source_root: str, *, as_json: bool
-) -> int:
+def shown(found: Found, wanted: Format | None, source_root: str, *, as_json: bool) -> int:
     """Print what each report holds; the exit code: 1 if one is not read to its end, or none."""
-    read = [(each.name, reports.read(each.packed, wanted, Wishes(source_root))) for each in found]
+    wishes = Wishes(source_root)
+    read = [(each.name, reports.read(each.packed, wanted, wishes)) for each in found.reports]
     if as_json:
         output.json_value({"files": [record(name, report) for name, report in read]})
     elif read:
@@ -50,7 +49,7 @@ def shown(
     if not read:
         output.told(f"headgate: {verdict.NO_REPORT}.")
     is_whole = all(report.status is FileStatus.ACCEPTED for _, report in read)
-    return Exit.DONE if read and is_whole else Exit.FALSE
+    return Exit.DONE if read and is_whole and not found.unread else Exit.FALSE
 
 
 def row(report: ReportFile) -> tuple[object, ...]:

@@ -9,8 +9,11 @@ One upload goes through the files in this order. `ci.py` finds out what was test
 system's environment and from git. `files.py` finds the reports and makes requests of them that
 keep the limits of API.md 8.4. `sending.py` sends them, again and again while the service is
 away. `verdict.py` says how to end: the exit code, a sentence, what the job's page shows.
-`__main__.py` is the action's own command line.
+`__main__.py` is the actions' own command line.
 
-Nothing that goes wrong here fails a job by itself: an upload that cannot be sent is a warning,
-unless `strict` asks for an exit code of its own.
+Impacted targets take the same way: `touched.py` asks the repository's build tool, `targets.py`
+sends what it says. There a refusal does fail the job, or the pull request would wait in silence.
+
+Nothing that goes wrong with test results fails a job by itself: an upload that cannot be sent is a
+warning, unless `strict` asks for an exit code of its own.
 """

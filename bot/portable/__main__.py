@@ -1,4 +1,4 @@
-"""`python3 -m bot.portable upload`: what the composite action runs on CI's own machine."""
+"""`python3 -m bot.portable`: what the composite actions run on CI's own machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
-from bot.portable import ci, files, sending, verdict
+from bot.portable import ci, files, sending, targets, touched, verdict
 from bot.portable.sending import Request, Service, Unsent
-from bot.portable.verdict import Answer, Ending
+from bot.portable.verdict import Ending, Told
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +24,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     upload.add_argument("--variant", default="", help="flavor of the tests")
     upload.add_argument("--matrix", default="", help="the job's matrix values as JSON")
     upload.add_argument("--strict", action="store_true", help="fail when the upload fails")
-    return run(parser.parse_args(arguments), os.environ)
+    upload.set_defaults(run=run)
+    told = commands.add_parser("targets", help="tell what a pull request touches")
+    told.add_argument("--url", required=True, help="the service")
+    told.add_argument("--tool", required=True, choices=[*touched.TOOLS, targets.PATHS])
+    told.add_argument("--paths", default="", help="target: globs, one a line")
+    told.add_argument("--base", default="", help="what to compare with")
+    told.add_argument("--on-error", default="all", choices=["all", "fail"])
+    told.set_defaults(run=run_targets)
+    chosen = parser.parse_args(arguments)
+    return int(chosen.run(chosen, os.environ))
+
+
+def run_targets(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Tell what the pull request touches; a fork's run, which has no token, names itself."""
+    service = Service(
+        chosen.url,
+        environ.get("HEADGATE_TOKEN", "").strip(),
+        say_so,
+        fork_run=environ.get("GITHUB_RUN_ID", ""),
+    )
+    wish = targets.Wish(chosen.tool, chosen.paths, chosen.base, chosen.on_error == "fail")
+    return targets.upload(wish, environ, service, say_so)
 
 
 def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -35,11 +55,12 @@ def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
         # A fork's pull request has no secrets; the App collects its artifacts (FLAKY.md 2.9).
         say("::notice::Headgate: there is no token, so no test results were uploaded.")
         return 0
-    answers: list[Answer] = []
+    told = Told([], [])
+    answers = told.answers
     try:
-        ending = uploaded(chosen, environ, Service(chosen.url, token, say), answers)
+        ending = uploaded(chosen, environ, Service(chosen.url, token, say_so), told)
     except Unsent as trouble:
-        ending = verdict.unsent_ending(trouble, 0, strict=chosen.strict)
+        ending = verdict.unsent_ending(trouble, told, 0, strict=chosen.strict)
     say(f"{'' if answers else '::warning::'}headgate: {ending.said}")
     append(environ.get("GITHUB_STEP_SUMMARY"), verdict.summary_of(answers, ending))
     failed, forgiven = (
@@ -51,32 +72,29 @@ def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def uploaded(
-    chosen: argparse.Namespace, environ: Mapping[str, str], service: Service, answers: list[Answer]
+    chosen: argparse.Namespace, environ: Mapping[str, str], service: Service, told: Told
 ) -> Ending:
-    """How the uploads end; `answers` gets what was said of each. Raises Unsent."""
+    """How the uploads end; `told` gets what was said of each. Raises Unsent."""
     globs = [line.strip() for line in chosen.junit.splitlines() if line.strip()]
     meta = {
         **ci.facts_of(environ, matrix_of(chosen.matrix)),
-        "repo": repository_of(environ),
+        "repo": ci.repository_of(environ),
         "org_url_slug": chosen.org,
         "variant": chosen.variant,
     }
-    for batch in files.batches(files.reports_in(globs, 0, say)):
+    found = files.reports_in(globs, 0, say_so)
+    told.unread.extend(found.unread)
+    for batch in files.batches(found.reports):
         kind, body = files.form(meta, batch)
-        answer = verdict.answer_of(service.ask(Request(sending.UPLOAD, body, kind)))
+        try:
+            answer = verdict.answer_of(service.ask(Request(sending.UPLOAD, body, kind)))
+        except Unsent as trouble:
+            told.unread.extend(verdict.unread_in(batch, trouble))
+            continue
         for warning in answer.warnings:
-            say(f"headgate: {warning}")
-        answers.append(answer)
-    return verdict.ending_of(answers, 0) if answers else verdict.no_report_ending(0)
-
-
-def repository_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The repository that the job belongs to. Raises Unsent outside of GitHub's CI."""
-    owner, _, name = environ.get("GITHUB_REPOSITORY", "").partition("/")
-    if not name:
-        raise Unsent("GITHUB_REPOSITORY names no repository")
-    host = urlsplit(environ.get("GITHUB_SERVER_URL", "https://github.com")).netloc
-    return {"host": host, "owner": owner, "name": name}
+            say_so(warning)
+        told.answers.append(answer)
+    return verdict.ending_of(told, 0)
 
 
 def matrix_of(text: str) -> str:
@@ -98,9 +116,16 @@ def append(path: str | None, text: str) -> None:
             file.write(text)
 
 
+def say_so(text: str) -> None:
+    """One line of the job's log that others had a hand in: CI must not take it for an order."""
+    say(f"headgate: {text}")
+
+
 def say(text: str) -> None:
-    """One line of the job's log."""
-    sys.stdout.write(" ".join(text.split()) + "\n")
+    """One line of the job's log, in whatever it is written in."""
+    line = " ".join(text.split()) + "\n"
+    encoding = sys.stdout.encoding or "ascii"
+    sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()
 
 

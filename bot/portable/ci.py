@@ -7,6 +7,9 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from bot.portable.sending import Unsent
 
 GIT_TIMEOUT_S = 5
 
@@ -149,6 +152,15 @@ def pull_request_of(environ: Mapping[str, str]) -> dict[str, str]:
         return {"sha": str(pull["head"]["sha"]), "number": str(pull["number"])}
     except (KeyError, OSError, ValueError, TypeError):
         return {}
+
+
+def repository_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """The repository that the job belongs to. Raises Unsent outside of GitHub's CI."""
+    owner, _, name = environ.get("GITHUB_REPOSITORY", "").partition("/")
+    if not name:
+        raise Unsent("GITHUB_REPOSITORY names no repository")
+    host = urlsplit(environ.get("GITHUB_SERVER_URL", "https://github.com")).netloc
+    return {"host": host, "owner": owner, "name": name}
 
 
 def git(*arguments: str) -> str:

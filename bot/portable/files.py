@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from glob import glob
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ PLAIN_BYTES_MAX = 48 * 1024 * 1024
 PACKING_LEVEL = 3
 # Some file systems keep even seconds alone.
 AGE_SLACK_S = 2
+ANY_FOLDERS = "**"
 
 
 class Report(NamedTuple):
@@ -30,16 +31,23 @@ class Report(NamedTuple):
     plain_bytes: int
 
 
-def reports_in(
-    globs: Iterable[str], since_s: float, told: Callable[[str], object]
-) -> Iterator[Report]:
-    """The files that match, each once, in the order of their names; `**` spans folders.
+class Found(NamedTuple):
+    """The reports that there are, in the order of their names, and the names of unread ones."""
+
+    reports: list[Report]
+    unread: list[str]
+
+
+def reports_in(globs: Iterable[str], since_s: float, told: Callable[[str], object]) -> Found:
+    """The files that match, each once, whatever links name it; `**` spans folders.
 
     One that is older than `since_s` (seconds since 1970) was left by an earlier run: `told`
     hears of it, as of one that cannot be read.
     """
-    names = {each for pattern in globs for each in glob(pattern, recursive=True)}
-    for name in sorted(name for name in names if os.path.isfile(name)):
+    names = sorted({each for pattern in globs for each in matching(pattern)})
+    files = {os.path.realpath(name): name for name in reversed(names) if os.path.isfile(name)}
+    found = Found([], [])
+    for name in sorted(files.values()):
         try:
             if os.stat(name).st_mtime < since_s - AGE_SLACK_S:
                 told(f"{name} is older than this run and was ignored")
@@ -47,10 +55,38 @@ def reports_in(
             content = Path(name).read_bytes()
         except OSError as failed:
             told(f"{name} cannot be read ({failed.strerror})")
+            found.unread.append(name)
             continue
         is_packed = content.startswith(b"\x1f\x8b")
         packed = content if is_packed else gzip.compress(content, PACKING_LEVEL, mtime=0)
-        yield Report(name.replace(os.sep, "/"), packed, len(content))
+        found.reports.append(Report(name.replace(os.sep, "/"), packed, len(content)))
+    return found
+
+
+def matching(pattern: str) -> Iterator[str]:
+    """The names that match; the library's own search follows links, in circles too.
+
+    `**` finds folders that are not hidden and no links; a link that the pattern names is followed.
+    """
+    segments = pattern.replace(os.sep, "/").split("/")
+    if ANY_FOLDERS not in segments:
+        yield from glob.iglob(pattern)
+        return
+    at = segments.index(ANY_FOLDERS)
+    behind = segments[at + 1 :] or ["*"]
+    # Before an absolute pattern stands an empty segment.
+    tops = glob.iglob("/".join([*segments[:at], ""])) if at else [""]
+    for top in tops:
+        for folder in folders_in(top):
+            start = [glob.escape(folder)] if folder or top else []
+            yield from matching("/".join([*start, *behind]))
+
+
+def folders_in(top: str) -> Iterator[str]:
+    """A folder and all in it, however deep, without a slash at the end; none: where one stands."""
+    for folder, folders, _ in os.walk(top or os.curdir):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        yield folder[2:] if not top else folder.rstrip("/")
 
 
 def batches(reports: Iterable[Report]) -> Iterator[list[Report]]:

@@ -20,15 +20,20 @@ TIMEOUT_S = 100.0
 UPLOAD = "/flaky-tests/upload-test-results"
 CHUNK_BYTES = 65_536
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
+SAID_BYTES_MAX = 4_000
 
 
 class Unsent(Exception):
-    """A request that has no answer; `is_empty`: the service found no result in it."""
+    """A request that has no answer; `is_empty`: the service found no result in it.
 
-    def __init__(self, why: str, *, is_empty: bool = False) -> None:
+    `said` is the body of a refusal, nothing where nobody refused.
+    """
+
+    def __init__(self, why: str, *, is_empty: bool = False, said: str = "") -> None:
         super().__init__(why)
         self.why = why
         self.is_empty = is_empty
+        self.said = said
 
 
 class Trouble(NamedTuple):
@@ -36,6 +41,16 @@ class Trouble(NamedTuple):
 
     why: str
     wait_s: float = 0.0
+
+
+class Unmoved(urllib.request.HTTPRedirectHandler):
+    """Nobody is followed elsewhere: a POST would become a GET, and the token go to strangers."""
+
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Nothing to ask instead: the answer stands as a refusal."""
+
+
+OPENER = urllib.request.build_opener(Unmoved)
 
 
 class Request(NamedTuple):
@@ -51,13 +66,17 @@ class Request(NamedTuple):
 
 
 class Service(NamedTuple):
-    """Where uploads go; `told` hears why a request is sent once more."""
+    """Where uploads go; `told` hears why a request is sent once more.
+
+    Without a token `fork_run` names the CI run that the request comes from (API.md 2).
+    """
 
     url: str
     token: str
     told: Callable[[str], object]
     sleep: Callable[[float], object] = time.sleep
     timeout_s: float = TIMEOUT_S
+    fork_run: str = ""
 
     def ask(self, request: Request) -> Json:
         """The answer to a request; a service that hangs is not asked twice. Raises Unsent."""
@@ -76,7 +95,11 @@ class Service(NamedTuple):
 
 def once(service: Service, request: Request) -> Json | Trouble:
     """One try. Raises Unsent for what another try would not change."""
-    headers = {"x-api-token": service.token, "User-Agent": "headgate-upload"}
+    headers = {"User-Agent": "headgate-upload"}
+    if service.token or not service.fork_run:
+        headers["x-api-token"] = service.token
+    else:
+        headers["x-forked-workflow-run-id"] = service.fork_run
     if request.body is not None:
         headers["Content-Type"] = request.content_type
         headers["Content-Length"] = str(len(request.body))
@@ -86,11 +109,13 @@ def once(service: Service, request: Request) -> Json | Trouble:
         headers=headers,
     )
     try:
-        with urllib.request.urlopen(asked, timeout=service.timeout_s) as answer:  # noqa: S310
+        with OPENER.open(asked, timeout=service.timeout_s) as answer:
             return read_answer(answer.read(ANSWER_BYTES_MAX))
     except urllib.error.HTTPError as refused:
         with refused:
             body = refused.read(ANSWER_BYTES_MAX)
+        if moved := refused.headers.get("Location"):
+            raise Unsent(f"{service.url} leads to {moved[:200]!r}: give that address") from refused
         return read_refusal(refused.code, refused.headers.get("Retry-After"), body)
     except (OSError, http.client.HTTPException) as failed:
         reason = getattr(failed, "reason", failed)
@@ -98,6 +123,9 @@ def once(service: Service, request: Request) -> Json | Trouble:
             raise Unsent(f"no answer within {service.timeout_s:g} s") from failed
         text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
         return Trouble(str(text).lower())
+    except ValueError as odd:
+        # A name that no host can have, or a token with a line end in it.
+        raise Unsent(f"it cannot be asked: {odd}") from odd
 
 
 def address_of(url: str) -> str:
@@ -128,13 +156,15 @@ def read_answer(body: bytes) -> Json:
 def read_refusal(status: int, retry_after: str | None, body: bytes) -> Trouble:
     """What a refusal that may pass says. Raises Unsent for a lasting one."""
     problem = json_of(body) or {}
+    said = body[:SAID_BYTES_MAX].decode("utf-8", "replace")
     code = problem.get("code")
     if status == 429 or status >= 500:
         wait_s = float(retry_after) if retry_after and retry_after.isdigit() else 0.0
         return Trouble(f"answered {status}" + (f" ({code})" if code else ""), wait_s)
     if status == 401:
-        raise Unsent("the token is unknown, expired or revoked")
-    raise Unsent(str(problem.get("detail") or f"answered {status}"), is_empty=code == "no_results")
+        raise Unsent("the token is unknown, expired or revoked", said=said)
+    why = str(problem.get("detail") or f"answered {status}")
+    raise Unsent(why, is_empty=code == "no_results", said=said)
 
 
 def json_of(body: bytes) -> Json | None:

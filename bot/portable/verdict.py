@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from bot.portable.files import Report
 from bot.portable.sending import Json, Unsent
 
 STRICT_EXIT = 70
@@ -34,6 +35,18 @@ class Answer(NamedTuple):
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...]
     html_url: str
+
+
+class Told(NamedTuple):
+    """What the service said of each upload so far, and the names of files nobody could read."""
+
+    answers: list[Answer]
+    unread: list[str]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every report was read to its end, so that no failure can be hidden."""
+        return not self.unread and all(each.is_whole for each in self.answers)
 
 
 class Ending(NamedTuple):
@@ -69,19 +82,24 @@ def failure_of(value: Json) -> Failure:
     return Failure(name, full_name, reason)
 
 
-def ending_of(answers: Sequence[Answer], command_code: int) -> Ending:
-    """How uploads end that were all taken.
+def ending_of(told: Told, command_code: int) -> Ending:
+    """How uploads end that were all answered.
 
     Of several those count that say something: an upload without a failure does not make the
-    command's code stand that another one forgives.
+    command's code stand that another one forgives. A file that nobody could read does.
     """
-    telling = [each.exit_code for each in answers if each.failed or not each.is_whole]
+    if not told.answers:
+        return no_report_ending(command_code)
+    telling = [each.exit_code for each in told.answers if each.failed or not each.is_whole]
+    if told.unread:
+        telling.append(command_code)
     code = max(telling, default=command_code)
-    return Ending(code, sentence_of(answers, code))
+    return Ending(code, sentence_of(told, code))
 
 
-def sentence_of(answers: Sequence[Answer], code: int) -> str:
+def sentence_of(told: Told, code: int) -> str:
     """`3 failures, 2 quarantined, 1 not: exit code 1. Not quarantined: …` (UX.md 5)."""
+    answers = told.answers
     failed = sum(each.failed for each in answers)
     forgiven = sum(each.forgiven for each in answers)
     end = f"exit code {code}."
@@ -92,19 +110,29 @@ def sentence_of(answers: Sequence[Answer], code: int) -> str:
     others = [each.full_name for each in failures if each.reason is None]
     start = counted(failed, "failure")
     if forgiven == failed:
-        cut = "" if all(each.is_whole for each in answers) else ", but not every report was read"
+        cut = "" if told.is_whole else ", but not every report was read"
         return f"{start}, all quarantined{cut}: {end} {listed(quarantined, forgiven)}"
     some = f"{forgiven} quarantined, {failed - forgiven} not"
     named = f"Not quarantined: {listed(others, failed - forgiven)}"
     return f"{start}, {some}: {end} {named}"
 
 
-def unsent_ending(trouble: Unsent, command_code: int, *, strict: bool) -> Ending:
-    """How an upload ends that was not taken: as the command did, unless `strict` says 70."""
-    if trouble.is_empty:
-        return no_report_ending(command_code)
-    code = STRICT_EXIT if strict and command_code == 0 else command_code
+def unsent_ending(trouble: Unsent, told: Told, command_code: int, *, strict: bool) -> Ending:
+    """How uploads end of which one was not taken: as the command did, unless `strict` says 70.
+
+    What was said of others before stands as far as it forgives nothing.
+    """
+    failing = [each.exit_code for each in told.answers if each.failed > each.forgiven]
+    code = max([command_code, *failing])
+    code = STRICT_EXIT if strict and code == 0 else code
     return Ending(code, UNREAD.format(why=trouble.why.rstrip(".")))
+
+
+def unread_in(batch: Sequence[Report], trouble: Unsent) -> list[str]:
+    """The files of an upload of which none was a report. Raises the trouble if it is another."""
+    if not trouble.is_empty:
+        raise trouble
+    return [each.name for each in batch]
 
 
 def no_report_ending(command_code: int) -> Ending:

@@ -7,17 +7,21 @@ name look alike in a report; only the first two say something about nondetermini
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from service.flaky import results
 from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, Warned, WarningCode
 
 # However tests are told apart: by id, or by its text.
 K = TypeVar("K")
+
+# What no runner repeats as often and a hostile file does: each attempt is stored.
+ATTEMPTS_MAX = 100
 
 # Of several tests under one name the worst speaks for all.
 DECISIVE = (Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
 
 
 class Result(NamedTuple):
-    """A test's attempts in one upload, in order.
+    """A test's attempts in one upload, in order; of more than 100 the first and the last 50.
 
     `case` is its first case, for the fields. Without `is_comparable` the attempts are no
     evidence of disagreement: they may be those of different tests, or of no test at all.
@@ -46,12 +50,29 @@ def result_of(cases: Sequence[CaseResult]) -> Result:
     """The result of all cases of one identity, at least one."""
     first = cases[0]
     is_evidence = first.kind is CaseKind.TEST
-    if len(cases) == 1 or is_retried(cases) or is_repeated(cases):
+    if len(cases) == 1 or (is_one_test(cases) and (is_retried(cases) or is_repeated(cases))):
         attempts = tuple(attempt for case in cases for attempt in case.attempts)
-        return Result(first, attempts, is_evidence)
+        return Result(first, bounded(attempts), is_evidence)
     lasts = [case.attempts[-1] for case in cases]
     decisive = min(lasts, key=lambda attempt: DECISIVE.index(attempt.outcome))
     return Result(first, (decisive,), is_comparable=False)
+
+
+def bounded(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """The attempts; where there are too many, without skipped ones and those in the middle.
+
+    The last that was not skipped stays, since it decides.
+    """
+    if len(attempts) <= ATTEMPTS_MAX:
+        return attempts
+    half = ATTEMPTS_MAX // 2
+    ran = tuple(each for each in attempts if each.outcome is not Outcome.SKIPPED) or attempts[:1]
+    return ran if len(ran) <= ATTEMPTS_MAX else ran[:half] + ran[-half:]
+
+
+def is_one_test(cases: Sequence[CaseResult]) -> bool:
+    """Whether they are called the same; else only the `#` in their names made them one."""
+    return len({results.fields_of(case) for case in cases}) == 1
 
 
 def is_retried(cases: Sequence[CaseResult]) -> bool:

@@ -21,6 +21,9 @@ from service.flaky.xml import Stopped
 
 # API.md 8.4.
 CASES_MAX = 500_000
+# Each is stored with its texts, in one transaction. A run in which more fail is no evidence of
+# any test, and is not forgiven anyway.
+FAILURES_MAX = 100_000
 MESSAGE_CHARACTERS_MAX = 8_000
 ERROR_TYPE_CHARACTERS_MAX = 1_000
 PROPERTIES_MAX = 50
@@ -32,6 +35,7 @@ REMEMBERED_MAX = 10_000
 
 UNNAMED = "(unnamed)"
 TOO_MANY = f"The file holds more than {CASES_MAX:,} tests."
+TOO_MANY_FAILURES = f"The file holds more than {FAILURES_MAX:,} failed attempts."
 
 TEXTS = {
     WarningCode.UNNAMED_TESTS: "{n} tests have no name; they are counted and are no evidence.",
@@ -68,6 +72,7 @@ class Reading:
         self._wishes = wishes
         self._odd: dict[WarningCode, int] = {}
         self.has_masks = bool(wishes.name_masks)
+        self._failures = 0
         # Paths as written to normalized ones.
         self.files = {"": ""}
 
@@ -110,8 +115,12 @@ class Reading:
     def failed(self, said: Attempt) -> Attempt:
         """The attempt with its texts cleaned, bounded and completed.
 
-        A missing message becomes the first meaningful line of the stack.
+        A missing message becomes the first meaningful line of the stack. Raises Stopped beyond
+        100,000 of them.
         """
+        self._failures += 1
+        if self._failures > FAILURES_MAX:
+            raise Stopped(TOO_MANY_FAILURES)
         stack = without_escapes(said.stack)
         message = without_escapes(said.message)
         if not message.strip():

@@ -14,7 +14,7 @@ from service.flaky.results import (
     Warned,
     WarningCode,
 )
-from service.flaky.text import HEAD_BYTES, Text, text_of, unpacked
+from service.flaky.text import GZIP_MAGIC, HEAD_BYTES, Text, text_of, unpacked
 from service.flaky.xml import NO_FORMAT, Stopped, head_of
 
 READERS: dict[Format, Callable[[Text, Wishes], ReportFile]] = {
@@ -47,6 +47,8 @@ def read(content: bytes, wanted: Format | None, wishes: Wishes) -> ReportFile:
         return refused(bytes_read)
     if not bytes_read.content.strip(b" \t\r\n"):
         return refused(bytes_read.fault or Fault("The file is empty."))
+    if bytes_read.content.startswith(GZIP_MAGIC):
+        return refused(Fault(NO_FORMAT))
     text = text_of(bytes_read.content)
     found = format_of(text)
     if found is None or wanted not in (None, found):

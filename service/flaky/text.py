@@ -30,8 +30,9 @@ BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 UNMARKED_UTF16 = ((b"<\x00", "utf-16-le"), (b"\x00<", "utf-16-be"))
-# Codecs of the language itself, not of documents; idna also takes quadratic time.
-NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+# Codecs of the language itself, not of documents; idna also takes quadratic time. UTF-7 is one
+# of mail: it takes as long, and spells lone surrogates.
+NO_CHARSETS = {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 
 REPLACED = Warned(
     WarningCode.ENCODING_REPLACED,
@@ -146,13 +147,16 @@ def text_of(content: bytes) -> Text:
 def charset_of(name: str) -> str | None:
     """The codec of a declared encoding, if Python knows it as one of documents.
 
-    UTF-16 is none here: without a mark and with a declaration that could be read it is untrue.
+    One in which the declaration itself would read otherwise is none, for it was read as ASCII:
+    so UTF-16, which has a mark, and the codes of mainframes.
     """
     try:
         codec = codecs.lookup(name).name
         codecs.getincrementaldecoder(codec)
-        b"<".decode(codec)
+        is_ascii = b"<?xml".decode(codec) == "<?xml"
     except (LookupError, ValueError):
+        return None
+    if not is_ascii:
         return None
     return None if codec in NO_CHARSETS or codec.startswith(("utf-16", "utf-32")) else codec
 

@@ -21,9 +21,14 @@ ATTRIBUTE_CHARACTERS_MAX = 64 * 1024
 NAME_CHARACTERS_MAX = 255
 # expat keeps every name it has seen; no format of reports has a hundred.
 NAMES_MAX = 10_000
+# Each element takes its time, however short it is: 20 MiB of the shortest took 5 s. A case with
+# its outcome inside has 19 bytes for each at least, so that no report is refused.
+ELEMENT_BYTES_MIN = 16
+ELEMENTS_FREE = 100_000
 # expat reads an unfinished piece of markup again with each piece of text.
 MARKUP_BYTES_MAX = 1024 * 1024
 
+TOO_DENSE = f"Its elements have less than {ELEMENT_BYTES_MIN} bytes on average."
 DOCTYPE_REFUSED = "A document type declaration is not allowed."
 NO_FORMAT = "Not a known report format."
 
@@ -138,14 +143,16 @@ class _Reader:
         """Let the parser tell `elements`; text is asked for only where it is wanted."""
         started, ended, text = elements.start, elements.end, elements.text
         names: dict[str, str] = {}
-        depth = 0
+        depth = count = 0
         is_heard = False
 
         def start(name: str, attributes: dict[str, str]) -> None:
-            nonlocal depth, is_heard
+            nonlocal depth, count, is_heard
             depth += 1
-            if depth > DEPTH_MAX or len(attributes) > ATTRIBUTES_MAX:
-                raise Stopped(too_many(depth))
+            count += 1
+            is_dense = count > ELEMENTS_FREE and count * ELEMENT_BYTES_MIN > parser.CurrentByteIndex
+            if is_dense or depth > DEPTH_MAX or len(attributes) > ATTRIBUTES_MAX:
+                raise Stopped(TOO_DENSE if is_dense else too_many(depth))
             for value in attributes.values():
                 if len(value) > ATTRIBUTE_CHARACTERS_MAX:
                     raise Stopped("An attribute is longer than 64 KiB.")

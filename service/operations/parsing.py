@@ -67,9 +67,10 @@ async def read_files(
     too long or too much memory, Invalid(limit_reached) beyond 500,000 tests in a file.
     """
     settings = await test_settings.read(runtime, repository)
-    wall_s = None
-    if meta.ran_at is not None:
-        wall_s = max(0.0, (runtime.clock.now() - meta.ran_at).total_seconds())
+    now, wall_s = runtime.clock.now(), None
+    # A start that lies ahead is another clock's, which says nothing of how long the job took.
+    if meta.ran_at is not None and meta.ran_at <= now:
+        wall_s = (now - meta.ran_at).total_seconds()
     wishes = Wishes(meta.source_root, settings.name_masks, wall_s)
     work = Work([each.content for each in files], meta.format, wishes, LIMITS)
     if is_small(work.contents):

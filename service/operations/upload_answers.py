@@ -19,7 +19,7 @@ from service.operations.upload_values import (
 )
 from service.store import evidence, test_listings, test_quarantine
 from service.store.database import Tx
-from service.store.test_cases import ASKED_AT_ONCE
+from service.store.test_cases import ASKED_AT_ONCE, TEXT_MAX
 from service.store.test_evidence import StoredAttempt, StoredFile, Upload
 from service.store.test_listings import ListedCase
 from service.store.test_states import ChangeKind, StateChange
@@ -190,10 +190,10 @@ def _failure(
     told = failing.result.case
     return AnsweredFailure(
         test_id=failing.test_id if case is None else case.id,
-        name=told.name,
-        parent=told.parent,
-        classname=told.classname,
-        file=told.file,
+        name=told.name[:TEXT_MAX],
+        parent=told.parent[:TEXT_MAX],
+        classname=told.classname[:TEXT_MAX],
+        file=told.file[:TEXT_MAX],
         variant=variant,
         status=Health.HEALTHY if case is None else case.status,
         quarantined=checked is not None and checked.quarantined,

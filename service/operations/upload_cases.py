@@ -12,13 +12,11 @@ from service.flaky import duplicates, identity
 from service.flaky.duplicates import Result
 from service.flaky.identity import RepositoryKey
 from service.flaky.results import CaseKind, CaseResult
+from service.operations import upload_names
 from service.store import evidence, test_cases
 from service.store.database import Tx
 from service.store.evidence import Numbered
-from service.store.test_cases import Case, Place
-
-TEXT_MAX = 1000
-"""Characters of a name as stored; identity uses the full text (FLAKY.md 2.8)."""
+from service.store.test_cases import TEXT_MAX, Case, Place
 
 ENTERED_AT_ONCE = 2000
 """Tests that one transaction enters (ARCHITECTURE.md 5)."""
@@ -26,10 +24,14 @@ ENTERED_AT_ONCE = 2000
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """The results of an upload by test id, in order of first sight, and the tests that exist."""
+    """The results of an upload by test id, in order of first sight, and the tests that exist.
+
+    `warnings` are about the names of its tests.
+    """
 
     results: Mapping[str, Result]
     numbers: Mapping[str, Numbered]
+    warnings: tuple[str, ...] = ()
 
     @property
     def new(self) -> list[str]:
@@ -60,7 +62,8 @@ def identified(
                 ids[place] = each
     meant = [numbers[each].id if each in numbers else each for each in ids]
     results = duplicates.results_of(zip(meant, cases, strict=True))
-    return Identified(results, {found.id: found for found in numbers.values()})
+    warnings = upload_names.warnings_of(session, repository_id, ids, cases)
+    return Identified(results, {found.id: found for found in numbers.values()}, warnings)
 
 
 def _id(name: RepositoryKey, case: CaseResult, variant: str) -> str:

@@ -13,6 +13,7 @@ from service.errors import FieldError, Invalid, Malformed, NotFound
 from service.flaky import duplicates, results
 from service.flaky.evidence import is_mass_failure
 from service.flaky.identity import RepositoryKey
+from service.flaky.reading import FAILURES_MAX
 from service.flaky.results import Counts, FileStatus, Outcome
 from service.flaky.uploads import UploadClass
 from service.notifications import upload_payloads
@@ -27,12 +28,14 @@ from service.operations import (
     upload_cases,
     upload_class,
     upload_evidence,
+    upload_kin,
     upload_news,
 )
 from service.operations.judging import Bench
 from service.operations.test_records import Home
 from service.operations.upload_cases import Entrance, Identified
 from service.operations.upload_class import Classified, Collected, Doubts
+from service.operations.upload_kin import Kin
 from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.operations.views import Caller
 from service.runtime import Runtime
@@ -178,11 +181,20 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
 
 
 def check_size(files: Iterable[ReadFile]) -> None:
-    """Raise Invalid(limit_reached) when the files hold more tests than an upload may."""
-    cases = sum(len(each.report.cases) for each in files)
+    """Raise Invalid(limit_reached) when the files hold more than an upload may."""
+    read = [each.report.cases for each in files]
+    cases = sum(map(len, read))
     if cases > TESTS_MAX:
         raise Invalid(
             f"The upload has {cases:,} tests, more than {TESTS_MAX:,}: send its files in several.",
+            code="limit_reached",
+        )
+    told = (attempt for each in read for case in each for attempt in case.told)
+    failed = sum(1 for attempt in told if attempt.outcome is Outcome.FAILED)
+    if failed > FAILURES_MAX:
+        raise Invalid(
+            f"The upload has {failed:,} failed attempts, more than {FAILURES_MAX:,}: send its files"
+            " in several.",
             code="limit_reached",
         )
 
@@ -234,7 +246,8 @@ def _tried(session: Tx, arrived: Arrived) -> UploadAnswer:
     said = upload_answers.answered(
         session, home, failing, arrived.meta.variant, classified.started_at
     )
-    upload = _upload(arrived, found, classified)
+    kin = upload_kin.kin_of(session, arrived.repository.id, arrived.meta)
+    upload = _upload(arrived, found, classified, kin)
     return upload_answers.answer_of(upload, said, arrived.counts, None)
 
 
@@ -257,11 +270,12 @@ def _complete(
     classified = _classified(session, home, arrived)
     entered = evidence.numbers_of(session, place.repository_id, found.new)
     numbers = {**found.numbers, **entered}
-    first = _first(session, arrived, classified)
+    kin = upload_kin.kin_of(session, place.repository_id, arrived.meta)
+    first = _first(session, arrived, classified, kin)
     upload, standing = first, None
     by_no = {numbers[each].no: result for each, result in found.results.items()}
     if upload is None:
-        draft = _upload(arrived, found, classified)
+        draft = _upload(arrived, found, classified, kin)
         upload, standing = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
@@ -282,28 +296,22 @@ def _complete(
     return answer, None if standing is None else judging.kept_of(bench, standing)
 
 
-def _first(session: Tx, arrived: Arrived, classified: Classified) -> Upload | None:
+def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> Upload | None:
     """The upload that this one repeats (FLAKY.md 2.4).
 
     What nobody trusts makes nothing a duplicate that is trusted: a fork could else hide a
     failure by sending the same file before.
     """
-    here, meta = arrived.repository.id, arrived.meta
+    here = arrived.repository.id
     same = uploads.by_digest(session, here, digest_of(arrived))
-    if same is not None or not isinstance(arrived.known, Collected) or meta.run_id is None:
+    if same is not None:
         return same
     is_trusted = classified.kind is not UploadClass.UNTRUSTED
-    holders = {
-        file.sha256: upload
-        for upload in uploads.of_run(session, here, meta.run_id, meta.run_attempt)
-        if upload.is_eligible or not is_trusted
-        for file in upload.files
-    }
-    wanted = sorted({each.sha256 for each in arrived.files} - {""})
-    return holders[wanted[0]] if wanted and holders.keys() >= set(wanted) else None
+    able = [upload for upload in kin if upload.is_eligible or not is_trusted]
+    return upload_kin.holder_of(session, here, able, arrived.files, arrived.known)
 
 
-def _upload(arrived: Arrived, found: Identified, classified: Classified) -> Upload:
+def _upload(arrived: Arrived, found: Identified, classified: Classified, kin: Kin) -> Upload:
     meta, files = arrived.meta, arrived.files
     ran = [each for each in found.results.values() if each.outcome is not Outcome.SKIPPED]
     failed = sum(1 for each in ran if each.outcome is Outcome.FAILED)
@@ -328,18 +336,24 @@ def _upload(arrived: Arrived, found: Identified, classified: Classified) -> Uplo
         command_exit_code=meta.command_exit_code,
         counts=asdict(arrived.counts),
         files=upload_answers.stored_files(files),
-        warnings=_warnings(arrived, found, classified),
+        warnings=_warnings(arrived, found, classified, kin),
         is_eligible=classified.kind is not UploadClass.UNTRUSTED,
         is_mass=is_mass_failure(len(ran), failed),
         is_partial=any(each.report.status is not FileStatus.ACCEPTED for each in files),
     )
 
 
-def _warnings(arrived: Arrived, found: Identified, classified: Classified) -> tuple[str, ...]:
+def _warnings(
+    arrived: Arrived, found: Identified, classified: Classified, kin: Kin
+) -> tuple[str, ...]:
     """What a reader should know, at most 100 sentences."""
     said = list(classified.warnings)
     if arrived.meta.ran_at is not None and arrived.ran_at != arrived.meta.ran_at:
         said.append(CLOCK_AHEAD)
+    ambiguity = upload_kin.ambiguity_in(kin, arrived.meta)
+    if ambiguity is not None and classified.kind is not UploadClass.UNTRUSTED:
+        said.append(ambiguity)
+    said += found.warnings
     for each in arrived.files:
         if each.report.status is not FileStatus.ACCEPTED:
             said.append(f"{each.name} was {each.report.status.value}.")

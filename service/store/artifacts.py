@@ -16,6 +16,9 @@ _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 SELECT_SEEN = select(artifacts.c.id).where(
     artifacts.c.repository_id == bindparam("of_repository"), artifacts.c.id.in_(_IDS)
 )
+SELECT_UPLOADS = select(artifacts.c.upload).where(
+    artifacts.c.repository_id == bindparam("of_repository"), artifacts.c.upload.in_(_IDS)
+)
 NOTE = (
     upsert(artifacts)
     .on_conflict_do_nothing(index_elements=["repository_id", "id"])
@@ -31,6 +34,12 @@ def seen(session: Connection, repository_id: int, ids: Iterable[str]) -> frozens
         told = {"of_repository": repository_id, "of_ids": asked[first : first + ASKED_AT_ONCE]}
         found.update(session.execute(SELECT_SEEN, told).scalars())
     return frozenset(found)
+
+
+def uploads_among(session: Connection, repository_id: int, ids: Iterable[str]) -> set[str]:
+    """Which of these uploads, a few, an artifact became or repeated."""
+    told = {"of_repository": repository_id, "of_ids": sorted(ids)}
+    return set(session.execute(SELECT_UPLOADS, told).scalars())
 
 
 def note(session: Connection, place: Place, artifact_id: str, upload_id: str, at: datetime) -> bool:

@@ -7,6 +7,7 @@ name under which tests were first seen (FLAKY.md 3).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -18,6 +19,10 @@ from service.vocabulary import Health
 
 ASKED_AT_ONCE = 1000
 """Ids in one statement."""
+
+
+TEXT_MAX = 1000
+"""Characters of a name as stored; identity uses the full text (FLAKY.md 2.8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,15 @@ class Shared:
     last_no: int = 0
     revision: int = 0
     clock: datetime | None = None
+
+
+class Fields(NamedTuple):
+    """What a test is called, each text at the length that is stored."""
+
+    name: str
+    classname: str
+    parent: str
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +121,9 @@ SELECT_CASES_BY_ALIAS = (
     .join(cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no))
     .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
 )
+SELECT_FIELDS = select(
+    cases.c.id, cases.c.name, cases.c.classname, cases.c.parent, cases.c.file
+).where(cases.c.repository_id == _HERE, cases.c.id.in_(_IDS), cases.c.is_known.is_(True))
 INSERT_ALIAS = upsert(aliases).on_conflict_do_nothing()
 
 
@@ -179,6 +196,12 @@ def add_aliases(session: Connection, place: Place, numbers: Mapping[str, int]) -
         session.execute(
             INSERT_ALIAS, [{"id": each, "no": no} | keys for each, no in numbers.items()]
         )
+
+
+def fields_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Fields]:
+    """Id → what the known test of that very id is called, of a few thousand."""
+    told = {"of_repository": repository_id, "of_ids": list(ids)}
+    return {each: Fields(*row) for each, *row in session.execute(SELECT_FIELDS, told)}
 
 
 def by_ids(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Case]:

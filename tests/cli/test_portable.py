@@ -185,9 +185,9 @@ def test_globs_find_files_once_and_in_order():
         Path(name).write_text(name)
     Path("dir.xml").mkdir()
     told: list[str] = []
-    found = list(files.reports_in(["**/*.xml", "a.xml", "nothing*"], 0, told.append))
-    assert [each.name for each in found] == ["a.xml", "b/c/y.xml", "b/x.xml"]
-    assert [gzip.decompress(each.packed).decode() for each in found] == [
+    found = files.reports_in(["**/*.xml", "a.xml", "nothing*"], 0, told.append)
+    assert [each.name for each in found.reports] == ["a.xml", "b/c/y.xml", "b/x.xml"]
+    assert [gzip.decompress(each.packed).decode() for each in found.reports] == [
         *("a.xml", "b/c/y.xml", "b/x.xml"),
     ]
     assert told == []
@@ -196,7 +196,7 @@ def test_globs_find_files_once_and_in_order():
 def test_a_packed_file_is_sent_as_it_is():
     packed = gzip.compress(b"<testsuite/>")
     Path("a.xml.gz").write_bytes(packed)
-    (report,) = files.reports_in(["*.gz"], 0, print)
+    (report,) = files.reports_in(["*.gz"], 0, print).reports
     assert report.packed == packed
 
 
@@ -233,4 +233,25 @@ def test_many_names_are_cut():
 
 def test_what_is_no_file_is_not_read():
     os.mkfifo("a.xml")
-    assert list(files.reports_in(["a.xml"], 0, print)) == []
+    assert files.reports_in(["a.xml"], 0, print) == ([], [])
+
+
+def test_links_that_lead_in_a_circle_are_not_followed():
+    Path("a/b/.hidden").mkdir(parents=True)
+    for name in ("a/x.xml", "a/b/y.xml", "a/b/.hidden/z.xml"):
+        Path(name).write_text(name)
+    Path("a/b/up").symlink_to("..")
+    Path("a/b/top").symlink_to("../..")
+    Path("again.xml").symlink_to("a/x.xml")
+    Path("linked").symlink_to("a/b")
+    top = Path.cwd()
+    for patterns, names in (
+        (["**/*.xml"], ["a/b/y.xml", "a/x.xml"]),
+        (["**/*.xml", "again.xml"], ["a/b/y.xml", "a/x.xml"]),
+        (["linked/**/*.xml"], ["linked/y.xml"]),
+        (["a/**"], ["a/b/y.xml", "a/x.xml"]),
+        (["**/b/**/y.xml"], ["a/b/y.xml"]),
+        ([f"{top}/**/y.xml"], [f"{top}/a/b/y.xml"]),
+    ):
+        found = files.reports_in(patterns, 0, print)
+        assert [each.name for each in found.reports] == names, patterns

@@ -283,3 +283,70 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(api, arguments):
     Path("b.xml").write_bytes(REPORT)
     assert app.run(arguments) == exits.Exit.USAGE
     assert api.asked == []
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_report_that_cannot_be_read_here_forgives_nothing(api, capsys, monkeypatch, code):
+    api.says(UPLOAD, an_upload(1, 1, 0))
+    Path("b.xml").write_bytes(REPORT)
+    real = Path.read_bytes
+
+    def read(path):
+        if path.name == "b.xml":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    command = [*FAILS[:2], FAILS[2].replace("SystemExit(3)", f"SystemExit({code})")]
+    assert headgate(command=command) == code
+    said = capsys.readouterr().err
+    assert "headgate: b.xml cannot be read (Permission denied)\n" in said
+    assert f"1 failure, all quarantined, but not every report was read: exit code {code}." in said
+
+
+def a_hundred_and_one_reports():
+    for number in range(101):
+        Path(f"{number:03}.xml").write_bytes(REPORT)
+        os.utime(f"{number:03}.xml", (4e9, 4e9))
+
+
+@pytest.mark.parametrize(
+    ("first", "command", "code"),
+    [
+        (an_upload(1, 0, 1), (), 1),
+        (an_upload(1, 1, 0), (), 0),
+        (an_upload(1, 1, 0), SILENT, 3),
+        (an_upload(1, 0, 3), SILENT, 3),
+    ],
+)
+@pytest.mark.parametrize("refused", ["no_results", "internal_error"])
+def test_an_upload_without_answer_undoes_no_failure_of_another(api, refused, first, command, code):
+    a_hundred_and_one_reports()
+    api.says(UPLOAD, first)
+    api.refuses(UPLOAD, 422 if refused == "no_results" else 500, refused, files=[])
+    assert headgate(command=command) == code
+
+
+def test_an_upload_without_results_does_not_stop_the_next(api):
+    a_hundred_and_one_reports()
+    api.refuses(UPLOAD, 422, "no_results", files=[])
+    api.says(UPLOAD, an_upload(1, 0, 1))
+    assert headgate() == 1
+
+
+@pytest.mark.parametrize("url", ["http://a..b", f"http://{'a' * 70}.example"])
+def test_an_address_that_no_host_can_have_forgives_nothing(monkeypatch, capsys, url):
+    monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
+    monkeypatch.setenv("HEADGATE_URL", url)
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
+    assert headgate(command=FAILS) == 3
+    assert "it cannot be asked" in capsys.readouterr().err
+
+
+def test_the_token_follows_nobody_elsewhere(api, capsys):
+    with service.served() as elsewhere:
+        elsewhere.says(UPLOAD, an_upload(1, 1, 0))
+        api.says(UPLOAD, {}, 302, Location=f"{elsewhere.url}/v1{UPLOAD}")
+        assert headgate("--org", "octo", command=FAILS) == 3
+    assert elsewhere.asked == []
+    assert "give that address). No failure is forgiven" in capsys.readouterr().err

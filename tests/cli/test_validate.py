@@ -90,3 +90,17 @@ def test_json_says_the_same(capsys):
         "distinct": 2,
         "findings": [],
     }
+
+
+def test_a_report_that_cannot_be_read_is_not_valid(monkeypatch):
+    for name in ("a.xml", "b.xml"):
+        Path(name).write_text("<testsuite><testcase name='a'/></testsuite>")
+    real = Path.read_bytes
+
+    def read(path):
+        if path.name == "b.xml":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+    assert app.run(["validate", "--junit", "*.xml"]) == 1

@@ -232,3 +232,28 @@ def test_pieces_are_as_long_as_what_is_searched_in_the_first():
 def test_a_text_without_any_element_is_no_xml():
     end = xml.read_xml(text.text_of(b"plain"), JUnitElements(Reading(Format.JUNIT, Wishes())))
     assert (end.fault, end.is_refused) == (Fault("Not a known report format."), True)
+
+
+MIB = 1024 * 1024
+DENSE = {
+    "empty elements": ("<testsuite>", "<a/>", "</testsuite>", xml.TOO_DENSE),
+    "nested": ("<testsuite>", "<a><b><c></c></b></a>", "</testsuite>", xml.TOO_DENSE),
+    "text between": ("<a><testcase name='a'><failure>", "a<b/>", "", xml.TOO_DENSE),
+    "retries": ("<a><testcase name='a'>", "<rerunFailure  />", "", reading.TOO_MANY_FAILURES),
+    "build output": ('{"Action":"pass","Test":"T"}\n', "x\n", "", go_json.TOO_MANY_LINES),
+    "empty lines": ('{"Action":"pass","Test":"T"}\n', "\n", "", go_json.TOO_MANY_LINES),
+}
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_what_is_denser_than_any_report_is_refused_early(name):
+    start, unit, end, message = DENSE[name]
+    report = read(start + unit * (9 * MIB // len(unit)) + end)
+    assert (report.status, report.cases) == (FileStatus.REFUSED, ())
+    assert report.fault
+    assert report.fault.message == message
+
+
+def test_the_shortest_cases_of_a_large_report_are_not_too_dense():
+    case = '<testcase name="1"><skipped/></testcase>'
+    assert len(read(f"<testsuite>{case * 110_000}</testsuite>").cases) == 110_000

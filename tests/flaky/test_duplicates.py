@@ -86,3 +86,24 @@ def test_names_of_several_tests_are_warned_of():
     assert warned.code is WarningCode.DUPLICATE_IDENTITY
     assert warned.text == "1 names stand for several tests, as 'n'; give each its own."
     assert duplicates.duplicates_warned([duplicates.result_of([a_case("fp")])]) is None
+
+
+@pytest.mark.parametrize(
+    ("attempts", "kept"),
+    [
+        ("f" * 100, "f" * 100),
+        ("f" * 99 + "p", "f" * 99 + "p"),
+        ("f" * 1_000 + "p", "f" * 99 + "p"),
+        ("f" * 99 + "s" * 900 + "p", "f" * 99 + "p"),
+        ("p" + "f" * 1_000 + "s", "p" + "f" * 99),
+        ("s" * 1_000, "s"),
+    ],
+)
+def test_of_more_attempts_than_any_runner_makes_the_ends_are_kept(attempts, kept):
+    cases = [a_case(each, file="a.py") for each in attempts]
+    assert letters(duplicates.result_of(cases).attempts) == kept
+
+
+def test_tests_that_share_an_id_alone_are_no_retries_of_each_other():
+    result = duplicates.result_of([a_case("f", parent="a#b"), a_case("p", parent="a")])
+    assert (letters(result.attempts), result.is_comparable) == ("f", False)

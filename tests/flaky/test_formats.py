@@ -318,3 +318,42 @@ def test_a_line_of_go_beyond_its_bound_is_left_out():
     report = read(f"{go(('run', 'p', 'T'))}\n\n{long}\n{go(('fail', 'p', 'T'))}")
     assert report.cases[0].attempts[0].stack == ""
     assert [warned.code for warned in report.warnings] == [WarningCode.SKIPPED_LINES]
+
+
+def test_a_whole_trx_without_definitions_loses_no_failure():
+    content = (
+        '<TestRun><Results><UnitTestResult testName="Pays" outcome="Failed" testId="1"/>'
+        '<UnitTestResult testName="Adds" outcome="Passed"/></Results></TestRun>'
+    )
+    report = read(content)
+    assert [(case.name, case.classname, case.outcome.value) for case in report.cases] == [
+        ("Pays", "", "failed"),
+        ("Adds", "", "passed"),
+    ]
+
+
+ODD = "a\0b\x1b[1mc\uffff"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        ctrf({"name": ODD, "suite": [ODD, ODD], "filePath": ODD, "status": "failed",
+              "message": ODD, "trace": ODD}),
+        "\n".join(
+            json.dumps({"Action": action, "Package": ODD, "Test": ODD, "Output": ODD})
+            for action in ("output", "fail")
+        ),
+    ],
+)  # fmt: skip
+def test_what_xml_forbids_is_replaced_in_json_too(content):
+    (case,) = read(content).cases
+    (attempt,) = case.attempts
+    assert case.name == "a\ufffdb\ufffd[1mc\ufffd"
+    texts = [*case[:4], attempt.message, attempt.stack]
+    assert not any(odd in text for odd in "\0\x1b\uffff" for text in texts)
+
+
+def test_a_line_that_no_file_has_is_none():
+    (case,) = read(ctrf({"name": "a", "status": "passed", "line": 2**62})).cases
+    assert case.line is None

@@ -194,3 +194,15 @@ def test_a_damaged_gzip_stream_gives_its_whole_cases():
     assert read(packed[:11]).status is FileStatus.REFUSED
     raw = zlib.compress(XML.encode())
     assert read(b"\x1f\x8b" + raw).status is FileStatus.REFUSED
+
+
+@pytest.mark.parametrize("codec", ["cp037", "cp500", "utf-7"])
+def test_a_declared_encoding_in_which_the_declaration_reads_otherwise_is_untrue(codec):
+    report = read(f'<?xml version="1.0" encoding="{codec}"?>{XML}'.encode())
+    assert codes(report) == REPLACED
+    assert len(report.cases) == 1
+
+
+def test_what_is_packed_twice_is_no_report_whatever_its_bytes():
+    inner = gzip.compress(XML.encode(), mtime=int.from_bytes(b"<<<<", "little"))
+    assert read(gzip.compress(inner)).fault == Fault("Not a known report format.")

@@ -235,6 +235,21 @@ async def test_what_ci_has_sent_itself_is_a_duplicate_under_whatever_job(yard):
     assert len(await yard.uploads()) == 1
 
 
+async def test_what_was_collected_and_then_comes_from_ci_itself_counts_once(yard):
+    run, head = await yard.pushed({"a.txt": "a\n"})
+    (first,) = await yard.collected(run)
+    answer = await sent_already(yard, run, head)
+    assert (answer.duplicate, answer.upload_id) == (True, first.id)
+    assert len(await yard.uploads()) == 1
+
+
+async def test_jobs_of_one_run_that_send_the_same_report_count_each(yard):
+    run, head = await yard.pushed({"a.txt": "a\n"})
+    await sent_already(yard, run, head)
+    again = await sent_already(yard, run, head, job="a third job")
+    assert not again.duplicate
+
+
 async def test_the_same_file_of_another_run_is_no_duplicate(yard):
     run, head = await yard.pushed({"a.txt": "a\n"})
     await sent_already(yard, "77", head)
@@ -252,11 +267,13 @@ async def sent_already(yard, run, head, **by):
     packed = yard.stage.packed(yard.stage.ci_run(head))
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         sent = [SentFile(name, archive.read(name)) for name in archive.namelist()]
-    meta = UploadMeta(sha=Sha(head), branch="main", run_id=run, job="another job")
+    job = by.get("job", "another job")
+    meta = UploadMeta(sha=Sha(head), branch="main", run_id=run, job=job)
     read = await parsing.read_files(yard.runtime, yard.repository, meta, sent)
     caller = by.get("caller", yard.caller)
-    await upload_operations.take_in(yard.runtime, caller, yard.repository, meta, read)
+    answer = await upload_operations.take_in(yard.runtime, caller, yard.repository, meta, read)
     await yard.stage.clock.sleep(1)
+    return answer
 
 
 @pytest.mark.parametrize(

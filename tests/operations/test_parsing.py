@@ -158,3 +158,11 @@ async def test_a_reading_that_nobody_waits_for_ends_and_gives_its_place_back(
         await reading
     assert children[0].returncode == -signal.SIGKILL
     assert not runtime.parsers.locked()
+
+
+async def test_a_start_that_lies_ahead_says_nothing_of_durations(runtime, repository):
+    ran_at = runtime.clock.now() + timedelta(minutes=4)
+    meta = UploadMeta(Sha("a" * 40), ran_at=ran_at)
+    sent = [SentFile("a.xml", a_report(1, seconds=90))]
+    (read,) = await parsing.read_files(runtime, repository, meta, sent)
+    assert read.report.cases[0].duration_s == 90

@@ -150,6 +150,15 @@ async def test_an_upload_without_a_readable_file_is_refused(stage):
     assert "empty.xml" in str(file_told)
 
 
+async def test_more_failures_than_can_be_kept_in_one_go_are_refused(stage, monkeypatch):
+    monkeypatch.setattr(uploads, "FAILURES_MAX", 2)
+    await stage.ran({"a": "FFP", "b": "PSP"})
+    with pytest.raises(Invalid) as refused:
+        await stage.send([a_file({"a": "FFP"}), a_file({"b": "F"}, "b.xml")])
+    assert refused.value.code == "limit_reached"
+    assert "3 failed attempts, more than 2" in refused.value.detail
+
+
 async def test_a_refused_file_spoils_forgiveness_and_nothing_else(stage):
     await quarantining(stage)
     await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)

@@ -45,7 +45,7 @@ def case_of(reading: Reading, test: Fields) -> CaseResult:
     """One element of `tests`; nearly all passed at once and are said in short."""
     suite = test.get("suite")
     names = suite if isinstance(suite, list) else [suite]
-    path = [name for name in names if isinstance(name, str) and name]
+    path = [shapes.allowed(name) for name in names if isinstance(name, str) and name]
     has_passed = test.get("status") == "passed"
     retries = retries_of(reading, test) if "retries" in test or "retryAttempts" in test else ()
     return CaseResult(
@@ -55,7 +55,7 @@ def case_of(reading: Reading, test: Fields) -> CaseResult:
         reading.file(shapes.text(test, "filePath")),
         seconds_of(test) if has_passed and not retries else None,
         () if has_passed and not retries else (*retries, attempt_of(reading, test)),
-        line_of(test),
+        shapes.line(test, "line"),
         reading.claim(shapes.text(test, "id")),
         path[0] if len(path) > 1 else "",
     )
@@ -88,9 +88,3 @@ def seconds_of(fields: Fields) -> float | None:
     """The duration, which is in milliseconds."""
     milliseconds = shapes.number(fields, "duration")
     return None if milliseconds is None else bounded(milliseconds / 1000)
-
-
-def line_of(test: Fields) -> int | None:
-    """The line, if it is a whole number."""
-    line = test.get("line")
-    return line if isinstance(line, int) and not isinstance(line, bool) and line >= 0 else None

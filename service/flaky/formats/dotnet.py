@@ -129,7 +129,7 @@ def read_with(dialect: Dialect) -> Callable[[Text, Wishes], ReportFile]:
         end = read_xml(text, elements)
         if end.fault and end.is_refused:
             return refused(end.fault, dialect.format)
-        elements.finish()
+        elements.finish(is_whole=end.fault is None)
         return reading.report(end.fault, *end.warnings)
 
     return read
@@ -180,11 +180,16 @@ class DotnetElements:
         if self._heard is not None:
             self._heard.add(piece)
 
-    def finish(self) -> None:
-        """Give the cases whose class stood behind them; one without definition is not whole."""
+    def finish(self, *, is_whole: bool) -> None:
+        """Give the cases whose class stands elsewhere in the file.
+
+        One without definition has no class where the file is whole: a failure must not be lost.
+        In a file that was cut its class may have been what was cut, and so its identity.
+        """
+        classes = self._awaited.classes
         for definition, case in self._awaited.cases:
-            if definition in self._awaited.classes:
-                self._reading.add(case._replace(classname=self._awaited.classes[definition]))
+            if is_whole or definition in classes:
+                self._reading.add(case._replace(classname=classes.get(definition, "")))
 
     def _hear(self, case: Open, name: str, attributes: Attributes) -> None:
         dialect = self._dialect

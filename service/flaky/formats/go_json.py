@@ -26,6 +26,9 @@ TERMINALS = {"pass": Outcome.PASSED, "fail": Outcome.FAILED, "skip": Outcome.SKI
 ACTION = "Action"
 OUTPUT_CHARACTERS_MAX = 8_000
 LINE_CHARACTERS_MAX = 1024 * 1024
+# Output of a build between the events, empty lines included; each takes its time.
+OTHER_LINES_MAX = 1_000_000
+TOO_MANY_LINES = f"More than {OTHER_LINES_MAX:,} lines are no events of a test run."
 # Lines the go command writes itself around what a test printed.
 FRAMING = ("=== ", "--- ", "FAIL", "ok  \t", "exit status ")
 
@@ -50,13 +53,18 @@ def read(text: Text, wishes: Wishes) -> ReportFile:
     """
     reading = Reading(Format.GO_JSON, wishes)
     seen: dict[tuple[str, str], Seen] = {}
+    others = 0
     for line in lines_of(text.pieces()):
         event = event_of(line)
         if event is not None:
             note(seen, event)
             if len(seen) > CASES_MAX:
                 return refused(Fault(TOO_MANY), Format.GO_JSON)
-        elif line.strip():
+            continue
+        others += 1
+        if others > OTHER_LINES_MAX:
+            return refused(Fault(TOO_MANY_LINES), Format.GO_JSON)
+        if line.strip():
             reading.warn(WarningCode.SKIPPED_LINES)
     failed_packages = {
         package for (package, test), each in seen.items() if test and has_failed(each)

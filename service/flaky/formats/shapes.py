@@ -1,6 +1,13 @@
 """Fields of JSON that a stranger wrote: each of the kind asked for, or nothing."""
 
+import re
+
 from service.flaky.results import CaseResult, Outcome
+
+# JSON can spell what XML forbids; no database keeps a NUL.
+FORBIDDEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+# What a column of the database holds, with room to spare.
+LINE_MAX = 10**9
 
 
 def record(value: object) -> dict[str, object]:
@@ -14,9 +21,22 @@ def records(value: object) -> list[dict[str, object]]:
 
 
 def text(fields: dict[str, object], name: str) -> str:
-    """The text, or an empty one."""
+    """The text, or an empty one; what XML forbids is U+FFFD in it (FLAKY.md 2.5)."""
     value = fields.get(name)
-    return value if isinstance(value, str) else ""
+    return allowed(value) if isinstance(value, str) else ""
+
+
+def allowed(value: str) -> str:
+    """The text with U+FFFD for each character that XML forbids."""
+    return FORBIDDEN.sub("\ufffd", value)
+
+
+def line(fields: dict[str, object], name: str) -> int | None:
+    """The number of a line, if it is one."""
+    value = fields.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < LINE_MAX else None
 
 
 def number(fields: dict[str, object], name: str) -> float | None:
