@@ -3,7 +3,7 @@
 Queues hear of repositories that send results no more. What a crash left uncounted is counted.
 """
 
-from service.operations import test_overrides, upload_counting, upload_news
+from service.operations import judging, test_overrides, upload_counting, upload_news
 from service.runtime import Runtime
 from service.store import test_evidence
 
@@ -15,4 +15,5 @@ async def expire(runtime: Runtime) -> None:
     while await runtime.store.run(test_evidence.expire_impacts, now):
         pass
     await upload_counting.finish_all(runtime)
+    await judging.catch_up(runtime)
     await upload_news.tell(runtime)

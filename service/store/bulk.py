@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import orjson
 from sqlalchemy import (
     Column,
+    ColumnElement,
     Select,
     Table,
     Text,
@@ -55,23 +56,23 @@ class _At(FunctionElement[Any]):
 
 
 @compiles(_Each, "sqlite")
-def _each_on_sqlite(element: _Each, compiler: SQLCompiler, **more: Any) -> str:
+def _each_on_sqlite(element: _Each, compiler: SQLCompiler, **more: object) -> str:
     return f"json_each({compiler.process(element.clauses, **more)})"
 
 
 @compiles(_Each, "postgresql")
-def _each_on_postgresql(element: _Each, compiler: SQLCompiler, **more: Any) -> str:
+def _each_on_postgresql(element: _Each, compiler: SQLCompiler, **more: object) -> str:
     return f"json_array_elements(CAST({compiler.process(element.clauses, **more)} AS json))"
 
 
 @compiles(_At, "sqlite")
-def _at_on_sqlite(element: _At, compiler: SQLCompiler, **more: Any) -> str:
+def _at_on_sqlite(element: _At, compiler: SQLCompiler, **more: object) -> str:
     each, place = (compiler.process(part, **more) for part in element.clauses)
     return f"json_extract({each}, '$[{place}]')"
 
 
 @compiles(_At, "postgresql")
-def _at_on_postgresql(element: _At, compiler: SQLCompiler, **more: Any) -> str:
+def _at_on_postgresql(element: _At, compiler: SQLCompiler, **more: object) -> str:
     each, place = (compiler.process(part, **more) for part in element.clauses)
     return f"({each} ->> {place})"
 
@@ -126,12 +127,12 @@ def firsts(kind: type[TypeEngine[Any]]) -> Select[Any]:
     return select(_value(_each(), 0, kind()))
 
 
-def _each() -> Any:
+def _each() -> ColumnElement[Any]:
     told_rows = bindparam(ROWS, type_=Text)
     return _Each(told_rows).table_valued(column("value")).c.value
 
 
-def _value(each: Any, place: int, kind: TypeEngine[Any]) -> Any:
+def _value(each: ColumnElement[Any], place: int, kind: TypeEngine[Any]) -> ColumnElement[Any]:
     return cast(_At(each, literal_column(str(place))), kind)
 
 

@@ -60,7 +60,7 @@ SELECT_ALIASED = (
     .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
 )
 LOCK_SHARED = (
-    select(shared.c.revision, shared.c.clock)
+    select(shared.c.revision, shared.c.clock, shared.c.is_behind)
     .where(shared.c.repository_id == _HERE)
     .with_for_update()
 )
@@ -146,10 +146,14 @@ class Numbered(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """How often the repository's evidence changed, and up to when it reaches."""
+    """How often the repository's evidence changed, and up to when it reaches.
+
+    It `is_behind` while tests are left to be judged by it.
+    """
 
     number: int
     clock: datetime | None
+    is_behind: bool
 
 
 class Past(NamedTuple):
@@ -189,7 +193,7 @@ def lock(session: Connection, repository_id: int) -> Revision:
     The repository must have been named by then.
     """
     row = session.execute(LOCK_SHARED, {"of_repository": repository_id}).one()
-    return Revision(row.revision, row.clock)
+    return Revision(row.revision, row.clock, row.is_behind)
 
 
 def note_runs(

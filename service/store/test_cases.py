@@ -100,6 +100,10 @@ NOTE_CHANGE = (
     .values(revision=shared.c.revision + 1)
     .returning(shared.c.clock)
 )
+NOTE_BEHIND = (
+    update(shared).where(shared.c.repository_id == _HERE).values(is_behind=bindparam("to_behind"))
+)
+SELECT_BEHIND = select(shared.c.repository_id).where(shared.c.is_behind.is_(True))
 SET_CLOCK = (
     update(shared).where(shared.c.repository_id == _HERE).values(clock=bindparam("to_clock"))
 )
@@ -173,6 +177,16 @@ def note_change(session: Connection, repository_id: int) -> datetime | None:
         NOTE_CHANGE, {"of_repository": repository_id}
     ).scalar_one_or_none()
     return clock
+
+
+def note_behind(session: Connection, repository_id: int, *, is_behind: bool) -> None:
+    """Whether tests of the repository are left to be judged by evidence that is stored."""
+    session.execute(NOTE_BEHIND, {"of_repository": repository_id, "to_behind": is_behind})
+
+
+def repositories_behind(session: Connection) -> tuple[int, ...]:
+    """Those that have tests left to be judged."""
+    return tuple(session.execute(SELECT_BEHIND).scalars())
 
 
 def note_upload(session: Connection, repository_id: int, ran_at: datetime) -> None:

@@ -68,7 +68,7 @@ def cpu_us(pid: int) -> float:
 def children_us(pid: int) -> float:
     """Microseconds that the ended children of a process have run; counted in ticks of 10 ms."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    # proc_pid_stat(5): cutime and cstime are the 16th and 17th, and two stand before the name's end.
+    # proc_pid_stat(5): cutime and cstime, the 16th and 17th; two stand before the name's end.
     return (int(fields[13]) + int(fields[14])) * 1_000_000 / os.sysconf("SC_CLK_TCK")
 
 

@@ -19,8 +19,8 @@ class TestedRepositoryRow(Row, table=True):
 
     `names` are the pairs of organization and repository under which tests were first seen, none
     ever moved, for tests speak of them by place. `clock` is the evidence clock, `last_no` the
-    number given out last; `revision` grows with whatever lists of its tests show. `is_behind` while tests
-    are left to be judged by evidence that is stored.
+    number given out last; `revision` grows with whatever lists of its tests show. It `is_behind`
+    while tests are left to be judged by the evidence that is stored.
     """
 
     __tablename__ = "test_repository"
