@@ -77,12 +77,12 @@ def _at_on_postgresql(element: _At, compiler: SQLCompiler, **more: object) -> st
     return f"({each} ->> {place})"
 
 
-def told(rows: Iterable[Sequence[object]]) -> dict[str, str]:
+def told(rows: Iterable[Sequence[object]]) -> dict[str, object]:
     """The rows as the parameter of a statement over them; at most `AT_ONCE` should go at once."""
     return again(text_of(rows))
 
 
-def again(rows: str) -> dict[str, str]:
+def again(rows: str) -> dict[str, object]:
     """The same of rows that are text already."""
     return {ROWS: rows}
 

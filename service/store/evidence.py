@@ -181,7 +181,7 @@ def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> d
         for question in (SELECT_NUMBERS, SELECT_ALIASED):
             left = [(each,) for each in some if each not in found]
             if left:
-                told = {"of_repository": repository_id} | bulk.told(left)
+                told = bulk.told(left) | {"of_repository": repository_id}
                 for asked_id, no, test_id, is_known in session.execute(question, told):
                     found[asked_id] = Numbered(no, test_id, is_known)
     return found
@@ -316,4 +316,4 @@ def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> 
 def _told(repository_id: int, nos: Iterable[int]) -> Iterator[dict[str, object]]:
     # In one order, so that two transactions never wait for each other.
     for some in bulk.parts(sorted(set(nos))):
-        yield {"of_repository": repository_id} | bulk.told((no,) for no in some)
+        yield bulk.told((no,) for no in some) | {"of_repository": repository_id}

@@ -11,9 +11,11 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Integer, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -192,14 +194,22 @@ PUT_GROUP = _group.on_conflict_do_update(
         & (groups.c.headline < _group.excluded.headline)
     ),
 )
-_group_day = upsert(group_days)
-ADD_GROUP_DAY = _group_day.on_conflict_do_update(
+_group_day = bulk.inserted(
+    group_days,
+    [group_days.c[name] for name in ("no", "key", "day", "count")],
+    [group_days.c[name] for name in _KEYS],
+)
+ADD_GROUP_DAYS = _group_day.on_conflict_do_update(
     index_elements=["repository_id", "no", "key", "day"],
     set_={"count": group_days.c.count + _group_day.excluded.count},
 )
 
-_impact = upsert(impacts)
-PUT_IMPACT = _impact.on_conflict_do_update(
+_impact = bulk.inserted(
+    impacts,
+    [impacts.c.no, impacts.c.pr],
+    [impacts.c[name] for name in ("last_at", "is_counted", *_KEYS)],
+)
+PUT_IMPACTS = _impact.on_conflict_do_update(
     index_elements=["repository_id", "no", "pr"],
     set_={name: _impact.excluded[name] for name in ("last_at", "is_counted")},
     where=impacts.c.last_at < _impact.excluded.last_at,
@@ -215,7 +225,8 @@ _impact_of = (
 RENEW_IMPACT = (
     update(cases)
     .where(
-        cases.c.repository_id == bindparam("of_repository"), cases.c.no == bindparam("of_number")
+        cases.c.repository_id == bindparam("of_repository"),
+        cases.c.no.in_(bulk.firsts(Integer)),
     )
     .values(impact_rank=_impact_of)
 )
@@ -320,13 +331,9 @@ def note_failures(session: Connection, place: Place, given: Sequence[SeenFailure
     for each in given:
         day = (each.no, each.key, figures.day_of(each.at))
         days[day] = days.get(day, 0) + 1
-    session.execute(
-        ADD_GROUP_DAY,
-        [
-            {"no": no, "key": key, "day": day, "count": count} | keys
-            for (no, key, day), count in days.items()
-        ],
-    )
+    counted = [(*day, count) for day, count in days.items()]
+    for some in bulk.parts(counted):
+        session.execute(ADD_GROUP_DAYS, bulk.told(some) | bulk.same(**keys))
 
 
 def note_impact(
@@ -334,13 +341,11 @@ def note_impact(
 ) -> None:
     """Tests, by number, failed `at` for pull requests; their figures for lists follow."""
     is_counted = at > now - figures.WEEK
-    rows = [
-        {"no": no, "pr": pr, "last_at": at, "is_counted": is_counted} | keys_of(place)
-        for no, pr in sorted(set(hit))
-    ]
-    if rows:
-        session.execute(PUT_IMPACT, rows)
-        _renew(session, {(place.repository_id, no) for no, _ in hit})
+    rows = sorted(set(hit))
+    common = bulk.same(last_at=at, is_counted=is_counted, **keys_of(place))
+    for some in bulk.parts(rows):
+        session.execute(PUT_IMPACTS, bulk.told(some) | common)
+    _renew(session, {(place.repository_id, no) for no, _ in rows})
 
 
 def expire_impacts(session: Connection, now: datetime) -> int:
@@ -360,7 +365,7 @@ def expire_impacts(session: Connection, now: datetime) -> int:
 
 def _renew(session: Connection, tests: Set[tuple[int, int]]) -> None:
     # In one order, so that two transactions never wait for each other.
-    told = [{"of_repository": place, "of_number": no} for place, no in sorted(tests)]
-    session.execute(RENEW_IMPACT, told)
-    for repository_id in sorted({place for place, _ in tests}):
+    for repository_id, group in groupby(sorted(tests), itemgetter(0)):
+        for some in bulk.parts([(no,) for _, no in group]):
+            session.execute(RENEW_IMPACT, bulk.told(some) | {"of_repository": repository_id})
         test_cases.note_change(session, repository_id)

@@ -7,7 +7,7 @@ often it was begun.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, func, insert, select
 
 from service.store import bulk
 from service.store.codec import RowCodec
@@ -44,7 +44,7 @@ parts = UncountedRow.__table__
 
 PART = RowCodec(Part, parts, keys={"upload", "org_id", "repository_id"})
 
-_UPLOAD = bindparam("of_upload")
+_UPLOAD: BindParameter[str] = bindparam("of_upload")
 INSERT_PART = insert(parts)
 _last = select(func.max(parts.c.n)).where(parts.c.upload == _UPLOAD).scalar_subquery()
 TAKE_PART = (

@@ -28,7 +28,7 @@ REPO = RepoRef("github.com", "octo", "widgets")
 class Writer:
     """Somebody else who writes, as a queue's turn does: what he waits is what he is kept from."""
 
-    EVERY_S = 0.005
+    EVERY_S = 0.02
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime

@@ -114,7 +114,7 @@ async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(s
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     await stage.ran(MANY, run_id="1")
     await untouched.ran(MANY, run_id="1")
-    found = ()
+    found: tuple[str, ...] = ()
     for writes in range(30):
         try:
             await mortal(stage, writes).ran(MANY, run_id="2")
