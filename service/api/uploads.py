@@ -7,9 +7,8 @@ from service.api.call import Call
 from service.api.models import uploads as models
 from service.api.responses import Json
 from service.api.upload_form import Upload
-from service.operations import collector, parsing, test_records, uploads
-from service.operations.upload_values import AnsweredFailure, AnsweredFile, UploadAnswer, UploadMeta
-from service.store.records import RepositoryRecord
+from service.operations import test_records, uploads
+from service.operations.upload_values import AnsweredFailure, AnsweredFile, UploadAnswer
 
 
 async def receive(call: Call, upload: Upload) -> Json:
@@ -20,17 +19,7 @@ async def receive(call: Call, upload: Upload) -> Json:
     )
     meta = upload.meta()
     home = found.repository
-    with collector.put_off():
-        answer = await _taken_in(call, home, meta, upload)
-    return shown(answer)
-
-
-async def _taken_in(
-    call: Call, home: RepositoryRecord, meta: UploadMeta, upload: Upload
-) -> UploadAnswer:
-    """The answer; what was read is gone by then, so that nobody looks through it again."""
-    files = await parsing.read_files(call.runtime, home, meta, upload.files)
-    return await uploads.take_in(call.runtime, call.caller, home, meta, files)
+    return shown(await uploads.receive(call.runtime, call.caller, home, meta, upload.files))
 
 
 async def get(call: Call, asked: models.GetUpload) -> Json:

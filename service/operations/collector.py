@@ -8,27 +8,19 @@ event loop would stand meanwhile.
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
-
-_lock = Lock()
-_waiting = [0]
-"""How many are at it now: the collector begins again behind the last of them."""
 
 
 @contextmanager
 def put_off() -> Iterator[None]:
-    """Put it off until everybody who asked for that is through; for a few seconds at most.
+    """Put it off for as long as this lasts; where it is off already, nothing happens.
 
-    Where it is off already it stays so.
+    So it is never off for longer than one upload takes: of those that overlap, the first alone
+    puts it off.
     """
-    with _lock:
-        was_on = gc.isenabled() or _waiting[0] > 0
-        _waiting[0] += was_on
-        gc.disable()
+    was_on = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        with _lock:
-            _waiting[0] -= was_on
-            if was_on and not _waiting[0]:
-                gc.enable()
+        if was_on:
+            gc.enable()

@@ -5,7 +5,7 @@ changes is written in one transaction, so that readers see all of it or nothing 
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
@@ -20,6 +20,7 @@ from service.operations import (
     access,
     collector,
     judging,
+    parsing,
     test_checks,
     test_messages,
     test_records,
@@ -33,6 +34,7 @@ from service.operations import (
     upload_news,
 )
 from service.operations.judging import Bench
+from service.operations.parsing import SentFile
 from service.operations.test_records import Home
 from service.operations.upload_cases import Entrance, Identified
 from service.operations.upload_class import Classified, Collected
@@ -55,6 +57,30 @@ TESTS_MAX = 500_000
 AGE_MAX = timedelta(days=45)
 AHEAD_MAX = timedelta(minutes=5)
 """A client's clock may be so far ahead (FLAKY.md 2.2)."""
+
+
+async def receive(
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    sent: Sequence[SentFile],
+) -> UploadAnswer:
+    """Read files as they were sent and take them in. Raises what reading and taking in raise."""
+    with collector.put_off():
+        return await _receive(runtime, caller, repository, meta, sent)
+
+
+async def _receive(
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    sent: Sequence[SentFile],
+) -> UploadAnswer:
+    # What was read is gone when this returns, so that the collector never looks through it.
+    files = await parsing.read_files(runtime, repository, meta, sent)
+    return await take_in(runtime, caller, repository, meta, files)
 
 
 async def take_in(

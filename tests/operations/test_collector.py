@@ -1,4 +1,4 @@
-"""The collector of circles rests while anybody needs it to, and no longer."""
+"""The collector of circles rests while one upload is taken in, and no longer."""
 
 import gc
 
@@ -16,13 +16,20 @@ def collecting():
     (gc.enable if was_on else gc.disable)()
 
 
-def test_it_begins_again_behind_the_last_who_put_it_off():
+def test_of_those_that_overlap_the_first_alone_puts_it_off():
     first, second = collector.put_off(), collector.put_off()
     first.__enter__()
     second.__enter__()
-    first.__exit__(None, None, None)
     assert not gc.isenabled()
+    first.__exit__(None, None, None)
+    assert gc.isenabled()
     second.__exit__(None, None, None)
+    assert gc.isenabled()
+
+
+def test_it_begins_again_behind_what_fails():
+    with pytest.raises(ValueError, match="no report"), collector.put_off():
+        raise ValueError("no report")
     assert gc.isenabled()
 
 
