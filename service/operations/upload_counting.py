@@ -47,7 +47,7 @@ def finish_within(session: Tx, place: Place, upload: Upload) -> None:
 def count(session: Tx, place: Place, upload: Upload, part: Part) -> None:
     """Let the results of a part count: when tests ran, and their day."""
     here, at = place.repository_id, upload.ran_at
-    won, skipped = bulk.firsts_of(part.passed), bulk.firsts_of(part.skipped)
+    won, skipped = bulk.numbers_of(part.passed), bulk.numbers_of(part.skipped)
     if not upload.is_eligible:
         evidence.note_strangers(session, here, [*won, *skipped], at)
         return

@@ -7,7 +7,7 @@ A statement over `inserted()`, `rows()` or `firsts()` is built once at import an
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 from sqlalchemy import (
@@ -41,14 +41,14 @@ SAME = "same_"
 OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME
 
 
-class _Each(FunctionElement[Any]):
+class _Each(FunctionElement[object]):
     """The elements of a JSON text's outermost array, as a table of one column."""
 
     name = "each"
     inherit_cache = True
 
 
-class _At(FunctionElement[Any]):
+class _At(FunctionElement[object]):
     """What stands at a place of such an element, untyped."""
 
     name = "at"
@@ -92,9 +92,9 @@ def text_of(rows: Iterable[Sequence[object]]) -> str:
     return orjson.dumps(list(rows), default=_plain, option=OPTIONS).decode()
 
 
-def firsts_of(rows: str) -> list[Any]:
-    """The first value of each of the rows."""
-    return [each[0] for each in orjson.loads(rows)]
+def numbers_of(rows: str) -> list[int]:
+    """The first value of each of the rows, where those are numbers."""
+    return [number for number, *_ in orjson.loads(rows)]
 
 
 def parts(whole: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -107,14 +107,16 @@ def same(**values: object) -> dict[str, object]:
     return {f"{SAME}{name}": value for name, value in values.items()}
 
 
-def inserted(table: Table, told: Sequence[Column[Any]], same: Sequence[Column[Any]]) -> Insert:
+def inserted(
+    table: Table, told: Sequence[Column[object]], same: Sequence[Column[object]]
+) -> Insert:
     """An insert of rows told by these columns; the others are the same in all of them."""
     shared = [bindparam(f"{SAME}{of.name}", type_=of.type).label(of.name) for of in same]
     names = [of.name for of in (*told, *same)]
     return insert(table).from_select(names, rows(*told).add_columns(*shared))
 
 
-def rows(*columns: Column[Any]) -> Select[Any]:
+def rows(*columns: Column[object]) -> Select[*tuple[object, ...]]:
     """The rows told: values of these columns, in this order."""
     each = _each()
     values = [_value(each, place, of.type).label(of.name) for place, of in enumerate(columns)]
@@ -122,17 +124,17 @@ def rows(*columns: Column[Any]) -> Select[Any]:
     return select(*values).where(true())
 
 
-def firsts(kind: type[TypeEngine[Any]]) -> Select[Any]:
+def firsts(kind: type[TypeEngine[T]]) -> Select[*tuple[object, ...]]:
     """The first value of each row told: to ask whether something is among them."""
     return select(_value(_each(), 0, kind()))
 
 
-def _each() -> ColumnElement[Any]:
+def _each() -> ColumnElement[object]:
     told_rows = bindparam(ROWS, type_=Text)
     return _Each(told_rows).table_valued(column("value")).c.value
 
 
-def _value(each: ColumnElement[Any], place: int, kind: TypeEngine[Any]) -> ColumnElement[Any]:
+def _value(each: ColumnElement[object], place: int, kind: TypeEngine[T]) -> ColumnElement[object]:
     return cast(_At(each, literal_column(str(place))), kind)
 
 
