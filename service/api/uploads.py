@@ -7,7 +7,7 @@ from service.api.call import Call
 from service.api.models import uploads as models
 from service.api.responses import Json
 from service.api.upload_form import Upload
-from service.operations import parsing, test_records, uploads
+from service.operations import test_records, uploads
 from service.operations.upload_values import AnsweredFailure, AnsweredFile, UploadAnswer
 
 
@@ -19,8 +19,7 @@ async def receive(call: Call, upload: Upload) -> Json:
     )
     meta = upload.meta()
     home = found.repository
-    files = await parsing.read_files(call.runtime, home, meta, upload.files)
-    return shown(await uploads.take_in(call.runtime, call.caller, home, meta, files))
+    return shown(await uploads.receive(call.runtime, call.caller, home, meta, upload.files))
 
 
 async def get(call: Call, asked: models.GetUpload) -> Json:

@@ -40,17 +40,25 @@ class Result(NamedTuple):
 
 def results_of(cases: Iterable[tuple[K, CaseResult]]) -> dict[K, Result]:
     """The results of an upload by test, in order of first sight; cases in document order."""
-    grouped: dict[K, list[CaseResult]] = {}
+    # Nearly every test comes once: only of the others lists are made.
+    first: dict[K, CaseResult] = {}
+    several: dict[K, list[CaseResult]] = {}
     for test, case in cases:
-        grouped.setdefault(test, []).append(case)
-    return {test: result_of(group) for test, group in grouped.items()}
+        if test in first:
+            several.setdefault(test, [first[test]]).append(case)
+        else:
+            first[test] = case
+    found = {test: _alone(case) for test, case in first.items()}
+    return found | {test: result_of(group) for test, group in several.items()}
 
 
 def result_of(cases: Sequence[CaseResult]) -> Result:
     """The result of all cases of one identity, at least one."""
     first = cases[0]
-    is_evidence = first.kind is CaseKind.TEST
-    if len(cases) == 1 or (is_one_test(cases) and (is_retried(cases) or is_repeated(cases))):
+    if len(cases) == 1:
+        return _alone(first)
+    if is_one_test(cases) and (is_retried(cases) or is_repeated(cases)):
+        is_evidence = first.kind is CaseKind.TEST
         attempts = tuple(attempt for case in cases for attempt in case.attempts)
         return Result(first, bounded(attempts), is_evidence)
     lasts = [case.attempts[-1] for case in cases]
@@ -73,6 +81,10 @@ def bounded(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
 def is_one_test(cases: Sequence[CaseResult]) -> bool:
     """Whether they are called the same; else only the `#` in their names made them one."""
     return len({results.fields_of(case) for case in cases}) == 1
+
+
+def _alone(case: CaseResult) -> Result:
+    return Result(case, bounded(case.attempts), case.kind is CaseKind.TEST)
 
 
 def is_retried(cases: Sequence[CaseResult]) -> bool:

@@ -58,6 +58,8 @@ class Standing:
         self.earlier = earlier
         self.book = Book()
         self.noise: dict[int, Noise] = {}
+        self.unjudged: set[int] = set()
+        """Tests that `change` named and nobody had time for; kept by who judges."""
         self._clock: datetime | None = None
         self._first_day = 0
         self._evidence: dict[int, Evidence | None] = {}

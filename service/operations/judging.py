@@ -4,7 +4,7 @@ What a test is said to be hangs on the uploads that are stored and on nothing el
 order in which they came, and not on what was said before.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ from service.notifications import test_payloads
 from service.operations import test_messages, test_records
 from service.operations.test_records import Home
 from service.runtime import Runtime
-from service.store import evidence, test_cases, test_listings, test_states, uploads
+from service.store import access, evidence, test_cases, test_listings, test_states, uploads
 from service.store.database import Tx
 from service.store.evidence import DayOfNoise
 from service.store.standings import KeptStanding
@@ -32,6 +32,12 @@ KEPT_DAYS = 44
 
 SETTLED_AFTER_DAYS = 29
 """Evidence that the fold needs from before a moment as of which it was settled."""
+
+JUDGED_MAX = 1000
+"""Tests that one transaction judges; the rest follow within 60 s.
+
+FLAKY.md 6.6 allows 5,000; so many take half a second, in which nobody else writes on SQLite.
+"""
 
 GONE = "No run of it is known any more."
 
@@ -64,15 +70,22 @@ def judge(bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] 
     """Let uploads count or count no more; how tests stand now (`kept_of`).
 
     Every test is judged whose health may be another by that, and endpoints are told of those
-    whose status is.
+    whose status is. Those above `JUDGED_MAX` are left to `catch_up`, tests of the uploads last.
     """
-    place = bench.place
+    place, added = bench.place, tuple(added)
+    failed = {no for upload in added for no in upload.attempts}
     revision = evidence.lock(bench.session, place.repository_id)
     standing, touched = _opened(bench, revision.number)
     measured = dict(standing.noise)
     touched |= standing.change(added, removed, bench.sets)
     touched |= _settled(bench, standing)
-    _judge_all(bench, standing, touched)
+    touched |= standing.unjudged
+    now = _first_of(touched, failed)
+    standing.unjudged = touched - now
+    _judge_all(bench, standing, now)
+    if standing.unjudged or revision.is_behind:
+        is_behind = bool(standing.unjudged)
+        test_cases.note_behind(bench.session, place.repository_id, is_behind=is_behind)
     _keep_noise(bench, standing, measured)
     ordered = standing.book.shelf.ordered
     if ordered:
@@ -100,6 +113,30 @@ def evidence_now(
     known = _known(bench, asked, _states(bench, asked))
     found = {no: standing.evidence(no, known[no]) for no in asked}
     return kept_of(bench, standing), {no: each for no, each in found.items() if each is not None}
+
+
+async def catch_up(runtime: Runtime) -> None:
+    """Judge the tests that uploads have left, some in each transaction (FLAKY.md 6.6)."""
+    for repository_id in await runtime.store.read(test_cases.repositories_behind):
+        while (kept := await runtime.store.run(_judge_more, runtime, repository_id)) is not None:
+            runtime.store.standings.put(repository_id, kept)
+
+
+def _judge_more(session: Tx, runtime: Runtime, repository_id: int) -> KeptStanding | None:
+    """What to keep of a repository that was behind; None: it is not, any more."""
+    if not evidence.lock(session, repository_id).is_behind:
+        return None
+    repository = access.repository(session, repository_id)
+    home = test_records.home_of(session, repository, runtime.clock.now())
+    bench = Bench(session, runtime, home)
+    return kept_of(bench, judge(bench, ()))
+
+
+def _first_of(touched: set[int], failed: set[int]) -> set[int]:
+    """Whom one transaction judges: those that an upload asks about first."""
+    if len(touched) <= JUDGED_MAX:
+        return touched
+    return set(sorted(touched, key=lambda no: (no not in failed, no))[:JUDGED_MAX])
 
 
 def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:
@@ -134,7 +171,8 @@ def _earlier(bench: Bench) -> Earlier | None:
 def _settled(bench: Bench, standing: Standing) -> set[int]:
     """Let go of old evidence after noting what was concluded from it; who is judged for it."""
     ordered = standing.book.shelf.ordered
-    if not ordered or ordered[0][0] >= bench.horizon:
+    # Who is left to be judged has no state yet that could keep what is forgotten.
+    if not ordered or ordered[0][0] >= bench.horizon or standing.unjudged:
         return set()
     at = bench.horizon + timedelta(days=SETTLED_AFTER_DAYS)
     nos = list(standing.book.shelf.nos)
@@ -155,6 +193,9 @@ def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:
     states = _states(bench, asked)
     known = _known(bench, asked, states)
     written = evidence.histories_of(bench.session, bench.place.repository_id, asked)
+    noted: list[StateChange] = []
+    put: list[CaseState] = []
+    told: list[tuple[CaseState, Status]] = []
     for no in asked:
         judged = standing.judge(no, known[no])
         before = states.get(no)
@@ -163,11 +204,16 @@ def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:
             continue
         changes = () if judged is None else judged.history
         if judged is not None or before is not None:
-            _note(bench, no, changes, written.get(no, ()), after)
+            noted += _changes(bench, no, changes, written.get(no, ()), after)
         if after != before:
-            test_states.put(bench.session, bench.place, after)
-        if after.value is not (Status.HEALTHY if before is None else before.value):
-            _tell(bench, after, Status.HEALTHY if before is None else before.value)
+            put.append(after)
+        was = Status.HEALTHY if before is None else before.value
+        if after.value is not was:
+            told.append((after, was))
+    test_states.note(bench.session, bench.place, *noted)
+    test_states.put(bench.session, bench.place, *put)
+    for after, was in told:
+        _tell(bench, after, was)
 
 
 def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseState | None:
@@ -187,33 +233,29 @@ def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseStat
     )
 
 
-def _note(
+def _changes(
     bench: Bench,
     no: int,
     changes: tuple[Change, ...],
     written: tuple[StateChange, ...],
     after: CaseState,
-) -> None:
-    """Add to the history what it does not say yet."""
+) -> Iterator[StateChange]:
+    """What the history does not say yet."""
     entries = [_entry(each) for each in written]
     settled_at = after.settled.at if after.settled else None
     for change in history.to_append(entries, changes, settled_at):
         standing = history.effective(entries)
         entries.append(change)
-        test_states.note(
-            bench.session,
-            bench.place,
-            StateChange(
-                no=no,
-                at=change.at,
-                written_at=bench.home.now,
-                previous=Status(standing[-1].value.value) if standing else Status.HEALTHY,
-                value=Status(change.value.value),
-                reason=change.reason,
-                actor_kind=DETECTOR.kind,
-                actor_login=DETECTOR.login,
-                kind=ChangeKind.CORRECTED if change.is_correction else ChangeKind.CHANGED,
-            ),
+        yield StateChange(
+            no=no,
+            at=change.at,
+            written_at=bench.home.now,
+            previous=Status(standing[-1].value.value) if standing else Status.HEALTHY,
+            value=Status(change.value.value),
+            reason=change.reason,
+            actor_kind=DETECTOR.kind,
+            actor_login=DETECTOR.login,
+            kind=ChangeKind.CORRECTED if change.is_correction else ChangeKind.CHANGED,
         )
 
 

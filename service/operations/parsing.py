@@ -5,7 +5,6 @@ it, in `uploads.py`.
 """
 
 import asyncio
-import gc
 import pickle
 import signal
 import sys
@@ -22,7 +21,7 @@ from service.errors import Invalid, Overloaded, ServiceError
 from service.flaky import text
 from service.flaky.reading import CASES_MAX, TOO_MANY, Wishes
 from service.flaky.results import FileStatus, Format, ReportFile
-from service.operations import parser_process, test_settings
+from service.operations import collector, parser_process, test_settings
 from service.operations.parser_process import EXIT_NO_MEMORY, Done, Limits, Work
 from service.operations.upload_values import ReadFile, UploadMeta
 from service.runtime import Runtime
@@ -153,16 +152,9 @@ async def _read_apart(work: Work, files: Sequence[SentFile]) -> list[Done]:
 
 def _values_of(said: bytes) -> list[Done]:
     """What the process made: our own code, a moment ago, of plain values."""
-    collects = gc.isenabled()
-    # 100,000 new values, none in a circle: looking for circles among them took four fifths of
-    # the time, and held the loop for a quarter of a second.
-    gc.disable()
-    try:
+    with collector.put_off():
         done: list[Done] = pickle.loads(said)  # noqa: S301
-        return done
-    finally:
-        if collects:
-            gc.enable()
+    return done
 
 
 def _stopped(why: str, files: Sequence[SentFile]) -> Invalid:

@@ -1,9 +1,9 @@
 """Time passes for tests: overrides end, pull requests hit long ago count no more.
 
-Queues hear of repositories that send results no more.
+Queues hear of repositories that send results no more. What a crash left uncounted is counted.
 """
 
-from service.operations import test_overrides, upload_news
+from service.operations import judging, test_overrides, upload_counting, upload_news
 from service.runtime import Runtime
 from service.store import test_evidence
 
@@ -14,4 +14,6 @@ async def expire(runtime: Runtime) -> None:
     now = runtime.clock.now()
     while await runtime.store.run(test_evidence.expire_impacts, now):
         pass
+    await upload_counting.finish_all(runtime)
+    await judging.catch_up(runtime)
     await upload_news.tell(runtime)

@@ -114,11 +114,10 @@ def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
 def failing_in(
     results: Mapping[str, Result], numbers: Mapping[str, evidence.Numbered]
 ) -> list[Failing]:
-    """The tests that failed in the end."""
+    """Results of tests that failed, with the tests' numbers."""
     return [
         Failing(test_id, numbers[test_id].no if test_id in numbers else None, result)
         for test_id, result in results.items()
-        if result.outcome is Outcome.FAILED
     ]
 
 

@@ -95,15 +95,15 @@ def enter(
     entrance: Entrance,
     new: Sequence[tuple[str, CaseResult]],
     aliases: Mapping[str, str],
-) -> None:
-    """Enter tests that are not there yet, as strangers' until an upload counts."""
+) -> dict[str, Numbered]:
+    """Enter tests that are not there yet, as strangers' until an upload counts; all by id."""
     place = entrance.place
     shared = test_cases.name_repository(session, place, entrance.name)
     evidence.lock(session, place.repository_id)
     known = evidence.numbers_of(session, place.repository_id, (each for each, _ in new))
     missing = [(each, case) for each, case in new if each not in known]
     if not missing:
-        return
+        return known
     first = test_cases.take_numbers(session, place.repository_id, len(missing))
     named_under = shared.names.index(entrance.name)
     cases = [
@@ -114,6 +114,7 @@ def enter(
     numbers = {case.id: case.no for case in cases}
     found = {alias: numbers[each] for alias, each in aliases.items() if each in numbers}
     test_cases.add_aliases(session, place, found)
+    return known | {case.id: Numbered(case.no, case.id, is_known=False) for case in cases}
 
 
 def _case(entrance: Entrance, no: int, test_id: str, case: CaseResult, named_under: int) -> Case:
@@ -136,6 +137,9 @@ def _case(entrance: Entrance, no: int, test_id: str, case: CaseResult, named_und
 
 
 def chunks(found: Identified) -> Iterable[list[tuple[str, CaseResult]]]:
-    """The new tests with their first case, as many at a time as one transaction enters."""
-    new = [(each, found.results[each].case) for each in found.new]
+    """The new tests with their first case, as many at a time as one transaction enters.
+
+    By id, so that a transaction writes to a few pages of the indexes by id, not to all of them.
+    """
+    new = [(each, found.results[each].case) for each in sorted(found.new)]
     return [new[start : start + ENTERED_AT_ONCE] for start in range(0, len(new), ENTERED_AT_ONCE)]

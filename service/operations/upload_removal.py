@@ -10,7 +10,7 @@ from datetime import datetime
 from service.errors import NotFound
 from service.flaky import figures
 from service.flaky.results import Outcome
-from service.operations import access, deeds, judging, test_records
+from service.operations import access, deeds, judging, test_records, upload_counting
 from service.operations.judging import Bench
 from service.runtime import Runtime
 from service.store import audit, evidence, removal, test_evidence, uploads
@@ -64,6 +64,7 @@ def _remove(
     evidence.lock(session, repository.id)
     home = test_records.home_of(session, repository, row.at)
     bench = Bench(session, runtime, home)
+    upload_counting.finish_within(session, bench.place, found.upload)
     held = _held(bench, found.upload)
     uploads.remove(session, upload_id)
     hit = {(each.no, pr) for each in held.failed for pr in held.upload.prs}

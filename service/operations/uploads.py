@@ -4,14 +4,13 @@ Parsing happens before, away from the event loop; here a parsed file is a value.
 changes is written in one transaction, so that readers see all of it or nothing (FLAKY.md 4).
 """
 
-import hashlib
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 from service.errors import FieldError, Invalid, Malformed, NotFound
-from service.flaky import duplicates, results
-from service.flaky.evidence import is_mass_failure
+from service.flaky import results
 from service.flaky.identity import RepositoryKey
 from service.flaky.reading import FAILURES_MAX
 from service.flaky.results import Counts, FileStatus, Outcome
@@ -20,32 +19,40 @@ from service.notifications import upload_payloads
 from service.notifications.upload_payloads import UploadTold
 from service.operations import (
     access,
+    collector,
     judging,
+    parsing,
     test_checks,
     test_messages,
     test_records,
     upload_answers,
     upload_cases,
     upload_class,
+    upload_counting,
+    upload_draft,
     upload_evidence,
+    upload_findings,
     upload_kin,
     upload_news,
 )
 from service.operations.judging import Bench
+from service.operations.parsing import SentFile
 from service.operations.test_records import Home
 from service.operations.upload_cases import Entrance, Identified
-from service.operations.upload_class import Classified, Collected, Doubts
+from service.operations.upload_class import Classified, Collected
+from service.operations.upload_draft import Arrived, Sums
+from service.operations.upload_findings import Findings
 from service.operations.upload_kin import Kin
 from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import artifacts, evidence, subscribers, test_cases, uploads
 from service.store.database import Tx
+from service.store.evidence import Numbered
 from service.store.records import RepositoryRecord
 from service.store.standings import KeptStanding
-from service.store.test_cases import Place
 from service.store.test_evidence import Upload
-from service.vocabulary import SYSTEM, Actor, Sha
+from service.vocabulary import SYSTEM, Sha
 
 TESTS_MAX = 500_000
 """Tests of one upload (API.md 8.4)."""
@@ -54,29 +61,29 @@ AGE_MAX = timedelta(days=45)
 AHEAD_MAX = timedelta(minutes=5)
 """A client's clock may be so far ahead (FLAKY.md 2.2)."""
 
-WARNINGS_MAX = 100
 
-CLOCK_AHEAD = "clock_ahead: `ran_at` lies ahead of our clock; the time of receipt counts."
+async def receive(
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    sent: Sequence[SentFile],
+) -> UploadAnswer:
+    """Read files as they were sent and take them in. Raises what reading and taking in raise."""
+    with collector.put_off():
+        return await _receive(runtime, caller, repository, meta, sent)
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """An upload on its way in: what was sent, when, and what reading and asking said of it."""
-
-    id: str
-    actor: Actor
-    repository: RepositoryRecord
-    meta: UploadMeta
-    files: tuple[ReadFile, ...]
-    ran_at: datetime
-    now: datetime
-    known: Doubts | Collected
-    counts: Counts
-
-    @property
-    def place(self) -> Place:
-        """Whose tests it speaks of."""
-        return Place(self.repository.org_id, self.repository.id)
+async def _receive(
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    sent: Sequence[SentFile],
+) -> UploadAnswer:
+    # What was read is gone when this returns, so that the collector never looks through it.
+    files = await parsing.read_files(runtime, repository, meta, sent)
+    return await take_in(runtime, caller, repository, meta, files)
 
 
 async def take_in(
@@ -139,18 +146,45 @@ async def take_in_collected(
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """Enter its tests, complete it, and keep at hand what comes of it."""
-    meta = arrived.meta
-    found, name = await runtime.store.read(_identified, arrived)
-    entrance = Entrance(arrived.place, name, meta.variant, arrived.ran_at)
-    aliases = upload_cases.aliases_of(found, name, meta.variant)
-    for chunk in upload_cases.chunks(found):
-        await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
-    answer, kept = await runtime.store.run(_complete, runtime, arrived, found, name)
+    with collector.put_off():
+        found = await _made_ready(runtime, arrived)
+        answer, kept = await runtime.store.run(_complete, runtime, arrived, found)
     if kept is not None:
         runtime.store.standings.put(arrived.repository.id, kept)
+    if found.told.is_large:
+        await upload_counting.finish(runtime, arrived.id)
+    if kept is not None:
         await upload_news.tell(runtime, arrived.repository.id)
         runtime.wakeups.wake("outbox")
     return answer
+
+
+async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
+    """Enter tests that are new, and put all results into the words of the store."""
+    known, name = await runtime.store.read(_identified, arrived)
+    variant = arrived.meta.variant
+    entrance = Entrance(arrived.place, name, variant, arrived.ran_at)
+    aliases = await asyncio.to_thread(upload_cases.aliases_of, known, name, variant)
+    numbers = dict(known.numbers)
+    for chunk in upload_cases.chunks(known):
+        numbers |= await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
+    return await asyncio.to_thread(_ready, arrived, replace(known, numbers=numbers), name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """All that an upload says, in the words of the store, and its repository's present name."""
+
+    name: RepositoryKey
+    numbers: Mapping[str, Numbered]
+    sums: Sums
+    told: Findings
+
+
+def _ready(arrived: Arrived, found: Identified, name: RepositoryKey) -> _Ready:
+    by_no = {found.numbers[each].no: result for each, result in found.results.items()}
+    told = upload_findings.findings_of(by_no, arrived.id, arrived.ran_at, arrived.meta)
+    return _Ready(name, found.numbers, upload_draft.sums_of(found), told)
 
 
 async def upload_answer(
@@ -210,22 +244,6 @@ def _ran_at(meta: UploadMeta, now: datetime) -> datetime:
     return meta.ran_at
 
 
-def digest_of(arrived: Arrived) -> str:
-    """What is equal for the same content of the same run (FLAKY.md 2.4)."""
-    meta = arrived.meta
-    parts = [
-        str(arrived.repository.id),
-        meta.sha,
-        meta.run_id or "",
-        str(meta.run_attempt),
-        meta.job,
-        meta.variant,
-        "" if meta.ran_at is None else meta.ran_at.isoformat(),
-        *sorted(each.sha256 for each in arrived.files),
-    ]
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKey]:
     """The upload's tests, and the name under which new ones are entered."""
     repository = arrived.repository
@@ -242,12 +260,13 @@ def _tried(session: Tx, arrived: Arrived) -> UploadAnswer:
     found, _ = _identified(session, arrived)
     home = test_records.home_of(session, arrived.repository, arrived.now)
     classified = _classified(session, home, arrived)
-    failing = upload_answers.failing_in(found.results, found.numbers)
+    sums = upload_draft.sums_of(found)
+    failing = upload_answers.failing_in(sums.failing, found.numbers)
     said = upload_answers.answered(
         session, home, failing, arrived.meta.variant, classified.started_at
     )
     kin = upload_kin.kin_of(session, arrived.repository.id, arrived.meta)
-    upload = _upload(arrived, found, classified, kin)
+    upload = upload_draft.upload_of(arrived, sums, classified, kin)
     return upload_answers.answer_of(upload, said, arrived.counts, None)
 
 
@@ -258,28 +277,25 @@ def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
 
 
 def _complete(
-    session: Tx, runtime: Runtime, arrived: Arrived, found: Identified, name: RepositoryKey
+    session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready
 ) -> tuple[UploadAnswer, KeptStanding | None]:
     """All that the upload changes, and the answer; what to keep once this is committed."""
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
-    test_cases.name_repository(session, place, name)
+    test_cases.name_repository(session, place, found.name)
     evidence.lock(session, place.repository_id)
     home = test_records.home_of(session, repository, arrived.now)
     bench = Bench(session, runtime, home)
     classified = _classified(session, home, arrived)
-    entered = evidence.numbers_of(session, place.repository_id, found.new)
-    numbers = {**found.numbers, **entered}
     kin = upload_kin.kin_of(session, place.repository_id, arrived.meta)
     first = _first(session, arrived, classified, kin)
     upload, standing = first, None
-    by_no = {numbers[each].no: result for each, result in found.results.items()}
     if upload is None:
-        draft = _upload(arrived, found, classified, kin)
-        upload, standing = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
+        draft = upload_draft.upload_of(arrived, found.sums, classified, kin)
+        upload, standing = upload_evidence.count(bench, draft, found.told)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
-    failing = upload_answers.failing_in(found.results, numbers)
+    failing = upload_answers.failing_in(found.sums.failing, found.numbers)
     said = upload_answers.answered(
         session, home, failing, arrived.meta.variant, classified.started_at
     )
@@ -288,8 +304,8 @@ def _complete(
     if first is not None:
         return replace(answer, duplicate=True), None
     shielded = {each.test_id for each in said if each.quarantined}
-    quarantined = {numbers[each].no for each in shielded}
-    upload_evidence.record(bench, upload, by_no, quarantined, arrived.meta.source_root)
+    quarantined = {found.numbers[each].no for each in shielded}
+    upload_evidence.record(bench, upload, found.told, quarantined)
     _tell(bench, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
@@ -303,65 +319,12 @@ def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> U
     failure by sending the same file before.
     """
     here = arrived.repository.id
-    same = uploads.by_digest(session, here, digest_of(arrived))
+    same = uploads.by_digest(session, here, upload_draft.digest_of(arrived))
     if same is not None:
         return same
     is_trusted = classified.kind is not UploadClass.UNTRUSTED
     able = [upload for upload in kin if upload.is_eligible or not is_trusted]
     return upload_kin.holder_of(session, here, able, arrived.files, arrived.known)
-
-
-def _upload(arrived: Arrived, found: Identified, classified: Classified, kin: Kin) -> Upload:
-    meta, files = arrived.meta, arrived.files
-    ran = [each for each in found.results.values() if each.outcome is not Outcome.SKIPPED]
-    failed = sum(1 for each in ran if each.outcome is Outcome.FAILED)
-    return Upload(
-        id=arrived.id,
-        digest=digest_of(arrived),
-        kind=classified.kind.value,
-        code_id=classified.code_id,
-        sha=meta.sha,
-        job=meta.job,
-        ran_at=arrived.ran_at,
-        received_at=arrived.now,
-        tree_sha=meta.tree_sha,
-        branch=meta.branch,
-        pr_number=meta.pr_number,
-        prs=classified.prs,
-        run_id=meta.run_id,
-        run_attempt=meta.run_attempt,
-        run_url=meta.run_url,
-        variant=meta.variant,
-        machine=meta.machine,
-        command_exit_code=meta.command_exit_code,
-        counts=asdict(arrived.counts),
-        files=upload_answers.stored_files(files),
-        warnings=_warnings(arrived, found, classified, kin),
-        is_eligible=classified.kind is not UploadClass.UNTRUSTED,
-        is_mass=is_mass_failure(len(ran), failed),
-        is_partial=any(each.report.status is not FileStatus.ACCEPTED for each in files),
-    )
-
-
-def _warnings(
-    arrived: Arrived, found: Identified, classified: Classified, kin: Kin
-) -> tuple[str, ...]:
-    """What a reader should know, at most 100 sentences."""
-    said = list(classified.warnings)
-    if arrived.meta.ran_at is not None and arrived.ran_at != arrived.meta.ran_at:
-        said.append(CLOCK_AHEAD)
-    ambiguity = upload_kin.ambiguity_in(kin, arrived.meta)
-    if ambiguity is not None and classified.kind is not UploadClass.UNTRUSTED:
-        said.append(ambiguity)
-    said += found.warnings
-    for each in arrived.files:
-        if each.report.status is not FileStatus.ACCEPTED:
-            said.append(f"{each.name} was {each.report.status.value}.")
-        said += [f"{each.name}: {warned.text}" for warned in each.report.warnings]
-    muddled = duplicates.duplicates_warned(found.results.values())
-    if muddled is not None:
-        said.append(muddled.text)
-    return tuple(said[:WARNINGS_MAX])
 
 
 def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:

@@ -4,8 +4,8 @@
 snapshot. `fn(session, …)` is a plain function on one of the store's own threads: it cannot
 await the world, and may be run again from the start, so it changes nothing but rows. The
 `session` is SQLAlchemy's Core connection, valid for the call alone. Store functions take and
-return values, never rows; many rows go as one `executemany`, and what runs often is a
-statement built once at import.
+return values, never rows; many rows go as one `executemany`, very many as one text
+(`bulk.py`), and what runs often is a statement built once at import.
 
 *Two databases, one schema.* On SQLite (`sqlite.py`) one writer thread runs waiting functions
 each in a savepoint and lets them share a commit; four readers have connections that cannot

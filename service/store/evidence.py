@@ -10,7 +10,9 @@ from sqlalchemy import (
     BindParameter,
     Boolean,
     Connection,
+    Integer,
     Select,
+    Text,
     Update,
     bindparam,
     case,
@@ -21,10 +23,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.score import Noise
+from service.store import bulk
 from service.store.codec import JsonCodec
 from service.store.tables.test_evidence import NoiseRow
 from service.store.tables.tests import CaseAliasRow, CaseRow, TestedRepositoryRow
-from service.store.test_cases import ASKED_AT_ONCE, Place
+from service.store.test_cases import Place
 from service.store.test_states import (
     CHANGE,
     STATE,
@@ -45,8 +48,7 @@ shared = TestedRepositoryRow.__table__
 noises = NoiseRow.__table__
 
 _HERE: BindParameter[int] = bindparam("of_repository")
-_IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
-_NOS: BindParameter[int] = bindparam("of_numbers", expanding=True)
+_IDS, _NOS = bulk.firsts(Text), bulk.firsts(Integer)
 _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
 
 SELECT_NUMBERS = select(cases.c.id, cases.c.no, cases.c.id, cases.c.is_known).where(
@@ -58,7 +60,7 @@ SELECT_ALIASED = (
     .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
 )
 LOCK_SHARED = (
-    select(shared.c.revision, shared.c.clock)
+    select(shared.c.revision, shared.c.clock, shared.c.is_behind)
     .where(shared.c.repository_id == _HERE)
     .with_for_update()
 )
@@ -75,14 +77,9 @@ _PASSED: BindParameter[bool] = bindparam("to_passed", type_=Boolean)
 _IS_NEW, _IS_FIRST = cases.c.is_known.is_(False), cases.c.first_run_at > _AT
 _WAS_ALWAYS_SO = cases.c.status_since == cases.c.first_run_at
 # A test that was a stranger's alone begins anew, as if nobody had seen it.
-NOTE_RUN = (
+NOTE_FIRST = (
     _of_cases()
-    .where(
-        _IS_NEW
-        | _IS_FIRST
-        | (cases.c.last_run_at < _AT)
-        | (_PASSED & cases.c.ever_passed.is_(False))
-    )
+    .where(_IS_NEW | _IS_FIRST | (_PASSED & cases.c.ever_passed.is_(False)))
     .values(
         is_known=True,
         first_run_at=case((_IS_NEW | _IS_FIRST, _AT), else_=cases.c.first_run_at),
@@ -94,6 +91,8 @@ NOTE_RUN = (
         ever_passed=case((_IS_NEW, _PASSED), else_=or_(cases.c.ever_passed, _PASSED)),
     )
 )
+# What nearly every run changes, by itself: no list is ordered by it, so no index is touched.
+NOTE_LAST = _of_cases().where(cases.c.last_run_at < _AT).values(last_run_at=_AT)
 NOTE_STRANGERS_RUN = (
     _of_cases()
     .where(cases.c.is_known.is_(False), cases.c.last_run_at < _AT)
@@ -113,8 +112,9 @@ SELECT_HISTORIES = (
 SELECT_WORDS = SELECT_HISTORIES.where(
     events.c.kind.in_([ChangeKind.FLAGGED.value, ChangeKind.UNFLAGGED.value])
 )
+# Of a test that is not known yet only its uploads tell: what strangers sent is not its past.
 SELECT_PASTS = select(cases.c.no, cases.c.first_run_at, cases.c.ever_passed).where(
-    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS)
+    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS), cases.c.is_known.is_(True)
 )
 SELECT_KNOWN = select(cases.c.no).where(
     cases.c.repository_id == _HERE, cases.c.no.in_(_NOS), cases.c.is_known.is_(True)
@@ -146,10 +146,14 @@ class Numbered(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """How often the repository's evidence changed, and up to when it reaches."""
+    """How often the repository's evidence changed, and up to when it reaches.
+
+    It `is_behind` while tests are left to be judged by it.
+    """
 
     number: int
     clock: datetime | None
+    is_behind: bool
 
 
 class Past(NamedTuple):
@@ -173,16 +177,13 @@ def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> d
     """Asked id → the test of that id or that other id, known or not."""
     found: dict[str, Numbered] = {}
     asked = list(dict.fromkeys(ids))
-    for first in range(0, len(asked), ASKED_AT_ONCE):
-        some = asked[first : first + ASKED_AT_ONCE]
-        told = {"of_repository": repository_id, "of_ids": some}
-        for asked_id, *test in session.execute(SELECT_NUMBERS, told):
-            found[asked_id] = Numbered(*test)
-        left = [each for each in some if each not in found]
-        if left:
-            told = {"of_repository": repository_id, "of_ids": left}
-            for asked_id, *test in session.execute(SELECT_ALIASED, told):
-                found[asked_id] = Numbered(*test)
+    for some in bulk.parts(asked):
+        for question in (SELECT_NUMBERS, SELECT_ALIASED):
+            left = [(each,) for each in some if each not in found]
+            if left:
+                told = bulk.told(left) | {"of_repository": repository_id}
+                for asked_id, no, test_id, is_known in session.execute(question, told):
+                    found[asked_id] = Numbered(no, test_id, is_known)
     return found
 
 
@@ -192,7 +193,7 @@ def lock(session: Connection, repository_id: int) -> Revision:
     The repository must have been named by then.
     """
     row = session.execute(LOCK_SHARED, {"of_repository": repository_id}).one()
-    return Revision(row.revision, row.clock)
+    return Revision(row.revision, row.clock, row.is_behind)
 
 
 def note_runs(
@@ -200,7 +201,8 @@ def note_runs(
 ) -> None:
     """These tests ran, and all or none of them passed: they are known from now on."""
     for told in _told(repository_id, nos):
-        session.execute(NOTE_RUN, told | {"to_at": at, "to_passed": passed})
+        session.execute(NOTE_FIRST, told | {"to_at": at, "to_passed": passed})
+        session.execute(NOTE_LAST, told | {"to_at": at})
 
 
 def note_strangers(
@@ -313,7 +315,5 @@ def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> 
 
 def _told(repository_id: int, nos: Iterable[int]) -> Iterator[dict[str, object]]:
     # In one order, so that two transactions never wait for each other.
-    asked = sorted(set(nos))
-    for first in range(0, len(asked), ASKED_AT_ONCE):
-        some = asked[first : first + ASKED_AT_ONCE]
-        yield {"of_repository": repository_id, "of_numbers": some}
+    for some in bulk.parts(sorted(set(nos))):
+        yield bulk.told((no,) for no in some) | {"of_repository": repository_id}

@@ -42,3 +42,10 @@ class Standings:
                 self._kept.move_to_end(repository_id)
             if len(self._kept) > REPOSITORIES_MAX:
                 self._kept.popitem(last=False)
+
+    def advance(self, repository_id: int, revision: int) -> None:
+        """The revision after this one brought no evidence: what was kept as of it still holds."""
+        with self._lock:
+            kept = self._kept.get(repository_id)
+            if kept is not None and kept.revision == revision:
+                self._kept[repository_id] = kept._replace(revision=revision + 1)

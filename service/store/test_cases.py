@@ -7,12 +7,15 @@ name under which tests were first seen (FLAKY.md 3).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.identity import RepositoryKey
+from service.store import bulk
 from service.store.codec import JsonCodec, RowCodec
 from service.store.tables.tests import CaseAliasRow, CaseRow, TestedRepositoryRow
 from service.vocabulary import Health
@@ -111,10 +114,21 @@ NOTE_CHANGE = (
     .values(revision=shared.c.revision + 1)
     .returning(shared.c.clock)
 )
+NOTE_BEHIND = (
+    update(shared).where(shared.c.repository_id == _HERE).values(is_behind=bindparam("to_behind"))
+)
+SELECT_BEHIND = select(shared.c.repository_id).where(shared.c.is_behind.is_(True))
 SET_CLOCK = (
     update(shared).where(shared.c.repository_id == _HERE).values(clock=bindparam("to_clock"))
 )
-INSERT_CASE = insert(cases)
+OWN = ("no", "id", "name", "classname", "parent", "file", "line")
+SHARED = tuple(name for name in CASE.names if name not in OWN)
+"""What tells one new test from another, and what those of an upload have in common."""
+INSERT_CASES = bulk.inserted(
+    cases,
+    [cases.c[name] for name in OWN],
+    [cases.c[name] for name in (*SHARED, "org_id", "repository_id")],
+)
 SELECT_CASES = select(*CASE.columns).where(cases.c.repository_id == _HERE, cases.c.id.in_(_IDS))
 SELECT_CASES_BY_ALIAS = (
     select(*CASE.columns, aliases.c.id.label("alias"))
@@ -124,7 +138,14 @@ SELECT_CASES_BY_ALIAS = (
 SELECT_FIELDS = select(
     cases.c.id, cases.c.name, cases.c.classname, cases.c.parent, cases.c.file
 ).where(cases.c.repository_id == _HERE, cases.c.id.in_(_IDS), cases.c.is_known.is_(True))
-INSERT_ALIAS = upsert(aliases).on_conflict_do_nothing()
+INSERT_ALIASES = bulk.inserted(
+    aliases, [aliases.c.id, aliases.c.no], [aliases.c.org_id, aliases.c.repository_id]
+).on_conflict_do_nothing()
+
+
+def keys_of(place: Place) -> dict[str, int]:
+    """The columns that say whose a row is."""
+    return {"org_id": place.org_id, "repository_id": place.repository_id}
 
 
 def shared_by(session: Connection, repository_id: int) -> Shared:
@@ -152,8 +173,8 @@ def name_repository(session: Connection, place: Place, present: RepositoryKey) -
         statement = update(shared).where(shared.c.repository_id == place.repository_id)
         session.execute(statement.values(names=names))
     else:
-        keys = {"repository_id": place.repository_id, "org_id": place.org_id}
-        session.execute(INSERT_SHARED, keys | {"names": names, "last_no": 0, "revision": 0})
+        fresh = {"names": names, "last_no": 0, "revision": 0}
+        session.execute(INSERT_SHARED, keys_of(place) | fresh)
     return shared_by(session, place.repository_id)
 
 
@@ -175,6 +196,16 @@ def note_change(session: Connection, repository_id: int) -> datetime | None:
     return clock
 
 
+def note_behind(session: Connection, repository_id: int, *, is_behind: bool) -> None:
+    """Whether tests of the repository are left to be judged by evidence that is stored."""
+    session.execute(NOTE_BEHIND, {"of_repository": repository_id, "to_behind": is_behind})
+
+
+def repositories_behind(session: Connection) -> tuple[int, ...]:
+    """Those that have tests left to be judged."""
+    return tuple(session.execute(SELECT_BEHIND).scalars())
+
+
 def note_upload(session: Connection, repository_id: int, ran_at: datetime) -> None:
     """An upload was completed: lists change, and the clock goes on; it never goes back."""
     clock = note_change(session, repository_id)
@@ -184,18 +215,19 @@ def note_upload(session: Connection, repository_id: int, ran_at: datetime) -> No
 
 def add(session: Connection, place: Place, new: Sequence[Case]) -> None:
     """Store tests that were not there before, under numbers that were taken for them."""
-    keys = {"org_id": place.org_id, "repository_id": place.repository_id}
-    if new:
-        session.execute(INSERT_CASE, [CASE.row(case) | keys for case in new])
+    own, shared_by_all = attrgetter(*OWN), attrgetter(*SHARED)
+    for _, alike in groupby(new, shared_by_all):
+        group = list(alike)
+        first = CASE.row(group[0])
+        common = bulk.same(**{name: first[name] for name in SHARED}, **keys_of(place))
+        for some in bulk.parts(group):
+            session.execute(INSERT_CASES, bulk.told(map(own, some)) | common)
 
 
 def add_aliases(session: Connection, place: Place, numbers: Mapping[str, int]) -> None:
     """Other ids of tests; one that names a test already keeps it."""
-    keys = {"org_id": place.org_id, "repository_id": place.repository_id}
-    if numbers:
-        session.execute(
-            INSERT_ALIAS, [{"id": each, "no": no} | keys for each, no in numbers.items()]
-        )
+    for some in bulk.parts(list(numbers.items())):
+        session.execute(INSERT_ALIASES, bulk.told(some) | bulk.same(**keys_of(place)))
 
 
 def fields_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Fields]:

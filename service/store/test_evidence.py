@@ -11,13 +11,17 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Integer, bindparam, func, insert, select, update
+from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky import figures
 from service.flaky.results import FileStatus, Format, Outcome
-from service.store import test_cases
+from service.store import bulk, test_cases
 from service.store.codec import RowCodec
 from service.store.tables.test_evidence import (
     CaseAttemptRow,
@@ -29,7 +33,7 @@ from service.store.tables.test_evidence import (
     UploadRow,
 )
 from service.store.tables.tests import CaseRow
-from service.store.test_cases import Place
+from service.store.test_cases import Place, keys_of
 
 NO_BYTES = "I"
 """Numbers of tests as they are packed: unsigned, 32 bits, the lowest byte first."""
@@ -149,7 +153,8 @@ ATTEMPT = RowCodec(StoredAttempt, attempts, keys={"org_id", "repository_id"})
 DAY = RowCodec(Day, daily, keys={"org_id", "repository_id"})
 
 INSERT_UPLOAD = insert(uploads)
-INSERT_ATTEMPT = insert(attempts)
+_KEYS = ("org_id", "repository_id")
+INSERT_ATTEMPTS = bulk.inserted(attempts, ATTEMPT.columns, [attempts.c[name] for name in _KEYS])
 
 _set = upsert(sets)
 PUT_SET = _set.on_conflict_do_update(
@@ -159,10 +164,23 @@ PUT_SET = _set.on_conflict_do_update(
 )
 
 _COUNTED = [name for name in DAY.names if name not in {"no", "day"}]
-_day = upsert(daily)
-ADD_DAY = _day.on_conflict_do_update(
-    index_elements=["repository_id", "no", "day"],
-    set_={name: daily.c[name] + _day.excluded[name] for name in _COUNTED},
+
+
+def _counting_on(days: Insert) -> Insert:
+    return days.on_conflict_do_update(
+        index_elements=["repository_id", "no", "day"],
+        set_={name: daily.c[name] + days.excluded[name] for name in _COUNTED},
+    )
+
+
+_OWN = ("no", "duration_ms")
+ADD_DAYS = _counting_on(bulk.inserted(daily, DAY.columns, [daily.c[name] for name in _KEYS]))
+ADD_EQUAL_DAYS = _counting_on(
+    bulk.inserted(
+        daily,
+        [daily.c[name] for name in _OWN],
+        [daily.c[name] for name in (*DAY.names, *_KEYS) if name not in _OWN],
+    )
 )
 
 _group = upsert(groups)
@@ -176,14 +194,22 @@ PUT_GROUP = _group.on_conflict_do_update(
         & (groups.c.headline < _group.excluded.headline)
     ),
 )
-_group_day = upsert(group_days)
-ADD_GROUP_DAY = _group_day.on_conflict_do_update(
+_group_day = bulk.inserted(
+    group_days,
+    [group_days.c[name] for name in ("no", "key", "day", "count")],
+    [group_days.c[name] for name in _KEYS],
+)
+ADD_GROUP_DAYS = _group_day.on_conflict_do_update(
     index_elements=["repository_id", "no", "key", "day"],
     set_={"count": group_days.c.count + _group_day.excluded.count},
 )
 
-_impact = upsert(impacts)
-PUT_IMPACT = _impact.on_conflict_do_update(
+_impact = bulk.inserted(
+    impacts,
+    [impacts.c.no, impacts.c.pr],
+    [impacts.c[name] for name in ("last_at", "is_counted", *_KEYS)],
+)
+PUT_IMPACTS = _impact.on_conflict_do_update(
     index_elements=["repository_id", "no", "pr"],
     set_={name: _impact.excluded[name] for name in ("last_at", "is_counted")},
     where=impacts.c.last_at < _impact.excluded.last_at,
@@ -199,7 +225,8 @@ _impact_of = (
 RENEW_IMPACT = (
     update(cases)
     .where(
-        cases.c.repository_id == bindparam("of_repository"), cases.c.no == bindparam("of_number")
+        cases.c.repository_id == bindparam("of_repository"),
+        cases.c.no.in_(bulk.firsts(Integer)),
     )
     .values(impact_rank=_impact_of)
 )
@@ -222,18 +249,31 @@ EXPIRE = (
 
 def record_upload(session: Connection, place: Place, upload: Upload) -> None:
     """Store an upload."""
-    session.execute(INSERT_UPLOAD, UPLOAD.row(upload) | _keys(place))
+    session.execute(INSERT_UPLOAD, UPLOAD.row(upload) | keys_of(place))
 
 
-def put_set(session: Connection, place: Place, nos: Iterable[int], at: datetime) -> str | None:
-    """Store a set of tests for an upload that ran `at`; its key, None for the empty set."""
+class PackedSet(NamedTuple):
+    """A set of tests as it is stored, under its key."""
+
+    key: str
+    packed: bytes
+
+
+def packed_set(nos: Iterable[int]) -> PackedSet | None:
+    """The set of these tests, None for the empty one."""
     packed = _lowest_first(array(NO_BYTES, sorted(set(nos)))).tobytes()
     if not packed:
         return None
-    key = hashlib.sha256(packed).hexdigest()
-    row = {"hash": key, "nos": zlib.compress(packed), "used_at": at}
-    session.execute(PUT_SET, row | _keys(place))
-    return key
+    return PackedSet(hashlib.sha256(packed).hexdigest(), zlib.compress(packed))
+
+
+def put_set(session: Connection, place: Place, given: PackedSet | None, at: datetime) -> str | None:
+    """Store a set of tests for an upload that ran `at`; its key, None for the empty set."""
+    if given is None:
+        return None
+    row = {"hash": given.key, "nos": given.packed, "used_at": at}
+    session.execute(PUT_SET, row | keys_of(place))
+    return given.key
 
 
 def numbers_in(packed: bytes) -> "array[int]":
@@ -250,21 +290,31 @@ def _lowest_first(numbers: "array[int]") -> "array[int]":
 
 def record_attempts(session: Connection, place: Place, given: Sequence[StoredAttempt]) -> None:
     """Store attempts."""
-    keys = _keys(place)
-    if given:
-        session.execute(INSERT_ATTEMPT, [ATTEMPT.row(each) | keys for each in given])
+    common = bulk.same(**keys_of(place))
+    for some in bulk.parts(given):
+        told = bulk.told(tuple(ATTEMPT.row(each).values()) for each in some)
+        session.execute(INSERT_ATTEMPTS, told | common)
 
 
 def add_days(session: Connection, place: Place, given: Sequence[Day]) -> None:
     """Count on."""
-    keys = _keys(place)
-    if given:
-        session.execute(ADD_DAY, [DAY.row(each) | keys for each in given])
+    common = bulk.same(**keys_of(place))
+    for some in bulk.parts(given):
+        told = bulk.told(tuple(DAY.row(each).values()) for each in some)
+        session.execute(ADD_DAYS, told | common)
+
+
+def add_equal_days(session: Connection, place: Place, like: Day, rows: str) -> None:
+    """Count on what differs in nothing but test and duration: `rows` of both (`bulk.text_of`)."""
+    common = DAY.row(like) | keys_of(place)
+    for name in _OWN:
+        del common[name]
+    session.execute(ADD_EQUAL_DAYS, bulk.again(rows) | bulk.same(**common))
 
 
 def note_failures(session: Connection, place: Place, given: Sequence[SeenFailure]) -> None:
     """Count failures by group; the newest headline of a group is the one that is shown."""
-    keys = _keys(place)
+    keys = keys_of(place)
     if not given:
         return
     newest: dict[str, SeenFailure] = {}
@@ -281,13 +331,9 @@ def note_failures(session: Connection, place: Place, given: Sequence[SeenFailure
     for each in given:
         day = (each.no, each.key, figures.day_of(each.at))
         days[day] = days.get(day, 0) + 1
-    session.execute(
-        ADD_GROUP_DAY,
-        [
-            {"no": no, "key": key, "day": day, "count": count} | keys
-            for (no, key, day), count in days.items()
-        ],
-    )
+    counted = [(*day, count) for day, count in days.items()]
+    for some in bulk.parts(counted):
+        session.execute(ADD_GROUP_DAYS, bulk.told(some) | bulk.same(**keys))
 
 
 def note_impact(
@@ -295,13 +341,11 @@ def note_impact(
 ) -> None:
     """Tests, by number, failed `at` for pull requests; their figures for lists follow."""
     is_counted = at > now - figures.WEEK
-    rows = [
-        {"no": no, "pr": pr, "last_at": at, "is_counted": is_counted} | _keys(place)
-        for no, pr in sorted(set(hit))
-    ]
-    if rows:
-        session.execute(PUT_IMPACT, rows)
-        _renew(session, {(place.repository_id, no) for no, _ in hit})
+    rows = sorted(set(hit))
+    common = bulk.same(last_at=at, is_counted=is_counted, **keys_of(place))
+    for some in bulk.parts(rows):
+        session.execute(PUT_IMPACTS, bulk.told(some) | common)
+    _renew(session, {(place.repository_id, no) for no, _ in rows})
 
 
 def expire_impacts(session: Connection, now: datetime) -> int:
@@ -321,11 +365,7 @@ def expire_impacts(session: Connection, now: datetime) -> int:
 
 def _renew(session: Connection, tests: Set[tuple[int, int]]) -> None:
     # In one order, so that two transactions never wait for each other.
-    told = [{"of_repository": place, "of_number": no} for place, no in sorted(tests)]
-    session.execute(RENEW_IMPACT, told)
-    for repository_id in sorted({place for place, _ in tests}):
+    for repository_id, group in groupby(sorted(tests), itemgetter(0)):
+        for some in bulk.parts([(no,) for _, no in group]):
+            session.execute(RENEW_IMPACT, bulk.told(some) | {"of_repository": repository_id})
         test_cases.note_change(session, repository_id)
-
-
-def _keys(place: Place) -> dict[str, int]:
-    return {"org_id": place.org_id, "repository_id": place.repository_id}

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import BindParameter, Connection, bindparam, desc, insert, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import BindParameter, Connection, bindparam, desc, select, update
 
 from service.flaky.health import NO_NUMBERS, Numbers
-from service.store import test_cases
+from service.store import bulk, test_cases
 from service.store.codec import RowCodec
 from service.store.tables.tests import CaseRow, CaseStateEventRow, CaseStateRow
-from service.store.test_cases import Place
+from service.store.test_cases import Place, keys_of
 from service.vocabulary import Actor, ActorKind, Flag, Health
 
 DETECTOR = Actor(ActorKind.SYSTEM, login="detector")
@@ -83,8 +82,9 @@ _HERE: BindParameter[int] = bindparam("of_repository")
 _NUMBER: BindParameter[int] = bindparam("of_number")
 
 SELECT_STATE = select(*STATE.columns).where(states.c.repository_id == _HERE, states.c.no == _NUMBER)
-_put = upsert(states)
-PUT_STATE = _put.on_conflict_do_update(
+_KEYS = ("org_id", "repository_id")
+_put = bulk.inserted(states, STATE.columns, [states.c[name] for name in _KEYS])
+PUT_STATES = _put.on_conflict_do_update(
     index_elements=["repository_id", "no"],
     set_={name: _put.excluded[name] for name in STATE.names if name != "no"},
 )
@@ -93,7 +93,7 @@ COPY_STATE = (
     .where(cases.c.repository_id == _HERE, cases.c.no == _NUMBER)
     .values(status=bindparam("to_status"), status_since=bindparam("to_since"))
 )
-INSERT_CHANGE = insert(events)
+INSERT_CHANGES = bulk.inserted(events, CHANGE.columns, [events.c[name] for name in _KEYS])
 _OF_CASE = (events.c.repository_id == _HERE, events.c.no == _NUMBER)
 SELECT_HISTORY = select(*CHANGE.columns).where(*_OF_CASE).order_by(events.c.id)
 SELECT_LAST_OF_DETECTOR = (
@@ -115,19 +115,32 @@ def state(session: Connection, repository_id: int, no: int) -> CaseState | None:
     return None if row is None else STATE.value(row)
 
 
-def put(session: Connection, place: Place, now: CaseState) -> None:
-    """Store how the test is, and the copies by which lists are ordered."""
-    session.execute(PUT_STATE, STATE.row(now) | _keys(place))
-    copied = {"to_status": now.value.value, "to_since": now.since}
-    session.execute(
-        COPY_STATE, copied | {"of_repository": place.repository_id, "of_number": now.no}
-    )
-    test_cases.note_change(session, place.repository_id)
+def put(session: Connection, place: Place, *now: CaseState) -> None:
+    """Store how tests are, one state each, and the copies by which lists are ordered."""
+    common = bulk.same(**keys_of(place))
+    for some in bulk.parts(now):
+        told = bulk.told(tuple(STATE.row(each).values()) for each in some)
+        session.execute(PUT_STATES, told | common)
+    copied = [
+        {
+            "of_repository": place.repository_id,
+            "of_number": each.no,
+            "to_status": each.value.value,
+            "to_since": each.since,
+        }
+        for each in now
+    ]
+    if copied:
+        session.execute(COPY_STATE, copied)
+        test_cases.note_change(session, place.repository_id)
 
 
-def note(session: Connection, place: Place, change: StateChange) -> None:
-    """Add to the history."""
-    session.execute(INSERT_CHANGE, CHANGE.row(change) | _keys(place))
+def note(session: Connection, place: Place, *changes: StateChange) -> None:
+    """Add to the history, in this order."""
+    common = bulk.same(**keys_of(place))
+    for some in bulk.parts(changes):
+        told = bulk.told(tuple(CHANGE.row(each).values()) for each in some)
+        session.execute(INSERT_CHANGES, told | common)
 
 
 def history(session: Connection, repository_id: int, no: int) -> tuple[StateChange, ...]:
@@ -141,7 +154,3 @@ def last_of_detector(session: Connection, repository_id: int, no: int) -> StateC
     told = {"of_repository": repository_id, "of_number": no}
     row = session.execute(SELECT_LAST_OF_DETECTOR, told).first()
     return None if row is None else CHANGE.value(row)
-
-
-def _keys(place: Place) -> dict[str, int]:
-    return {"org_id": place.org_id, "repository_id": place.repository_id}

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.bench import api, engine, metrics, reports, service, store, tests
+from tests.bench import api, engine, metrics, reports, service, store, tests, uploads
 from tests.bench.flaky import scenarios
 from tests.bench.scheduling import goals
 
@@ -27,7 +27,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "store": store.run,
     "api": api.run,
     "metrics": metrics.run,
-    "reports": reports.run,
+    "reports": lambda scale: [*reports.run(scale), *uploads.run(scale)],
     "tests": tests.run,
     "service": service.run,
 }

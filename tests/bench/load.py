@@ -6,6 +6,7 @@ kernel's own account, divided by the requests of the round (PERFORMANCE.md 1).
 
 import asyncio
 import math
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,13 @@ async def round_of_many(port: int, pid: int, requests: Sequence[bytes]) -> Round
 def cpu_us(pid: int) -> float:
     """Microseconds that all threads of a process have run so far."""
     return sum(_ran_ns(pid)) / 1000
+
+
+def children_us(pid: int) -> float:
+    """Microseconds that the ended children of a process have run; counted in ticks of 10 ms."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    # proc_pid_stat(5): cutime and cstime, the 16th and 17th; two stand before the name's end.
+    return (int(fields[13]) + int(fields[14])) * 1_000_000 / os.sysconf("SC_CLK_TCK")
 
 
 def _ran_ns(pid: int) -> Iterator[int]:

@@ -170,9 +170,8 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
     at = now - timedelta(days=1) * (n / UPLOADS_A_DAY)
     failing = [1 + (n * 7919 + k * 331) % TESTS for k in range(FAILING_AN_UPLOAD)]
     failing = sorted(set(failing))
-    passing = test_evidence.put_set(
-        session, place, set(range(1, TESTS + 1)).difference(failing), at
-    )
+    green = test_evidence.packed_set(set(range(1, TESTS + 1)).difference(failing))
+    passing = test_evidence.put_set(session, place, green, at)
     upload = Upload(
         id=f"upload-{n}",
         digest=f"digest-{n}",

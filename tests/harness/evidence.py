@@ -60,7 +60,9 @@ class Ledger:
             word: test_evidence.put_set(
                 session,
                 self.place,
-                [by_name[name] for name, did in once.items() if did == word],
+                test_evidence.packed_set(
+                    by_name[name] for name, did in once.items() if did == word
+                ),
                 ran.at,
             )
             for word in ("p", "s")

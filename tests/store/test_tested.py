@@ -16,6 +16,7 @@ from service.store import (
 )
 from service.store.retention import RetentionLimits
 from service.store.test_cases import Place
+from service.store.test_evidence import packed_set
 from service.store.test_quarantine import StoredOverride
 from service.store.test_sets import OutcomeSets
 from service.vocabulary import ActorKind, Health, Override
@@ -52,10 +53,11 @@ def case_of(session: Connection, ledger: Ledger, name: str):
 
 def test_equal_sets_are_stored_once_and_the_empty_set_not_at_all(session, ledger):
     place = ledger.place
-    first = test_evidence.put_set(session, place, [3, 1, 2], NOW)
+    first = test_evidence.put_set(session, place, packed_set([3, 1, 2]), NOW)
     assert first is not None
-    assert test_evidence.put_set(session, place, (1, 2, 3), NOW - DAY) == first
-    assert test_evidence.put_set(session, place, [], NOW) is None
+    again = packed_set((1, 2, 3))
+    assert test_evidence.put_set(session, place, again, NOW - DAY) == first
+    assert test_evidence.put_set(session, place, packed_set([]), NOW) is None
     assert count(session, "outcome_set") == 1
     sets = OutcomeSets()
     for _ in range(2):

@@ -136,7 +136,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_figures.rates": lambda s: test_figures.rates(s, OutcomeSets(), 7, NOS, NOW),
     "test_figures.common_failures": lambda s: test_figures.common_failures(s, 7, NOS, SPAN),
     "test_figures.pasts": lambda s: test_figures.pasts(s, 7, NOS),
-    "test_evidence.put_set": lambda s: test_evidence.put_set(s, PLACE, NOS, NOW),
+    "test_evidence.put_set": lambda s: test_evidence.put_set(
+        s, PLACE, test_evidence.packed_set(NOS), NOW
+    ),
     "test_evidence.add_days": lambda s: test_evidence.add_days(s, PLACE, [Day(6, 20513)]),
     "test_evidence.note_failures": lambda s: test_evidence.note_failures(
         s, PLACE, [SeenFailure(6, "text-6", "x", "y", NOW)]

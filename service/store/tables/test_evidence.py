@@ -166,6 +166,23 @@ class DailyRow(Row, table=True):
     duration_ms: int = Field(sa_type=Id)
 
 
+class UncountedRow(Row, table=True):
+    """Results of a complete upload that are to be counted; gone once they are.
+
+    `passed` and `skipped` are rows of a test's number and milliseconds, as JSON.
+    """
+
+    __tablename__ = "uncounted"
+
+    upload: str = Field(primary_key=True)
+    n: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
+    org_id: int = Field(sa_type=Id)
+    repository_id: int = Field(sa_type=Id)
+    passed: str = Field(sa_type=Text)
+    skipped: str = Field(sa_type=Text)
+    owners: str = Field(sa_type=Json)
+
+
 class NoiseRow(Row, table=True):
     """A day of a repository: its totals, and the noise that follows from the days before it."""
 

@@ -19,7 +19,8 @@ class TestedRepositoryRow(Row, table=True):
 
     `names` are the pairs of organization and repository under which tests were first seen, none
     ever moved, for tests speak of them by place. `clock` is the evidence clock, `last_no` the
-    number given out last; `revision` grows with whatever lists of its tests show.
+    number given out last; `revision` grows with whatever lists of its tests show. It `is_behind`
+    while tests are left to be judged by the evidence that is stored.
     """
 
     __tablename__ = "test_repository"
@@ -31,6 +32,7 @@ class TestedRepositoryRow(Row, table=True):
     last_no: int
     revision: int = Field(sa_type=Id)
     clock: datetime | None = Field(sa_type=Utc)
+    is_behind: bool = Field(default=False)
 
 
 class CaseRow(Row, table=True):

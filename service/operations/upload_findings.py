@@ -1,0 +1,146 @@
+"""What an upload says of its tests, made ready before the transaction that lets it count.
+
+Nothing here asks the database: numbers of tests are given, and what is found is only written
+down afterwards, so that nobody waits meanwhile.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.flaky import failures, owners
+from service.flaky.duplicates import Result
+from service.flaky.results import Attempt, Outcome
+from service.flaky.uploads import LETTERS
+from service.operations.upload_values import UploadMeta
+from service.store import bulk, test_evidence, uncounted
+from service.store.test_evidence import PackedSet, StoredAttempt
+from service.store.uncounted import Owned, Part
+
+STACK_MAX = 8000
+"""Characters of a failure's text (FLAKY.md 2.8)."""
+
+Results = Mapping[int, Result]
+"""The results of an upload by the number of the test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """An upload's results: those that one attempt says all of in sets and parts, others apart.
+
+    `letters` are the attempts of those apart, `attempts` theirs as they are stored, before
+    anybody says which are quarantined or trusted. `owners` are those of tests apart. One that
+    `is_large` has more parts than the transaction counts that completes it.
+    """
+
+    passed: PackedSet | None
+    passed_size: int
+    skipped: PackedSet | None
+    parts: tuple[Part, ...]
+    is_large: bool
+    apart: Results
+    letters: Mapping[int, str]
+    attempts: tuple[StoredAttempt, ...]
+    owners: tuple[Owned, ...]
+
+
+def findings_of(found: Results, upload_id: str, ran_at: datetime, meta: UploadMeta) -> Findings:
+    """Take an upload's results apart."""
+    by_outcome: dict[Outcome, list[tuple[int, int]]] = {Outcome.PASSED: [], Outcome.SKIPPED: []}
+    apart: dict[int, Result] = {}
+    for no, result in sorted(found.items()):
+        first = result.attempts[0]
+        if is_once(result):
+            by_outcome[first.outcome].append((no, milliseconds(first) or 0))
+        else:
+            apart[no] = result
+    passed, skipped = by_outcome[Outcome.PASSED], by_outcome[Outcome.SKIPPED]
+    attempts = (
+        attempt
+        for no, result in apart.items()
+        for attempt in _attempts(upload_id, ran_at, no, result, meta.source_root)
+    )
+    of_test = _owners(found, meta.codeowners)
+    return Findings(
+        passed=test_evidence.packed_set(no for no, _ in passed),
+        passed_size=len(passed),
+        skipped=test_evidence.packed_set(no for no, _ in skipped),
+        parts=tuple(_parts(passed, skipped, of_test)),
+        is_large=len(passed) + len(skipped) > uncounted.ROWS_MAX,
+        apart=apart,
+        letters={no: letters_of(result) for no, result in apart.items()},
+        attempts=tuple(attempts),
+        owners=_owned(apart, of_test),
+    )
+
+
+def is_once(result: Result) -> bool:
+    """Whether one attempt says it all, so that a place in a set is enough."""
+    first = result.attempts[0].outcome
+    return (
+        len(result.attempts) == 1
+        and first is not Outcome.FAILED
+        and (result.is_comparable or first is Outcome.SKIPPED)
+    )
+
+
+def letters_of(result: Result) -> str:
+    """Its attempts as evidence has them."""
+    return "".join(LETTERS[each.outcome] for each in result.attempts)
+
+
+def milliseconds(attempt: Attempt) -> int | None:
+    """How long it took, None when nobody knows."""
+    return None if attempt.duration_s is None else round(attempt.duration_s * 1000)
+
+
+def _parts(
+    passed: list[tuple[int, int]],
+    skipped: list[tuple[int, int]],
+    of_test: Mapping[int, tuple[str, ...]],
+) -> Iterable[Part]:
+    """The results as transactions count them, those of one outcome in each."""
+    n = 0
+    for rows, is_passed in ((passed, True), (skipped, False)):
+        for first in range(0, len(rows), uncounted.ROWS_MAX):
+            some = rows[first : first + uncounted.ROWS_MAX]
+            n, text = n + 1, bulk.text_of(some)
+            owned = _owned((no for no, _ in some), of_test)
+            yield Part(n, text, bulk.NONE, owned) if is_passed else Part(n, bulk.NONE, text, owned)
+
+
+def _owners(found: Results, codeowners: str | None) -> Mapping[int, tuple[str, ...]]:
+    """Number of each test → its owners; nothing when the upload names none."""
+    if codeowners is None:
+        return {}
+    rules = owners.owners_in(codeowners)
+    of_file = {file: rules.of(file) for file in {each.case.file for each in found.values()}}
+    return {no: of_file[result.case.file] for no, result in found.items()}
+
+
+def _owned(nos: Iterable[int], of_test: Mapping[int, tuple[str, ...]]) -> tuple[Owned, ...]:
+    if not of_test:
+        return ()
+    grouped: dict[tuple[str, ...], list[int]] = {}
+    for no in nos:
+        grouped.setdefault(of_test[no], []).append(no)
+    return tuple(Owned(names, tuple(group)) for names, group in grouped.items())
+
+
+def _attempts(
+    upload_id: str, ran_at: datetime, no: int, result: Result, source_root: str
+) -> Iterable[StoredAttempt]:
+    for n, attempt in enumerate(result.attempts, 1):
+        failed = attempt.outcome is Outcome.FAILED
+        yield StoredAttempt(
+            upload=upload_id,
+            no=no,
+            n=n,
+            ran_at=ran_at,
+            outcome=attempt.outcome,
+            failure=failures.key_of(attempt, source_root) if failed else None,
+            headline=failures.headline_of(attempt) if failed else None,
+            stack=attempt.stack[:STACK_MAX] if failed and attempt.stack else None,
+            duration_ms=milliseconds(attempt),
+            is_comparable=result.is_comparable,
+        )

@@ -1,0 +1,145 @@
+"""Many rows in one statement: they travel as one JSON text that the database takes apart.
+
+A parameter a value costs more on the way than the row itself, on PostgreSQL ten times as much.
+A statement over `inserted()`, `rows()` or `firsts()` is built once at import and sent with
+`told()`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import orjson
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    column,
+    literal_column,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeEngine
+
+T = TypeVar("T")
+
+AT_ONCE = 2000
+"""Rows of one statement (ARCHITECTURE.md 5)."""
+
+ROWS = "of_rows"
+NONE = "[]"
+SAME = "same_"
+
+OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME
+
+
+class _Each(FunctionElement[object]):
+    """The elements of a JSON text's outermost array, as a table of one column."""
+
+    name = "each"
+    inherit_cache = True
+
+
+class _At(FunctionElement[object]):
+    """What stands at a place of such an element, untyped."""
+
+    name = "at"
+    inherit_cache = True
+
+
+@compiles(_Each, "sqlite")
+def _each_on_sqlite(element: _Each, compiler: SQLCompiler, **more: object) -> str:
+    return f"json_each({compiler.process(element.clauses, **more)})"
+
+
+@compiles(_Each, "postgresql")
+def _each_on_postgresql(element: _Each, compiler: SQLCompiler, **more: object) -> str:
+    return f"json_array_elements(CAST({compiler.process(element.clauses, **more)} AS json))"
+
+
+@compiles(_At, "sqlite")
+def _at_on_sqlite(element: _At, compiler: SQLCompiler, **more: object) -> str:
+    each, place = (compiler.process(part, **more) for part in element.clauses)
+    return f"json_extract({each}, '$[{place}]')"
+
+
+@compiles(_At, "postgresql")
+def _at_on_postgresql(element: _At, compiler: SQLCompiler, **more: object) -> str:
+    each, place = (compiler.process(part, **more) for part in element.clauses)
+    return f"({each} ->> {place})"
+
+
+def told(rows: Iterable[Sequence[object]]) -> dict[str, object]:
+    """The rows as the parameter of a statement over them; at most `AT_ONCE` should go at once."""
+    return again(text_of(rows))
+
+
+def again(rows: str) -> dict[str, object]:
+    """The same of rows that are text already."""
+    return {ROWS: rows}
+
+
+def text_of(rows: Iterable[Sequence[object]]) -> str:
+    """The rows as they travel: texts, numbers, truths and times; columns by their places."""
+    return orjson.dumps(list(rows), default=_plain, option=OPTIONS).decode()
+
+
+def numbers_of(rows: str) -> list[int]:
+    """The first value of each of the rows, where those are numbers."""
+    return [number for number, *_ in orjson.loads(rows)]
+
+
+def parts(whole: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many of them as one statement takes, and again."""
+    return (whole[first : first + AT_ONCE] for first in range(0, len(whole), AT_ONCE))
+
+
+def same(**values: object) -> dict[str, object]:
+    """What is equal in all rows of an `inserted`, by column."""
+    return {f"{SAME}{name}": value for name, value in values.items()}
+
+
+def inserted(
+    table: Table, told: Sequence[Column[object]], same: Sequence[Column[object]]
+) -> Insert:
+    """An insert of rows told by these columns; the others are the same in all of them."""
+    shared = [bindparam(f"{SAME}{of.name}", type_=of.type).label(of.name) for of in same]
+    names = [of.name for of in (*told, *same)]
+    return insert(table).from_select(names, rows(*told).add_columns(*shared))
+
+
+def rows(*columns: Column[object]) -> Select[*tuple[object, ...]]:
+    """The rows told: values of these columns, in this order."""
+    each = _each()
+    values = [_value(each, place, of.type).label(of.name) for place, of in enumerate(columns)]
+    # SQLite takes ON CONFLICT behind a FROM without WHERE for a join's ON.
+    return select(*values).where(true())
+
+
+def firsts(kind: type[TypeEngine[T]]) -> Select[*tuple[object, ...]]:
+    """The first value of each row told: to ask whether something is among them."""
+    return select(_value(_each(), 0, kind()))
+
+
+def _each() -> ColumnElement[object]:
+    told_rows = bindparam(ROWS, type_=Text)
+    return _Each(told_rows).table_valued(column("value")).c.value
+
+
+def _value(each: ColumnElement[object], place: int, kind: TypeEngine[T]) -> ColumnElement[object]:
+    return cast(_At(each, literal_column(str(place))), kind)
+
+
+def _plain(value: object) -> object:
+    """An instant as `types.Utc` has it on SQLite; PostgreSQL's sessions count in UTC too."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")
+    raise TypeError(f"cannot be told: {value!r}")

@@ -1,0 +1,138 @@
+"""Uploads of 100,000 cases from the wire to the answer (FLAKY.md 12.1, PERFORMANCE.md V11).
+
+Known tests and new ones by turns, on both databases. `cpu_s` is what the service and its parsers
+compute; PostgreSQL's own work is in `wall_s` alone. Beside it stand the parse of the same bytes
+to results and the bare one by lxml; the ratio is to the former. `waited_ms` is how long another
+writer waited at most.
+"""
+
+import asyncio
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from service.flaky import reports
+from service.flaky.reading import Wishes
+from tests.bench import load, store
+from tests.bench import reports as parsing
+from tests.bench.service import Server
+
+ROUNDS = 3
+CASES = 100_000
+FAILING_EVERY = 1000
+WALL_GOALS_S = {"known": 4.0, "new": 6.0}
+RATIO_GOALS = {"sqlite": 4.0, "postgresql": 5.0}
+WAITED_GOAL_MS = 250
+BOUNDARY = "a-boundary-of-parts"
+Row = dict[str, object]
+
+
+def run(scale: float = 1.0) -> Sequence[Row]:
+    """Measure both kinds on both databases; `scale` multiplies the cases."""
+    rows: list[Row] = []
+    for url in store.addresses():
+        with serving(url) as server:
+            rows += measured(server, url.partition(":")[0], int(CASES * scale))
+    return rows
+
+
+@contextmanager
+def serving(url: str) -> Iterator[Server]:
+    """A service over this database, ended at the end."""
+    command, pipe = [sys.executable, "-m", "tests.bench.uploads_server", url], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        try:
+            yield Server(process, json.loads(process.stdout.readline()))
+        finally:
+            process.stdin.close()
+
+
+def measured(server: Server, dialect: str, cases: int) -> list[Row]:
+    """The two lines of one database."""
+    took: dict[str, list[dict[str, float]]] = {"known": [], "new": []}
+    send(server, report(cases, "known"), "first")
+    for number in range(ROUNDS):
+        for kind, figures in took.items():
+            content = report(cases, "known" if kind == "known" else f"new{number}")
+            figures.append(beside_parsers(content) | send(server, content, f"{kind}-{number}"))
+    return [row(kind, dialect, cases, found) for kind, found in took.items()]
+
+
+def row(kind: str, dialect: str, cases: int, found: list[dict[str, float]]) -> Row:
+    """One line of the table; medians, and the longest that anybody waited."""
+    middle = {name: statistics.median(each[name] for each in found) for name in found[0]}
+    return {
+        "goal": "V11",
+        "subject": f"upload of {cases:,} {kind} cases, {dialect}",
+        **{name: round(value, 2) for name, value in middle.items() if name != "waited_ms"},
+        "wall_goal_s": WALL_GOALS_S[kind],
+        "ratio": round(middle["cpu_s"] / middle["parse_s"], 2),
+        "ratio_goal": RATIO_GOALS[dialect],
+        "waited_ms": round(max(each["waited_ms"] for each in found)),
+        "waited_goal_ms": WAITED_GOAL_MS,
+    }
+
+
+def beside_parsers(content: bytes) -> dict[str, float]:
+    """Seconds of the bare parser, and of ours."""
+    gc.disable()
+    bare = parsing.took(lambda: parsing.count_by_lxml(content))
+    ours = parsing.took(lambda: reports.read(content, None, Wishes()))
+    gc.enable()
+    return {"bare_s": bare, "parse_s": ours}
+
+
+def send(server: Server, content: bytes, run_id: str) -> dict[str, float]:
+    """Upload the report as the run of that id; what it took."""
+    request = form(server.about["token"], content, run_id)
+    server.tell("watch")
+    before = load.children_us(server.pid)
+    taken = asyncio.run(load.round_of_many(server.about["port"], server.pid, [request]))
+    cpu_us = taken.cpu_us + load.children_us(server.pid) - before
+    waited: Any = server.tell("waited")
+    return {"wall_s": taken.p50_ms / 1000, "cpu_s": cpu_us / 1_000_000, "waited_ms": waited}
+
+
+def report(cases: int, names: str) -> bytes:
+    """A report of tests that no report of other names has; one in a thousand failed."""
+    return parsing.suite(
+        case(n).replace('"test_', f'"test_{names}_', 1)
+        for n in range(cases)
+        for case in [parsing.passing if n % FAILING_EVERY else parsing.failing]
+    )
+
+
+def form(token: str, content: bytes, run_id: str) -> bytes:
+    """The request as it goes over the wire."""
+    metadata = {
+        "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
+        "org_url_slug": "octo",
+        "sha": f"{zlib.crc32(run_id.encode()):040x}",
+        "run_id": run_id,
+        "branch": "main",
+        "job": "unit",
+    }
+    body = (
+        (
+            f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="metadata"\r\n'
+            f"Content-Type: application/json\r\n\r\n{json.dumps(metadata)}\r\n"
+            f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="junit.xml"\r\n'
+            "Content-Type: application/xml\r\n\r\n"
+        ).encode()
+        + content
+        + f"\r\n--{BOUNDARY}--\r\n".encode()
+    )
+    head = (
+        "POST /v1/flaky-tests/upload-test-results HTTP/1.1\r\nHost: bench\r\n"
+        f"x-api-token: {token}\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body

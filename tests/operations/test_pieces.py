@@ -1,0 +1,148 @@
+"""Large uploads in pieces: any order, repetition and death of the process ends the same."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from service.operations import judging, test_sweeps, upload_removal
+from service.store import uncounted
+from service.vocabulary import SYSTEM
+from tests.operations import upload_stage
+from tests.operations.test_judging import compared, drawn, eager, figures_of, sent, sent_as
+
+MANY = {f"test_{no}": "S" if no % 3 == 0 else "P" for no in range(9)}
+
+
+class Died(Exception):
+    """The process ended."""
+
+
+class Mortal:
+    """A store whose process dies before the write after so many."""
+
+    def __init__(self, store, writes):
+        self._store = store
+        self._writes = writes
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def run(self, fn, *args, **kwargs):
+        """As the store's; raises Died when its time has come."""
+        if self._writes == 0:
+            raise Died
+        self._writes -= 1
+        return await self._store.run(fn, *args, **kwargs)
+
+
+def mortal(stage, writes):
+    """The stage in a process that dies after so many writes."""
+    runtime = replace(stage.runtime, store=Mortal(stage.runtime.store, writes))
+    return replace(stage, runtime=runtime)
+
+
+def begin_anew(stage):
+    """Forget what only the process knew."""
+    stage.runtime.store.standings.take(stage.repository.id)
+
+
+async def told_by_the_trusted(stage):
+    """What lists show, but for whom a fork hit: that hangs on what was known when it sent."""
+    found = await figures_of(stage)
+    return {name: (*figures[:4], *figures[5:]) for name, figures in found.items()}
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Two results in a part, one test in a judgement."""
+    monkeypatch.setattr(uncounted, "ROWS_MAX", 2)
+    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+
+
+async def test_an_upload_is_answered_when_all_of_its_parts_are_counted(store, small_pieces):
+    stage = await upload_stage.staged(store)
+    await stage.ran(MANY)
+    assert (await stage.cases()).keys() == MANY.keys()
+    assert await store.read(uncounted.uploads) == ()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_pieces_end_in_the_same_states_whenever_the_process_dies(
+    store, small_pieces, monkeypatch, seed
+):
+    chance = random.Random(seed)
+    stage = await eager(store, "widgets")
+    given = drawn(chance)
+    arriving = [*given, *given[:4]]
+    chance.shuffle(arriving)
+    told = []
+    for each in arriving:
+        try:
+            await sent_as(mortal(stage, chance.randint(0, 8)), each)
+        except Died:
+            begin_anew(stage)
+        if chance.random() < 0.2:
+            await test_sweeps.expire(stage.runtime)
+        told.append(await sent(stage, each))
+    await test_sweeps.expire(stage.runtime)
+    await compared(stage, told)
+    monkeypatch.undo()
+    whole = await eager(store, "gears")
+    for each in given:
+        await sent(whole, each)
+    assert await told_by_the_trusted(stage) == await told_by_the_trusted(whole)
+
+
+async def test_what_a_crash_left_uncounted_is_counted_by_the_sweep(store, small_pieces):
+    stage = await upload_stage.staged(store)
+    for writes in range(30):
+        try:
+            await mortal(stage, writes).ran(MANY)
+            break
+        except Died:
+            begin_anew(stage)
+            if await store.read(uncounted.uploads):
+                break
+    assert (await stage.cases()).keys() != MANY.keys()
+    await test_sweeps.expire(stage.runtime)
+    assert (await stage.cases()).keys() == MANY.keys()
+    assert await store.read(uncounted.uploads) == ()
+
+
+async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(store, small_pieces):
+    stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
+    await stage.ran(MANY, run_id="1")
+    await untouched.ran(MANY, run_id="1")
+    found: tuple[str, ...] = ()
+    for writes in range(30):
+        try:
+            await mortal(stage, writes).ran(MANY, run_id="2")
+        except Died:
+            begin_anew(stage)
+        found = await store.read(uncounted.uploads)
+        if found:
+            break
+    (upload_id,) = found
+    await upload_removal.remove(stage.runtime, stage.repository, upload_id, SYSTEM)
+    await test_sweeps.expire(stage.runtime)
+    assert await figures_of(stage) == await figures_of(untouched)
+
+
+async def test_who_is_not_judged_with_the_upload_is_judged_within_a_minute(store, monkeypatch):
+    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    stage = await upload_stage.staged(store)
+    failing = {f"test_{no}": "F" if no % 2 else "P" for no in range(16)}
+    await stage.ran(failing)
+    assert len(await stage.states()) == 3
+    await test_sweeps.expire(stage.runtime)
+    assert len(await stage.states()) == 8
+
+
+async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monkeypatch):
+    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    stage = await upload_stage.staged(store)
+    await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
+    begin_anew(stage)
+    await test_sweeps.expire(stage.runtime)
+    assert len(await stage.states()) == 8

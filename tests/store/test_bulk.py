@@ -1,0 +1,66 @@
+"""Rows that travel as one text arrive as they were, on both databases."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from sqlalchemy import Column, Integer, MetaData, String, Table, delete, select
+
+from service.store import bulk
+from service.store.types import Id, Json, Utc
+
+TABLE = Table(
+    "bulk_rows",
+    MetaData(),
+    Column("no", Integer, primary_key=True),
+    Column("name", String),
+    Column("owners", Json),
+    Column("at", Utc),
+    Column("large", Id),
+    Column("org_id", Id),
+)
+INSERT = bulk.inserted(
+    TABLE, [TABLE.c[name] for name in ("no", "name", "owners", "at", "large")], [TABLE.c.org_id]
+)
+AMONG = select(TABLE.c.no).where(TABLE.c.no.in_(bulk.firsts(Integer))).order_by(TABLE.c.no)
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+ROWS = [
+    (1, "plain", '["@octo/web"]', NOON, 2**40),
+    (2, 'it\'s "quoted" \\ {[ § ü 名 \n\t', "[]", NOON + timedelta(microseconds=7), -1),
+    (3, "", None, None, None),
+    (4, None, "null", NOON.astimezone(timezone(timedelta(hours=5))), 0),
+]
+
+
+@pytest.fixture
+async def filled(store):
+    """The store with the rows in a table of their own."""
+
+    def fill(session):
+        TABLE.create(session)
+        session.execute(INSERT, bulk.told(ROWS) | bulk.same(org_id=7))
+
+    await store.run(fill)
+    return store
+
+
+async def test_every_kind_of_value_arrives_as_it_was(filled):
+    found = await filled.read(lambda session: session.execute(select(TABLE)).all())
+    assert sorted(tuple(row) for row in found) == [(*row, 7) for row in ROWS]
+
+
+async def test_a_time_is_stored_as_any_other_statement_stores_it(filled):
+    at = TABLE.c.at
+    question = select(TABLE.c.no).where(at == NOON).order_by(TABLE.c.no)
+    assert await filled.read(lambda session: session.execute(question).scalars().all()) == [1, 4]
+
+
+async def test_what_is_among_the_rows_is_found_by_their_first_values(filled):
+    told = bulk.told([(4, "more"), (2,), (9,)])
+    assert await filled.read(lambda s: s.execute(AMONG, told).scalars().all()) == [2, 4]
+
+
+async def test_no_row_is_no_row(filled):
+    assert await filled.read(lambda s: s.execute(AMONG, bulk.told([])).scalars().all()) == []
+    await filled.run(lambda session: session.execute(delete(TABLE)))
+    await filled.run(lambda s: s.execute(INSERT, bulk.told([]) | bulk.same(org_id=7)))
+    assert await filled.read(lambda s: s.execute(select(TABLE)).all()) == []
