@@ -167,10 +167,11 @@ async def _pull_request_changed(
         for queue in await _queues(runtime, repository)
         if signal.number in (await turn.value(runtime, queue.id)).entries
     ]
-    for queue in holders:
-        if not await _is_landing(runtime, queue, signal.number):
-            await reconcile.read_pull_request(runtime, queue, signal.number)
-    if not holders and signal.head is not None:
+    waiting = [each for each in holders if not await _is_landing(runtime, each, signal.number)]
+    for queue in waiting:
+        await reconcile.read_pull_request(runtime, queue, signal.number)
+    # Whoever reads it keeps its head as well.
+    if not waiting and signal.head is not None:
         head = PullRequestHead(repository.id, signal.number, signal.head)
         await runtime.store.run(pull_requests.remember_head, head, received_at)
 

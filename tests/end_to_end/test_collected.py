@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy import select
 
+from service.mergequeue.states import QueueState
 from service.store.database import Tx
 from service.store.tables.tests import CaseRow
 from service.store.test_evidence import UPLOAD, Upload, uploads
@@ -86,6 +87,21 @@ async def test_a_test_run_of_the_queue_is_known_as_such(world: World) -> None:
     ]
     found = [(each.kind, each.prs) for head in heads for each in await of(world, head)]
     assert set(found) == {("queue", (number,))}
+
+
+async def test_a_fork_that_pushes_while_it_is_queued_is_still_known_by_its_head(
+    world: World,
+) -> None:
+    await world.settle()
+    await world.make_queue(state=QueueState.PAUSED)
+    number = await world.open(by="dave", fork=True)
+    await world.settle()
+    await world.comment("/merge", on=number, by="alice")
+    await world.settle()
+    pushed = await world.act("push", by="dave", number=number, files={"more.txt": "x\n"})
+    await world.settle()
+    (upload,) = await of(world, pushed["sha"])
+    assert (upload.kind, upload.prs) == ("untrusted", (number,))
 
 
 async def test_a_bomb_is_refused_and_the_rest_counts(world: World) -> None:
