@@ -158,6 +158,27 @@ class Objects:
             if item.kind == "tree":
                 yield from self.walk(item.sha, f"{path}/")
 
+    def changed(
+        self, before: str | None, after: str | None, prefix: str = ""
+    ) -> Iterable[tuple[str, TreeItem | None, TreeItem | None]]:
+        """Paths of files that differ between two trees, with what stands there in each."""
+        sides = [
+            {item.name: item for item in (self.tree(tree) if tree else None) or ()}
+            for tree in (before, after)
+        ]
+        for name in sorted(sides[0].keys() | sides[1].keys()):
+            items = [side.get(name) for side in sides]
+            if items[0] == items[1]:
+                continue
+            folders = [item.sha if item and item.kind == "tree" else None for item in items]
+            if any(folders):
+                yield from self.changed(*folders, f"{prefix}{name}/")
+            old, new = (
+                None if folder else item for item, folder in zip(items, folders, strict=True)
+            )
+            if old or new:
+                yield f"{prefix}{name}", old, new
+
     def write_tree(self, items: Iterable[TreeItem]) -> str:
         """Store a tree; the lines may come in any order."""
         ordered = sorted(
