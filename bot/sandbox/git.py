@@ -162,22 +162,21 @@ class Objects:
         self, before: str | None, after: str | None, prefix: str = ""
     ) -> Iterable[tuple[str, TreeItem | None, TreeItem | None]]:
         """Paths of files that differ between two trees, with what stands there in each."""
-        sides = [
+        olds, news = (
             {item.name: item for item in (self.tree(tree) if tree else None) or ()}
             for tree in (before, after)
-        ]
-        for name in sorted(sides[0].keys() | sides[1].keys()):
-            items = [side.get(name) for side in sides]
-            if items[0] == items[1]:
+        )
+        for name in sorted(olds.keys() | news.keys()):
+            old, new = olds.get(name), news.get(name)
+            if old == new:
                 continue
-            folders = [item.sha if item and item.kind == "tree" else None for item in items]
-            if any(folders):
-                yield from self.changed(*folders, f"{prefix}{name}/")
-            old, new = (
-                None if folder else item for item, folder in zip(items, folders, strict=True)
-            )
-            if old or new:
-                yield f"{prefix}{name}", old, new
+            old_tree = old.sha if old and old.kind == "tree" else None
+            new_tree = new.sha if new and new.kind == "tree" else None
+            if old_tree or new_tree:
+                yield from self.changed(old_tree, new_tree, f"{prefix}{name}/")
+            files = (None if old_tree else old, None if new_tree else new)
+            if any(files):
+                yield f"{prefix}{name}", *files
 
     def write_tree(self, items: Iterable[TreeItem]) -> str:
         """Store a tree; the lines may come in any order."""

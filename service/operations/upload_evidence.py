@@ -14,7 +14,7 @@ from service.flaky.standing import Standing
 from service.flaky.uploads import FAILED, LETTERS, PASSED
 from service.operations import judging
 from service.operations.judging import Bench
-from service.store import evidence, test_cases, test_evidence, uploads
+from service.store import code_owners, evidence, test_cases, test_evidence, uploads
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
 
 STACK_MAX = 8000
@@ -25,9 +25,12 @@ Results = Mapping[int, Result]
 
 
 def count(
-    bench: Bench, draft: Upload, found: Results, codeowners: str | None
+    bench: Bench, draft: Upload, found: Results, codeowners: str | None, *, has_new: bool
 ) -> tuple[Upload, Standing | None]:
-    """Let the upload count, unless nobody trusts it: the upload with its sets, how tests stand."""
+    """Let the upload count, unless nobody trusts it: the upload with its sets, how tests stand.
+
+    `has_new`: some of its tests were not there before.
+    """
     session, place = bench.session, bench.place
     letters = {no: letters_of(result) for no, result in found.items()}
     passed = test_evidence.put_set(session, place, _once(found, Outcome.PASSED), draft.ran_at)
@@ -43,8 +46,7 @@ def count(
     evidence.note_runs(session, here, letters.keys() - won, upload.ran_at, passed=False)
     failed = [no for no, word in letters.items() if FAILED in word]
     evidence.note_failed(session, here, failed, upload.ran_at)
-    if codeowners is not None:
-        _own(bench, upload, found, codeowners)
+    _own(bench, upload, found, codeowners, has_new=has_new)
     apart = {no: word for no, word in letters.items() if word and not is_once(found[no])}
     muddled = frozenset(no for no in apart if not found[no].is_comparable)
     passed_size = sum(1 for _ in _once(found, Outcome.PASSED))
@@ -77,13 +79,29 @@ def _once(found: Results, outcome: Outcome) -> Iterable[int]:
     )
 
 
-def _own(bench: Bench, upload: Upload, found: Results, codeowners: str) -> None:
-    """Note the owners of its tests; of each test the newest upload says so."""
+def _own(
+    bench: Bench, upload: Upload, found: Results, codeowners: str | None, *, has_new: bool
+) -> None:
+    """Note the owners of its tests: the repository's own file says so, if it has one.
+
+    Else the newest upload of each test that sends one along. Tests that are new get theirs by
+    the repository's own with the next sweep: it may be long, and they may be many.
+    """
+    session, place = bench.session, bench.place
+    path = code_owners.path_of(session, place.repository_id)
+    if path is None:
+        code_owners.begin(session, place, bench.home.now)
+    if path:
+        if has_new:
+            code_owners.look_sooner(session, place.repository_id, bench.home.now)
+        return
+    if codeowners is None:
+        return
     rules = owners.owners_in(codeowners)
     files = {result.case.file for result in found.values()}
     of_file = {file: rules.of(file) for file in files}
     wanted = {no: of_file[result.case.file] for no, result in found.items()}
-    evidence.put_owners(bench.session, bench.place.repository_id, wanted, upload.ran_at)
+    evidence.put_owners(session, place.repository_id, wanted, upload.ran_at)
 
 
 def record(

@@ -262,7 +262,9 @@ def _complete(
     by_no = {numbers[each].no: result for each, result in found.results.items()}
     if upload is None:
         draft = _upload(arrived, found, classified)
-        upload, standing = upload_evidence.count(bench, draft, by_no, arrived.meta.codeowners)
+        upload, standing = upload_evidence.count(
+            bench, draft, by_no, arrived.meta.codeowners, has_new=bool(found.new)
+        )
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
     failing = upload_answers.failing_in(found.results, numbers)

@@ -4,7 +4,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from service.operations import installations, reconcile, redelivery, test_sweeps
+from service.operations import (
+    code_owners,
+    installations,
+    lost_reports,
+    reconcile,
+    redelivery,
+    test_sweeps,
+)
 from service.runtime import Runtime
 
 Sweep = Callable[[Runtime], Awaitable[None]]
@@ -30,12 +37,15 @@ class Sweeps:
             Turn(sweep, period, now + period)
             for sweep, period in (
                 (reconcile.read_running_checks, periods.run_checks),
+                (lost_reports.look_where_awaited, periods.run_checks),
                 (reconcile.read_live_queues, periods.queues),
                 (installations.read_all, periods.idle),
                 (reconcile.read_all_queues, periods.idle),
+                (lost_reports.look_everywhere, periods.idle),
                 (reconcile.restore_branches, periods.orphans),
                 (redelivery.ask_again, periods.redelivery),
                 (test_sweeps.expire, periods.tests),
+                (code_owners.look_after, periods.tests),
             )
         ]
 

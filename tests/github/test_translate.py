@@ -113,15 +113,12 @@ A, B = (
     Where(RepoId(HOST, "7"), RepoRef(HOST, "octo", "b")),
 )
 PUSH = {"ref": "refs/heads/release/2", "after": OTHER, "deleted": False, "forced": True}
-TOUCHED = {
-    **PUSH,
-    "forced": False,
-    "commits": [
-        {"added": ["a"], "removed": ["b"], "modified": []},
-        {"added": [], "removed": [], "modified": ["c/d"]},
-    ],
-}
-MANY = {**TOUCHED, "commits": TOUCHED["commits"] * 1024}
+COMMITS = [
+    {"added": ["a"], "removed": ["b"], "modified": []},
+    {"added": [], "removed": [], "modified": ["c/d"]},
+]
+TOUCHED = {**PUSH, "forced": False, "commits": COMMITS}
+MANY = {**TOUCHED, "commits": COMMITS * 1024}
 GONE = {**PUSH, "deleted": True, "after": "0" * 40}
 INSTALLED = {"installation": {"id": 1, "account": {"id": 99}}}
 LABEL = {"label": {"name": "headgate-submit"}}
