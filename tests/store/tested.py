@@ -9,6 +9,7 @@ from service.flaky.identity import RepositoryKey
 from service.store import (
     artifacts,
     code_owners,
+    run_evidence,
     test_cases,
     test_evidence,
     test_figures,
@@ -26,7 +27,7 @@ from service.store.test_quarantine import StoredOverride
 from service.store.test_quarantined import Moment, QuarantinedRows
 from service.store.test_sets import OutcomeSets
 from service.store.test_states import CaseState
-from service.vocabulary import ActorKind, Health, Override
+from service.vocabulary import ActorKind, Health, Override, Sha
 from tests.store.conftest import NOW
 
 ROWS = {
@@ -127,6 +128,11 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "code_owners.cases_after": lambda s: code_owners.cases_after(s, 7, 26, 100),
     "code_owners.own": lambda s: code_owners.own(s, PLACE, read_at(s), {6: ("@a",)}, 6),
     "uploads.of_run": lambda s: uploads.of_run(s, 7, "run-7", 1),
+    "run_evidence.of_run": lambda s: run_evidence.of_run(s, 7, Sha("text-6"), NOW - 30 * DAY),
+    "run_evidence.of_heads": lambda s: run_evidence.of_heads(
+        s, 7, [Sha("text-6"), Sha("text-26")], NOW - 30 * DAY
+    ),
+    "run_evidence.prs_of": lambda s: run_evidence.prs_of(s, 7, ["text-6", "text-26"]),
     "test_cases.shared_by": lambda s: test_cases.shared_by(s, 7),
     "test_cases.name_repository": lambda s: test_cases.name_repository(s, PLACE, KEY),
     "test_cases.take_numbers": lambda s: test_cases.take_numbers(s, 7, 5),

@@ -1,4 +1,4 @@
-"""The CODEOWNERS file of each repository with tests."""
+"""The CODEOWNERS file of each repository with tests; uploads by the commit they tested."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -25,3 +25,4 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("repository_id", name="pk_code_owners"),
     )
     op.create_index("ix_code_owners_due_at", "code_owners", ["due_at"])
+    op.create_index("ix_upload_repository_id_sha", "upload", ["repository_id", "sha"])
