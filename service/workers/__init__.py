@@ -9,7 +9,8 @@ seconds and a lost process nothing.
 actions in order per run, landings of a queue one at a time, notices when due; and collects
 what CI left, in places of its own, so that a large archive delays no landing. `notifications`
 tells endpoints, in places of its own, so that a slow receiver delays no queue. `ticks` lets
-time pass for queues whose clock has come. `sweeps` read the provider again, on a clock.
+time pass for queues whose clock has come. `sweeps` read the provider again, on a
+clock; what may take long does so apart from what is awaited.
 `housekeeping` removes what nobody needs any more, and tells queues that plan by it how likely
 their pull requests fail.
 
