@@ -11,6 +11,7 @@ from bot.github import outcomes, payloads
 from bot.github.fields import Fields
 from bot.github.payloads import Person
 from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
+from service.provider.trees import TreePaths
 from service.provider.values import (
     Commit,
     FailedDelivery,
@@ -151,6 +152,15 @@ def ref_of(answer: Fields) -> tuple[str, Sha]:
 def pull_ref_of(answer: Fields) -> tuple[int, Sha, str]:
     """Number, head and address of a pull request in a list or as just made."""
     return answer.number("number"), Sha(answer.inner("head").text("sha")), answer.text("html_url")
+
+
+def tree_paths_of(answer: Fields) -> TreePaths:
+    """A tree with all below it."""
+    lines = answer.each("tree")
+    ids = {
+        each.text("path"): Sha(each.text("sha")) for each in lines if each.words("type") == "blob"
+    }
+    return TreePaths(ids, complete=not answer.flag("truncated"))
 
 
 def paths_of(answer: Fields) -> tuple[str, ...]:

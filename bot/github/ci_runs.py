@@ -4,6 +4,7 @@ Writing needs `actions: write` (GITHUB.md 2.4).
 """
 
 from collections.abc import Sequence
+from datetime import date
 
 from bot.github import answers, outcomes, refs
 from bot.github.answers import WorkflowRun
@@ -17,6 +18,7 @@ from service.vocabulary import CheckOutcome, Sha
 
 NOT_GRANTED = NotPossible("The App does not have the permission Actions: write.")
 AGAIN = frozenset({CheckOutcome.FAILED, CheckOutcome.INTERRUPTED})
+LISTED_PAGES_MAX = 2
 CANNOT = (403, 409)  # too old, or still running
 
 
@@ -56,6 +58,19 @@ async def ci_run(line: Line, run_id: str, attempt: int | None) -> CiRun | None:
         await line.get("")
         return None
     return answers.ci_run_of(answer.fields)
+
+
+async def ci_runs(line: Line, since: date) -> tuple[CiRun, ...]:
+    """Ended runs, newest first. The question is the same all day, so that its ETag may hold."""
+    asked = {"status": outcomes.COMPLETED, "created": f">={since.isoformat()}"}
+    listed: list[Fields] = []
+    pages = 0
+    async for page in line.pages("/actions/runs", "workflow_runs", asked, is_kept=True):
+        listed += [Fields(each) for each in page.listed]
+        pages += 1
+        if pages == LISTED_PAGES_MAX:
+            break
+    return tuple(answers.ci_run_of(each) for each in listed)
 
 
 async def ci_jobs(line: Line, run_id: str, attempt: int) -> tuple[CiJob, ...]:

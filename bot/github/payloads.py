@@ -4,6 +4,7 @@ Here, in `answers.py` (REST) and in `graphql.py` stand the names of GitHub's fie
 else. Values hold only what we read; a missing field raises `fields.Unreadable`.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from service.vocabulary import RepoId, RepoRef, Sha
 
 BOT = "Bot"
 PULL = "pull_request"
+COMMITS_TOLD_MAX = 2048  # of one push
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,13 @@ class PullEvent:
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A ref that moved or went."""
+    """A ref that moved or went; `paths` of the commits told, None when that may not be all."""
 
     ref: str
     after: Sha
     deleted: bool
     forced: bool
+    paths: frozenset[str] | None
 
 
 def where_of(payload: Fields, host: str) -> Where:
@@ -130,13 +133,22 @@ def pull_event_of(payload: Fields) -> PullEvent:
 
 
 def push_of(payload: Fields) -> Push:
-    """A `push` event."""
+    """A `push` event. After a forced one nothing tells what is there no more."""
+    forced, commits = payload.flag("forced"), payload.each("commits")
+    is_known = commits and not forced and len(commits) < COMMITS_TOLD_MAX
     return Push(
         ref=payload.text("ref"),
         after=Sha(payload.text("after")),
         deleted=payload.flag("deleted"),
-        forced=payload.flag("forced"),
+        forced=forced,
+        paths=frozenset(_touched(commits)) if is_known else None,
     )
+
+
+def _touched(commits: Iterable[Fields]) -> Iterator[str]:
+    for commit in commits:
+        for kind in ("added", "removed", "modified"):
+            yield from (path for path in commit.members(kind) if isinstance(path, str))
 
 
 @dataclass(frozen=True, slots=True)

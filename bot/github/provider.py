@@ -5,9 +5,9 @@ Decides nothing. Which verb waits before which is said here once (GITHUB.md 2.5)
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
-from bot.github import ci_runs, commits, installations, limits, people, translate, trees
+from bot.github import ci_runs, commits, files, installations, limits, people, translate, trees
 from bot.github.artifacts import Artifacts
 from bot.github.checks import Reports
 from bot.github.client import Client
@@ -34,6 +34,7 @@ from service.provider.trees import (
     Disjoint,
     Overlapping,
     Same,
+    TreePaths,
     Unproven,
 )
 from service.provider.values import (
@@ -125,6 +126,18 @@ class GitHubProvider:
         """See `Provider.access`."""
         with self._reading():
             return await people.access(self._line(repo, Priority.ANSWER), actor)
+
+    async def read_file(
+        self, repo: RepoRef, path: str, commit: Sha, bytes_max: int
+    ) -> bytes | None:
+        """See `Provider.read_file`."""
+        with self._reading():
+            return await files.read_file(self._line(repo, Priority.SWEEP), path, commit, bytes_max)
+
+    async def tree_paths(self, repo: RepoRef, commit: Sha) -> TreePaths:
+        """See `Provider.tree_paths`."""
+        with self._reading():
+            return await files.tree_paths(self._line(repo, Priority.SWEEP), commit)
 
     async def required(self, repo: RepoRef, branch: str) -> Required:
         """See `Provider.required`."""
@@ -241,6 +254,11 @@ class GitHubProvider:
         """See `Provider.ci_run`."""
         with self._reading():
             return await ci_runs.ci_run(self._line(repo, Priority.ANSWER), run_id, attempt)
+
+    async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
+        """See `Provider.ci_runs`."""
+        with self._reading():
+            return await ci_runs.ci_runs(self._line(repo, Priority.SWEEP), since)
 
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
         """See `Provider.ci_jobs`."""

@@ -147,7 +147,7 @@ def _push(read: Read) -> Signals:
         return ()
     if push.deleted:
         return (BranchGone(read.where, branch, actor),)
-    return (BranchMoved(read.where, branch, push.after, actor, push.forced),)
+    return (BranchMoved(read.where, branch, push.after, actor, push.forced, push.paths),)
 
 
 def _report(member: str) -> Translation:

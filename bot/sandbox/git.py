@@ -158,6 +158,26 @@ class Objects:
             if item.kind == "tree":
                 yield from self.walk(item.sha, f"{path}/")
 
+    def changed(
+        self, before: str | None, after: str | None, prefix: str = ""
+    ) -> Iterable[tuple[str, TreeItem | None, TreeItem | None]]:
+        """Paths of files that differ between two trees, with what stands there in each."""
+        olds, news = (
+            {item.name: item for item in (self.tree(tree) if tree else None) or ()}
+            for tree in (before, after)
+        )
+        for name in sorted(olds.keys() | news.keys()):
+            old, new = olds.get(name), news.get(name)
+            if old == new:
+                continue
+            old_tree = old.sha if old and old.kind == "tree" else None
+            new_tree = new.sha if new and new.kind == "tree" else None
+            if old_tree or new_tree:
+                yield from self.changed(old_tree, new_tree, f"{prefix}{name}/")
+            files = (None if old_tree else old, None if new_tree else new)
+            if any(files):
+                yield f"{prefix}{name}", *files
+
     def write_tree(self, items: Iterable[TreeItem]) -> str:
         """Store a tree; the lines may come in any order."""
         ordered = sorted(

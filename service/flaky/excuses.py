@@ -10,6 +10,7 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import PurePosixPath
 
+from service.flaky import classes
 from service.vocabulary import Explanation
 
 FINGERPRINT_FAILURES_MAX = 50
@@ -183,19 +184,7 @@ def _changes(suspect: Suspect, test: FailedTest) -> bool:
         return True
     if test.file:
         return test.file in suspect.paths
-    return any(may_hold(path, test.classname) for path in suspect.paths)
-
-
-def may_hold(path: str, classname: str) -> bool:
-    """Whether a class may stand in a file: `a.b.C` in one that ends in `a/b/C.*` or `a/b.py`."""
-    parts = [part for part in classname.replace("::", ".").split(".") if part]
-    file = PurePosixPath(path)
-    bare = file.with_suffix("").parts
-    return _ends(bare, parts) or (file.suffix == ".py" and _ends(bare, parts[:-1]))
-
-
-def _ends(names: Sequence[str], ending: Sequence[str]) -> bool:
-    return bool(ending) and list(names[-len(ending) :]) == list(ending)
+    return any(classes.may_hold(path, test.classname) for path in suspect.paths)
 
 
 def _weights(suspects: Iterable[Suspect], own: Sequence[FailedTest]) -> dict[int, float]:

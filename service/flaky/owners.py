@@ -6,7 +6,7 @@ last star: what that would find, the first place that fits has found already.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.flaky.identity import is_absolute
@@ -138,42 +138,3 @@ def fits_one(segment: Segment, name: str) -> bool:
     if isinstance(segment, re.Pattern):
         return segment.fullmatch(name) is not None
     return segment == name
-
-
-@dataclass(frozen=True, slots=True)
-class Tree:
-    """The files of a repository, by the last name of their path without its extension."""
-
-    by_stem: dict[str, tuple[str, ...]]
-
-    def file_of(self, classname: str) -> str:
-        """The one file that a class's name spells as a path, else empty.
-
-        `a.b.C` is `a/b/C.*` or `a/b.py`, below any folder; a nested class (`C$D`) is its outer.
-        """
-        path = classname.partition("$")[0].replace(".", "/").replace("::", "/")
-        folder, _, name = path.rpartition("/")
-        found = {file for file in self.by_stem.get(name, ()) if is_at(file, path)}
-        outer = folder.rpartition("/")[2]
-        modules = self.by_stem.get(outer, ()) if outer else ()
-        found |= {file for file in modules if file.endswith(".py") and is_at(file, folder)}
-        return found.pop() if len(found) == 1 else ""
-
-
-def tree_of(files: Iterable[str]) -> Tree:
-    """The files, ready to be asked."""
-    by_stem: dict[str, list[str]] = {}
-    for file in files:
-        by_stem.setdefault(stem(file).rpartition("/")[2], []).append(file)
-    return Tree({name: tuple(found) for name, found in by_stem.items()})
-
-
-def is_at(file: str, path: str) -> bool:
-    """Whether the file without its extension is this path, below any folder."""
-    return f"/{stem(file)}".endswith(f"/{path}")
-
-
-def stem(file: str) -> str:
-    """The path without the extension of its last name."""
-    folder, slash, name = file.rpartition("/")
-    return f"{folder}{slash}{name.rpartition('.')[0] or name}"

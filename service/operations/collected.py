@@ -52,8 +52,10 @@ NO_REPORT = "It holds no report of tests."
 log = structlog.get_logger()
 
 
-async def ask_for(runtime: Runtime, repository: RepositoryRecord, wanted: CollectReports) -> None:
-    """Note that an attempt of a CI run has left what may be reports; a second call adds nothing.
+async def ask_for(
+    runtime: Runtime, repository: RepositoryRecord, wanted: Sequence[CollectReports]
+) -> None:
+    """Note that attempts of CI runs have left what may be reports; a second call adds nothing.
 
     Only noted: the lane of deliveries must not wait for archives.
     """
@@ -62,14 +64,29 @@ async def ask_for(runtime: Runtime, repository: RepositoryRecord, wanted: Collec
 
 
 def _ask_for(
-    session: Tx, repository: RepositoryRecord, wanted: CollectReports, now: datetime
+    session: Tx, repository: RepositoryRecord, wanted: Sequence[CollectReports], now: datetime
 ) -> bool:
     if not test_quarantine.settings_of(session, repository.id).collect_artifacts:
         return False
-    key = f"collect/{repository.id}/{wanted.run_id}/{wanted.attempt}"
-    item = OutboxItem(Lane.COLLECT, key, "collect", wanted, next_at=now)
-    outbox.append(session, repository.id, None, 0, [item])
+    items = [
+        OutboxItem(Lane.COLLECT, _key(repository.id, each), "collect", each, next_at=now)
+        for each in wanted
+    ]
+    outbox.append(session, repository.id, None, 0, items)
     return True
+
+
+def unasked(
+    session: Tx, repository_id: int, attempts: Sequence[CollectReports]
+) -> tuple[CollectReports, ...]:
+    """Those that nobody has asked for, within the time that effects are kept."""
+    keys = {each: _key(repository_id, each) for each in attempts}
+    known = outbox.known(session, keys.values())
+    return tuple(each for each, key in keys.items() if key not in known)
+
+
+def _key(repository_id: int, wanted: CollectReports) -> str:
+    return f"collect/{repository_id}/{wanted.run_id}/{wanted.attempt}"
 
 
 async def fetch(runtime: Runtime, repository_id: int, wanted: CollectReports) -> None:

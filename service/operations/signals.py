@@ -13,7 +13,15 @@ from service.flaky.collecting import CollectReports
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.reasons import HoldReason
 from service.mergequeue.states import RunStatus
-from service.operations import asking, collected, naming, reconcile, repositories, turn
+from service.operations import (
+    asking,
+    code_owners,
+    collected,
+    naming,
+    reconcile,
+    repositories,
+    turn,
+)
 from service.provider.errors import ProviderError
 from service.provider.signals import (
     AccessChanged,
@@ -90,7 +98,7 @@ async def _about(
         case CiRunEnded(run_id=run_id, attempt=attempt):
             # Its checks come with a CheckReported. What it left is not fetched here: the lane
             # of a repository must not wait for it, because landings wait for the lane.
-            await collected.ask_for(runtime, repository, CollectReports(run_id, attempt))
+            await collected.ask_for(runtime, repository, [CollectReports(run_id, attempt)])
         case BranchMoved() | BranchGone() | DefaultBranchRenamed():
             await _branch_changed(runtime, repository, signal)
         case RulesChanged():
@@ -109,7 +117,8 @@ async def _branch_changed(
     signal: BranchMoved | BranchGone | DefaultBranchRenamed,
 ) -> None:
     match signal:
-        case BranchMoved(branch=branch, new=new):
+        case BranchMoved(branch=branch, new=new, paths=paths):
+            await code_owners.branch_moved(runtime, repository, branch, paths)
             await _branch_moved(runtime, repository, branch, new)
         case BranchGone(branch=branch):
             await _branch_gone(runtime, repository, branch)
@@ -167,10 +176,11 @@ async def _pull_request_changed(
         for queue in await _queues(runtime, repository)
         if signal.number in (await turn.value(runtime, queue.id)).entries
     ]
-    for queue in holders:
-        if not await _is_landing(runtime, queue, signal.number):
-            await reconcile.read_pull_request(runtime, queue, signal.number)
-    if not holders and signal.head is not None:
+    waiting = [each for each in holders if not await _is_landing(runtime, each, signal.number)]
+    for queue in waiting:
+        await reconcile.read_pull_request(runtime, queue, signal.number)
+    # Whoever reads it keeps its head as well.
+    if not waiting and signal.head is not None:
         head = PullRequestHead(repository.id, signal.number, signal.head)
         await runtime.store.run(pull_requests.remember_head, head, received_at)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from service.flaky import figures
 from service.runtime import Runtime
-from service.store import bulk, evidence, test_cases, test_evidence, uncounted, uploads
+from service.store import bulk, code_owners, evidence, test_cases, test_evidence, uncounted, uploads
 from service.store.database import Tx
 from service.store.test_cases import Place
 from service.store.test_evidence import Day, Upload
@@ -61,7 +61,12 @@ def count(session: Tx, place: Place, upload: Upload, part: Part) -> None:
 
 
 def own(session: Tx, place: Place, owned: tuple[Owned, ...], upload: Upload) -> None:
-    """Note owners of tests; of each test the newest upload says so."""
+    """Note owners of tests, unless the repository's own file says who they are.
+
+    Of each test the newest upload counts that sends such a file along.
+    """
+    if not owned or code_owners.path_of(session, place.repository_id):
+        return
     wanted = {no: each.owners for each in owned for no in each.nos}
     evidence.put_owners(session, place.repository_id, wanted, upload.ran_at)
 

@@ -15,12 +15,17 @@ from service.flaky.uploads import FAILED, PASSED
 from service.operations import judging, upload_counting, upload_findings
 from service.operations.judging import Bench
 from service.operations.upload_findings import Findings
-from service.store import evidence, test_cases, test_evidence, uncounted, uploads
+from service.store import code_owners, evidence, test_cases, test_evidence, uncounted, uploads
 from service.store.test_evidence import Day, SeenFailure, Upload
 
 
-def count(bench: Bench, draft: Upload, found: Findings) -> tuple[Upload, Standing | None]:
-    """Let the upload count, unless nobody trusts it: the upload with its sets, how tests stand."""
+def count(
+    bench: Bench, draft: Upload, found: Findings, *, has_new: bool
+) -> tuple[Upload, Standing | None]:
+    """Let the upload count, unless nobody trusts it: the upload with its sets, how tests stand.
+
+    `has_new`: some of its tests were not there before.
+    """
     session, place = bench.session, bench.place
     passed = test_evidence.put_set(session, place, found.passed, draft.ran_at)
     skipped = test_evidence.put_set(session, place, found.skipped, draft.ran_at)
@@ -40,11 +45,26 @@ def count(bench: Bench, draft: Upload, found: Findings) -> tuple[Upload, Standin
     evidence.note_runs(session, here, found.apart.keys() - won, upload.ran_at, passed=False)
     failed = [no for no, word in found.letters.items() if FAILED in word]
     evidence.note_failed(session, here, failed, upload.ran_at)
+    _look_after_owners(bench, has_new=has_new)
     upload_counting.own(session, place, found.owners, upload)
     letters = {no: word for no, word in found.letters.items() if word}
     muddled = frozenset(no for no in letters if not found.apart[no].is_comparable)
     told = uploads.evidence_of(upload, letters, muddled, found.passed_size)
     return upload, judging.judge(bench, [told])
+
+
+def _look_after_owners(bench: Bench, *, has_new: bool) -> None:
+    """See to it that the repository's own CODEOWNERS is read.
+
+    Tests that are new get their owners by it with the next sweep: it may be long, and they may
+    be many.
+    """
+    session, place = bench.session, bench.place
+    path = code_owners.path_of(session, place.repository_id)
+    if path is None:
+        code_owners.begin(session, place, bench.home.now)
+    elif path and has_new:
+        code_owners.look_sooner(session, place.repository_id, bench.home.now)
 
 
 def record(bench: Bench, upload: Upload, found: Findings, quarantined: set[int]) -> None:

@@ -168,7 +168,7 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
     numbers = dict(known.numbers)
     for chunk in upload_cases.chunks(known):
         numbers |= await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
-    return await asyncio.to_thread(_ready, arrived, replace(known, numbers=numbers), name)
+    return await asyncio.to_thread(_ready, arrived, known, numbers, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +177,17 @@ class _Ready:
 
     name: RepositoryKey
     numbers: Mapping[str, Numbered]
+    has_new: bool
     sums: Sums
     told: Findings
 
 
-def _ready(arrived: Arrived, found: Identified, name: RepositoryKey) -> _Ready:
-    by_no = {found.numbers[each].no: result for each, result in found.results.items()}
+def _ready(
+    arrived: Arrived, known: Identified, numbers: Mapping[str, Numbered], name: RepositoryKey
+) -> _Ready:
+    by_no = {numbers[each].no: result for each, result in known.results.items()}
     told = upload_findings.findings_of(by_no, arrived.id, arrived.ran_at, arrived.meta)
-    return _Ready(name, found.numbers, upload_draft.sums_of(found), told)
+    return _Ready(name, numbers, bool(known.new), upload_draft.sums_of(known), told)
 
 
 async def upload_answer(
@@ -292,7 +295,7 @@ def _complete(
     upload, standing = first, None
     if upload is None:
         draft = upload_draft.upload_of(arrived, found.sums, classified, kin)
-        upload, standing = upload_evidence.count(bench, draft, found.told)
+        upload, standing = upload_evidence.count(bench, draft, found.told, has_new=found.has_new)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
     failing = upload_answers.failing_in(found.sums.failing, found.numbers)

@@ -7,7 +7,7 @@ comes back: `provider/values.py`.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from datetime import date, datetime
 from typing import Protocol
 
 from service.provider.archives import Archive, NoArchive
@@ -18,6 +18,7 @@ from service.provider.trees import (
     Disjoint,
     Overlapping,
     Same,
+    TreePaths,
     Unproven,
 )
 from service.provider.values import (
@@ -76,6 +77,19 @@ class Provider(Protocol):
 
     async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
         """Rights of the numeric user id, asked afresh; doubt is NONE (GITHUB.md 6.1)."""
+        ...
+
+    async def read_file(
+        self, repo: RepoRef, path: str, commit: Sha, bytes_max: int
+    ) -> bytes | None:
+        """What a file holds at a commit, None where there is no file; never of a fork's head.
+
+        Raises Refused(TOO_LARGE).
+        """
+        ...
+
+    async def tree_paths(self, repo: RepoRef, commit: Sha) -> TreePaths:
+        """All files of a commit, by one read, which may be long; incomplete when unknown."""
         ...
 
     async def required(self, repo: RepoRef, branch: str) -> Required:
@@ -178,6 +192,13 @@ class Provider(Protocol):
         """An attempt of a run of the provider's CI, the newest if none is named; None: none such.
 
         What is true of one attempt does not change once it ended.
+        """
+        ...
+
+    async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
+        """Runs that have ended, begun on that day (UTC) or later: the newest 200, newest first.
+
+        Each by its newest attempt; only for sweeps.
         """
         ...
 

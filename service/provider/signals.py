@@ -196,13 +196,17 @@ class CiRunEnded:
 
 @dataclass(frozen=True, slots=True)
 class BranchMoved:
-    """A branch points elsewhere now."""
+    """A branch points elsewhere now; `paths` are what the commits that came touch.
+
+    None: nobody knows all of them.
+    """
 
     where: Where
     branch: str
     new: Sha
     actor: Actor
     forced: bool
+    paths: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""Two changes of a repository side by side: what is asked, and what comes back (GITHUB.md 5.4)."""
+"""Trees of a repository: two changes side by side (GITHUB.md 5.4), the files of one commit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.vocabulary import Sha
@@ -42,3 +43,11 @@ class Unproven:
     """The trees could not be compared to the end; counts as overlapping and as different."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreePaths:
+    """Path of each file → the id of what it holds; without `complete` there are more."""
+
+    ids: Mapping[str, Sha]
+    complete: bool

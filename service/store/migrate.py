@@ -29,6 +29,7 @@ REVISIONS = (
     "0012",
     "0013",
     "0014",
+    "0015",
 )
 """Every revision, in order; the last is what this program works on."""
 

@@ -5,7 +5,7 @@ only a read-back settles `unknown`. Control effects keep their order within a ru
 within a queue; of notices with one supersede key only the newest counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,6 +36,7 @@ LAND = "land"
 """The kind of which a queue performs one at a time."""
 
 NOTE_LENGTH_MAX = 500
+ASKED_AT_ONCE = 1000
 
 EFFECT: UnionCodec[Effect] = UnionCodec(Effect)
 
@@ -159,6 +160,8 @@ _LANES: BindParameter[str] = bindparam("of_lanes", expanding=True)
 SELECT_NEXT_DUE = select(func.min(outbox.c.next_at, type_=Utc)).where(
     outbox.c.lane.in_(_LANES), _WAITS, _MAY_GO
 )
+_KEYS: BindParameter[str] = bindparam("of_keys", expanding=True)
+SELECT_KNOWN = select(outbox.c.idem_key).where(outbox.c.idem_key.in_(_KEYS))
 MARK_SENT = (
     update(outbox)
     .where(_ID, _WAITS)
@@ -266,6 +269,16 @@ def claim(
             for row in session.execute(question, due)
         ]
     return tuple(found)
+
+
+def known(session: Connection, keys: Iterable[str]) -> frozenset[str]:
+    """Those of the keys that effects have had, as long as these are kept."""
+    asked = sorted(set(keys))
+    found: set[str] = set()
+    for first in range(0, len(asked), ASKED_AT_ONCE):
+        told = {"of_keys": asked[first : first + ASKED_AT_ONCE]}
+        found.update(session.execute(SELECT_KNOWN, told).scalars())
+    return frozenset(found)
 
 
 def next_due(session: Connection, lanes: Sequence[Lane] = ACTING) -> datetime | None:

@@ -9,9 +9,9 @@ seconds and a lost process nothing.
 actions in order per run, landings of a queue one at a time, notices when due; and collects
 what CI left, in places of its own, so that a large archive delays no landing. `notifications`
 tells endpoints, in places of its own, so that a slow receiver delays no queue. `ticks` lets
-time pass for queues whose clock has come. `sweeps` read the provider again, on a clock.
-`housekeeping` removes what nobody needs any more, and tells queues that plan by it how likely
-their pull requests fail.
+time pass for queues whose clock has come. `sweeps` read the provider again, on a clock; those
+that may take long do so apart from those that are awaited. `housekeeping` removes what nobody
+needs any more, and tells queues that plan by it how likely their pull requests fail.
 
 `flow` takes rows up side by side for these three, so that a slow or broken one holds up no
 other. `supervisor` runs all loops in one task group; one that crashes is started again after

@@ -10,7 +10,7 @@ from typing import Protocol
 from service.operations import deliveries, effects
 from service.operations import notifications as notifying
 from service.runtime import Runtime
-from service.workers import inbox, notifications, outbox
+from service.workers import inbox, notifications, outbox, sweeps
 from service.workers.flow import Flow
 from service.workers.guard import guarded
 from service.workers.housekeeping import Housekeeping
@@ -45,7 +45,8 @@ class Workers:
         )
         self._others: tuple[Worker, ...] = (
             Ticks(runtime),
-            Sweeps(runtime),
+            Sweeps(runtime, sweeps.awaited(runtime.options.periods)),
+            Sweeps(runtime, sweeps.patient(runtime.options.periods)),
             Housekeeping(runtime),
         )
         self._loops: list[asyncio.Task[None]] = []

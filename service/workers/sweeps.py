@@ -1,13 +1,42 @@
 """Sweeps: the provider read again for what a lost webhook would have told, and time passed."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from service.operations import installations, reconcile, redelivery, test_sweeps
-from service.runtime import Runtime
+from service.operations import (
+    code_owners,
+    installations,
+    lost_reports,
+    reconcile,
+    redelivery,
+    test_sweeps,
+)
+from service.runtime import Periods, Runtime
 
 Sweep = Callable[[Runtime], Awaitable[None]]
+
+
+def awaited(periods: Periods) -> tuple[tuple[Sweep, timedelta], ...]:
+    """What somebody may be waiting for, and how often."""
+    return (
+        (reconcile.read_running_checks, periods.run_checks),
+        (lost_reports.look_where_awaited, periods.run_checks),
+        (reconcile.read_live_queues, periods.queues),
+        (installations.read_all, periods.idle),
+        (reconcile.read_all_queues, periods.idle),
+        (reconcile.restore_branches, periods.orphans),
+        (redelivery.ask_again, periods.redelivery),
+        (test_sweeps.expire, periods.tests),
+    )
+
+
+def patient(periods: Periods) -> tuple[tuple[Sweep, timedelta], ...]:
+    """What may take long, and hurts nobody by it: kept apart from what is awaited."""
+    return (
+        (code_owners.look_after, periods.tests),
+        (lost_reports.look_everywhere, periods.idle),
+    )
 
 
 @dataclass(slots=True)
@@ -20,24 +49,12 @@ class Turn:
 
 
 class Sweeps:
-    """The worker of sweeps. They run one after another, so they never crowd the provider."""
+    """A worker of sweeps. They run one after another, so they never crowd the provider."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        periods = runtime.options.periods
+    def __init__(self, runtime: Runtime, sweeps: Iterable[tuple[Sweep, timedelta]]) -> None:
         now = runtime.clock.now()
         self._runtime = runtime
-        self._turns = [
-            Turn(sweep, period, now + period)
-            for sweep, period in (
-                (reconcile.read_running_checks, periods.run_checks),
-                (reconcile.read_live_queues, periods.queues),
-                (installations.read_all, periods.idle),
-                (reconcile.read_all_queues, periods.idle),
-                (reconcile.restore_branches, periods.orphans),
-                (redelivery.ask_again, periods.redelivery),
-                (test_sweeps.expire, periods.tests),
-            )
-        ]
+        self._turns = [Turn(sweep, period, now + period) for sweep, period in sweeps]
 
     async def drain(self) -> bool:
         """Do every sweep that is due; whether there was any."""

@@ -3,7 +3,9 @@
 import pytest
 from sqlalchemy import select
 
+from service.mergequeue.states import QueueState
 from service.store.database import Tx
+from service.store.evidence import OWNERS
 from service.store.tables.tests import CaseRow
 from service.store.test_evidence import UPLOAD, Upload, uploads
 from tests.harness.world import World, WorldOptions
@@ -17,7 +19,7 @@ checks:
       files: [bomb.xml]
       tests:
         - {name: adds, rules: [{exists: [broken.txt], conclusion: failure}]}
-        - {name: divides}
+        - {name: divides, classname: tests.sums}
 """
 BOMB = "0" * 1_000_000
 """A report that packs to less than a two-hundredth of itself."""
@@ -57,6 +59,21 @@ async def failed(world: World) -> dict[str, bool]:
     return await world.runtime.store.read(_tests)
 
 
+def _owners(session: Tx) -> dict[str, tuple[str, ...]]:
+    cases = CaseRow.__table__
+    rows = session.execute(select(cases.c.name, cases.c.owners))
+    return {row.name: OWNERS.decode(row.owners) for row in rows}
+
+
+async def until_owners_are(world: World, expected: dict[str, tuple[str, ...]]) -> None:
+    """Wait until tests have these owners."""
+
+    async def they_are() -> bool:
+        return await world.runtime.store.read(_owners) == expected
+
+    await world.until(they_are)
+
+
 async def test_a_push_is_evidence_of_main_and_a_fork_of_nothing(world: World) -> None:
     await world.settle()
     sha = await push(world, **{"a.txt": "a\n"})
@@ -86,6 +103,30 @@ async def test_a_test_run_of_the_queue_is_known_as_such(world: World) -> None:
     ]
     found = [(each.kind, each.prs) for head in heads for each in await of(world, head)]
     assert set(found) == {("queue", (number,))}
+
+
+async def test_a_fork_that_pushes_while_it_is_queued_is_still_known_by_its_head(
+    world: World,
+) -> None:
+    await world.settle()
+    await world.make_queue(state=QueueState.PAUSED)
+    number = await world.open(by="dave", fork=True)
+    await world.settle()
+    await world.comment("/merge", on=number, by="alice")
+    await world.settle()
+    pushed = await world.act("push", by="dave", number=number, files={"more.txt": "x\n"})
+    await world.settle()
+    (upload,) = await of(world, pushed["sha"])
+    assert (upload.kind, upload.prs) == ("untrusted", (number,))
+
+
+async def test_tests_belong_to_whom_the_file_of_the_repository_says(world: World) -> None:
+    await world.settle()
+    await push(world, CODEOWNERS="* @octo/all\n", **{"tests/sums.py": "\n"})
+    # Reports name no file here, but a class, and `unit` stands nowhere.
+    await until_owners_are(world, {"adds": (), "divides": ("@octo/all",)})
+    await push(world, CODEOWNERS="* @octo/all\n/tests/ @octo/web\n")
+    await until_owners_are(world, {"adds": (), "divides": ("@octo/web",)})
 
 
 async def test_a_bomb_is_refused_and_the_rest_counts(world: World) -> None:

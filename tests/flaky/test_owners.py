@@ -65,29 +65,6 @@ def test_the_last_match_counts_and_one_without_owners_clears(file, expected):
     assert owners.owners_in(FILE).of(file) == expected
 
 
-@pytest.mark.parametrize(
-    ("classname", "expected"),
-    [
-        ("shop.CartTest", "src/test/java/shop/CartTest.java"),
-        ("shop.CartTest$Totals", "src/test/java/shop/CartTest.java"),
-        ("tests.test_cart", "tests/test_cart.py"),
-        ("tests.test_cart.TestCart", "tests/test_cart.py"),
-        ("Shop::Cart", "lib/Shop/Cart.rb"),
-        ("Twice", ""),
-        ("nowhere.Test", ""),
-        ("", ""),
-    ],
-)
-def test_a_class_is_found_where_one_file_spells_it(classname, expected):
-    tree = owners.tree_of(
-        [
-            *("src/test/java/shop/CartTest.java", "tests/test_cart.py", "lib/Shop/Cart.rb"),
-            *("a/Twice.kt", "b/Twice.kt", "workshop/CartTest.md", "README"),
-        ]
-    )
-    assert tree.file_of(classname) == expected
-
-
 def test_a_file_that_is_too_long_owns_nothing():
     line = "* @octo\n"
     assert owners.owners_in(line + "#" * (owners.BYTES_MAX - len(line))).rules

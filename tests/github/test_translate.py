@@ -113,6 +113,12 @@ A, B = (
     Where(RepoId(HOST, "7"), RepoRef(HOST, "octo", "b")),
 )
 PUSH = {"ref": "refs/heads/release/2", "after": OTHER, "deleted": False, "forced": True}
+COMMITS = [
+    {"added": ["a"], "removed": ["b"], "modified": []},
+    {"added": [], "removed": [], "modified": ["c/d"]},
+]
+TOUCHED = {**PUSH, "forced": False, "commits": COMMITS}
+MANY = {**TOUCHED, "commits": COMMITS * 1024}
 GONE = {**PUSH, "deleted": True, "after": "0" * 40}
 INSTALLED = {"installation": {"id": 1, "account": {"id": 99}}}
 LABEL = {"label": {"name": "headgate-submit"}}
@@ -175,6 +181,13 @@ TOLD = [
     ("status", None, {"sha": HEAD, "state": "success"}, (PASSED,)),
     ("status", None, {"sha": HEAD, "state": "error"}, (OTHER_NEWS,)),
     ("push", None, PUSH, (BranchMoved(WHERE, "release/2", OTHER, ALICE_ACTS, True),)),
+    (
+        "push",
+        None,
+        TOUCHED,
+        (BranchMoved(WHERE, "release/2", OTHER, ALICE_ACTS, False, frozenset({"a", "b", "c/d"})),),
+    ),
+    ("push", None, MANY, (BranchMoved(WHERE, "release/2", OTHER, ALICE_ACTS, False),)),
     ("push", None, GONE, (BranchGone(WHERE, "release/2", ALICE_ACTS),)),
     ("repository_ruleset", "edited", {}, (RulesChanged(WHERE),)),
     ("branch_protection_rule", "created", {}, (RulesChanged(WHERE),)),

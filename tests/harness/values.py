@@ -6,7 +6,7 @@ For benchmarks and tests of operations that are not about a provider's ways.
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import date, datetime
 
 from service.provider.archives import Archive, NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun
@@ -16,6 +16,7 @@ from service.provider.trees import (
     Disjoint,
     Overlapping,
     Same,
+    TreePaths,
     Unproven,
 )
 from service.provider.values import (
@@ -75,6 +76,7 @@ class ValuesProvider:
         self.said: list[Notice] = []
         self.failed: list[FailedDelivery] = []
         self.redelivered: list[str] = []
+        self.files: dict[str, bytes] = {}
 
     async def repositories(self) -> Sequence[Repository]:
         return [await self.repository(self.ref)]
@@ -125,6 +127,15 @@ class ValuesProvider:
 
     async def access(self, repo: RepoRef, actor: Actor) -> AccessLevel:
         return AccessLevel.ADMIN
+
+    async def read_file(
+        self, repo: RepoRef, path: str, commit: Sha, bytes_max: int
+    ) -> bytes | None:
+        return self.files.get(path)
+
+    async def tree_paths(self, repo: RepoRef, commit: Sha) -> TreePaths:
+        ids = {path: sha_of(path, content) for path, content in self.files.items()}
+        return TreePaths(ids, complete=True)
 
     async def required(self, repo: RepoRef, branch: str) -> Required:
         return Known((RequiredName("unit"),), None, ())
@@ -208,6 +219,9 @@ class ValuesProvider:
 
     async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         return None
+
+    async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
+        return ()
 
     async def ci_jobs(self, repo: RepoRef, run_id: str, attempt: int) -> Sequence[CiJob]:
         return ()

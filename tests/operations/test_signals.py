@@ -6,8 +6,9 @@ from service.mergequeue.model import LandMode
 from service.operations import signals
 from service.provider.signals import PullRequestChanged, Where
 from service.runtime import Runtime
+from service.store import pull_requests
 from service.store.database import Store
-from service.vocabulary import RepoId
+from service.vocabulary import RepoId, Sha
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.provider.stage import Stage, on_sandbox
 
@@ -40,3 +41,14 @@ async def test_only_what_lands_now_is_left_to_its_landing(stage, runtime):
     assert await reads_after_a_change_of(unit, 2) == 0
     assert await reads_after_a_change_of(unit, 1) > 0
     assert await reads_after_a_change_of(unit, 3) > 0
+
+
+async def test_a_head_pushed_while_it_lands_is_remembered(stage, runtime):
+    unit = await a_unit(runtime, stage, await three(stage), base=1)
+    await unit.land([2], LandMode.CALL)
+    fresh = await stage.provider.repository(stage.repo)
+    number, pushed = unit.run.steps[1].pr, Sha("f" * 40)
+    signal = PullRequestChanged(Where(fresh.id, fresh.ref), number, pushed)
+    await signals.receive(runtime, signal, runtime.clock.now())
+    here = unit.queue.repository_id
+    assert await runtime.store.read(pull_requests.with_head, here, pushed) == (number,)

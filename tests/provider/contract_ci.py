@@ -79,6 +79,7 @@ class Ci:
         nowhere = RepoRef(stage.repo.host, "octo", "nothing")
         for asked in (
             stage.provider.ci_run(nowhere, "1"),
+            stage.provider.ci_runs(nowhere, stage.clock.now().date()),
             stage.provider.ci_jobs(nowhere, "1", 1),
             stage.provider.ci_artifacts(nowhere, "1"),
         ):
@@ -97,6 +98,30 @@ class Ci:
         assert second.started_at - first.started_at >= timedelta(seconds=60)
         jobs = [await stage.provider.ci_jobs(stage.repo, run, n) for n in (1, 2)]
         assert jobs[0][0].id != jobs[1][0].id
+
+    async def test_runs_that_have_ended_are_listed_newest_first(self, stage):
+        today = stage.clock.now().date()
+        ran = [(await stage.ran({f"{name}.txt": "x\n"}))[0] for name in ("a", "bad")]
+        forked, _ = await stage.ran({"c.txt": "c\n"}, by="dave", fork=True)
+        pushed = await stage.act("push", branch="main", files={"d": "d\n"}, bypass=True)
+        found = await stage.provider.ci_runs(stage.repo, today)
+        assert [each.id for each in found] == [forked, *reversed(ran)]
+        assert [each.of_fork for each in found] == [True, False, False]
+        assert found[1] == await stage.provider.ci_run(stage.repo, ran[1])
+        await stage.settle()
+        running = stage.ci_run(pushed["sha"])
+        assert (await stage.provider.ci_runs(stage.repo, today))[0].id == running
+
+    async def test_only_runs_of_these_days_are_listed(self, stage):
+        await stage.ran({"a.txt": "a\n"})
+        tomorrow = stage.clock.now().date() + timedelta(days=1)
+        assert await stage.provider.ci_runs(stage.repo, tomorrow) == ()
+
+    async def test_of_many_runs_the_newest_are_listed(self, stage):
+        run, _ = await stage.ran({"a.txt": "a\n"})
+        stage.repeat_run(run, times=250)
+        found = await stage.provider.ci_runs(stage.repo, stage.clock.now().date())
+        assert len(found) == 200
 
     async def test_a_job_is_told_with_its_machine_and_its_steps(self, stage):
         await stage.plan_ci([REPORTED, "{ name: lint }"])

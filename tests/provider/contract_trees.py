@@ -1,16 +1,19 @@
-"""What every provider says of two changes side by side (GITHUB.md 5.4)."""
+"""What every provider says of files, and of two changes side by side (GITHUB.md 5.4)."""
 
 import pytest
 
+from bot.sandbox.rest import git_data
+from service.provider.errors import Gone, GoneKind, Refused, RefusedCode, Unavailable
 from service.provider.trees import (
     Change,
     Different,
     Disjoint,
     Overlapping,
     Same,
+    TreePaths,
     Unproven,
 )
-from service.vocabulary import Sha
+from service.vocabulary import RepoRef, Sha
 
 START = {
     "app.py": "1\n",
@@ -54,6 +57,67 @@ LEFT = [
 def trees_read(stage) -> int:
     """How many trees the provider was asked for."""
     return len([call for call in stage.calls() if "/git/trees/" in call["path"]])
+
+
+class Files:
+    """Files of a commit."""
+
+    async def test_a_file_is_read_as_it_stands_at_a_commit(self, stage):
+        await stage.push_files({"docs/with blank#.md": "old\n"})
+        old = stage.tip()
+        await stage.push_files({"docs/with blank#.md": "new\n"})
+        found = [
+            await stage.provider.read_file(stage.repo, "docs/with blank#.md", commit, 100)
+            for commit in (old, stage.tip())
+        ]
+        assert found == [b"old\n", b"new\n"]
+
+    @pytest.mark.parametrize("path", ["nothing", "docs", "README.md/more"])
+    async def test_where_no_file_is_there_is_none(self, stage, path):
+        await stage.push_files({"docs/a.md": "a\n"})
+        assert await stage.provider.read_file(stage.repo, path, stage.tip(), 100) is None
+
+    async def test_of_a_commit_that_is_not_there_nothing_is_known(self, stage):
+        lost = Sha("1" * 40)
+        assert await stage.provider.read_file(stage.repo, "README.md", lost, 100) is None
+        assert await stage.provider.tree_paths(stage.repo, lost) == TreePaths({}, complete=False)
+
+    async def test_in_a_repository_that_is_gone_no_file_is_read(self, stage):
+        nowhere, commit = RepoRef(stage.repo.host, "octo", "nothing"), Sha("1" * 40)
+        for asked in (
+            stage.provider.read_file(nowhere, "README.md", commit, 100),
+            stage.provider.tree_paths(nowhere, commit),
+        ):
+            with pytest.raises(Gone) as gone:
+                await asked
+            assert gone.value.kind is GoneKind.REPOSITORY
+
+    async def test_a_large_file_is_read_whole_up_to_the_limit(self, stage):
+        text = "x" * 1_500_000
+        await stage.push_files({"large": text})
+        read = stage.provider.read_file
+        assert await read(stage.repo, "large", stage.tip(), len(text)) == text.encode()
+        with pytest.raises(Refused) as refused:
+            await read(stage.repo, "large", stage.tip(), len(text) - 1)
+        assert refused.value.code is RefusedCode.TOO_LARGE
+
+    async def test_all_files_of_a_commit_are_listed_by_one_read(self, stage):
+        await stage.push_files({"a/b/c.py": "x\n", "d.py": "x\n", "e.py": "y\n"})
+        found = await stage.provider.tree_paths(stage.repo, stage.tip())
+        assert trees_read(stage) == 1
+        assert found.complete
+        assert {"a/b/c.py", "d.py", "e.py", "README.md"} <= found.ids.keys()
+        assert found.ids["a/b/c.py"] == found.ids["d.py"] != found.ids["e.py"]
+
+    async def test_a_list_that_was_cut_is_not_complete(self, stage, monkeypatch):
+        monkeypatch.setattr(git_data, "TREE_LINES_MAX", 1)
+        found = await stage.provider.tree_paths(stage.repo, stage.tip())
+        assert not found.complete
+
+    async def test_an_answer_that_was_cut_is_no_file(self, stage):
+        await stage.fault("truncate", nth=None, path="*/contents/*")
+        with pytest.raises(Unavailable):
+            await stage.provider.read_file(stage.repo, "README.md", stage.tip(), 100)
 
 
 class Trees:

@@ -92,6 +92,10 @@ class Stage:
         """The id of the CI run that was begun for a head."""
         return next(str(run.id) for run in self.world.workflow_runs if run.head_sha == head)
 
+    async def push_files(self, files):
+        """A commit on main with these files changed, that CI leaves alone."""
+        await self.act("push", branch="main", files=files, message="m [skip ci]", bypass=True)
+
     async def plan_ci(self, checks):
         """Another CI file on main: these checks, on pushes and pull requests."""
         lines = "".join(f"  - {check}\n" for check in checks)
@@ -108,6 +112,12 @@ class Stage:
         run = self._workflow_run(run_id)
         ci.rerun(self.sandbox.world, self.world, run, failed_only=failed_only)
         await self.settle()
+
+    def repeat_run(self, run_id, *, times):
+        """So many more runs like this one."""
+        run = self._workflow_run(run_id)
+        for _ in range(times):
+            self.world.workflow_runs.append(replace(run, id=self.sandbox.world.new_id()))
 
     def fail_jobs(self, run_id):
         """Its newest jobs failed after all."""

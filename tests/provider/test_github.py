@@ -43,6 +43,10 @@ class TestLanding(contract_landing.Landing):
     pass
 
 
+class TestFiles(contract_trees.Files):
+    pass
+
+
 class TestTrees(contract_trees.Trees):
     pass
 

@@ -93,6 +93,16 @@ async def test_running_everything_again_clears_what_there_was(sandbox, person):
     assert [one.attempt for one in run.artifacts] == [3]
 
 
+async def test_runs_are_listed_by_the_day_they_were_made(sandbox, app):
+    run = await pushed(sandbox, REPORTED)
+    path = f"/repos/{REPO}/actions/runs?created="
+    today = run.created_at.date()
+    tomorrow = today + timedelta(days=1)
+    listed = [(await app.get(f"{path}%3E%3D{day}"))["total_count"] for day in (today, tomorrow)]
+    assert listed == [len(sandbox.repository(REPO).workflow_runs), 0]
+    assert (await app.call("GET", f"{path}yesterday")).status == 422
+
+
 async def test_each_attempt_is_read_by_its_number(sandbox, app, person):
     run = await pushed(sandbox, REPORTED, bad_txt="x")
     path = f"/repos/{REPO}/actions/runs/{run.id}"

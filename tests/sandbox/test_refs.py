@@ -1,5 +1,7 @@
 """Row Refs: what can be made, moved, removed and renamed, and the words of every refusal."""
 
+from base64 import b64decode
+
 import pytest
 
 from bot.sandbox.git import ZERO
@@ -146,6 +148,15 @@ async def test_a_tree_is_read_flat_and_deep(sandbox, app):
     deep = await app.get(f"/repos/{REPO}/git/trees/{main}?recursive=1")
     assert ".sandbox/ci.yml" in [line["path"] for line in deep["tree"]]
     assert not deep["truncated"]
+
+
+async def test_a_file_is_read_by_its_id(sandbox, app):
+    tree = await app.get(f"/repos/{REPO}/git/trees/{main_of(sandbox)}")
+    (readme,) = [line for line in tree["tree"] if line["path"] == "README.md"]
+    shown = await app.get(f"/repos/{REPO}/git/blobs/{readme['sha']}")
+    assert (shown["encoding"], shown["size"]) == ("base64", readme["size"])
+    assert len(b64decode(shown["content"])) == readme["size"]
+    assert (await app.call("GET", f"/repos/{REPO}/git/blobs/{'1' * 40}")).status == 404
 
 
 async def test_a_comparison_says_how_two_commits_stand(sandbox, app):

@@ -94,6 +94,16 @@ async def test_what_changes_a_pull_request_is_told_with_the_old_value(sandbox, r
     assert told[3]["changes"]["base"]["ref"] == {"from": "main"}
 
 
+async def test_a_push_names_the_files_of_its_commits(sandbox, receiver):
+    await sandbox.act("push", "bob", REPO, branch="work", files={"d/a": "a", "b": "b", "c": "c"})
+    await sandbox.act("push", "bob", REPO, branch="work", files={"d/a": None, "b": "x", "e": "e"})
+    await sandbox.settle()
+    first, second = [push["commits"][-1] for push in receiver.payloads("push")]
+    kinds = ("added", "removed", "modified")
+    assert [first[kind] for kind in kinds] == [["b", "c", "d/a"], [], []]
+    assert [second[kind] for kind in kinds] == [["e"], ["d/a"], ["b"]]
+
+
 async def test_a_push_says_what_it_did(sandbox, receiver):
     made = await sandbox.act("push", "bob", REPO, branch="work", files={"a.txt": "a"})
     await sandbox.act("force_push", "bob", REPO, branch="work", files={"b.txt": "b"})

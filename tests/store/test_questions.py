@@ -267,6 +267,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "outbox.next_due": outbox.next_due,
     "outbox.claim, collecting": lambda s: outbox.claim(s, NOW, 4, (Lane.COLLECT,)),
     "outbox.next_due, collecting": lambda s: outbox.next_due(s, (Lane.COLLECT,)),
+    "outbox.known": lambda s: outbox.known(s, ["text-7", "other"]),
     "outbox.mark_sent": lambda s: outbox.mark_sent(s, 7, NOW),
     "outbox.settle": lambda s: outbox.settle(s, 7, OutboxState.DONE),
     "outbox.reopen_sent": outbox.reopen_sent,

@@ -1,13 +1,15 @@
 """Questions about tests, and rows to ask them of, for `test_questions.py`."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from service.flaky.identity import RepositoryKey
 from service.store import (
     artifacts,
+    code_owners,
+    run_evidence,
     test_cases,
     test_evidence,
     test_figures,
@@ -17,6 +19,7 @@ from service.store import (
     test_states,
     uploads,
 )
+from service.store.code_owners import Claimed, FoundFile
 from service.store.test_cases import Place
 from service.store.test_evidence import Day, SeenFailure
 from service.store.test_listings import Span, UnhealthyRows
@@ -24,7 +27,7 @@ from service.store.test_quarantine import StoredOverride
 from service.store.test_quarantined import Moment, QuarantinedRows
 from service.store.test_sets import OutcomeSets
 from service.store.test_states import CaseState
-from service.vocabulary import ActorKind, Health, Override
+from service.vocabulary import ActorKind, Health, Override, Sha
 from tests.store.conftest import NOW
 
 ROWS = {
@@ -36,6 +39,7 @@ ROWS = {
     "test_override": 10_000,
     "ticket": 5000,
     "test_settings": 1000,
+    "code_owners": 1000,
     "upload": 10_000,
     "artifact": 10_000,
     "outcome_set": 5000,
@@ -51,7 +55,7 @@ GIVEN = {
     **{
         f"{table}.repository_id": "1 + i % 20"
         for table in ROWS
-        if table not in ("test_repository", "test_settings")
+        if table not in ("test_repository", "test_settings", "code_owners")
     },
     "test_repository.names": "'[]'",
     "test_case.owners": "'[]'",
@@ -97,10 +101,38 @@ SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, 
 STATE = CaseState(6, Health.FLAKY, "x", NOW)
 NOS = [6, 26, 46]
 
+
+def due(session: Connection) -> Claimed:
+    """A repository whose owners are due."""
+    claimed = code_owners.claim(session, NOW, NOW + DAY)
+    assert claimed is not None
+    return claimed
+
+
+def read_at(session: Connection) -> datetime:
+    """When the file of repository 7 was read."""
+    code_owners.put(session, 7, FoundFile(), NOW)
+    return NOW
+
+
 QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "artifacts.seen": lambda s: artifacts.seen(s, 7, ["text-7", "other"]),
     "artifacts.note": lambda s: artifacts.note(s, PLACE, "new", "text-7", NOW),
+    "code_owners.path_of": lambda s: code_owners.path_of(s, 7),
+    "code_owners.begin": lambda s: code_owners.begin(s, PLACE, NOW),
+    "code_owners.look_sooner": lambda s: code_owners.look_sooner(s, 7, LONG_AGO),
+    "code_owners.read_sooner": lambda s: code_owners.read_sooner(s, 7, LONG_AGO),
+    "code_owners.claim, finish": lambda s: code_owners.finish(s, due(s), NOW + DAY),
+    "code_owners.claim, none": lambda s: code_owners.claim(s, LONG_AGO, NOW),
+    "code_owners.put": lambda s: code_owners.put(s, 7, FoundFile("CODEOWNERS", "x", "y"), NOW),
+    "code_owners.cases_after": lambda s: code_owners.cases_after(s, 7, 26, 100),
+    "code_owners.own": lambda s: code_owners.own(s, PLACE, read_at(s), {6: ("@a",)}, 6),
     "uploads.of_run": lambda s: uploads.of_run(s, 7, "run-7", 1),
+    "run_evidence.of_run": lambda s: run_evidence.of_run(s, 7, Sha("text-6"), NOW - 30 * DAY),
+    "run_evidence.of_heads": lambda s: run_evidence.of_heads(
+        s, 7, [Sha("text-6"), Sha("text-26")], NOW - 30 * DAY
+    ),
+    "run_evidence.prs_of": lambda s: run_evidence.prs_of(s, 7, ["text-6", "text-26"]),
     "test_cases.shared_by": lambda s: test_cases.shared_by(s, 7),
     "test_cases.name_repository": lambda s: test_cases.name_repository(s, PLACE, KEY),
     "test_cases.take_numbers": lambda s: test_cases.take_numbers(s, 7, 5),

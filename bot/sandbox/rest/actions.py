@@ -1,14 +1,24 @@
 """Workflow runs of the sandbox's CI, their jobs and artifacts."""
 
+import re
+
 from bot.sandbox import ci, storage
 from bot.sandbox.records import Artifact, WorkflowRun
 from bot.sandbox.refusal import Refusal, not_found
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import checks
 
+SINCE = re.compile(r">=\d{4}-\d{2}-\d{2}")
+
 
 async def list_runs(call: Call) -> Answer:
-    """Workflow runs, newest first, by `head_sha`, `branch`, `event` and `status`."""
+    """Workflow runs, newest first, by `head_sha`, `branch`, `event`, `status` and `created`.
+
+    Of the forms of `created` there is only `>=` with a day.
+    """
+    created = call.query.get("created", "")
+    if not (created == "" or SINCE.fullmatch(created)):
+        raise Refusal(422, f"created: {created} is not understood")
     wanted = {name: call.query.get(name) for name in ("head_sha", "branch", "event", "status")}
     found = [
         one
@@ -17,6 +27,7 @@ async def list_runs(call: Call) -> Answer:
         and wanted["branch"] in (None, one.head_branch)
         and wanted["event"] in (None, one.event)
         and wanted["status"] in (None, one.status, one.conclusion)
+        and one.created_at.date().isoformat() >= created.removeprefix(">=")
     ]
     world, repository = call.world, call.repository
     return Listing(found, lambda one: checks.workflow_run(world, repository, one), "workflow_runs")

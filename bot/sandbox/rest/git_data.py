@@ -115,6 +115,15 @@ async def get_tree(call: Call) -> Answer:
     return Reply({"sha": tree, "url": url, "tree": shown, "truncated": is_cut})
 
 
+async def get_blob(call: Call) -> Answer:
+    """A file's content by its id."""
+    sha = call.params["sha"]
+    body = call.repository.git.objects.blob(sha)
+    if body is None:
+        raise not_found()
+    return Reply(git_data.blob(call.world, call.repository, sha, body))
+
+
 async def merge_branch(call: Call) -> Answer:
     """Merge a branch or a commit into a branch: 201, or 204 with nothing new."""
     ends = (call.text("base"), call.text("head"))
@@ -137,5 +146,6 @@ ROUTES = (
     Route("GET", f"{REPO}/git/commits/{{sha}}", get_git_commit, READ),
     Route("POST", f"{REPO}/git/commits", create_git_commit, WRITE),
     Route("GET", f"{REPO}/git/trees/{{sha:.+}}", get_tree, READ),
+    Route("GET", f"{REPO}/git/blobs/{{sha}}", get_blob, READ),
     Route("POST", f"{REPO}/merges", merge_branch, WRITE),
 )

@@ -105,14 +105,17 @@ def simple_commit(shown: Commit) -> Json:
 
 
 def pushed_commit(world: World, one: Repository, shown: Commit) -> Json:
-    """A commit inside a push event."""
+    """A commit inside a push event, with the files that differ from its first parent's."""
+    objects = one.git.objects
+    before = objects.a_commit(shown.parents[0]).tree if shown.parents else None
+    changed = list(objects.changed(before, shown.tree))
     return {
         **simple_commit(shown),
         "distinct": True,
         "url": f"{world.web}/{one.full_name}/commit/{shown.sha}",
-        "added": [],
-        "removed": [],
-        "modified": [],
+        "added": [path for path, old, _ in changed if old is None],
+        "removed": [path for path, _, new in changed if new is None],
+        "modified": [path for path, old, new in changed if old and new],
     }
 
 
@@ -144,6 +147,18 @@ def tree_line(world: World, one: Repository, path: str, item: TreeItem) -> Json:
     if item.kind == "blob":
         line["size"] = len(one.git.objects.blob(item.sha) or b"")
     return line
+
+
+def blob(world: World, one: Repository, sha: str, body: bytes) -> Json:
+    """A file's content in base64, however long it is."""
+    return {
+        "sha": sha,
+        "node_id": people.node_id("Blob", f"{one.id}:{sha}"),
+        "size": len(body),
+        "url": f"{address(world, one)}/git/blobs/{sha}",
+        "content": encodebytes(body).decode(),
+        "encoding": "base64",
+    }
 
 
 def content_file(world: World, one: Repository, path: str, item: TreeItem, at: str) -> Json:

@@ -27,6 +27,7 @@ class UploadRow(Row, table=True):
         Index("ix_upload_ran_at", "ran_at"),
         Index("ix_upload_repository_id_received_at", "repository_id", "received_at"),
         Index("ix_upload_repository_id_run_id", "repository_id", "run_id", "run_attempt"),
+        Index("ix_upload_repository_id_sha", "repository_id", "sha"),
     )
 
     id: str = Field(primary_key=True)

@@ -213,3 +213,25 @@ class TestSettingsRow(Row, table=True):
     ticket_issues: bool
     quarantine_since: datetime | None = Field(sa_type=Utc)
     auto_since: datetime | None = Field(sa_type=Utc)
+
+
+class CodeOwnersRow(Row, table=True):
+    """The CODEOWNERS file of a repository with tests, as last read of its default branch.
+
+    `path` is where it stands, empty without one, `blob` the id of what it holds. Tests up to
+    number `owned_no` have their owners by it. It is read anew at `stale_at`; `due_at` is when
+    anything is to be done at all.
+    """
+
+    __tablename__ = "code_owners"
+    __table_args__ = (Index("ix_code_owners_due_at", "due_at"),)
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    org_id: int = Field(sa_type=Id)
+    path: str
+    blob: str
+    text: str = Field(sa_type=Text)
+    read_at: datetime | None = Field(sa_type=Utc)
+    owned_no: int
+    stale_at: datetime = Field(sa_type=Utc)
+    due_at: datetime = Field(sa_type=Utc)

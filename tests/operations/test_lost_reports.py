@@ -1,0 +1,140 @@
+"""Reports of CI runs of which no delivery ever told (FLAKY.md 2.9)."""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime
+
+import pytest
+
+from service.flaky.collecting import CollectReports
+from service.flaky.settings import TestSettings
+from service.mergequeue.states import QueueState
+from service.operations import collected, lost_reports, queues
+from service.operations.queues import QueueWish
+from service.provider.ci import CiRun, CiTrigger
+from service.provider.errors import Unavailable
+from service.store import access, outbox, test_quarantine
+from service.store.records import Lane
+from service.store.test_cases import Place
+from service.store.test_quarantine import Since
+from service.vocabulary import SYSTEM, CheckOutcome, Sha
+from tests.harness.values import ValuesProvider
+from tests.operations import upload_stage
+from tests.operations.upload_stage import HOST, NOW
+
+
+def a_run(run_id, attempt=1):
+    return CiRun(
+        id=str(run_id),
+        attempt=attempt,
+        trigger=CiTrigger.HEAD,
+        head_sha=Sha("a" * 40),
+        head_branch="main",
+        of_fork=False,
+        pull_requests=(),
+        is_running=False,
+        outcome=CheckOutcome.PASSED,
+        started_at=datetime(2026, 3, 22, tzinfo=UTC),
+        url="",
+    )
+
+
+class Ci(ValuesProvider):
+    """Runs of CI, newest first; `asked` are the days since when they were asked for."""
+
+    def __init__(self):
+        super().__init__(HOST)
+        self.ended = [a_run(2), a_run(1)]
+        self.asked = []
+        self.is_away = False
+
+    async def ci_runs(self, repo, since):
+        self.asked.append(since)
+        if self.is_away:
+            raise Unavailable("away", NOW)
+        return self.ended
+
+
+class Yard:
+    """A repository whose CI runs; `found` are those asked for by a sweep, in order."""
+
+    def __init__(self, stage, ci):
+        self.stage, self.ci = stage, ci
+        self.runtime, self.repository = stage.runtime, stage.repository
+
+    async def swept(self):
+        await lost_reports.look_everywhere(self.runtime)
+        return await self.found()
+
+    async def found(self):
+        rows = await self.runtime.store.read(
+            outbox.claim, self.runtime.clock.now(), 1000, (Lane.COLLECT,)
+        )
+        return [(row.effect.run_id, row.effect.attempt) for row in rows]
+
+
+@pytest.fixture
+async def yard(store):
+    made = await upload_stage.staged(store)
+    ci = Ci()
+    made.runtime = replace(made.runtime, providers={HOST: ci})
+    await made.ran({"total": "P"})
+    return Yard(made, ci)
+
+
+async def test_runs_that_nobody_told_of_are_asked_for_once(yard):
+    assert await yard.swept() == [("2", 1), ("1", 1)]
+    yard.ci.ended.insert(0, a_run(3))
+    assert sorted(await yard.swept()) == [("1", 1), ("2", 1), ("3", 1)]
+    assert yard.ci.asked == [date(2026, 3, 21)] * 2
+
+
+async def test_a_run_whose_news_came_is_not_asked_for_again(yard):
+    await collected.ask_for(yard.runtime, yard.repository, [CollectReports("2", 1)])
+    assert sorted(await yard.swept()) == [("1", 1), ("2", 1)]
+
+
+async def test_the_newest_attempts_of_a_run_are_asked_for(yard):
+    yard.ci.ended = [a_run(1, attempt=5)]
+    assert await yard.swept() == [("1", 5), ("1", 4), ("1", 3)]
+
+
+async def test_of_many_some_are_asked_for_at_a_time_the_newest_first(yard):
+    yard.ci.ended = [a_run(n) for n in range(150, 0, -1)]
+    assert [int(run) for run, _ in await yard.swept()] == list(range(150, 50, -1))
+    assert len(await yard.swept()) == 150
+
+
+async def test_a_provider_that_is_away_is_asked_by_the_next_sweep(yard):
+    yard.ci.is_away = True
+    assert await yard.swept() == []
+    yard.ci.is_away = False
+    assert len(await yard.swept()) == 2
+
+
+async def test_where_nothing_is_collected_nothing_is_asked(yard):
+    place = Place(yard.repository.org_id, yard.repository.id)
+    settings = TestSettings(collect_artifacts=False)
+    await yard.runtime.store.run(test_quarantine.put_settings, place, settings, Since())
+    assert await yard.swept() == []
+    assert yard.ci.asked == []
+
+
+async def test_a_repository_out_of_reach_is_not_asked_of(yard):
+    await yard.runtime.store.run(access.set_repository_available, yard.repository.id, False)
+    assert await yard.swept() == []
+    assert yard.ci.asked == []
+
+
+async def test_a_repository_without_tests_is_asked_of_once_it_has_a_queue(yard):
+    other = await upload_stage.staged(yard.runtime.store, "gadgets")
+    await yard.swept()
+    assert len(yard.ci.asked) == 1
+    wish = QueueWish({}, QueueState.PAUSED)
+    await queues.create(yard.runtime, other.repository, "main", wish, SYSTEM)
+    await yard.swept()
+    assert len(yard.ci.asked) == 3
+
+
+async def test_while_no_queue_waits_for_results_nothing_is_asked(yard):
+    await lost_reports.look_where_awaited(yard.runtime)
+    assert yard.ci.asked == []
