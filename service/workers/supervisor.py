@@ -5,7 +5,7 @@ another.
 """
 
 import asyncio
-from typing import Any, Protocol
+from typing import Protocol
 
 from service.runtime import Runtime
 from service.workers import inbox, notifications, outbox
@@ -31,12 +31,20 @@ class Worker(Protocol):
         ...
 
 
+class Stoppable(Worker, Protocol):
+    """A loop that ends what it has begun before it ends."""
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        ...
+
+
 class Workers:
     """All loops of this process; one that does no work only says that it is there."""
 
     def __init__(self, runtime: Runtime, *, is_working: bool = True) -> None:
         self._runtime = runtime
-        self._flows: tuple[Flow[Any], ...] = ()
+        self._flows: tuple[Stoppable, ...] = ()
         self._others: tuple[Worker, ...] = ()
         if is_working:
             self._flows = (

@@ -1,5 +1,7 @@
 """Which settings instances must share, told in one word that gives none of them away."""
 
+from typing import Any
+
 import pytest
 
 from bot import settings
@@ -10,8 +12,9 @@ from bot.settings import Settings
 KEY = "k" * 43
 
 
-def of(key: str = KEY, **chosen: str | int | bool) -> str:
-    return fingerprint_of(settings.alone(secret_key=key, **chosen), KeyRing(key))
+def of(**chosen: Any) -> str:
+    given = settings.alone(**{"secret_key": KEY, **chosen})
+    return fingerprint_of(given, KeyRing(chosen.get("secret_key", KEY)))
 
 
 def test_it_is_the_same_wherever_the_shared_settings_are():
@@ -24,7 +27,7 @@ def test_it_is_the_same_wherever_the_shared_settings_are():
 @pytest.mark.parametrize(
     "chosen",
     [
-        {"key": "n" * 43},
+        {"secret_key": "n" * 43},
         {"secret_key_previous": "o" * 43},
         {"public_url": "https://queue.example.org"},
         {"github_app_id": "7"},

@@ -30,10 +30,15 @@ def tell(service: Service, number: signal.Signals) -> None:
 async def stands_still(set_up: Stage, service: Service) -> None:
     """Wait until the process has stopped itself at its boundary."""
     deadline = set_up.clock.monotonic_s() + LAND_WITHIN_S
-    state = Path(f"/proc/{service.process.pid}/stat")
-    while state.read_text().rpartition(")")[2].split()[0] != "T":
+    while state_of(service) != "T":
         assert set_up.clock.monotonic_s() < deadline, "it never stopped"
         await set_up.clock.sleep(LOOK_EVERY_S)
+
+
+def state_of(service: Service) -> str:
+    """The system's letter for how the process stands."""
+    told = Path(f"/proc/{service.process.pid}/stat").read_text()
+    return told.rpartition(")")[2].split()[0]
 
 
 async def level(set_up: Stage, service: Service, name: str) -> float:

@@ -11,7 +11,7 @@ from service.notifications.sender import HttpSender
 from service.operations import deliveries, effects, endpoints, notifications, presence, recovery
 from service.operations.endpoints import EndpointWish
 from service.provider.signals import Delivery
-from service.provider.values import Reaction
+from service.provider.values import Emoji, Reaction
 from service.runtime import Runtime
 from service.store import outbox
 from service.store.database import Store
@@ -70,7 +70,7 @@ async def pair(
         caller = await a_caller(first, queue)
         view, secret = await endpoints.create(first, caller, EndpointWish(receiver.url, ("*",)))
         await Stage(first, clock, queue, caller, receiver, view, secret).hold()
-        reaction = OutboxItem(Lane.NOTICE, "r", "react", Reaction(3, "7", "eyes"), clock.now())
+        reaction = OutboxItem(Lane.NOTICE, "r", "react", Reaction(3, "7", Emoji.EYES), clock.now())
         await first.store.run(outbox.append, queue.repository_id, queue.id, 1, [reaction])
         sent = Delivery("values.test", "guid-1", "push", None, "1", b"{}", clock.now())
         await deliveries.accept(first, sent)
