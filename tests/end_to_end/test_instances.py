@@ -93,7 +93,7 @@ async def test_both_work_side_by_side_and_each_pull_request_lands_once(on_stage:
             await comment(on_stage, number, "/merge")
         for number in numbers:
             await on_stage.landed(number)
-        log = await delivered(on_stage, second, secret)
+        log = await delivered(on_stage, second, secret, merges=len(numbers))
         for service in (first, second):
             assert await level(on_stage, service, "headgate_instances") == 2
             assert await level(on_stage, service, "headgate_config_mismatch") == 0
