@@ -24,8 +24,10 @@ KEY_BYTES = 32
 TOKENS = b"headgate/api-token/v1"
 PAGES = b"headgate/page-token/v1"
 SEALED = b"headgate/sealed/v1"
+SETTINGS = b"headgate/settings/v1"
 
 PAGE_TAG_BYTES = 16
+FINGERPRINT_LENGTH = 32
 # 96 bits, the size that AES-GCM is made for; random ones suffice for 2**32 secrets a key.
 NONCE_BYTES = 12
 
@@ -41,6 +43,7 @@ class KeyRing:
         self._token_keys = tuple(derived(secret_key, TOKENS) for secret_key in secret_keys)
         self._page_keys = tuple(derived(secret_key, PAGES) for secret_key in secret_keys)
         self._sealing_keys = tuple(derived(secret_key, SEALED) for secret_key in secret_keys)
+        self._settings_key = derived(present, SETTINGS)
 
     def token_digest(self, token: str) -> bytes:
         """The hash under which a new token is stored: HMAC-SHA-256, 32 bytes."""
@@ -57,6 +60,10 @@ class KeyRing:
     def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
         """The tags to compare a shown page token's with, the present key's first."""
         return tuple(page_tag(key, payload) for key in self._page_keys)
+
+    def fingerprint(self, text: str) -> str:
+        """A word for settings that tells nothing of them: 32 hexadecimal digits."""
+        return keyed_hash(self._settings_key, text).hex()[:FINGERPRINT_LENGTH]
 
     def sealed(self, text: str) -> bytes:
         """A secret as it is stored: a fresh nonce, then AES-256-GCM; never twice the same."""

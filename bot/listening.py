@@ -16,7 +16,7 @@ from service.api import connections, health
 from service.api.health import Readiness
 from service.errors import StartRefused
 from service.metrics import exposition
-from service.operations import backlog
+from service.operations import backlog, presence
 from service.runtime import Runtime
 
 DRAIN_S = 1.0
@@ -57,6 +57,7 @@ def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunne
 
     async def metrics(_: web.Request) -> web.Response:
         await backlog.measure(runtime)
+        await presence.measure(runtime)
         headers = {"Content-Type": exposition.CONTENT_TYPE, "Cache-Control": "no-store"}
         return web.Response(body=runtime.telemetry.text(), headers=headers)
 

@@ -21,7 +21,7 @@ import structlog
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot import listening
+from bot import fingerprint, listening
 from bot.github import options as github_options
 from bot.github import webhook
 from bot.github.options import GitHubOptions
@@ -36,7 +36,7 @@ from service.errors import InvariantBroken, StartRefused
 from service.metrics.process_families import ProcessMeter
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import deliveries, recovery
+from service.operations import deliveries, presence, recovery
 from service.provider.port import Provider
 from service.runtime import Options, Periods, Rates, Runtime, Translator
 from service.store import database
@@ -135,8 +135,8 @@ async def running(
             log.info("listening", url=url, admin=admin)
             await recovery.recover(runtime)
             readiness.mark("recovery", "ok")
-            workers = build_workers(runtime)
-            beating = asyncio.create_task(workers.run()) if settings.workers else None
+            workers = Workers(runtime, is_working=settings.workers)
+            beating = asyncio.create_task(workers.run())
             readiness.mark("workers", "ok")
             log.info("ready", url=url, version=VERSION)
             try:
@@ -145,12 +145,12 @@ async def running(
                 runtime.boundary.reach("stop.before_drain")
                 for site in list(runner.sites):
                     await site.stop()
-                if beating is not None:
-                    await stop(workers, beating)
+                await stop(workers, beating)
         finally:
             runtime.boundary.reach("stop.before_close")
             await runner.cleanup()
             await operators.cleanup()
+            await presence.leave(runtime)
     log.info("stopped")
 
 
@@ -194,11 +194,6 @@ def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web
     return app.build_app(runtime, extra=(web.post(webhook.PATH, receive),), readiness=readiness)
 
 
-def build_workers(runtime: Runtime) -> Workers:
-    """The loops; nothing runs yet."""
-    return Workers(runtime)
-
-
 async def stop(workers: Workers, beating: "asyncio.Task[None]") -> None:
     """Take no new work, let an open landing end, and wait for the loops."""
     try:
@@ -235,8 +230,10 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         keys=parts.keys,
         sender=parts.sender,
         telemetry=parts.telemetry,
+        instance=world.ids.uuid(),
         options=Options(
             version=VERSION,
+            fingerprint=fingerprint.fingerprint_of(settings, parts.keys),
             public_url=settings.public_url,
             auto_create_queues=settings.auto_create_queues,
             periods=periods_of(settings),

@@ -101,10 +101,11 @@ class Options:
     """Settings that operations and faces read.
 
     `public_url` without a trailing slash, None: no links. `X-Forwarded-For` counts from
-    `trusted_proxies` alone.
+    `trusted_proxies` alone. `fingerprint` stands for the settings that all instances share.
     """
 
     version: str
+    fingerprint: str = ""
     public_url: str | None = None
     auto_create_queues: bool = True
     enum_case: EnumCase = EnumCase.SPEC
@@ -123,7 +124,11 @@ def _parsers() -> asyncio.Semaphore:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The parts of one process; `parsers` are the places for processes that read reports."""
+    """The parts of one process; `parsers` are the places for processes that read reports.
+
+    `instance` is the name under which it claims work; others that serve the same database have
+    other names.
+    """
 
     store: Store
     providers: Mapping[str, Provider]
@@ -135,6 +140,7 @@ class Runtime:
     keys: Keys
     sender: Sender
     options: Options
+    instance: str = "alone"
     telemetry: Meter = SILENT
     gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)

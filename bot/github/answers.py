@@ -97,6 +97,7 @@ class Installation:
 
     id: str
     is_suspended: bool
+    permissions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +201,13 @@ def status_report_of(answer: Fields) -> StatusReport:
 
 def token_of(answer: Fields) -> Token:
     """An installation token."""
+    return Token(answer.text("token"), answer.moment("expires_at"), _permissions_of(answer))
+
+
+def _permissions_of(answer: Fields) -> Mapping[str, str]:
+    """What is granted of those that we read; empty text where nothing is."""
     granted = answer.inner_or_none("permissions") or Fields({})
-    permissions = {name: granted.words(name) for name in PERMISSIONS_READ}
-    return Token(answer.text("token"), answer.moment("expires_at"), permissions)
+    return {name: granted.words(name) for name in PERMISSIONS_READ}
 
 
 def permission_held_of(answer: Fields) -> PermissionHeld:
@@ -217,7 +222,8 @@ def permission_held_of(answer: Fields) -> PermissionHeld:
 
 def installation_of(answer: Fields) -> Installation:
     """One of the App's installations."""
-    return Installation(answer.id("id"), answer.text_or("suspended_at", None) is not None)
+    is_suspended = answer.text_or("suspended_at", None) is not None
+    return Installation(answer.id("id"), is_suspended, _permissions_of(answer))
 
 
 def failed_delivery_of(answer: Fields) -> FailedDelivery:

@@ -80,6 +80,13 @@ class Tokens:
         seat = self._seats[repo.slug.lower()]
         seat.token, seat.installation = None, None
 
+    def learn_rights(self, installation: str, permissions: Mapping[str, str]) -> None:
+        """Forget the tokens of an installation that were minted with other rights than these."""
+        for seat in self._seats.values():
+            token = seat.token if seat.installation == installation else None
+            if token is not None and token.permissions != permissions:
+                seat.token = None
+
     def forget_name(self, repo: RepoRef) -> None:
         """Forget the number behind a name, which may belong to another repository now."""
         self._ids.pop(repo.slug.lower(), None)

@@ -23,6 +23,7 @@ async def repositories(client: Client) -> tuple[Repository, ...]:
     async for page in _app_pages(client, "/app/installations?per_page=100"):
         for each in page.listed:
             installation = answers.installation_of(Fields(each))
+            client.tokens.learn_rights(installation.id, installation.permissions)
             if not installation.is_suspended:
                 found += await _repositories_of(client, installation.id)
     return tuple(found)

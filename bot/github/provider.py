@@ -148,6 +148,10 @@ class GitHubProvider:
         """See `Provider.forget_rules`."""
         self._protection.forget(repo)
 
+    async def forget_access(self, repo: RepoRef) -> None:
+        """See `Provider.forget_access`."""
+        self._client.tokens.drop(repo)
+
     async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
         """See `Provider.checks`."""
         line = self._line(repo, Priority.VERDICT)

@@ -23,6 +23,12 @@ _BOUNDS = (*(str(bound) for bound in BOUNDS_S), "+Inf")
 
 FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "headgate_build_info": ("gauge", ("version", "python"), "What runs here; always 1."),
+    "headgate_instances": ("gauge", (), "Processes that serve the same database now."),
+    "headgate_config_mismatch": (
+        "gauge",
+        (),
+        "1 while they run with settings that should be the same and are not.",
+    ),
     "headgate_deliveries_received_total": (
         "counter",
         ("event", "outcome"),

@@ -32,12 +32,7 @@ async def accept(runtime: Runtime, delivery: Delivery) -> bool:
 
 async def claim(runtime: Runtime, limit: int) -> tuple[InboxRow, ...]:
     """Take the oldest open delivery of each repository, at most `limit`, for 60 s."""
-    return await runtime.store.run(inbox.claim, runtime.clock.now(), limit)
-
-
-async def release(runtime: Runtime) -> int:
-    """After a stop: deliveries that were being worked on are free again; how many."""
-    return await runtime.store.run(inbox.release_claims)
+    return await runtime.store.run(inbox.claim, runtime.instance, runtime.clock.now(), limit)
 
 
 async def take_up(runtime: Runtime, row: InboxRow) -> None:

@@ -36,17 +36,20 @@ async def claim(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
     A row says by its `state` whether an earlier send may have worked. What is to be collected
     is left to `claim_collecting`.
     """
-    return await runtime.store.run(_claim, runtime.clock.now(), limit, outbox.ACTING)
+    return await runtime.store.run(_claim, runtime, limit, outbox.ACTING)
 
 
 async def claim_collecting(runtime: Runtime, limit: int) -> tuple[OutboxRow, ...]:
     """The same of what is to be collected, and of nothing else."""
-    return await runtime.store.run(_claim, runtime.clock.now(), limit, COLLECTING)
+    return await runtime.store.run(_claim, runtime, limit, COLLECTING)
 
 
-def _claim(session: Tx, now: datetime, limit: int, lanes: Sequence[Lane]) -> tuple[OutboxRow, ...]:
+def _claim(
+    session: Tx, runtime: Runtime, limit: int, lanes: Sequence[Lane]
+) -> tuple[OutboxRow, ...]:
+    now, me = runtime.clock.now(), runtime.instance
     rows = outbox.claim(session, now, limit, lanes)
-    return tuple(row for row in rows if outbox.mark_sent(session, row.id, now))
+    return tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
 
 
 async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
@@ -104,11 +107,6 @@ def _next_try(now: datetime, attempts: int, trouble: ProviderError) -> datetime:
     doublings = min(max(attempts - 1, 0), DOUBLINGS_MAX)
     at = now + min(timedelta(seconds=2.0**doublings), BACKOFF_MAX)
     return max(at, trouble.retry_at) if isinstance(trouble, Unavailable) else at
-
-
-async def reopen(runtime: Runtime) -> int:
-    """After a stop: what was being sent is unknown until it is read back; how many."""
-    return await runtime.store.run(outbox.reopen_sent)
 
 
 async def next_due(runtime: Runtime) -> datetime | None:

@@ -33,17 +33,13 @@ log = structlog.get_logger()
 
 async def claim(runtime: Runtime, limit: int) -> tuple[Attempt, ...]:
     """Take due attempts, at most `limit`; nobody else gets them within a minute."""
-    return await runtime.store.run(notifications.claim, runtime.clock.now(), limit)
+    now = runtime.clock.now()
+    return await runtime.store.run(notifications.claim, runtime.instance, now, limit)
 
 
 async def next_due(runtime: Runtime) -> datetime | None:
     """When the next attempt becomes due; None: nothing waits for its time."""
     return await runtime.store.read(notifications.next_due, runtime.clock.now())
-
-
-async def release(runtime: Runtime) -> int:
-    """After a stop: what was being sent is sent again; how many."""
-    return await runtime.store.run(notifications.release_claims)
 
 
 async def carry_out(runtime: Runtime, attempt: Attempt) -> None:
@@ -154,19 +150,28 @@ async def send_test(runtime: Runtime, caller: Caller, endpoint_id: str) -> tuple
     message = payloads.tests_webhook(caller.org_slug, now)
     kept = announcements.stored(runtime, caller.org_id, message)
     row = _deed(caller, "webhook.test_endpoint", endpoint_id, now)
-    endpoint, attempt = await runtime.store.run(_begin_test, caller, endpoint_id, kept, row)
+    told = _TestMessage(runtime.instance, endpoint_id, kept)
+    endpoint, attempt = await runtime.store.run(_begin_test, caller, told, row)
     made, _ = await _made(runtime, endpoint, attempt)
     await _settle(runtime, attempt, made, None)
     return attempt.message, attempt_view(made)
 
 
+@dataclass(frozen=True, slots=True)
+class _TestMessage:
+    by: str
+    endpoint_id: str
+    message: notifications.Message
+
+
 def _begin_test(
-    session: Tx, caller: Caller, endpoint_id: str, kept: notifications.Message, row: AuditRow
+    session: Tx, caller: Caller, told: _TestMessage, row: AuditRow
 ) -> tuple[Endpoint, Attempt]:
     access.recheck(session, row.actor, row.at)
-    endpoint = endpoints.find(session, caller, endpoint_id)
+    endpoint = endpoints.find(session, caller, told.endpoint_id)
     audit.append(session, row)
-    return endpoint, notifications.append_taken(session, kept, endpoint.id, row.at)
+    taken = notifications.append_taken(session, told.by, told.message, endpoint.id, row.at)
+    return endpoint, taken
 
 
 @dataclass(frozen=True, slots=True)

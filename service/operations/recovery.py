@@ -1,27 +1,25 @@
 """What runs after a start, before the first plan (RELIABILITY.md 7, the barrier).
 
-Effects that were under way are read back, repositories and queues are read afresh. After any
-stop the service takes up where it was; nothing is sent twice.
+Effects that were under way with somebody who is gone are read back, repositories and queues are
+read afresh. After any stop the service takes up where it was; nothing is sent twice.
 """
 
 import structlog
 
-from service.operations import installations, reconcile, signals
+from service.operations import installations, presence, reconcile, signals
 from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
-from service.store import outbox
 
 log = structlog.get_logger()
 
 
 async def recover(runtime: Runtime) -> None:
-    """Turn every effect that was being sent into an unknown one, then read the world.
+    """Be one of those who serve, take back what the dead had claimed, then read the world.
 
     A provider that cannot be reached now does not stop the start: the sweeps go on.
     """
     runtime.boundary.reach("barrier.before_readback")
-    reopened = await runtime.store.run(outbox.reopen_sent)
-    log.info("recovering", effects_unknown=reopened)
+    await presence.join(runtime)
     runtime.boundary.reach("barrier.before_sweep")
     for host in runtime.providers:
         await _meet(runtime, host)

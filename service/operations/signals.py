@@ -301,7 +301,8 @@ async def _removed(runtime: Runtime, repository: RepositoryRecord, why: RemovedW
 
 
 async def _access_changed(runtime: Runtime, signal: AccessChanged) -> None:
-    """Suspended or restored: every repository of that owner is read again."""
+    """Suspended, restored, other rights: every repository of that owner is read again, by them."""
     theirs = await runtime.store.read(access.repositories_of_owner, signal.host, signal.owner_id)
     for repository in theirs:
+        await runtime.providers[signal.host].forget_access(repository.ref)
         await reconcile.read_repository(runtime, repository.id)

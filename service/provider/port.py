@@ -103,6 +103,10 @@ class Provider(Protocol):
         """Drop what `required` keeps, so that its next answer is fresh."""
         ...
 
+    async def forget_access(self, repo: RepoRef) -> None:
+        """Drop what we hold to act there, so that the next call has the rights of now."""
+        ...
+
     async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
         """All reports on exactly `sha`; never cached. `skipped_pass`: GITHUB.md 4.1."""
         ...

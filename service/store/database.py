@@ -71,6 +71,10 @@ class Runner(Protocol):
         """A number that changes with whatever decides who may see what."""
         ...
 
+    async def show_life(self, instance_id: str) -> None:
+        """Show others that this process lives, until closed."""
+        ...
+
     async def close(self) -> None:
         """Let go of threads and connections."""
         ...
@@ -121,6 +125,13 @@ class Store:
         another process has written (API.md 2: a revocation is effective from the next request).
         """
         return await self._runner.access_version()
+
+    async def show_life(self, instance_id: str) -> None:
+        """Show others who serve this database that the process lives, until closed.
+
+        Again after a time: then a sign that was lost is shown anew. Raises DatabaseUnavailable.
+        """
+        await self._runner.show_life(instance_id)
 
     async def close(self) -> None:
         """Finish what waits, then end every thread and connection."""

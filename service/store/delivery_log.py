@@ -185,7 +185,8 @@ def _again(
     found: Sequence[tuple[int, dict[str, object]]],
     now: datetime,
 ) -> int:
-    same = {"endpoint": endpoint, "tries": 0, "next_at": now, "claimed_until": None}
+    same: dict[str, object] = {"endpoint": endpoint, "tries": 0, "next_at": now}
+    same |= {"claimed_until": None, "claimed_by": None}
     for start in range(0, len(found), AT_ONCE):
         part = found[start : start + AT_ONCE]
         session.execute(MAKE_OLD, {"ids": [number for number, _ in part]})

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import Connection, Text, bindparam, func, insert, literal, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Text,
+    bindparam,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.provider.signals import Delivery
@@ -95,7 +105,11 @@ CLAIM_DUE = (
         inbox.c.next_at <= bindparam("now"),
         _is_free,
     )
-    .values(attempts=inbox.c.attempts + 1, claimed_until=bindparam("until"))
+    .values(
+        attempts=inbox.c.attempts + 1,
+        claimed_until=bindparam("until"),
+        claimed_by=bindparam("by"),
+    )
     .returning(inbox.c.id)
 )
 SELECT_CLAIMED = (
@@ -113,6 +127,16 @@ RETRY = (
     update(inbox)
     .where(inbox.c.id == bindparam("of_id"), _IS_OPEN)
     .values(next_at=bindparam("next_at"), claimed_until=None, note=bindparam("note"))
+)
+_LIVING: BindParameter[str] = bindparam("living", expanding=True)
+RELEASE = (
+    update(inbox)
+    .where(
+        _IS_OPEN,
+        inbox.c.claimed_until.is_not(None),
+        (inbox.c.claimed_by.is_(None)) | (inbox.c.claimed_by.not_in(_LIVING)),
+    )
+    .values(claimed_until=None)
 )
 
 SELECT_KNOWN = select(inbox.c.delivery_id).where(
@@ -152,8 +176,8 @@ def known(session: Connection, host: str, ids: Sequence[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def claim(session: Connection, now: datetime, limit: int) -> tuple[InboxRow, ...]:
-    """Take the oldest open delivery of each lane for 60 s, at most `limit`, oldest first.
+def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[InboxRow, ...]:
+    """Let `by` take the oldest open delivery of each lane for 60 s, at most `limit`, oldest first.
 
     A lane whose oldest open one is taken or not yet due gives nothing. `attempts` counts
     this one.
@@ -161,7 +185,7 @@ def claim(session: Connection, now: datetime, limit: int) -> tuple[InboxRow, ...
     due = session.execute(SELECT_DUE, {"now": now, "at_most": limit}).scalars().all()
     if not due:
         return ()
-    taken = session.execute(CLAIM_DUE, {"ids": due, "now": now, "until": now + CLAIM})
+    taken = session.execute(CLAIM_DUE, {"ids": due, "now": now, "until": now + CLAIM, "by": by})
     ids = taken.scalars().all()
     found = session.execute(SELECT_CLAIMED, {"ids": ids})
     return tuple(
@@ -209,9 +233,6 @@ def parked(session: Connection) -> int:
     return count
 
 
-def release_claims(session: Connection) -> int:
-    """Drop the claims of a process that has ended; how many. For the start of the only one."""
-    freed = session.execute(
-        update(inbox).where(_IS_OPEN, inbox.c.claimed_until.is_not(None)).values(claimed_until=None)
-    )
-    return freed.rowcount
+def release(session: Connection, living: Sequence[str]) -> int:
+    """Drop the claims of whoever is not among the living; how many."""
+    return session.execute(RELEASE, {"living": living}).rowcount

@@ -30,6 +30,7 @@ REVISIONS = (
     "0013",
     "0014",
     "0015",
+    "0016",
 )
 """Every revision, in order; the last is what this program works on."""
 

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 
-from sqlalchemy import Connection, String, bindparam, func, insert, literal, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    String,
+    bindparam,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
 
 from service.store.tables.notifications import AttemptRow, EndpointRow, NotificationRow
 from service.store.types import Utc
@@ -92,6 +102,7 @@ INSERT_ATTEMPT = insert(attempts).values(
             "made_at",
             "next_at",
             "claimed_until",
+            "claimed_by",
         )
     },
 )
@@ -155,7 +166,7 @@ SELECT_DUE = (
 CLAIM_DUE = (
     update(attempts)
     .where(attempts.c.id.in_(bindparam("ids", expanding=True)), IS_OPEN, _IS_FREE)
-    .values(claimed_until=bindparam("until"))
+    .values(claimed_until=bindparam("until"), claimed_by=bindparam("by"))
     .returning(attempts.c.id)
 )
 SELECT_ATTEMPT = select(
@@ -197,9 +208,14 @@ GIVE_UP = (
         error=bindparam("why"),
     )
 )
+_LIVING: BindParameter[str] = bindparam("living", expanding=True)
 RELEASE = (
     update(attempts)
-    .where(attempts.c.claimed_until.is_not(None), IS_OPEN)
+    .where(
+        attempts.c.claimed_until.is_not(None),
+        IS_OPEN,
+        (attempts.c.claimed_by.is_(None)) | (attempts.c.claimed_by.not_in(_LIVING)),
+    )
     .values(claimed_until=None)
 )
 
@@ -211,10 +227,12 @@ def append(session: Connection, message: Message, endpoints: Sequence[str], now:
     session.execute(INSERT_ATTEMPT, rows)
 
 
-def append_taken(session: Connection, message: Message, endpoint: str, now: datetime) -> Attempt:
+def append_taken(
+    session: Connection, by: str, message: Message, endpoint: str, now: datetime
+) -> Attempt:
     """The same for one endpoint, taken for 60 s by who writes it."""
     session.execute(INSERT_MESSAGE, _message_row(message))
-    row = {**_first(message, endpoint, now), "claimed_until": now + CLAIM}
+    row = {**_first(message, endpoint, now), "claimed_until": now + CLAIM, "claimed_by": by}
     made = session.execute(INSERT_ATTEMPT.returning(attempts.c.id), row).scalar_one()
     return _attempts(session, [made])[0]
 
@@ -240,11 +258,12 @@ def _first(message: Message, endpoint: str, now: datetime) -> dict[str, object]:
         "made_at": message.at,
         "next_at": now,
         "claimed_until": None,
+        "claimed_by": None,
     }
 
 
-def claim(session: Connection, now: datetime, limit: int) -> tuple[Attempt, ...]:
-    """Take due attempts for 60 s, at most `limit` and four of one endpoint.
+def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[Attempt, ...]:
+    """Let `by` take due attempts for 60 s, at most `limit` and four of one endpoint.
 
     Whose organization has the fewest under way comes first, then who is longest due: receivers
     that are slow take no place from those of others.
@@ -264,7 +283,8 @@ def claim(session: Connection, now: datetime, limit: int) -> tuple[Attempt, ...]
         ids += session.execute(SELECT_DUE, asked).scalars()
     if not ids:
         return ()
-    taken = session.execute(CLAIM_DUE, {"ids": ids, "now": now, "until": now + CLAIM})
+    told = {"ids": ids, "now": now, "until": now + CLAIM, "by": by}
+    taken = session.execute(CLAIM_DUE, told)
     return _attempts(session, taken.scalars().all())
 
 
@@ -339,6 +359,7 @@ def settle(session: Connection, attempt: Attempt, made: Made, next_at: datetime 
             "made_at": attempt.made_at,
             "next_at": next_at,
             "claimed_until": None,
+            "claimed_by": None,
         }
         session.execute(INSERT_ATTEMPT, row)
     return True
@@ -349,6 +370,6 @@ def give_up(session: Connection, endpoint: str, why: str) -> int:
     return session.execute(GIVE_UP, {"of_endpoint": endpoint, "why": why}).rowcount
 
 
-def release_claims(session: Connection) -> int:
-    """Drop the claims of a process that has ended; how many. For the start of the only one."""
-    return session.execute(RELEASE).rowcount
+def release(session: Connection, living: Sequence[str]) -> int:
+    """Drop the claims of whoever is not among the living; how many."""
+    return session.execute(RELEASE, {"living": living}).rowcount

@@ -169,6 +169,7 @@ MARK_SENT = (
         state=OutboxState.SENT.value,
         attempts=outbox.c.attempts + 1,
         sent_at=bindparam("now"),
+        claimed_by=bindparam("by"),
     )
 )
 CLOSE = (
@@ -184,6 +185,17 @@ REOPEN = (
         next_at=bindparam("due"),
         note=bindparam("why"),
     )
+)
+
+_LIVING: BindParameter[str] = bindparam("living", expanding=True)
+REOPEN_SENT = (
+    update(outbox)
+    .where(
+        _IS_OPEN,
+        outbox.c.state == OutboxState.SENT.value,
+        (outbox.c.claimed_by.is_(None)) | (outbox.c.claimed_by.not_in(_LIVING)),
+    )
+    .values(state=OutboxState.UNKNOWN.value)
 )
 
 
@@ -288,9 +300,9 @@ def next_due(session: Connection, lanes: Sequence[Lane] = ACTING) -> datetime | 
     return due
 
 
-def mark_sent(session: Connection, row_id: int, now: datetime) -> bool:
-    """Ready or unknown becomes sent, before the request leaves; False when it was neither."""
-    return session.execute(MARK_SENT, {"of_id": row_id, "now": now}).rowcount == 1
+def mark_sent(session: Connection, by: str, row_id: int, now: datetime) -> bool:
+    """Ready or unknown becomes sent, before `by` sends it; False when it was neither."""
+    return session.execute(MARK_SENT, {"of_id": row_id, "by": by, "now": now}).rowcount == 1
 
 
 def settle(session: Connection, row_id: int, state: OutboxState, note: str = "") -> None:
@@ -317,14 +329,9 @@ def _reopen(
     )
 
 
-def reopen_sent(session: Connection) -> int:
-    """Every sent effect becomes unknown: the process that sent it has ended; how many.
+def reopen_sent(session: Connection, living: Sequence[str]) -> int:
+    """What somebody sent who is not among the living becomes unknown; how many.
 
-    Before anything else at a start (RELIABILITY.md 4.2).
+    Only a read-back settles it then (RELIABILITY.md 4.2).
     """
-    reopened = session.execute(
-        update(outbox)
-        .where(_IS_OPEN, outbox.c.state == OutboxState.SENT.value)
-        .values(state=OutboxState.UNKNOWN.value)
-    )
-    return reopened.rowcount
+    return session.execute(REOPEN_SENT, {"living": living}).rowcount

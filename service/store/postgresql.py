@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.errors import DatabaseUnavailable
+from service.store.signs import Sign
 from service.store.tables.access import DeploymentRow
 
 T = TypeVar("T")
@@ -37,6 +38,8 @@ SESSION = (
     "-c idle_in_transaction_session_timeout=30000 -c timezone=UTC"
 )
 """Set on every connection (RELIABILITY.md 6.2)."""
+
+CONNECT: dict[str, object] = {"options": SESSION, "connect_timeout": 10}
 
 AGAIN = frozenset({"40001", "40P01", "55P03"})
 """Serialization failure, deadlock, lock not available."""
@@ -65,6 +68,7 @@ class PostgresqlRunner:
         )
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
+        self._sign = Sign(engine, CONNECT)
         self._boundary = boundary
         self._clock = clock
         self._ids = ids
@@ -118,6 +122,16 @@ class PostgresqlRunner:
         """The counter of the triggers, as committed now."""
         return await self.read(_access_version)
 
+    async def show_life(self, instance_id: str) -> None:
+        """Hold the lock that says so, until closed."""
+        await self._until_done(self._writing, partial(self._show_life, instance_id))
+
+    def _show_life(self, instance_id: str) -> None:
+        try:
+            self._sign.show(instance_id)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+
     async def close(self) -> None:
         """Finish what runs, end the threads, close every connection."""
         await asyncio.to_thread(self._close)
@@ -125,6 +139,7 @@ class PostgresqlRunner:
     def _close(self) -> None:
         self._writing.shutdown()
         self._reading.shutdown()
+        self._sign.close()
         self._engine.dispose()
 
 
@@ -134,7 +149,7 @@ def engine_of(url: URL, pool: int) -> Engine:
         url.set(drivername="postgresql+psycopg"),
         pool_size=pool,
         max_overflow=0,
-        connect_args={"options": SESSION, "connect_timeout": 10},
+        connect_args=CONNECT,
     )
 
 

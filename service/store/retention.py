@@ -3,7 +3,17 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, delete, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    or_,
+    select,
+)
 
 from service.store import repeats, target_sets, test_retention
 from service.store.rows import checks, entries, members, runs
@@ -144,8 +154,7 @@ def _forget_entries(session: Connection, before: datetime) -> int:
 
 
 def _forget_uploads(session: Connection, before: datetime) -> int:
-    key = (uploads.c.repository_id, uploads.c.number, uploads.c.head)
-    return _forget_keyed(session, uploads, key, uploads.c.at < before)
+    return _forget_keyed(session, uploads, uploads.c.at < before)
 
 
 def _forget_target_sets(session: Connection, _: datetime) -> int:
@@ -159,20 +168,19 @@ def _forget_tokens(session: Connection, before: datetime) -> int:
 
 
 def _forget_repeats(session: Connection, before: datetime) -> int:
-    key = (answers.c.token_id, answers.c.path, answers.c.key)
-    return _forget_keyed(session, answers, key, answers.c.at < before)
+    return _forget_keyed(session, answers, answers.c.at < before)
 
 
-def _forget_keyed(
-    session: Connection,
-    table: Table,
-    key: tuple[ColumnElement[object], ...],
-    is_old: ColumnElement[bool],
-) -> int:
+def _forget_keyed(session: Connection, table: Table, is_old: ColumnElement[bool]) -> int:
     """Of a table whose key has several columns."""
-    found = [tuple(row) for row in session.execute(select(*key).where(is_old).limit(BATCH))]
+    key = table.primary_key.columns
+    found = session.execute(select(*key).where(is_old).limit(BATCH)).all()
     if found:
-        session.execute(delete(table).where(tuple_(*key).in_(found)))
+        # One by one: SQLite reads the whole table to find a list of keys of several columns.
+        is_it = and_(*(column == bindparam(f"of_{column.name}") for column in key))
+        named = [f"of_{column.name}" for column in key]
+        told = [dict(zip(named, row, strict=True)) for row in found]
+        session.execute(delete(table).where(is_it), told)
     return len(found)
 
 

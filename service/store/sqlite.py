@@ -129,6 +129,9 @@ class SqliteRunner:
         """
         return self._watching.access_version()
 
+    async def show_life(self, instance_id: str) -> None:
+        """Nothing: who serves a file holds its lock."""
+
     async def close(self) -> None:
         """Finish what waits, end the threads, close every connection, release the lock."""
         await asyncio.to_thread(self._close)

@@ -11,7 +11,9 @@ what CI left, in places of its own, so that a large archive delays no landing. `
 tells endpoints, in places of its own, so that a slow receiver delays no queue. `ticks` lets
 time pass for queues whose clock has come. `sweeps` read the provider again, on a clock; those
 that may take long do so apart from those that are awaited. `housekeeping` removes what nobody
-needs any more, and tells queues that plan by it how likely their pull requests fail.
+needs any more, and tells queues that plan by it how likely their pull requests fail. `presence`
+says that this process lives, where others share its database, and takes back what the dead had
+claimed.
 
 `flow` takes rows up side by side for these three, so that a slow or broken one holds up no
 other. `supervisor` runs all loops in one task group; one that crashes is started again after
@@ -19,5 +21,6 @@ other. `supervisor` runs all loops in one task group; one that crashes is starte
 
 Worked example. A turn has committed a `BuildTestBranch`. It woke the topic `outbox`; the
 outbox worker marks the row sent, performs it, and settles it done. Had the process died in
-between, the row would be found `sent` at the next start, become `unknown`, and be read back.
+between, the row would be found `sent` at the next start, or by another process that lives,
+become `unknown`, and be read back.
 """

@@ -7,13 +7,12 @@ another.
 import asyncio
 from typing import Protocol
 
-from service.operations import deliveries, effects
-from service.operations import notifications as notifying
 from service.runtime import Runtime
 from service.workers import inbox, notifications, outbox, sweeps
 from service.workers.flow import Flow
 from service.workers.guard import guarded
 from service.workers.housekeeping import Housekeeping
+from service.workers.presence import Presence
 from service.workers.sweeps import Sweeps
 from service.workers.ticks import Ticks
 
@@ -32,23 +31,36 @@ class Worker(Protocol):
         ...
 
 
-class Workers:
-    """All loops of this process."""
+class Stoppable(Worker, Protocol):
+    """A loop that ends what it has begun before it ends."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def stop(self) -> None:
+        """Begin nothing more."""
+        ...
+
+
+class Workers:
+    """All loops of this process; one that does no work only says that it is there."""
+
+    def __init__(self, runtime: Runtime, *, is_working: bool = True) -> None:
         self._runtime = runtime
-        self._flows = (
-            Flow(runtime, inbox.WORK),
-            Flow(runtime, outbox.WORK),
-            Flow(runtime, outbox.COLLECTING),
-            Flow(runtime, notifications.WORK),
-        )
-        self._others: tuple[Worker, ...] = (
-            Ticks(runtime),
-            Sweeps(runtime, sweeps.awaited(runtime.options.periods)),
-            Sweeps(runtime, sweeps.patient(runtime.options.periods)),
-            Housekeeping(runtime),
-        )
+        self._flows: tuple[Stoppable, ...] = ()
+        self._others: tuple[Worker, ...] = ()
+        if is_working:
+            self._flows = (
+                Flow(runtime, inbox.WORK),
+                Flow(runtime, outbox.WORK),
+                Flow(runtime, outbox.COLLECTING),
+                Flow(runtime, notifications.WORK),
+            )
+            self._others = (
+                Ticks(runtime),
+                Sweeps(runtime, sweeps.awaited(runtime.options.periods)),
+                Sweeps(runtime, sweeps.patient(runtime.options.periods)),
+                Housekeeping(runtime),
+            )
+        if not runtime.store.is_alone:
+            self._others = (Presence(runtime), *self._others)
         self._loops: list[asyncio.Task[None]] = []
         self._is_stopping = False
 
@@ -58,10 +70,7 @@ class Workers:
         return any(found)
 
     async def run(self) -> None:
-        """Run every loop until `stop`, after what an earlier process left half done is free."""
-        await effects.reopen(self._runtime)
-        await deliveries.release(self._runtime)
-        await notifying.release(self._runtime)
+        """Run every loop until `stop`."""
         async with asyncio.TaskGroup() as group:
             self._loops = [group.create_task(self._kept(worker)) for worker in self._others]
             for flow in self._flows:

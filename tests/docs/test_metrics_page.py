@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from bot.fingerprint import OWN
 from service.metrics.process_families import FAMILIES as OF_THE_PROCESS
 from service.metrics.queue_families import FAMILIES, SLIDES, TOKENS_EXPIRING
 
@@ -26,3 +27,10 @@ def test_the_page_has_every_family_as_it_is():
     }
     assert found == ours | OF_THE_PROCESS
     assert f"`{TOKENS_EXPIRING.name}`" in text
+
+
+def test_the_page_names_every_setting_that_instances_may_differ_in():
+    text = PAGE.read_text("utf-8")
+    part = text[text.index("Only these may differ") : text.index("and the App's keys")]
+    named = {name.removeprefix("HEADGATE_").lower() for name in re.findall(r"`(\w+)`", part)}
+    assert named == {name for name in OWN if "private_key" not in name}

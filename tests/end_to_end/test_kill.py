@@ -107,8 +107,10 @@ async def listen(set_up: Stage, service: Service, url: str) -> tuple[str, str]:
     return secret, made["id"]
 
 
-async def delivered(set_up: Stage, service: Service, of: tuple[str, str]) -> list[Any]:
-    """The endpoint's log, once nothing in it is pending and the merge is told."""
+async def delivered(
+    set_up: Stage, service: Service, of: tuple[str, str], merges: int = 1
+) -> list[Any]:
+    """The endpoint's log, once nothing in it is pending and so many merges are told."""
     secret, endpoint = of
     deadline = set_up.clock.monotonic_s() + LAND_WITHIN_S
     while True:
@@ -116,8 +118,8 @@ async def delivered(set_up: Stage, service: Service, of: tuple[str, str]) -> lis
             service, "webhooks/list-deliveries", secret, endpoint_id=endpoint
         )
         log: list[Any] = answer["deliveries"]
-        is_told = any(each["event"] == "pull_request.merged" for each in log)
-        if is_told and all(each["state"] == "delivered" for each in log):
+        told = [each["event"] for each in log].count("pull_request.merged")
+        if told >= merges and all(each["state"] == "delivered" for each in log):
             return log
         assert set_up.clock.monotonic_s() < deadline, log
         await set_up.clock.sleep(LOOK_EVERY_S)

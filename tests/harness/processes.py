@@ -236,11 +236,20 @@ async def _sandbox(telling: Connection) -> None:
 
 def address_in(log: Path) -> str:
     """The address that `serve` logged, empty while it has not."""
+    return _listening(log).get("url") or ""
+
+
+def admin_in(log: Path) -> str:
+    """The address of the admin listener that `serve` logged, empty where it has none."""
+    return _listening(log).get("admin") or ""
+
+
+def _listening(log: Path) -> dict[str, str | None]:
     for line in log.read_text().splitlines():
         if '"listening"' in line:
-            url: str = json.loads(line)["url"]
-            return url
-    return ""
+            said: dict[str, str | None] = json.loads(line)
+            return said
+    return {}
 
 
 def plain_environment() -> dict[str, str]:

@@ -143,6 +143,9 @@ class ValuesProvider:
     async def forget_rules(self, repo: RepoRef) -> None:
         return None
 
+    async def forget_access(self, repo: RepoRef) -> None:
+        return None
+
     async def checks(self, repo: RepoRef, sha: Sha, *, skipped_pass: bool) -> Checks:
         outcome = CheckOutcome.PASSED if sha in self.green else CheckOutcome.RUNNING
         word = "success" if sha in self.green else "in_progress"

@@ -388,11 +388,6 @@ async def test_an_attempt_whose_process_ended_is_made_again(stage):
     assert stage.receiver.got == []
     await stage.pass_time(seconds=2)
     assert [got.id for got in stage.receiver.got] == [taken.message]
-    await stage.change()
-    await notifications.claim(stage.runtime, 64)
-    assert await notifications.release(stage.runtime) == 1
-    await stage.drain()
-    assert len(stage.receiver.got) == 2
 
 
 async def test_of_one_endpoint_four_are_under_way_of_all_sixty_four(stage):

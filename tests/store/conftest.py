@@ -28,6 +28,9 @@ COUNT_ANEW = """
 
 NOW = datetime(2026, 3, 2, 14, 0, tzinfo=UTC)
 
+ME = "me"
+"""Who claims."""
+
 
 def a_repository(name: str = "widgets", number: str = "101", owner: str = "octo") -> Repository:
     """A repository as a provider tells it."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from service.provider.signals import Delivery
 from service.store import inbox
 from service.store.database import Store
-from tests.store.conftest import NOW
+from tests.store.conftest import ME, NOW
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -34,20 +34,20 @@ def accept_all(session: Connection, *deliveries: Delivery) -> None:
 
 
 def claimed(session: Connection, seconds: int = 100, limit: int = 8) -> list[str]:
-    rows = inbox.claim(session, NOW + seconds * SECOND, limit)
+    rows = inbox.claim(session, ME, NOW + seconds * SECOND, limit)
     return [row.delivery.id for row in rows]
 
 
 def test_a_delivery_comes_back_as_it_came(session: Connection):
     accept_all(session, a_delivery(1))
-    (row,) = inbox.claim(session, NOW + MINUTE, 8)
+    (row,) = inbox.claim(session, ME, NOW + MINUTE, 8)
     assert row.delivery == a_delivery(1)
     assert (row.lane, row.attempts) == ("github.test/101", 1)
 
 
 def test_a_delivery_without_a_repository_has_the_lane_of_its_host(session: Connection):
     accept_all(session, replace(a_delivery(1, None), action=None))
-    (row,) = inbox.claim(session, NOW + MINUTE, 8)
+    (row,) = inbox.claim(session, ME, NOW + MINUTE, 8)
     assert row.delivery == replace(a_delivery(1, None), action=None)
     assert row.lane == "github.test/"
 
@@ -56,7 +56,7 @@ def test_a_known_delivery_is_not_stored_again(session: Connection):
     accept_all(session, a_delivery(1))
     assert not inbox.accept(session, replace(a_delivery(1), body=b"other"))
     assert inbox.accept(session, replace(a_delivery(1), host="other.test"))
-    (row, _) = inbox.claim(session, NOW + MINUTE, 8)
+    (row, _) = inbox.claim(session, ME, NOW + MINUTE, 8)
     assert row.delivery == a_delivery(1)
 
 
@@ -75,7 +75,7 @@ async def test_of_many_at_once_exactly_one_is_stored(store: Store):
         *(store.run_kind("accept", inbox.accept, a_delivery(1)) for _ in range(30))
     )
     assert stored.count(True) == 1
-    assert len(await store.run(inbox.claim, NOW + MINUTE, 8)) == 1
+    assert len(await store.run(inbox.claim, ME, NOW + MINUTE, 8)) == 1
 
 
 def test_a_lane_gives_only_its_oldest(session: Connection):
@@ -91,7 +91,7 @@ def test_at_most_the_limit_is_given_oldest_first(session: Connection):
 
 def test_a_taken_delivery_holds_its_lane_until_it_is_settled(session: Connection):
     accept_all(session, a_delivery(1), a_delivery(2))
-    (first,) = inbox.claim(session, NOW + MINUTE, 8)
+    (first,) = inbox.claim(session, ME, NOW + MINUTE, 8)
     assert claimed(session, seconds=61) == []
     inbox.settle(session, first.id, "ignored")
     assert claimed(session, seconds=61) == ["guid-2"]
@@ -101,20 +101,23 @@ def test_a_delivery_is_free_again_after_a_minute(session: Connection):
     accept_all(session, a_delivery(1))
     assert claimed(session, seconds=10) == ["guid-1"]
     assert claimed(session, seconds=69) == []
-    (row,) = inbox.claim(session, NOW + 70 * SECOND, 8)
+    (row,) = inbox.claim(session, ME, NOW + 70 * SECOND, 8)
     assert row.attempts == 2
 
 
-def test_what_a_stopped_process_took_is_free_at_once(session: Connection):
+def test_what_is_claimed_stays_with_the_living_and_leaves_the_dead(session: Connection):
     accept_all(session, a_delivery(1))
     assert claimed(session, seconds=10) == ["guid-1"]
-    assert inbox.release_claims(session) == 1
+    assert inbox.release(session, ["another", ME]) == 0
+    assert claimed(session, seconds=11) == []
+    assert inbox.release(session, ["another"]) == 1
     assert claimed(session, seconds=11) == ["guid-1"]
+    assert inbox.release(session, []) == 1
 
 
 def test_a_delivery_that_failed_waits_and_its_lane_with_it(session: Connection):
     accept_all(session, a_delivery(1), a_delivery(2))
-    (row,) = inbox.claim(session, NOW + MINUTE, 8)
+    (row,) = inbox.claim(session, ME, NOW + MINUTE, 8)
     inbox.retry(session, row.id, NOW + 2 * MINUTE, "no answer " * 100)
     assert claimed(session, seconds=119) == []
     assert claimed(session, seconds=120) == ["guid-1"]
@@ -122,7 +125,7 @@ def test_a_delivery_that_failed_waits_and_its_lane_with_it(session: Connection):
 
 def test_a_poisoned_delivery_is_parked_and_its_lane_goes_on(session: Connection):
     accept_all(session, a_delivery(1), a_delivery(2))
-    (row,) = inbox.claim(session, NOW + MINUTE, 8)
+    (row,) = inbox.claim(session, ME, NOW + MINUTE, 8)
     assert inbox.parked(session) == 0
     inbox.poison(session, row.id, "KeyError")
     assert inbox.parked(session) == 1
@@ -131,7 +134,7 @@ def test_a_poisoned_delivery_is_parked_and_its_lane_goes_on(session: Connection)
 
 def test_what_is_settled_stays_settled(session: Connection):
     accept_all(session, a_delivery(1))
-    (row,) = inbox.claim(session, NOW + MINUTE, 8)
+    (row,) = inbox.claim(session, ME, NOW + MINUTE, 8)
     inbox.settle(session, row.id, "done")
     inbox.retry(session, row.id, NOW, "late")
     inbox.poison(session, row.id, "late")

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from service.store import access, notifications, subscribers
 from service.store.notifications import Message
 from service.store.subscribers import Endpoint
-from tests.store.conftest import NOW
+from tests.store.conftest import ME, NOW
 
 SECOND = timedelta(seconds=1)
 
@@ -49,10 +49,10 @@ def test_slow_receivers_of_one_organization_take_no_place_from_another(
     told(session, initech, "quick", 1, after_s=60)
     later = NOW + 61 * SECOND
     # Until the other one has anything to say, every place is theirs.
-    assert len(notifications.claim(session, NOW + 30 * SECOND, 60)) == 60
-    (taken,) = notifications.claim(session, later, 1)
+    assert len(notifications.claim(session, ME, NOW + 30 * SECOND, 60)) == 60
+    (taken,) = notifications.claim(session, ME, later, 1)
     assert taken.endpoint == "quick"
-    assert {each.endpoint for each in notifications.claim(session, later, 3)} <= {
+    assert {each.endpoint for each in notifications.claim(session, ME, later, 3)} <= {
         f"slow-{n}" for n in range(20)
     }
 

@@ -31,7 +31,7 @@ from service.store.outbox import Effect, OutboxItem
 from service.store.records import Lane, OutboxState
 from service.vocabulary import MergeMethod, Sha
 from tests.store.builders import a_sha
-from tests.store.conftest import NOW, a_stored_queue
+from tests.store.conftest import ME, NOW, a_stored_queue
 
 SECOND = timedelta(seconds=1)
 TIP = Tip(Sha("a" * 40), Sha("b" * 40))
@@ -72,7 +72,7 @@ def due(session: Connection, seconds: int = 0, limit: int = 50) -> list[str]:
 def take(session: Connection, key: str) -> int:
     """Mark the due effect of this key sent; its id."""
     (row,) = (row for row in outbox.claim(session, NOW, 50) if row.key == key)
-    assert outbox.mark_sent(session, row.id, NOW)
+    assert outbox.mark_sent(session, ME, row.id, NOW)
     return row.id
 
 
@@ -219,18 +219,19 @@ def test_a_notice_asked_for_twice_stays_as_it_is(session: Connection, queue_id: 
 def test_only_who_marks_it_first_has_it(session: Connection, queue_id: int):
     put(session, queue_id, build("r1"))
     (row,) = outbox.claim(session, NOW, 1)
-    assert outbox.mark_sent(session, row.id, NOW)
-    assert not outbox.mark_sent(session, row.id, NOW)
+    assert outbox.mark_sent(session, ME, row.id, NOW)
+    assert not outbox.mark_sent(session, ME, row.id, NOW)
 
 
-def test_after_a_stop_what_was_sent_is_unknown(session: Connection, queue_id: int):
+def test_what_somebody_sent_who_is_gone_is_unknown(session: Connection, queue_id: int):
     put(session, queue_id, build("r1"), build("r2"))
     take(session, "r1/build")
-    assert outbox.reopen_sent(session) == 1
+    assert outbox.reopen_sent(session, ["another", ME]) == 0
+    assert outbox.reopen_sent(session, ["another"]) == 1
     first, second = outbox.claim(session, NOW, 5)
     assert (first.state, first.attempts) == (OutboxState.UNKNOWN, 1)
     assert (second.state, second.attempts) == (OutboxState.READY, 0)
-    assert outbox.mark_sent(session, first.id, NOW)
+    assert outbox.mark_sent(session, ME, first.id, NOW)
 
 
 def test_what_has_ended_stays_ended(session: Connection, queue_id: int):
@@ -239,7 +240,7 @@ def test_what_has_ended_stays_ended(session: Connection, queue_id: int):
     outbox.settle(session, row_id, OutboxState.DONE)
     outbox.retry(session, row_id, NOW, "late")
     outbox.mark_unknown(session, row_id, NOW, "late")
-    assert not outbox.mark_sent(session, row_id, NOW)
+    assert not outbox.mark_sent(session, ME, row_id, NOW)
     assert due(session) == []
     assert outbox.next_due(session) is None
 
@@ -251,5 +252,5 @@ def test_the_next_due_effect_is_one_that_may_go(session: Connection, queue_id: i
     outbox.settle(session, outbox.claim(session, NOW + SECOND, 1)[0].id, OutboxState.DONE)
     assert outbox.next_due(session) == NOW + 9 * SECOND
     (row,) = outbox.claim(session, NOW + 9 * SECOND, 5)
-    outbox.mark_sent(session, row.id, NOW)
+    outbox.mark_sent(session, ME, row.id, NOW)
     assert outbox.next_due(session) is None

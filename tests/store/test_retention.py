@@ -15,7 +15,7 @@ from service.store.records import LandingState, OutboxState
 from service.store.retention import BATCH, RetentionLimits
 from service.vocabulary import SYSTEM
 from tests.store.builders import a_run, an_entry
-from tests.store.conftest import NOW, a_stored_queue
+from tests.store.conftest import ME, NOW, a_stored_queue
 from tests.store.test_access import a_token
 from tests.store.test_inbox import a_delivery
 from tests.store.test_landings import a_land
@@ -45,7 +45,7 @@ def count(session: Connection, table: str) -> int:
 
 def test_a_settled_delivery_loses_its_body_first(session: Connection):
     inbox.accept(session, a_delivery(0))
-    (row,) = inbox.claim(session, NOW, 1)
+    (row,) = inbox.claim(session, ME, NOW, 1)
     inbox.settle(session, row.id, "done")
     assert prune_all(session, 6.9) == 0
     assert prune_all(session, 7.1) == 1

@@ -10,7 +10,10 @@ from service.store.types import Id, Json, Utc
 
 
 class InboxRow(Row, table=True):
-    """A delivery, once per (host, delivery id); `is_open` until settled or parked."""
+    """A delivery, once per (host, delivery id); `is_open` until settled or parked.
+
+    `claimed_by` names the process that works on it.
+    """
 
     __tablename__ = "inbox"
     __table_args__ = (
@@ -31,6 +34,7 @@ class InboxRow(Row, table=True):
     received_at: datetime = Field(sa_type=Utc)
     next_at: datetime = Field(sa_type=Utc)
     claimed_until: datetime | None = Field(sa_type=Utc)
+    claimed_by: str | None
     note: str | None
 
 
@@ -55,7 +59,10 @@ class InboxBodyRow(Row, table=True):
 
 
 class OutboxRow(Row, table=True):
-    """An effect to be performed; `is_open` until done, failed or superseded."""
+    """An effect to be performed; `is_open` until done, failed or superseded.
+
+    `claimed_by` names the process that sent it last.
+    """
 
     __tablename__ = "outbox"
 
@@ -76,6 +83,7 @@ class OutboxRow(Row, table=True):
     attempts: int
     next_at: datetime = Field(sa_type=Utc, index=True)
     sent_at: datetime | None = Field(sa_type=Utc)
+    claimed_by: str | None
     note: str | None
 
 

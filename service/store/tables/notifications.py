@@ -54,6 +54,7 @@ class AttemptRow(Row, table=True):
     `n` counts the tries of a message at an endpoint from 1, `tries` those in a row that came
     before this one: a replay begins anew. The newest row of both says how the delivery stands;
     `made_at` repeats the message's time and `event` its name for the log's order and filters.
+    `claimed_by` names the process that makes it.
     """
 
     __tablename__ = "notification_attempt"
@@ -76,6 +77,7 @@ class AttemptRow(Row, table=True):
     is_newest: bool
     next_at: datetime = Field(sa_type=Utc)
     claimed_until: datetime | None = Field(sa_type=Utc)
+    claimed_by: str | None
     at: datetime | None = Field(sa_type=Utc)
     status_code: int | None
     duration_ms: int | None

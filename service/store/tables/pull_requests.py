@@ -47,7 +47,7 @@ class ImpactedTargetsRow(Row, table=True):
     head: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
     targets: str = Field(index=True, sa_type=Text)
-    at: datetime = Field(sa_type=Utc)
+    at: datetime = Field(index=True, sa_type=Utc)
 
 
 class TargetSetRow(Row, table=True):

@@ -133,7 +133,7 @@ class Tested:
 
     async def messages(self) -> list[Any]:
         """What endpoints are told, oldest first."""
-        rows = await self.runtime.store.run(notifications.claim, self.now, 50)
+        rows = await self.runtime.store.run(notifications.claim, "me", self.now, 50)
         return [orjson.loads(row.body) for row in sorted(rows, key=lambda row: row.id)]
 
     async def audited(self) -> list[Mapping[str, Any]]:

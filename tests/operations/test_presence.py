@@ -1,0 +1,132 @@
+"""Two processes over one PostgreSQL database: each keeps what it claimed while it lives."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from service.metrics.process_families import ProcessMeter
+from service.notifications.sender import HttpSender
+from service.operations import deliveries, effects, endpoints, notifications, presence, recovery
+from service.operations.endpoints import EndpointWish
+from service.provider.signals import Delivery
+from service.provider.values import Emoji, Reaction
+from service.runtime import Runtime
+from service.store import outbox
+from service.store.database import Store
+from service.store.outbox import OutboxItem
+from service.store.records import Lane, OutboxState
+from service.vocabulary import QueueRef
+from service.workers.presence import Presence
+from service.workers.supervisor import Workers
+from tests.harness.databases import opened_at
+from tests.harness.receiver import Receiver, receiving
+from tests.metrics.test_process import told
+from tests.operations.conftest import WaitingClock
+from tests.operations.message_stage import LOOPBACK, Stage, a_caller
+
+
+@pytest.fixture
+async def store(postgres_url: str) -> AsyncIterator[Store]:
+    """The first process's store; the database is one that several may serve."""
+    opened = await opened_at(postgres_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def other_store(postgres_url: str) -> AsyncIterator[Store]:
+    opened = await opened_at(postgres_url)
+    yield opened
+    await opened.close()
+
+
+@dataclass
+class Pair:
+    """Two processes, of which the first has one of everything under way."""
+
+    first: Runtime
+    second: Runtime
+    receiver: Receiver
+
+    async def taken_by_second(self) -> tuple[int, int, int]:
+        """Effects, deliveries and attempts that the second gets if it asks now."""
+        return (
+            len(await effects.claim(self.second, 9)),
+            len(await deliveries.claim(self.second, 9)),
+            len(await notifications.claim(self.second, 9)),
+        )
+
+
+@pytest.fixture
+async def pair(
+    runtime: Runtime, clock: WaitingClock, queue: QueueRef, other_store: Store
+) -> AsyncIterator[Pair]:
+    first = replace(runtime, instance="first", sender=HttpSender(LOOPBACK))
+    second = replace(first, instance="second", store=other_store, telemetry=ProcessMeter("1", "3"))
+    await presence.join(first)
+    async with receiving() as receiver:
+        caller = await a_caller(first, queue)
+        view, secret = await endpoints.create(first, caller, EndpointWish(receiver.url, ("*",)))
+        await Stage(first, clock, queue, caller, receiver, view, secret).hold()
+        reaction = OutboxItem(Lane.NOTICE, "r", "react", Reaction(3, "7", Emoji.EYES), clock.now())
+        await first.store.run(outbox.append, queue.repository_id, queue.id, 1, [reaction])
+        sent = Delivery("values.test", "guid-1", "push", None, "1", b"{}", clock.now())
+        await deliveries.accept(first, sent)
+        await clock.sleep(5)
+        assert await effects.claim(first, 9)
+        assert await deliveries.claim(first, 9)
+        assert await notifications.claim(first, 9)
+        yield Pair(first, second, receiver)
+
+
+async def test_a_start_leaves_everything_to_the_living(pair: Pair):
+    await recovery.recover(pair.second)
+    assert await pair.taken_by_second() == (0, 0, 0)
+
+
+async def test_what_a_process_had_that_ended_without_a_word_is_taken_back(pair: Pair):
+    await presence.join(pair.second)
+    await pair.first.store.close()
+    assert await Presence(pair.second).drain()
+    (effect,) = [row for row in await effects.claim(pair.second, 9) if row.key == "r"]
+    assert effect.state is OutboxState.UNKNOWN
+    assert len(await deliveries.claim(pair.second, 9)) == 1
+    (attempt,) = await notifications.claim(pair.second, 9)
+    await notifications.carry_out(pair.second, attempt)
+    assert [got.id for got in pair.receiver.got] == [attempt.message]
+    assert not await Presence(pair.second).drain()
+
+
+async def test_what_a_process_had_that_stopped_is_anybodys_at_once(pair: Pair):
+    await presence.join(pair.second)
+    await presence.leave(pair.first)
+    assert await pair.taken_by_second() == (1, 1, 1)
+
+
+async def test_operators_see_how_many_live_and_whether_their_settings_differ(pair: Pair):
+    async def levels() -> tuple[float, float]:
+        await presence.measure(pair.second)
+        assert isinstance(pair.second.telemetry, ProcessMeter)
+        shown = told(pair.second.telemetry)
+        return shown["headgate_instances"], shown["headgate_config_mismatch"]
+
+    strange = replace(
+        pair.second, options=replace(pair.second.options, fingerprint="of other settings")
+    )
+    with capture_logs() as logs:
+        await presence.join(strange)
+    (warning,) = [line for line in logs if line["event"] == "settings_differ"]
+    assert warning["others"] == ["first"]
+    assert await levels() == (2, 1)
+    await presence.leave(pair.first)
+    assert await levels() == (1, 0)
+
+
+async def test_a_process_that_only_answers_frees_what_the_dead_had_and_does_none_of_it(pair: Pair):
+    await presence.join(pair.second)
+    await pair.first.store.close()
+    assert await Workers(pair.second, is_working=False).drain()
+    assert pair.receiver.got == []
+    assert await pair.taken_by_second() == (1, 1, 1)
