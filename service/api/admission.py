@@ -51,6 +51,10 @@ class Admission:
                 code="recovering",
             )
 
+    async def reader(self, request: web.BaseRequest, token: str, page: str) -> Caller:
+        """Who reads a page by this token; raises as `caller`."""
+        return await self.caller(request, token, Wanted(page, Role.READ, RateClass.READ))
+
     async def caller(self, request: web.BaseRequest, token: str, wanted: Wanted) -> Caller:
         """Who holds the token, if they may and not too often.
 

@@ -96,6 +96,9 @@ COPY_STATE = (
 INSERT_CHANGE = insert(events)
 _OF_CASE = (events.c.repository_id == _HERE, events.c.no == _NUMBER)
 SELECT_HISTORY = select(*CHANGE.columns).where(*_OF_CASE).order_by(events.c.id)
+SELECT_RECENT = (
+    select(*CHANGE.columns).where(*_OF_CASE).order_by(desc(events.c.id)).limit(bindparam("at_most"))
+)
 SELECT_LAST_OF_DETECTOR = (
     select(*CHANGE.columns)
     .where(
@@ -134,6 +137,14 @@ def history(session: Connection, repository_id: int, no: int) -> tuple[StateChan
     """All that was noted of the test, oldest first."""
     told = {"of_repository": repository_id, "of_number": no}
     return tuple(CHANGE.value(row) for row in session.execute(SELECT_HISTORY, told))
+
+
+def recent(
+    session: Connection, repository_id: int, no: int, at_most: int
+) -> tuple[StateChange, ...]:
+    """What was noted of the test last, newest first."""
+    told = {"of_repository": repository_id, "of_number": no, "at_most": at_most}
+    return tuple(CHANGE.value(row) for row in session.execute(SELECT_RECENT, told))
 
 
 def last_of_detector(session: Connection, repository_id: int, no: int) -> StateChange | None:
