@@ -150,3 +150,22 @@ async def test_a_large_quarantine_is_told_where_tests_are_looked_at(stage, brows
     case = await stage.case("test 1")
     page = await browser.see(f"/octo/widgets/tests/{case.id}")
     assert "Many tests are quarantined: 22 of 22." in page.text
+
+
+async def test_an_upload_names_the_tests_whose_status_it_changed(stage, browser):
+    await quarantining(stage)
+    names = [f"test {number:02}" for number in range(23)]
+    sha = Sha("c" * 40)
+    for number, name in enumerate(names):
+        ran_at = NOW - 9 * HOUR + timedelta(minutes=number)
+        await stage.ran({name: "F"}, sha=sha, ran_at=ran_at, run_id=f"first {number}")
+    stage.clock.present += HOUR
+    few = await stage.ran({"test 00": "P", "new": "P"}, sha=sha, run_id="few", ran_at=NOW)
+    page = await browser.see(f"/octo/widgets/uploads/{few.upload_id}")
+    assert "✓ healthy → ≈ flaky test 00\nFiles" in page.text
+    stage.clock.present += HOUR
+    passing = dict.fromkeys(names[1:], "P")
+    many = await stage.ran(passing, sha=sha, run_id="many", ran_at=NOW)
+    page = await browser.see(f"/octo/widgets/uploads/{many.upload_id}")
+    assert "22 tests have another status since." in page.text
+    assert "≈ flaky test 20\nand 2 more\n" in page.text

@@ -113,6 +113,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_states.put": lambda s: test_states.put(s, PLACE, STATE),
     "test_states.history": lambda s: test_states.history(s, 7, 6),
     "test_states.recent": lambda s: test_states.recent(s, 7, 6, 50),
+    "test_states.written_at": lambda s: test_states.written_at(s, 7, NOW),
     "test_states.last_of_detector": lambda s: test_states.last_of_detector(s, 7, 6),
     "test_quarantine.settings_of": lambda s: test_quarantine.settings_of(s, 7),
     "test_quarantine.settings_to_change": lambda s: test_quarantine.settings_to_change(s, PLACE),
