@@ -8,7 +8,7 @@ from collections import defaultdict
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, desc, select
+from sqlalchemy import BindParameter, Connection, Row, bindparam, desc, select
 
 from service.flaky.results import Outcome
 from service.store.run_evidence import PRS
@@ -18,6 +18,8 @@ from service.store.types import Utc
 
 UPLOADS_MAX = 300
 """Uploads that are gone through: those of a busy day."""
+
+UPLOADS_AT_ONCE = 60
 
 _HERE: BindParameter[int] = bindparam("of_repository")
 
@@ -74,8 +76,11 @@ class CaseRun(NamedTuple):
 
 class _Tried(NamedTuple):
     outcomes: tuple[Outcome, ...]
-    is_quarantined: bool
-    headline: str
+    is_quarantined: bool = False
+    headline: str = ""
+
+
+PASSED, SKIPPED = _Tried((Outcome.PASSED,)), _Tried((Outcome.SKIPPED,))
 
 
 def newest(
@@ -86,35 +91,39 @@ def newest(
     if not rows:
         return ()
     tried = _tried(session, repository_id, no, rows[-1].ran_at)
-    keys = {key for row in rows for key in (row.passed, row.skipped) if key is not None}
-    members = sets.members(session, repository_id, keys, [no])
-    found = []
-    for row in rows:
-        one = tried.get(row.id)
-        if one is None and no in members.get(row.passed, ()):
-            one = _Tried((Outcome.PASSED,), is_quarantined=False, headline="")
-        elif one is None and no in members.get(row.skipped, ()):
-            one = _Tried((Outcome.SKIPPED,), is_quarantined=False, headline="")
-        if one is None:
-            continue
-        ran = [each for each in one.outcomes if each is not Outcome.SKIPPED]
-        found.append(
-            CaseRun(
-                upload_id=row.id,
-                at=row.ran_at,
-                outcome=ran[-1] if ran else Outcome.SKIPPED,
-                attempts=len(one.outcomes),
-                is_quarantined=one.is_quarantined,
-                headline=one.headline,
-                branch=row.branch or "",
-                prs=PRS.decode(row.prs),
-                job=row.job,
-                sha=row.sha,
-            )
-        )
-        if len(found) == at_most:
+    found: list[CaseRun] = []
+    # Not all at once: of a large repository each set takes megabytes while it is looked at.
+    for first in range(0, len(rows), UPLOADS_AT_ONCE):
+        some = rows[first : first + UPLOADS_AT_ONCE]
+        keys = {key for row in some for key in (row.passed, row.skipped) if key is not None}
+        members = sets.members(session, repository_id, keys, [no])
+        for row in some:
+            one = tried.get(row.id)
+            if one is None and no in members.get(row.passed, ()):
+                one = PASSED
+            elif one is None and no in members.get(row.skipped, ()):
+                one = SKIPPED
+            if one is not None:
+                found.append(_run(row, one))
+        if len(found) >= at_most:
             break
-    return tuple(found)
+    return tuple(found[:at_most])
+
+
+def _run(row: Row[*tuple[object, ...]], tried: _Tried) -> CaseRun:
+    ran = [each for each in tried.outcomes if each is not Outcome.SKIPPED]
+    return CaseRun(
+        upload_id=row.id,
+        at=row.ran_at,
+        outcome=ran[-1] if ran else Outcome.SKIPPED,
+        attempts=len(tried.outcomes),
+        is_quarantined=tried.is_quarantined,
+        headline=tried.headline,
+        branch=row.branch or "",
+        prs=PRS.decode(row.prs),
+        job=row.job,
+        sha=row.sha,
+    )
 
 
 def _tried(session: Connection, repository_id: int, no: int, since: datetime) -> dict[str, _Tried]:
