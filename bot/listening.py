@@ -1,4 +1,4 @@
-"""Where the process listens, and how it is told to stop."""
+"""Where the process listens and to whom, and how it is told to stop."""
 
 import asyncio
 import errno
@@ -17,7 +17,7 @@ from service.api.health import Readiness
 from service.errors import StartRefused
 from service.metrics import exposition
 from service.operations import backlog, presence
-from service.runtime import Runtime
+from service.runtime import DashboardAuth, Runtime
 
 DRAIN_S = 1.0
 
@@ -38,6 +38,22 @@ async def listen(runner: web.AppRunner, settings: Settings) -> str:
     except OSError as failed:
         raise StartRefused(refused_address(failed, settings)) from failed
     return _url_of(runner)
+
+
+def readers_of(settings: Settings) -> DashboardAuth:
+    """How readers of pages are known; by default by token, unless nobody else can reach us.
+
+    Raises StartRefused where a machine that others reach should ask nobody who they are.
+    """
+    if settings.dashboard_auth is None:
+        return DashboardAuth.LOOPBACK if settings.is_for_this_machine else DashboardAuth.TOKEN
+    if settings.dashboard_auth is DashboardAuth.LOOPBACK and not settings.is_for_this_machine:
+        raise StartRefused(
+            f"{PREFIX}DASHBOARD_AUTH: loopback lets in whoever comes, so {PREFIX}HOST and "
+            f"{PREFIX}PUBLIC_URL must be of this machine, as http://127.0.0.1:8642. "
+            "Set them so, or use token"
+        )
+    return settings.dashboard_auth
 
 
 def refused_address(failed: OSError, settings: Settings) -> str:

@@ -36,7 +36,7 @@ from bot import forms
 from service import boundary
 from service.errors import StartRefused
 from service.memory import Rate
-from service.runtime import EnumCase, Rates
+from service.runtime import DashboardAuth, EnumCase, Rates
 from service.vocabulary import Network
 
 VERSION = "0.1.0"
@@ -139,6 +139,13 @@ def parse_fault_boundary(value: object) -> object:
     return FaultBoundary(name, int(nth), Strike(strike))
 
 
+def parse_dashboard_auth(value: object) -> object:
+    """`off`, `loopback` or `token`; the ways that need a sign-in are refused by name."""
+    if value in ("github", "proxy"):
+        raise ValueError("is not to be had in this version; use token, loopback or off")
+    return value
+
+
 def stripped(value: object) -> object:
     """Text without the line end that files and shells leave behind."""
     return value.strip() if isinstance(value, str) else value
@@ -184,6 +191,7 @@ class Settings(BaseSettings):
     api_rate_auth_failure: RateForm = RATES.auth_failure
     api_enum_case: EnumCase = EnumCase.SPEC
     trusted_proxies: Networks = ()
+    dashboard_auth: Annotated[DashboardAuth, BeforeValidator(parse_dashboard_auth)] | None = None
     webhook_ports: Ports = frozenset()
     webhook_allow_networks: Networks = ()
 
@@ -220,6 +228,12 @@ class Settings(BaseSettings):
         """Whether the only provider stands on this machine."""
         address = self.github_url or f"https://{self.github_host}"
         return is_loopback(urlsplit(address).hostname or "")
+
+    @property
+    def is_for_this_machine(self) -> bool:
+        """Whether it listens to this machine alone, and is reached under a name of it."""
+        reached = urlsplit(self.public_url or "").hostname or ""
+        return is_loopback(self.host) and is_loopback(reached)
 
     @classmethod
     def settings_customise_sources(

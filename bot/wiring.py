@@ -10,7 +10,7 @@ import os
 import platform
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -28,10 +28,12 @@ from bot.github.options import GitHubOptions
 from bot.github.provider import GitHubProvider
 from bot.keys import KeyRing, secret_key_in
 from bot.settings import PREFIX, VERSION, FaultBoundary, Settings, Strike
-from service.api import app, connections
+from service.api import app, connections, documents, errors
+from service.api.admission import Admission
 from service.api.health import Readiness
 from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
+from service.dashboard import app as dashboard
 from service.errors import InvariantBroken, StartRefused
 from service.metrics.process_families import ProcessMeter
 from service.notifications.addresses import Rules
@@ -180,7 +182,7 @@ async def back_up(settings: Settings, copy: Path) -> None:
 
 
 def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web.Application:
-    """The service's routes and the provider's own."""
+    """The service's routes, the provider's own, and the pages."""
     options = github_options_of(settings)
     receive = webhook.receiver(
         webhook.Receiver(
@@ -191,7 +193,18 @@ def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web
             telemetry=runtime.telemetry,
         )
     )
-    return app.build_app(runtime, extra=(web.post(webhook.PATH, receive),), readiness=readiness)
+    return build_own_app(runtime, readiness, (web.post(webhook.PATH, receive),))
+
+
+def build_own_app(
+    runtime: Runtime, readiness: Readiness, extra: Sequence[web.AbstractRouteDef] = ()
+) -> web.Application:
+    """The service's routes and the pages, which let callers in at the same place."""
+    admission = Admission(runtime, readiness)
+    style = documents.address("pages.css")
+    shell = dashboard.Shell(admission, errors.problem_of, style, documents.SAFE)
+    pages = dashboard.routes(runtime, shell)
+    return app.build_app(runtime, readiness, (*extra, *pages), admission)
 
 
 async def stop(workers: Workers, beating: "asyncio.Task[None]") -> None:
@@ -240,6 +253,8 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             enum_case=settings.api_enum_case,
             rates=rates_of(settings),
             trusted_proxies=settings.trusted_proxies,
+            main_host=settings.github_host,
+            dashboard_auth=listening.readers_of(settings),
         ),
     )
 

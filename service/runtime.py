@@ -75,6 +75,17 @@ class EnumCase(StrEnum):
     LOWER = "lower"
 
 
+class DashboardAuth(StrEnum):
+    """How readers of pages are known (RELIABILITY.md 8.6).
+
+    `loopback`: whoever is on this machine; `token`: by an API token; `off`: there are no pages.
+    """
+
+    OFF = "off"
+    LOOPBACK = "loopback"
+    TOKEN = "token"
+
+
 READS = Rate(200, 1_000)
 WRITES = Rate(50, 500)
 UPLOADS = Rate(50, 500)
@@ -102,6 +113,7 @@ class Options:
 
     `public_url` without a trailing slash, None: no links. `X-Forwarded-For` counts from
     `trusted_proxies` alone. `fingerprint` stands for the settings that all instances share.
+    `main_host` is the one that addresses of pages leave out, None: they leave out every one.
     """
 
     version: str
@@ -111,6 +123,8 @@ class Options:
     enum_case: EnumCase = EnumCase.SPEC
     rates: Rates = field(default_factory=Rates)
     trusted_proxies: tuple[Network, ...] = ()
+    main_host: str | None = None
+    dashboard_auth: DashboardAuth = DashboardAuth.TOKEN
     periods: Periods = field(default_factory=Periods)
 
 

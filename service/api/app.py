@@ -28,6 +28,7 @@ from service.api import (
 )
 from service.api import repeats as keys
 from service.api.addresses import address_of
+from service.api.admission import Admission, Wanted
 from service.api.answer import Answer
 from service.api.call import Call
 from service.api.errors import HttpRefused, Problem
@@ -35,17 +36,15 @@ from service.api.fragments import Fragments
 from service.api.health import Readiness
 from service.api.models import common
 from service.api.models.common import Spelling
-from service.api.rates import Turnstile, Visits
+from service.api.rates import Visits
 from service.api.replies import Replies
 from service.api.route import Document, Fetched, Look, Open, Posted, Route, Shown
-from service.errors import NotAllowed, Overloaded, ServiceError
-from service.operations import access, repeats
+from service.errors import ServiceError
+from service.operations import repeats
 from service.operations.repeats import Said
 from service.operations.views import Caller
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
-
-RECOVERING_RETRY_AFTER_S = 5
 
 # A body above this is parsed on a thread: the loop would stand for milliseconds.
 THREAD_BYTES = 262_144
@@ -83,15 +82,18 @@ class Asking:
 
 
 def build_app(
-    runtime: Runtime, readiness: Readiness, extra: Sequence[web.AbstractRouteDef] = ()
+    runtime: Runtime,
+    readiness: Readiness,
+    extra: Sequence[web.AbstractRouteDef] = (),
+    admission: Admission | None = None,
 ) -> web.Application:
-    """The application over these parts.
+    """The application over these parts; `admission` is given where others let in by it too.
 
     Until `readiness` says the recovery is over, every endpoint with a token answers 503.
     """
     app = web.Application()
     app.add_routes(extra)
-    door = Door(runtime, readiness)
+    door = Door(runtime, readiness, admission)
     for route in routes.ROUTES:
         handler = measured.measured(runtime, route.path, door.handler(route))
         app.router.add_route("*", route.path, handler, expect_handler=_read_later)
@@ -109,13 +111,15 @@ async def _read_later(_: web.Request) -> None:
 class Door:
     """Where every request of ours comes in."""
 
-    def __init__(self, runtime: Runtime, readiness: Readiness) -> None:
+    def __init__(
+        self, runtime: Runtime, readiness: Readiness, admission: Admission | None = None
+    ) -> None:
         self._runtime = runtime
         self._readiness = readiness
+        self._admission = admission or Admission(runtime, readiness)
         case = enum_case.case_of(runtime.options.enum_case)
         self._fragments = Fragments(runtime.options.public_url, case)
         self._replies = Replies(runtime, case)
-        self._turnstile = Turnstile(runtime.options, runtime.clock)
         self._visits = Visits()
         self._bodies = limits.Bodies(runtime.clock)
         self._prefix = runtime.ids.uuid().replace("-", "")[:16]
@@ -289,25 +293,9 @@ class Door:
     async def _caller(
         self, request: web.Request, route: Posted | Fetched, request_id: str
     ) -> Caller:
-        """Who asks, if they may and not too often.
-
-        Raises Overloaded, Unauthenticated, HttpRefused 429, NotAllowed; the last is written down.
-        """
-        if self._readiness.is_recovering:
-            raise Overloaded(
-                "Headgate has just started and compares its state with the provider.",
-                retry_after_s=RECOVERING_RETRY_AFTER_S,
-                code="recovering",
-            )
-        caller = await auth.caller_of(self._runtime, request, self._turnstile)
-        self._turnstile.take(caller.token_id, route.rate)
-        try:
-            auth.check_role(caller, route.role)
-        except NotAllowed:
-            with structlog.contextvars.bound_contextvars(request_id=request_id):
-                await access.note_denial(self._runtime, caller, route.path)
-            raise
-        return caller
+        """Who asks, if they may and not too often; raises as `Admission.caller`."""
+        wanted = Wanted(route.path, route.role, route.rate, request_id)
+        return await self._admission.caller(request, auth.token_of(request.headers), wanted)
 
     def _request_id(self, request: web.BaseRequest) -> str:
         """The client's own, if it is harmless, else a fresh one of 32 hex digits."""

@@ -33,13 +33,14 @@ FORKED_RUN = istr("x-forked-workflow-run-id")
 _RUN_ID = re.compile(r"[0-9]{1,20}")
 
 
-async def caller_of(runtime: Runtime, request: web.BaseRequest, turnstile: Turnstile) -> Caller:
-    """Who holds the token that was sent. Raises Unauthenticated, HttpRefused 429.
+async def holder_of(
+    runtime: Runtime, request: web.BaseRequest, token: str, turnstile: Turnstile
+) -> Caller:
+    """Who holds the token that came with a request. Raises Unauthenticated, HttpRefused 429.
 
     A token that this process knows passes at once. One that might be somebody's is looked up
     in the database, unless too many such were refused from its address (API.md 1.6).
     """
-    token = token_of(request.headers)
     if not token:
         raise Unauthenticated("No token was sent.")
     known = await access.remembered(runtime, token)

@@ -29,8 +29,8 @@ VIEWER = "swagger-ui-dist-5.35.0"
 
 VIEWER_FILES = (f"assets/{VIEWER}/swagger-ui.css", f"assets/{VIEWER}/swagger-ui-bundle.js")
 
-LOADED = frozenset({"docs.css", "viewer.js", *VIEWER_FILES})
-"""Every file that a page loads."""
+LOADED = frozenset({"docs.css", "pages.css", "viewer.js", *VIEWER_FILES})
+"""Every file that a page loads, those of the dashboard too."""
 
 KINDS: Mapping[str, str] = {
     ".css": "text/css; charset=utf-8",

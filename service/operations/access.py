@@ -216,6 +216,19 @@ async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> Rep
     return record
 
 
+async def repository_of_anyone(runtime: Runtime, ref: RepoRef) -> RepositoryRecord:
+    """The repository, whoever owns it: asked where readers are known by being on this machine.
+
+    Raises NotFound(repository_not_found).
+    """
+    record = await runtime.store.read(access.repository_by_ref, None, ref)
+    if record is None:
+        raise NotFound(
+            f"There is no repository {ref.slug} on {ref.host} here.", code="repository_not_found"
+        )
+    return record
+
+
 async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str) -> QueueRef:
     """The queue of a branch. Raises NotFound: repository_not_found, queue_not_found."""
     version = runtime.memory.access_version

@@ -14,16 +14,13 @@ from service.flaky.health import Evidence
 from service.flaky.hindsight import Moment
 from service.flaky.results import Outcome
 from service.flaky.spans import Scale
-from service.operations import judging, upload_answers
+from service.operations import failure_texts, judging, upload_answers
 from service.operations.judging import Bench
 from service.store import evidence, run_evidence, test_listings, uploads
 from service.store.standings import KeptStanding
 from service.store.test_evidence import StoredAttempt, Upload
 from service.store.test_listings import ListedCase
 from service.vocabulary import Health, Sha
-
-KEYS_KNOWN = timedelta(days=30)
-"""A failure that was seen so long before is no new one (FLAKY.md 10)."""
 
 HEADS_SINCE = timedelta(days=14)
 """Uploads of a pull request's own head are looked for over this time."""
@@ -161,7 +158,7 @@ def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
 def _known(bench: Bench, nos: Sequence[int], began: Began) -> tuple[_Known, KeptStanding | None]:
     here, session = bench.place.repository_id, bench.session
     cases = {case.no: case for case in test_listings.records(session, here, nos)}
-    keys = _keys(bench, nos, began)
+    keys = failure_texts.known(session, here, nos, began.at, began.prs)
     if not nos:
         return _Known(cases, keys), None
     kept, found = judging.evidence_now(bench, nos)
@@ -175,18 +172,6 @@ def _known(bench: Bench, nos: Sequence[int], began: Began) -> tuple[_Known, Kept
     }
     flaky = _flaky(bench, found, scale, began)
     return _Known(cases, keys, frozenset(red), frozenset(flaky)), kept
-
-
-def _keys(bench: Bench, nos: Sequence[int], began: Began) -> dict[int, frozenset[str]]:
-    """The failures of each test that others than the run's own pull requests had."""
-    span = (began.at - KEYS_KNOWN, began.at)
-    found = run_evidence.failure_keys(bench.session, bench.place.repository_id, nos, span)
-    return {
-        no: frozenset(
-            key for key, seen in keys.items() if any(began.prs.isdisjoint(prs) for prs in seen)
-        )
-        for no, keys in found.items()
-    }
 
 
 def _flaky(bench: Bench, found: Mapping[int, Evidence], scale: Scale, began: Began) -> set[int]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from service.mergequeue.outputs import Tell
 from service.mergequeue.states import FINAL, EntryState
-from service.operations import shown
+from service.operations import run_failures, shown
 from service.provider.errors import ProviderError
 from service.provider.values import (
     CheckReport,
@@ -24,7 +24,7 @@ from service.store import notices as stored
 from service.store.database import Tx
 from service.store.records import Placed, Spot, Surface
 from service.vocabulary import MergeMethod, QueueRef
-from service.wording import check, comment
+from service.wording import check, comment, failed_tests
 from service.wording.markdown import Links
 from service.wording.view import PullRequestText
 
@@ -66,6 +66,9 @@ async def text_of(
     history = await runtime.store.read(journal.timeline, queue.id, number, view.entry.id)
     last_run = view.entry.run or view.entry.verified_by or view.entry.detail.run
     run = None if last_run is None else await runtime.store.read(runs.run, queue.id, last_run)
+    tests = failed_tests.NONE
+    if run is not None and value.sends_results:
+        tests = await runtime.store.read(run_failures.of_run, runtime, queue, run)
     now = runtime.clock.now()
     return PullRequestText(
         queue=value,
@@ -79,6 +82,7 @@ async def text_of(
         links=Links(_origin(repository.url), runtime.options.public_url),
         now=now,
         version=runtime.options.version,
+        tests=tests,
     )
 
 

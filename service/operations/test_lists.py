@@ -187,7 +187,7 @@ async def quarantined(
         home = test_records.home_of(session, repository, asked.now)
         if not home.settings.quarantine_enabled:
             return Found(test_pages.Cut(0, 0), (), None)
-        cut, moments = test_pages.cut(session, _Newest(_rows_of(home)), asked)
+        cut, moments = test_pages.cut(session, _Newest(rows_of(home)), asked)
         rows = _quarantined(session, home, [moment.no for moment in moments])
         until = test_quarantine.next_expiry(session, repository.id, asked.now)
         return Found(cut, tuple(rows), until)
@@ -198,7 +198,8 @@ async def quarantined(
     return test_pages.page_of(runtime.keys, listing, asked, found.cut, found.rows)
 
 
-def _rows_of(home: Home) -> QuarantinedRows:
+def rows_of(home: Home) -> QuarantinedRows:
+    """The quarantined tests of a repository in which quarantining is on."""
     settings = home.settings
     statuses = settings.auto_quarantine_statuses if settings.auto_quarantine_enabled else ()
     return QuarantinedRows(home.repository.id, statuses, home.now)

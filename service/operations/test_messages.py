@@ -2,7 +2,7 @@
 
 from service.notifications.payloads import Message
 from service.notifications.test_payloads import CaseTold
-from service.operations import announcements, test_records
+from service.operations import announcements, page_addresses
 from service.operations.test_records import ShownTest
 from service.runtime import Runtime
 from service.store import subscribers
@@ -26,7 +26,7 @@ def told_of(
         variant=case.variant,
         owners=case.owners,
         quarantined=test.quarantined,
-        html_url=test_records.address_of(runtime.options.public_url, repository.ref, case.id),
+        html_url=page_addresses.test(runtime.options, repository.ref, case.id),
     )
 
 

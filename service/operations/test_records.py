@@ -9,9 +9,9 @@ from service.errors import NotFound
 from service.flaky import quarantine
 from service.flaky.quarantine import QuarantineSetting
 from service.flaky.settings import TestSettings
-from service.operations import access
+from service.operations import access, page_addresses
 from service.operations.views import Caller
-from service.runtime import Runtime
+from service.runtime import Options, Runtime
 from service.store import test_cases, test_figures, test_listings, test_quarantine
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -45,7 +45,7 @@ class FoundHome:
     """A repository whose tests are asked for, and where people see it and them."""
 
     repository: RepositoryRecord
-    public_url: str | None
+    options: Options
 
     @property
     def html_url(self) -> str:
@@ -54,7 +54,7 @@ class FoundHome:
 
     def address_of(self, test_id: str) -> str:
         """The page of one of its tests."""
-        return address_of(self.public_url, self.repository.ref, test_id)
+        return page_addresses.test(self.options, self.repository.ref, test_id)
 
 
 async def find_home(
@@ -71,7 +71,7 @@ async def find_home(
             code="organization_not_found",
         )
     found = await access.find_repository(runtime, caller, ref)
-    return FoundHome(found, runtime.options.public_url)
+    return FoundHome(found, runtime.options)
 
 
 def home_of(session: Tx, repository: RepositoryRecord, now: datetime) -> Home:
@@ -130,10 +130,3 @@ def reasons_of_unjudged(session: Tx, repository_id: int, nos: Sequence[int]) -> 
         )
         for past in test_figures.pasts(session, repository_id, nos)
     }
-
-
-def address_of(public_url: str | None, ref: RepoRef, test_id: str) -> str:
-    """Where the test's details are; a name of it where nobody said how we are reached."""
-    if public_url is None:
-        return f"urn:uuid:{test_id}"
-    return f"{public_url}/{ref.slug}/tests/{test_id}"

@@ -23,7 +23,7 @@ from service.store.test_cases import ASKED_AT_ONCE, TEXT_MAX
 from service.store.test_evidence import StoredAttempt, StoredFile, Upload
 from service.store.test_listings import ListedCase
 from service.store.test_states import ChangeKind, StateChange
-from service.vocabulary import Health, Override, RepoRef
+from service.vocabulary import Health, Override
 
 FAILURES_MAX = 1000
 """Failures in one answer (API.md 8.4)."""
@@ -231,10 +231,3 @@ def remembered(
         for no, case in listed.items()
     ]
     return tuple(sorted(found, key=lambda each: (each.quarantined, each.test_id)))
-
-
-def address_of(public_url: str | None, ref: RepoRef, upload_id: str) -> str:
-    """Where the upload is shown; a name of it where nobody said how we are reached."""
-    if public_url is None:
-        return f"urn:uuid:{upload_id}"
-    return f"{public_url}/{ref.slug}/uploads/{upload_id}"

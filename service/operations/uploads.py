@@ -21,6 +21,7 @@ from service.operations import (
     access,
     collector,
     judging,
+    page_addresses,
     parsing,
     test_checks,
     test_messages,
@@ -302,7 +303,7 @@ def _complete(
     said = upload_answers.answered(
         session, home, failing, arrived.meta.variant, classified.started_at
     )
-    address = upload_answers.address_of(runtime.options.public_url, repository.ref, upload.id)
+    address = page_addresses.upload(runtime.options, repository.ref, upload.id)
     answer = upload_answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
         return replace(answer, duplicate=True), None
@@ -355,6 +356,6 @@ def _remembered(
     home = test_records.home_of(session, repository, runtime.clock.now())
     attempts = uploads.attempts_of(session, upload_id)
     failing = upload_answers.remembered(session, home, attempts)
-    address = upload_answers.address_of(runtime.options.public_url, repository.ref, upload_id)
+    address = page_addresses.upload(runtime.options, repository.ref, upload_id)
     counts = Counts(**found.upload.counts)
     return upload_answers.answer_of(found.upload, failing, counts, address)

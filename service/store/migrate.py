@@ -31,6 +31,7 @@ REVISIONS = (
     "0014",
     "0015",
     "0016",
+    "0017",
 )
 """Every revision, in order; the last is what this program works on."""
 

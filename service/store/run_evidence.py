@@ -81,13 +81,13 @@ _TRIED_AGAIN = exists().where(
     later.c.outcome != Outcome.SKIPPED.value,
 )
 SELECT_FAILED = (
-    select(attempts.c.no, attempts.c.is_quarantined)
+    select(attempts.c.no, attempts.c.is_quarantined, attempts.c.failure, attempts.c.upload)
     .where(
         attempts.c.upload.in_(bindparam("of_uploads", expanding=True)),
         attempts.c.outcome == Outcome.FAILED.value,
         ~_TRIED_AGAIN,
     )
-    .order_by(attempts.c.no)
+    .order_by(attempts.c.no, attempts.c.upload)
     .limit(bindparam("at_most"))
 )
 _SENDS = exists().where(
@@ -109,10 +109,12 @@ class Told(NamedTuple):
 
 
 class FailedIn(NamedTuple):
-    """A test that failed in an upload, and whether that counted as passed."""
+    """A test that failed in an upload, whether that counted as passed, and the failure's key."""
 
     no: int
     is_quarantined: bool
+    failure: str | None
+    upload: str
 
 
 def of_run(

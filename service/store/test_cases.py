@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.identity import RepositoryKey
@@ -102,6 +102,11 @@ _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 SELECT_REVISION = select(shared.c.revision).where(shared.c.repository_id == _HERE)
 SELECT_SHARED = select(shared).where(shared.c.repository_id == _HERE)
 INSERT_SHARED = upsert(shared).on_conflict_do_nothing()
+COUNT_KNOWN = (
+    select(func.count())
+    .select_from(cases)
+    .where(cases.c.repository_id == _HERE, cases.c.is_known.is_(True))
+)
 TAKE_NUMBERS = (
     update(shared)
     .where(shared.c.repository_id == _HERE)
@@ -161,6 +166,12 @@ def revision_of(session: Connection, repository_id: int) -> int:
     told = {"of_repository": repository_id}
     found: int | None = session.execute(SELECT_REVISION, told).scalar_one_or_none()
     return found or 0
+
+
+def count(session: Connection, repository_id: int) -> int:
+    """How many tests the repository has that trusted uploads know."""
+    many: int = session.execute(COUNT_KNOWN, {"of_repository": repository_id}).scalar_one()
+    return many
 
 
 def name_repository(session: Connection, place: Place, present: RepositoryKey) -> Shared:

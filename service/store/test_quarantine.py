@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.settings import TestSettings
@@ -64,6 +64,12 @@ PUT_SETTINGS = _put.on_conflict_do_update(
 )
 SELECT_OPEN = select(*OVERRIDE.columns).where(*_OF_CASE, _IS_OPEN)
 SELECT_HISTORY = select(*OVERRIDE.columns).where(*_OF_CASE).order_by(overrides.c.id)
+SELECT_RECENT = (
+    select(*OVERRIDE.columns)
+    .where(*_OF_CASE)
+    .order_by(desc(overrides.c.id))
+    .limit(bindparam("at_most"))
+)
 CLOSE = update(overrides).where(*_OF_CASE, _IS_OPEN).values(is_open=False)
 INSERT_OVERRIDE = insert(overrides)
 SELECT_EXPIRED = (
@@ -136,6 +142,14 @@ def override_history(
     """All that was ever said, oldest first; UNSPECIFIED took back what stood before."""
     told = {"of_repository": repository_id, "of_number": no}
     return tuple(OVERRIDE.value(row) for row in session.execute(SELECT_HISTORY, told))
+
+
+def recent_overrides(
+    session: Connection, repository_id: int, no: int, at_most: int
+) -> tuple[StoredOverride, ...]:
+    """What was said last, newest first."""
+    told = {"of_repository": repository_id, "of_number": no, "at_most": at_most}
+    return tuple(OVERRIDE.value(row) for row in session.execute(SELECT_RECENT, told))
 
 
 def put_override(session: Connection, place: Place, said: StoredOverride) -> None:

@@ -11,10 +11,15 @@ from service.store import bulk, test_cases
 from service.store.codec import RowCodec
 from service.store.tables.tests import CaseRow, CaseStateEventRow, CaseStateRow
 from service.store.test_cases import Place, keys_of
+from service.store.types import Utc
 from service.vocabulary import Actor, ActorKind, Flag, Health
 
 DETECTOR = Actor(ActorKind.SYSTEM, login="detector")
 """Whoever judges by evidence; it is told apart from people by its kind."""
+
+
+WRITTEN_MAX = 1000
+"""Entries of one instant that are looked at."""
 
 
 class ChangeKind(StrEnum):
@@ -96,6 +101,19 @@ COPY_STATE = (
 INSERT_CHANGES = bulk.inserted(events, CHANGE.columns, [events.c[name] for name in _KEYS])
 _OF_CASE = (events.c.repository_id == _HERE, events.c.no == _NUMBER)
 SELECT_HISTORY = select(*CHANGE.columns).where(*_OF_CASE).order_by(events.c.id)
+SELECT_RECENT = (
+    select(*CHANGE.columns).where(*_OF_CASE).order_by(desc(events.c.id)).limit(bindparam("at_most"))
+)
+SELECT_WRITTEN = (
+    select(events.c.no, events.c.previous, events.c.value)
+    .where(
+        events.c.repository_id == _HERE,
+        events.c.written_at == bindparam("at", type_=Utc),
+        events.c.actor_kind == ActorKind.SYSTEM.value,
+    )
+    .order_by(events.c.id)
+    .limit(WRITTEN_MAX)
+)
 SELECT_LAST_OF_DETECTOR = (
     select(*CHANGE.columns)
     .where(
@@ -147,6 +165,29 @@ def history(session: Connection, repository_id: int, no: int) -> tuple[StateChan
     """All that was noted of the test, oldest first."""
     told = {"of_repository": repository_id, "of_number": no}
     return tuple(CHANGE.value(row) for row in session.execute(SELECT_HISTORY, told))
+
+
+def recent(
+    session: Connection, repository_id: int, no: int, at_most: int
+) -> tuple[StateChange, ...]:
+    """What was noted of the test last, newest first."""
+    told = {"of_repository": repository_id, "of_number": no, "at_most": at_most}
+    return tuple(CHANGE.value(row) for row in session.execute(SELECT_RECENT, told))
+
+
+def written_at(
+    session: Connection, repository_id: int, at: datetime
+) -> dict[int, tuple[Health, Health]]:
+    """Number of each test that was judged another way at this instant → before and after.
+
+    Of the first 1,000 entries of the history that evidence made then.
+    """
+    found: dict[int, tuple[Health, Health]] = {}
+    told = {"of_repository": repository_id, "at": at}
+    for no, previous, value in session.execute(SELECT_WRITTEN, told):
+        before = found[no][0] if no in found else Health(previous)
+        found[no] = (before, Health(value))
+    return {no: (before, after) for no, (before, after) in found.items() if before is not after}
 
 
 def last_of_detector(session: Connection, repository_id: int, no: int) -> StateChange | None:

@@ -20,6 +20,7 @@ Which text belongs to a reason, a hold, a cause or a condition stands once:
     conditions.py   what an entry still waits for
     upcoming.py     what has to happen next for it
     unclear.py      why a command line was not understood
+    failed_tests.py which tests failed, and what they were before
 
 and is put together for a surface by `comment.py` (the status comment and the failure
 comment), `check.py` (the check run), `replies.py` and `queue_replies.py` (answers to commands)

@@ -12,6 +12,7 @@ from service.wording import (
     causes,
     conditions,
     endings,
+    failed_tests,
     headings,
     holds,
     markdown,
@@ -50,7 +51,15 @@ def body(view: PullRequestText) -> str:
             paragraphs = [logs(view), _written(verdict(view), view), _written(step, view)]
         case _:
             assert_never(state)
-    return "\n\n".join(each for each in paragraphs if each)
+    return "\n\n".join(each for each in (*paragraphs, tests(view)) if each)
+
+
+def tests(view: PullRequestText) -> str:
+    """The tests that failed in its run, where that has to do with how it stands."""
+    entry = view.entry
+    if entry.state not in _TESTED and entry.reason not in (*_MARKS, Reason.LANDED):
+        return ""
+    return failed_tests.section(view.tests, view.links, view.now)
 
 
 def logs(view: PullRequestText) -> str:
@@ -96,6 +105,7 @@ def required(view: PullRequestText) -> Phrase:
     return phrase("required checks: {} ({})", names, phrases.source(known.source))
 
 
+_TESTED = (EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE)
 _FAILED = ("❌", " failed")
 _MARKS = {
     Reason.CHECK_FAILED: _FAILED,

@@ -62,8 +62,8 @@ def failure_comment(view: PullRequestText) -> str:
     logs = bodies.logs(view)
     meaning = bodies.verdict(view)
     step = endings.next_step(situation)
-    rest = [markdown.markdown(each, view.links) for each in (meaning, step) if each.parts]
-    return "\n\n".join(each for each in (first, logs, *rest) if each)
+    rest = [markdown.markdown(each, view.links) for each in (meaning, step)]
+    return "\n\n".join(each for each in (first, logs, bodies.tests(view), *rest) if each)
 
 
 def is_announced(view: PullRequestText) -> bool:

@@ -47,17 +47,17 @@ def plain(text: Phrase) -> str:
     return "".join(_plain(part) for part in text.parts)
 
 
-def cleaned(text: str) -> str:
-    """One line of visible characters: white space becomes single spaces, at most 200 long."""
+def cleaned(text: str, characters_max: int = FOREIGN_CHARACTERS_MAX) -> str:
+    """One line of visible characters, cut: white space becomes single spaces."""
     visible = "".join(
         character
         for character in " ".join(text.split())
         if unicodedata.category(character) not in _INVISIBLE
     )
     shown = " ".join(_SUPPLEMENT.sub("", _BLANK.sub("", visible)).split())
-    if len(shown) <= FOREIGN_CHARACTERS_MAX:
+    if len(shown) <= characters_max:
         return shown
-    return shown[: FOREIGN_CHARACTERS_MAX - 1].rstrip() + "…"
+    return shown[: characters_max - 1].rstrip() + "…"
 
 
 def code(text: str) -> str:

@@ -41,6 +41,13 @@ def clock_time(at: datetime, now: datetime) -> str:
     return f"{at.day} {_MONTHS[at.month - 1]}{year} {time}"
 
 
+def day_of(at: datetime, now: datetime) -> str:
+    """`12 Dec`, with the year if it is not this one."""
+    at = at.astimezone(UTC)
+    year = "" if at.year == now.astimezone(UTC).year else f" {at.year}"
+    return f"{at.day} {_MONTHS[at.month - 1]}{year}"
+
+
 def second_of(at: datetime, now: datetime) -> str:
     """`14:02:11` for a line of history; with the date if that is not today's."""
     at = at.astimezone(UTC)

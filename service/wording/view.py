@@ -6,7 +6,8 @@ from datetime import datetime
 from service.mergequeue.explain import Explained
 from service.mergequeue.model import Bisection, Entry, MergeQueue, Run
 from service.mergequeue.outputs import Recorded
-from service.wording import situation
+from service.wording import failed_tests, situation
+from service.wording.failed_tests import FailedTests
 from service.wording.markdown import Links
 from service.wording.situation import Situation
 from service.wording.times import TimeLeft
@@ -19,7 +20,7 @@ class PullRequestText:
     `entry` is the live or the final one, `run` its live run, else the last one it had.
     `position` is 1-based, None where it has no place. `history` holds, oldest first, the
     events of this submission, those of its runs and of the searches among them. `version` is
-    Headgate's own.
+    Headgate's own. `tests` are those that failed in that run.
     """
 
     queue: MergeQueue
@@ -33,6 +34,7 @@ class PullRequestText:
     links: Links
     now: datetime
     version: str
+    tests: FailedTests = failed_tests.NONE
 
     @property
     def situation(self) -> Situation:

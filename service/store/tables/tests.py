@@ -125,6 +125,7 @@ class CaseStateEventRow(Row, table=True):
     __tablename__ = "test_state_event"
     __table_args__ = (
         Index("ix_test_state_event_repository_id_no_id", "repository_id", "no", "id"),
+        Index("ix_test_state_event_repository_id_written_at", "repository_id", "written_at"),
     )
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Id)

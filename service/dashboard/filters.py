@@ -1,0 +1,79 @@
+"""Values as text of pages. Nothing here marks a text as safe: templates escape what it gives."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from service.dashboard.readers import is_loopback
+from service.wording import markdown
+
+TEXT_CHARACTERS_MAX = 1000
+URL_CHARACTERS_MAX = 2000
+SHA_DIGITS = 7
+
+
+def shown(text: str | None) -> str:
+    """A foreign text as one line: what shows nothing or turns the reading direction is left out."""
+    return markdown.cleaned(text or "", TEXT_CHARACTERS_MAX)
+
+
+def title(text: str) -> str:
+    """The same, short enough for the title of a window."""
+    return markdown.cleaned(text)
+
+
+def when(at: datetime) -> str:
+    """`2026-03-02 14:02 UTC`."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def instant(at: datetime) -> str:
+    """The same for machines."""
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def percent(share: float) -> str:
+    """`14 %`, `0.3 %` below one percent, `0 %` for nothing at all."""
+    many = share * 100
+    return f"{many:.1f} %" if 0 < many < 1 else f"{many:.0f} %"
+
+
+def short(sha: str) -> str:
+    """The first digits of a commit."""
+    return markdown.cleaned(sha)[:SHA_DIGITS]
+
+
+def thousands(number: int) -> str:
+    """`412,000`."""
+    return f"{number:,}"
+
+
+def outside(url: str | None) -> str | None:
+    """The address as a link may have it, None where it leads nowhere in the web.
+
+    Over https, and on this machine also without; never to a script or a file.
+    """
+    if not url or len(url) > URL_CHARACTERS_MAX or not (url.isascii() and url.isprintable()):
+        return None
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return None
+    if not host or parts.username is not None:
+        return None
+    is_web = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+    return url if is_web else None
+
+
+FILTERS: Mapping[str, Callable[..., str | None]] = {
+    "instant": instant,
+    "outside": outside,
+    "percent": percent,
+    "short": short,
+    "shown": shown,
+    "thousands": thousands,
+    "title": title,
+    "when": when,
+}
+"""Filters of templates by name."""

@@ -1,0 +1,43 @@
+"""Where people see a thing in a browser (UX.md 6.1): addresses that answers and texts link to.
+
+The paths that pages answer at are those of `service/dashboard/app.py`.
+"""
+
+from service.runtime import Options
+from service.vocabulary import RepoRef
+
+OUR_SEGMENTS = frozenset(
+    {
+        *("activity", "auth", "docs", "doctor", "events", "help", "login", "logout", "metrics"),
+        *("schemas", "settings", "setup", "static", "v1", "webhooks"),
+    }
+)
+"""First segments of paths of our own; an owner of such a name is written with its host."""
+
+
+def home(options: Options, ref: RepoRef) -> str:
+    """The repository's place among our pages, as a path: `/octo/widgets`.
+
+    With the host in front, `/~github.test/octo/widgets`, where it is not the main one or the
+    owner's name is a word of ours.
+    """
+    is_main = options.main_host in (None, ref.host)
+    if is_main and ref.owner.lower() not in OUR_SEGMENTS:
+        return f"/{ref.slug}"
+    return f"/~{ref.host}/{ref.slug}"
+
+
+def test(options: Options, ref: RepoRef, test_id: str) -> str:
+    """The page of a test; a name of it where nobody said how we are reached."""
+    return _under(options, ref, "tests", test_id)
+
+
+def upload(options: Options, ref: RepoRef, upload_id: str) -> str:
+    """The page of an upload, likewise."""
+    return _under(options, ref, "uploads", upload_id)
+
+
+def _under(options: Options, ref: RepoRef, kind: str, thing: str) -> str:
+    if options.public_url is None:
+        return f"urn:uuid:{thing}"
+    return f"{options.public_url}{home(options, ref)}/{kind}/{thing}"

@@ -1,0 +1,188 @@
+"""Names and texts of strangers on pages: shown as text, whatever they hold (F97, F98)."""
+
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+
+from service.api import documents
+from service.dashboard import app, filters
+from service.flaky.results import Fault, FileStatus
+from service.operations import test_flags, test_overrides, test_tickets
+from service.operations.test_flags import FlagWish
+from service.operations.test_overrides import OverrideWish
+from service.operations.test_tickets import TicketWish
+from service.store import test_cases
+from service.vocabulary import Actor, ActorKind, Channel, Flag, Override, Role
+from tests.dashboard.browsing import browsing, parsed, token_of
+from tests.operations import upload_stage
+from tests.operations.upload_stage import NOW, a_file
+
+SCRIPT = "<script>alert(1)</script>"
+TEXTS = (
+    SCRIPT,
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "</title></h1><base href=//evil.test>",
+    "{{ 7 * 7 }}{% raw %}{# no #}",
+    "&lt;b&gt; &amp;lt;",
+    "javascript:alert(1)",
+    "--><svg/onload=alert(1)>",
+    "\u202egnp.exe\u2066 \u200bzero\u200d width\ufeff",
+    "\x1b[31mred\x1b[0m \x07 bell",
+    "x" * 1200,
+)
+ALLOWED = {
+    *("html", "head", "meta", "title", "link", "body", "header", "main", "section", "h1", "h2"),
+    *("p", "span", "a", "bdi", "code", "dl", "div", "dt", "dd", "ol", "ul", "li", "time"),
+    *("details", "summary", "table", "thead", "tbody", "tr", "th", "td", "strong"),
+}
+ATTRIBUTES = {
+    *("lang", "charset", "name", "content", "rel", "href", "class", "id", "datetime", "scope"),
+    *("data-word", "aria-label", "aria-labelledby", "role", "tabindex"),
+}
+LINK = re.compile(r"https://github\.test/[\w/]*|/octo/widgets/(tests|uploads)/[0-9a-f-]{36}")
+UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\u200b-\u200f\ufeff\x00-\x09\x0b-\x1f\x7f-\x9f]")
+
+
+@pytest.fixture
+async def stage(store):
+    return await upload_stage.staged(store)
+
+
+def check(page, html):
+    """Nothing on the page but what our templates put there."""
+    assert {tag for tag, _ in page.tags} <= ALLOWED
+    assert {name for _, attrs in page.tags for name in attrs} <= ATTRIBUTES
+    assert page.comments == []
+    assert all(LINK.fullmatch(link) for link in page.links)
+    assert not UNSEEN.search(html.decode())
+    assert "49" not in page.text.replace("<id>", "")
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+async def test_what_a_report_says_is_shown_as_text(stage, text):
+    case = upload_stage.a_case(text, "F", classname=text, parent=text, file=text)
+    case = case._replace(told=(case.told[0]._replace(message=text, error_type=text),))
+    fault = Fault(text, 1, 1)
+    file = a_file({}, text, cases=(case,), status=FileStatus.PARTIAL, fault=fault)
+    answer = await stage.send(
+        [file],
+        branch=text,
+        job=text,
+        variant=text,
+        machine=text,
+        run_id=text,
+        run_url=text,
+        ran_at=NOW,
+    )
+    token = await token_of(stage.runtime, Role.READ)
+    failure = answer.failures[0]
+    async with browsing(stage.runtime, token) as browser:
+        for path in (f"uploads/{answer.upload_id}", f"tests/{failure.test_id}"):
+            reply = await browser.get(f"/octo/widgets/{path}")
+            assert reply.status == 200
+            check(page := parsed(reply.body), reply.body)
+            assert filters.shown(text) in page.text
+
+
+@pytest.mark.parametrize("text", TEXTS[:8], ids=range(8))
+async def test_what_people_say_is_shown_as_text(stage, text):
+    await stage.ran({"total": "F"}, ran_at=NOW)
+    test_id = (await stage.case("total")).id
+    somebody = Actor(ActorKind.PERSON, text, "101", Channel.API)
+    here = stage.repository
+    wish = OverrideWish(test_id, Override.NEVER_QUARANTINE, text)
+    await test_overrides.put(stage.runtime, here, wish, somebody)
+    await test_flags.put(stage.runtime, here, FlagWish(test_id, Flag.BROKEN, text), somebody)
+    await test_tickets.link(stage.runtime, here, TicketWish(test_id, text, None), somebody)
+    await stage.runtime.store.run(_own, here.id, text)
+    token = await token_of(stage.runtime, Role.READ)
+    async with browsing(stage.runtime, token) as browser:
+        reply = await browser.get(f"/octo/widgets/tests/{test_id}")
+    check(page := parsed(reply.body), reply.body)
+    assert page.text.count(filters.shown(text)) >= 5
+
+
+def _own(session, repository_id, text):
+    owners = test_cases.cases.update().values(owners=orjson.dumps([text]).decode())
+    session.execute(owners.where(test_cases.cases.c.repository_id == repository_id))
+
+
+async def test_every_page_says_the_same_to_browsers(stage):
+    answer = await stage.ran({"total": "F"})
+    token = await token_of(stage.runtime, Role.READ)
+    paths = (f"/octo/widgets/uploads/{answer.upload_id}", "/octo/widgets/tests/none")
+    async with browsing(stage.runtime) as browser:
+        for path in paths:
+            for password in (token, ""):
+                told = (await browser.get(path, password=password)).headers
+                assert told["content-security-policy"] == (
+                    "default-src 'none'; script-src 'self'; style-src 'self'; "
+                    "img-src 'self' data:; connect-src 'self'; form-action 'self'; "
+                    "base-uri 'none'; frame-ancestors 'none'"
+                )
+                assert told["x-content-type-options"] == "nosniff"
+                assert told["referrer-policy"] == "no-referrer"
+                assert told["cross-origin-opener-policy"] == "same-origin"
+                assert told["cache-control"] == "no-store"
+                assert told["content-type"] == "text/html; charset=utf-8"
+                assert told["strict-transport-security"] == "max-age=31536000"
+    async with browsing(stage.runtime, public_url="http://127.0.0.1:8642") as browser:
+        assert "strict-transport-security" not in (await browser.get(paths[0])).headers
+
+
+async def test_the_style_sheet_is_there(stage):
+    async with browsing(stage.runtime) as browser:
+        reply = await browser.get(documents.address("pages.css"))
+    assert (reply.status, reply.headers["content-type"]) == (200, "text/css; charset=utf-8")
+
+
+def sources() -> list[Path]:
+    """Templates, and what they are filled by."""
+    return [*app.TEMPLATES.glob("*"), *app.TEMPLATES.parent.glob("*.py")]
+
+
+FORBIDDEN = re.compile(
+    r"\|\s*safe\b|Markup|autoescape\s+(false|off)|autoescape=False|<script|<style|\sstyle=.?[\"']"
+    r"|\son\w+=[\w\"']"
+)
+
+
+def test_no_template_marks_a_text_as_safe_or_has_script_or_style_of_its_own():
+    found = [path.name for path in sources() if FORBIDDEN.search(path.read_text("utf-8"))]
+    assert len(sources()) > 5
+    assert not found
+    for planted in (
+        "{{ x|safe }}",
+        "Markup(x)",
+        '<p style="">',
+        "<b onclick=x>",
+        "<style>",
+        "<script>",
+    ):
+        assert FORBIDDEN.search(planted)
+
+
+@pytest.mark.parametrize(
+    ("url", "is_linked"),
+    [
+        ("https://github.com/octo/widgets/actions/runs/1", True),
+        ("http://127.0.0.1:8643/octo/widgets", True),
+        ("http://github.com/", False),
+        ("javascript:alert(1)", False),
+        ("JaVaScRiPt:alert(1)", False),
+        ("data:text/html,x", False),
+        ("//evil.test/", False),
+        ("https:///x", False),
+        ("https://user@evil.test/", False),
+        ("https://[::1", False),
+        ("https://a.test/\n", False),
+        ("https://xn--\u202e.test/", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_only_addresses_of_the_web_become_links(url, is_linked):
+    assert (filters.outside(url) is not None) is is_linked

@@ -1,0 +1,104 @@
+"""A pull request's comment names the tests that failed, and leads to their pages."""
+
+import re
+
+import aiohttp
+import pytest
+
+from tests.harness import gates
+from tests.harness import reporting_ci as ci
+from tests.harness.asking import Asker, asker
+from tests.harness.world import World, WorldOptions
+
+WRONG = "AssertionError: 10.0 != 10.01"
+GREEN = {"total": "", "mail": ""}
+PUBLIC = "http://127.0.0.1:8642"
+HISTORY = re.compile(rf"\[history\]\({PUBLIC}(/octo/widgets/tests/[0-9a-f-]+)\)")
+
+
+@pytest.fixture
+def world_options() -> WorldOptions:
+    """CI that ends when the story says so; people of this machine read pages."""
+    return WorldOptions(
+        ci=gates.CI, permissions={"actions": "write"}, settings={"public_url": PUBLIC}
+    )
+
+
+@pytest.fixture
+async def ask(world: World) -> Asker:
+    """An admin of the organization, by whose token CI uploads too."""
+    asking = await asker(world)
+    await world.make_queue(confirm_failures="OFF")
+    return asking
+
+
+async def merging(world: World) -> int:
+    """A pull request that was asked to merge; its number."""
+    number = await world.open()
+    await world.settle()
+    await world.comment("/merge", on=number)
+    return number
+
+
+async def page_of(world: World, path: str) -> str:
+    """A page as somebody on this machine sees it."""
+    async with aiohttp.ClientSession() as session, session.get(world.url + path) as answer:
+        assert answer.status == 200
+        return await answer.text()
+
+
+async def told(world: World, number: int) -> list[str]:
+    """Every comment of ours on a pull request, its lines about tests."""
+    comments = [one.body for one in world.repository.issues[number].comments]
+    return [line for body in comments for line in body.splitlines() if "`tests/" in line]
+
+
+async def test_who_failed_is_told_which_tests_failed_and_what_they_were_before(
+    world: World, ask: Asker
+) -> None:
+    await ci.on_main(ask, {"total": WRONG, "mail": ""}, "1")
+    await ci.on_main(ask, GREEN, "2")
+    number = await merging(world)
+    await ci.ends(ask, number, {"total": "TimeoutError", "mail": WRONG})
+    await world.settle()
+    assert await world.state(number) == "FAILED"
+    assert "**Tests:** 2 failed\n" in world.comment_on(number)
+    status, farewell = (await told(world, number))[:2], (await told(world, number))[2:]
+    assert status == farewell
+    new, known = status
+    assert new.startswith("- ❌ `tests/mail.py::mail`: *new failure* ([history]")
+    assert known.startswith("- ❌ `tests/total.py::total`: *known flaky, new failure text*, ")
+    path = HISTORY.search(known)
+    assert path is not None
+    assert "TimeoutError" in await page_of(world, path[1])
+
+
+async def test_a_forgiven_failure_stands_on_the_pull_request_that_it_did_not_stop(
+    world: World, ask: Asker
+) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    await ci.settle_tests(ask, "update-settings", quarantine_enabled=True)
+    failing = await ci.upload(ask, {"total": WRONG}, sha="b" * 40, branch="topic", run_id="topic")
+    await ci.settle_tests(
+        ask,
+        "set-quarantine-override",
+        test_id=failing["failures"][0]["test_id"],
+        override="ALWAYS_QUARANTINE",
+        reason="waits on the real clock",
+    )
+    number = await merging(world)
+    await ci.ends(ask, number, {"total": WRONG, "mail": ""})
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+    assert "**Tests:** 1 forgiven\n" in world.comment_on(number)
+    (line,) = await told(world, number)
+    assert line.startswith("- 🟦 `tests/total.py::total`: *failed, forgiven* (quarantined until ")
+
+
+async def test_a_run_without_failures_says_nothing_of_tests(world: World, ask: Asker) -> None:
+    await ci.on_main(ask, GREEN, "1")
+    number = await merging(world)
+    await ci.ends(ask, number, GREEN)
+    await world.settle()
+    assert await world.state(number) == "MERGED"
+    assert "Tests" not in world.comment_on(number)

@@ -1,0 +1,68 @@
+"""What a failed test was when its run began, in the words of comments."""
+
+import pytest
+
+from service.operations import run_failures
+from service.store.run_evidence import FailedIn
+from service.store.test_listings import ListedCase
+from service.vocabulary import Health, Override
+from service.wording.failed_tests import Standing
+from tests.operations.upload_stage import NOW
+
+TOTAL = ListedCase(
+    no=1,
+    id="06cb6db5-f807-5198-b072-af67a0636f8a",
+    name="test_total",
+    classname="TestCart",
+    parent="ui",
+    file="tests/ui/test_cart.py",
+    variant="",
+    owners=(),
+    status=Health.HEALTHY,
+    since=NOW,
+    impact=0,
+    reason=None,
+    override=Override.UNSPECIFIED,
+    override_reason="",
+    override_at=None,
+    expires_at=None,
+    ticket=None,
+)
+
+
+def failures(*quarantined: bool) -> list[FailedIn]:
+    """Failures of one test in as many uploads."""
+    return [FailedIn(1, each, "key", f"upload {n}") for n, each in enumerate(quarantined)]
+
+
+@pytest.mark.parametrize(
+    ("found", "health", "known_keys", "standing"),
+    [
+        (failures(False), Health.HEALTHY, (), Standing.NEW),
+        (failures(False), Health.HEALTHY, ("key",), Standing.SEEN),
+        (failures(False), Health.HEALTHY, ("other",), Standing.SEEN),
+        (failures(False), Health.FLAKY, (), Standing.FLAKY),
+        (failures(False), Health.BROKEN, ("key",), Standing.BROKEN),
+        (failures(True), Health.BROKEN, ("key",), Standing.FORGIVEN),
+        (failures(True, True), Health.HEALTHY, (), Standing.FORGIVEN),
+        (failures(True, False), Health.FLAKY, (), Standing.FLAKY),
+    ],
+)
+def test_a_failed_test_is_what_it_was_before_unless_all_of_it_is_forgiven(
+    found, health, known_keys, standing
+):
+    assert run_failures.standing_of(found, health, known_keys) is standing
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "tests/ui/test_cart.py::test_total"),
+        ({"file": ""}, "TestCart::test_total"),
+        ({"file": "", "classname": ""}, "ui::test_total"),
+        ({"file": "", "classname": "", "parent": ""}, "test_total"),
+        ({"variant": "arm64"}, "tests/ui/test_cart.py::test_total (arm64)"),
+    ],
+)
+def test_a_test_is_named_by_where_it_stands(changes, name):
+    assert run_failures.name_of(TOTAL._replace(**changes)) == name
