@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import BindParameter, Connection, bindparam, desc, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.health import NO_NUMBERS, Numbers
@@ -96,16 +96,6 @@ COPY_STATE = (
 INSERT_CHANGE = insert(events)
 _OF_CASE = (events.c.repository_id == _HERE, events.c.no == _NUMBER)
 SELECT_HISTORY = select(*CHANGE.columns).where(*_OF_CASE).order_by(events.c.id)
-SELECT_LAST_OF_DETECTOR = (
-    select(*CHANGE.columns)
-    .where(
-        *_OF_CASE,
-        events.c.actor_kind == ActorKind.SYSTEM.value,
-        events.c.kind == ChangeKind.CHANGED.value,
-    )
-    .order_by(desc(events.c.id))
-    .limit(1)
-)
 
 
 def state(session: Connection, repository_id: int, no: int) -> CaseState | None:
@@ -134,13 +124,6 @@ def history(session: Connection, repository_id: int, no: int) -> tuple[StateChan
     """All that was noted of the test, oldest first."""
     told = {"of_repository": repository_id, "of_number": no}
     return tuple(CHANGE.value(row) for row in session.execute(SELECT_HISTORY, told))
-
-
-def last_of_detector(session: Connection, repository_id: int, no: int) -> StateChange | None:
-    """The last change that evidence made, whatever people have said since."""
-    told = {"of_repository": repository_id, "of_number": no}
-    row = session.execute(SELECT_LAST_OF_DETECTOR, told).first()
-    return None if row is None else CHANGE.value(row)
 
 
 def _keys(place: Place) -> dict[str, int]:
