@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import PurePosixPath
 
 from service.flaky import classes
+from service.flaky.identity import is_absolute
 from service.vocabulary import Explanation
 
 FINGERPRINT_FAILURES_MAX = 50
@@ -183,8 +184,19 @@ def _changes(suspect: Suspect, test: FailedTest) -> bool:
     if suspect.paths is None:
         return True
     if test.file:
-        return test.file in suspect.paths
+        return any(is_same_file(path, test.file) for path in suspect.paths)
     return any(classes.may_hold(path, test.classname) for path in suspect.paths)
+
+
+def is_same_file(path: str, reported: str) -> bool:
+    """Whether a report means this path of the repository.
+
+    A runner that was started in a folder names files from there, and some name them from the
+    root of their machine; whose file it may be is asked about it.
+    """
+    if path == reported or path.endswith(f"/{reported}"):
+        return True
+    return is_absolute(reported) and reported.endswith(f"/{path}")
 
 
 def _weights(suspects: Iterable[Suspect], own: Sequence[FailedTest]) -> dict[int, float]:

@@ -4,7 +4,6 @@ The door of the detector (FLAKY.md 6.3). A test's health depends on what it is g
 on nothing else: not on the order in which it came, not on an earlier judgement.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -173,13 +172,10 @@ def _results(evidence: Evidence) -> Results:
 
 
 def _broken(evidence: Evidence, clock: datetime) -> tuple[BrokenSpan, ...]:
-    ran_on: defaultdict[str, set[str]] = defaultdict(set)
-    for track in evidence.tracks:
-        ran_on[track.series.branch].update(point.code for point in track.ran())
     moment = Moment(
         clock=clock,
         first_pass=evidence.first_pass,
-        ran_on={branch: frozenset(codes) for branch, codes in ran_on.items()},
+        ran_on=series.ran_on(evidence.tracks),
         settled=evidence.settled.broken if evidence.settled else _NONE_BROKEN,
     )
     return tuple(span for track in evidence.tracks for span in series.broken_spans(track, moment))

@@ -8,14 +8,10 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from service.flaky import health
+from service.flaky import health, series
 from service.flaky.health import Evidence
 from service.flaky.history import Value
-from service.flaky.series import ABSENT, FAILED
 from service.flaky.spans import Scale
-
-NEWEST_VERDICTS = 2
-"""So many failures in a row on the target branch, and the target itself is to be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +34,13 @@ def was_flaky(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
 def was_red(evidence: Evidence, scale: Scale, moment: Moment) -> bool:
     """Whether the test failed on the target branch before the run.
 
-    In one of the branch's jobs it was broken, or failed at its two newest verdicts.
+    In one of the branch's jobs it was broken, or failed at its two newest verdicts; a job that
+    ran no more by then, or without the test, says nothing.
     """
-    for track in evidence.tracks:
-        if track.series.branch == moment.branch:
-            pairs = zip(track.series.points, track.verdicts, strict=True)
-            ran = [word for point, word in pairs if word != ABSENT and point.at <= moment.at]
-            if ran[-NEWEST_VERDICTS:] == [FAILED] * NEWEST_VERDICTS:
-                return True
+    then = series.Moment(moment.at, evidence.first_pass, series.ran_on(evidence.tracks), {})
+    here = [each for each in evidence.tracks if each.series.branch == moment.branch]
+    if any(series.is_red(track, then) for track in here):
+        return True
     return any(
         span.series.branch == moment.branch
         and span.since <= moment.at

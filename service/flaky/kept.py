@@ -87,6 +87,10 @@ class Shelf:
         """All of them."""
         return set(self._kept)
 
+    def ids_since(self, at: datetime) -> set[str]:
+        """Those that ran then or later."""
+        return {each for _, _, each in self.ordered[bisect_left(self.ordered, (at,)) :]}
+
     def follow(self, coming: Iterable[EvidenceUpload], sets: PassedSets) -> list[tuple[Kept, int]]:
         """Give bits to the tests that fail in uploads to come.
 

@@ -4,7 +4,8 @@ FLAKY.md 5.3 and the second half of 6.3. What a pull request's runs say does not
 """
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,6 +23,9 @@ PROBABILITY_MAX, STREAK_MIN = 5e-5, 3
 NEVER_PASSED_STREAK = 5
 UNKNOWN_STREAK, UNKNOWN_VERDICTS = 10, 10
 ABSENT_POINTS = 5
+RED_VERDICTS = 2
+"""So many failures in a row on the target branch, and the target itself is to be asked."""
+
 SILENT_FOR = timedelta(days=14)
 
 PASSED, FAILED, ABSENT = "P", "F", "."
@@ -150,6 +154,29 @@ class Moment:
     first_pass: datetime | None
     ran_on: Mapping[str, frozenset[str]]
     settled: Mapping[tuple[str, str], datetime]
+
+
+def ran_on(tracks: Iterable[Track]) -> dict[str, frozenset[str]]:
+    """By branch, the code ids on which any of a test's jobs has a verdict for it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for track in tracks:
+        found[track.series.branch].update(point.code for point in track.ran())
+    return {branch: frozenset(codes) for branch, codes in found.items()}
+
+
+def is_red(track: Track, moment: Moment) -> bool:
+    """Whether the newest verdicts up to the moment failed, and the series still speaks.
+
+    It ends as a broken span does: the test is not run there any more, or nothing is.
+    """
+    known = len([point for point in track.series.points if point.at <= moment.clock])
+    points = track.series.points[:known]
+    track = Track(replace(track.series, points=points), track.verdicts[:known])
+    letters = track.letters()
+    if not letters.endswith(FAILED * RED_VERDICTS):
+        return False
+    until, _, _ = _end(track, len(letters) - 1, moment)
+    return until is None
 
 
 def broken_spans(track: Track, moment: Moment) -> tuple[BrokenSpan, ...]:

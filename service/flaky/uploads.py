@@ -69,12 +69,16 @@ class EvidenceUpload:
 
     @property
     def source(self) -> str:
-        """Whose events are capped together, empty: nobody's (FLAKY.md 5.2)."""
+        """Whose events are capped together, empty: nobody's (FLAKY.md 5.2).
+
+        The branch speaks for a pull request that nobody could name. What has neither is of one
+        source too: events without a cap would let a single checkout call any test flaky.
+        """
         match self.kind:
-            case UploadClass.PR:
+            case UploadClass.PR if self.pr is not None:
                 return f"#{self.pr}"
-            case UploadClass.OTHER:
-                return self.branch
+            case UploadClass.PR | UploadClass.OTHER:
+                return f"/{self.branch}"
         return ""
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from service.flaky import frames, hindsight
+from service.flaky import frames, hindsight, quarantine
 from service.flaky.excuses import FailedCheck, FailedTest
 from service.flaky.health import Evidence
 from service.flaky.hindsight import Moment
@@ -16,11 +16,11 @@ from service.flaky.results import Outcome
 from service.flaky.spans import Scale
 from service.operations import failure_texts, judging, upload_answers
 from service.operations.judging import Bench
-from service.store import evidence, run_evidence, test_listings, uploads
+from service.store import evidence, run_evidence, test_listings, test_quarantine, uploads
 from service.store.standings import KeptStanding
 from service.store.test_evidence import StoredAttempt, Upload
 from service.store.test_listings import ListedCase
-from service.vocabulary import Health, Sha
+from service.vocabulary import Health, Override, Sha
 
 HEADS_SINCE = timedelta(days=14)
 """Uploads of a pull request's own head are looked for over this time."""
@@ -95,13 +95,24 @@ class _Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Flaky:
+    """The tests that were called flaky: `known` to others too, or `of_own` pull requests alone.
+
+    A person's word stands whoever made the test flaky; `of_own` has none of those.
+    """
+
+    known: frozenset[int] = frozenset()
+    of_own: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class _Known:
     """What was known of the failed tests, by number."""
 
     cases: Mapping[int, ListedCase]
     keys: Mapping[int, frozenset[str]]
     red: frozenset[int] = frozenset()
-    flaky: frozenset[int] = frozenset()
+    flaky: Flaky = Flaky()
 
 
 def look_up(bench: Bench, reported: Sequence[Reported], began: Began) -> LookedUp:
@@ -149,9 +160,9 @@ def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
         keys=frozenset(failed.keys),
         known_keys=known.keys.get(no, frozenset()),
         files=frozenset(failed.files),
-        was_quarantined=failed.is_quarantined,
+        was_quarantined=failed.is_quarantined and no not in known.flaky.of_own,
         was_red_on_base=no in known.red,
-        was_flaky=no in known.flaky,
+        was_flaky=no in known.flaky.known,
     )
 
 
@@ -171,11 +182,11 @@ def _known(bench: Bench, nos: Sequence[int], began: Began) -> tuple[_Known, Kept
         if hindsight.was_red(each, scale, Moment(began.at, began.branch))
     }
     flaky = _flaky(bench, found, scale, began)
-    return _Known(cases, keys, frozenset(red), frozenset(flaky)), kept
+    return _Known(cases, keys, frozenset(red), flaky), kept
 
 
-def _flaky(bench: Bench, found: Mapping[int, Evidence], scale: Scale, began: Began) -> set[int]:
-    """Those that were called flaky then, and would have been without the run's pull requests."""
+def _flaky(bench: Bench, found: Mapping[int, Evidence], scale: Scale, began: Began) -> Flaky:
+    """Those that were called flaky then, by whether they would be without the run's own."""
     here, session = bench.place.repository_id, bench.session
     written = evidence.histories_of(session, here, found)
     said = {
@@ -187,7 +198,19 @@ def _flaky(bench: Bench, found: Mapping[int, Evidence], scale: Scale, began: Beg
     prs = run_evidence.prs_of(session, here, digests)
     own = {digest for digest, tested in prs.items() if not began.prs.isdisjoint(tested)}
     moment = Moment(began.at, began.branch, own)
-    return {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
+    known = {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
+    of_own = {no for no in said.keys() - known if not _is_shielded(bench, no, began.at)}
+    return Flaky(frozenset(known), frozenset(of_own))
+
+
+def _is_shielded(bench: Bench, no: int, at: datetime) -> bool:
+    """Whether a person had quarantined the test by then."""
+    said = test_quarantine.override_history(bench.session, bench.place.repository_id, no)
+    before = [each for each in said if each.at <= at]
+    if not before:
+        return False
+    last = before[-1]
+    return quarantine.in_force(last.override, last.expires_at, at) is Override.ALWAYS_QUARANTINE
 
 
 def _fails_alone(
@@ -200,17 +223,19 @@ def _fails_alone(
     since = bench.home.now - HEADS_SINCE
     here = bench.place.repository_id
     sent = run_evidence.of_heads(session, here, set(began.heads.values()), since)
-    newest = {(each.pr_number, each.job): each for each in sent}
+    # A large set of results comes in several uploads; those of one attempt of a run are one.
+    newest = {(each.pr_number, each.job): _attempt_of(each) for each in sent}
+    last_sent = [each for each in sent if newest[each.pr_number, each.job] == _attempt_of(each)]
     pr_of = {
         each.id: pr
-        for each in newest.values()
+        for each in last_sent
         for pr, head in began.heads.items()
         if (each.pr_number, each.sha) == (pr, head)
     }
     failed: defaultdict[int, set[int]] = defaultdict(set)
     passed: defaultdict[int, set[int]] = defaultdict(set)
     members = bench.sets.members({each.passed for each in sent if each.passed}, nos)
-    for each in newest.values():
+    for each in last_sent:
         if each.id in pr_of:
             passed[pr_of[each.id]].update(members.get(each.passed or "", ()))
     ended = run_evidence.outcomes(session, sorted(pr_of), nos)
@@ -220,3 +245,8 @@ def _fails_alone(
     return {
         pr: frozenset(cases[no].id for no in found - passed[pr]) for pr, found in failed.items()
     }
+
+
+def _attempt_of(upload: Upload) -> tuple[str, int] | str:
+    """The attempt of a CI run that an upload is part of; itself where nobody named one."""
+    return upload.id if upload.run_id is None else (upload.run_id, upload.run_attempt)

@@ -87,11 +87,8 @@ def judge(bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] 
         is_behind = bool(standing.unjudged)
         test_cases.note_behind(bench.session, place.repository_id, is_behind=is_behind)
     _keep_noise(bench, standing, measured)
-    ordered = standing.book.shelf.ordered
-    if ordered:
-        test_cases.note_upload(bench.session, place.repository_id, ordered[-1][0])
-    else:
-        test_cases.note_change(bench.session, place.repository_id)
+    clock = None if standing.scale is None else standing.scale.clock
+    test_cases.note_evidence(bench.session, place.repository_id, clock)
     return standing
 
 
@@ -150,12 +147,12 @@ def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:
             return standing, set()
     else:
         standing = Standing(threshold, _earlier(bench))
-    known, stored = (
-        standing.book.shelf.ids(),
-        uploads.eligible(bench.session, here, bench.horizon),
-    )
-    added = uploads.evidence(bench.session, bench.sets, stored - known)
-    return standing, standing.change(added, known - stored, bench.sets)
+    shelf = standing.book.shelf
+    stored = uploads.eligible(bench.session, here, figures.beginning_of(0))
+    added = uploads.evidence(bench.session, bench.sets, stored - shelf.ids())
+    # What lies before the horizon goes when it is settled, whether rows of it are left or not.
+    gone = shelf.ids_since(bench.horizon) - stored
+    return standing, standing.change(added, gone, bench.sets)
 
 
 def _earlier(bench: Bench) -> Earlier | None:

@@ -4,14 +4,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.errors import Invalid
+from service.flaky import health
+from service.flaky.history import Value
 from service.notifications import test_payloads
-from service.operations import access, deeds, test_messages, test_records
+from service.operations import access, deeds, judging, test_messages, test_records
+from service.operations.judging import Bench
 from service.operations.test_records import Home, ShownTest
 from service.runtime import Runtime
 from service.store import audit, test_states
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
+from service.store.standings import KeptStanding
 from service.store.test_cases import Case, Place
 from service.store.test_states import CaseState, ChangeKind, StateChange
 from service.vocabulary import Actor, Flag, Health
@@ -42,19 +46,21 @@ async def put(
         raise Invalid(f"Say in `reason` why the test is {wish.flag.value}.", code="reason_required")
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
-    return await runtime.store.run(
-        _put, runtime, repository, wish, replace(row, reason=wish.reason or "")
-    )
+    row = replace(row, reason=wish.reason or "")
+    test, kept = await runtime.store.run(_put, runtime, repository, wish, row)
+    if kept is not None:
+        runtime.store.standings.put(repository.id, kept)
+    return test
 
 
 def _put(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, row: AuditRow
-) -> ShownTest:
+) -> tuple[ShownTest, KeptStanding | None]:
     access.recheck(session, row.actor, row.at)
     home = test_records.home_of(session, repository, row.at)
     case = test_records.find_case(session, repository, wish.test_id)
     before = test_states.state(session, repository.id, case.no) or _unjudged(session, home, case)
-    after = _flagged(session, home, before, wish, row)
+    after, kept = _flagged(Bench(session, runtime, home), before, wish, row)
     place = Place(repository.org_id, repository.id)
     test_states.put(session, place, after)
     changed = {"before": before.flag.value, "after": after.flag.value}
@@ -67,15 +73,16 @@ def _put(
         status = (after.value, after.reason)
         message = test_payloads.status_changed(told, before.value, status, after.since)
         test_messages.tell(session, runtime, repository, message)
-    return test
+    return test, kept
 
 
 def _flagged(
-    session: Tx, home: Home, before: CaseState, wish: FlagWish, row: AuditRow
-) -> CaseState:
+    bench: Bench, before: CaseState, wish: FlagWish, row: AuditRow
+) -> tuple[CaseState, KeptStanding | None]:
     """The state under the flag; without one, as the evidence has it."""
+    kept = None
     if wish.flag is Flag.NONE:
-        value, reason = _by_evidence(session, home, before)
+        value, reason, kept = _by_evidence(bench, before, row)
         said = replace(before, flag=Flag.NONE, flag_reason="", flagged_by="", flagged_at=None)
     else:
         value = FLAGGED[wish.flag]
@@ -88,18 +95,25 @@ def _flagged(
             flagged_at=row.at,
         )
     since = _since(before, value, row.at)
-    return replace(said, value=value, reason=reason, since=since)
+    return replace(said, value=value, reason=reason, since=since), kept
 
 
-def _by_evidence(session: Tx, home: Home, before: CaseState) -> tuple[Health, str]:
-    """What the detector found last, or what counts while it has found nothing."""
+def _by_evidence(
+    bench: Bench, before: CaseState, row: AuditRow
+) -> tuple[Health, str, KeptStanding | None]:
+    """What the test is once the flag is gone; what was found before it may be over by now."""
     if before.flag is Flag.NONE:
-        return before.value, before.reason
-    found = test_states.last_of_detector(session, home.repository.id, before.no)
-    if found is not None:
-        return found.value, found.reason
-    said = test_records.reasons_of_unjudged(session, home.repository.id, [before.no])
-    return Health.HEALTHY, said[before.no]
+        return before.value, before.reason, None
+    kept, found = judging.evidence_now(bench, [before.no])
+    known, scale = found.get(before.no), kept.standing.scale
+    if known is None or scale is None:
+        said = test_records.reasons_of_unjudged(
+            bench.session, bench.place.repository_id, [before.no]
+        )
+        return Health.HEALTHY, said[before.no], kept
+    taken_back = health.Flag(row.at, Value.HEALTHY, row.actor.login)
+    judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)
+    return Health(judged.value.value), judged.reason, kept
 
 
 def _unjudged(session: Tx, home: Home, case: Case) -> CaseState:

@@ -7,12 +7,15 @@ from datetime import datetime
 from service.errors import Invalid
 from service.flaky import settings
 from service.flaky.settings import SettingValue, TestSettings
-from service.operations import access, deeds
+from service.operations import access, deeds, judging
+from service.operations.judging import Bench
+from service.operations.test_records import Home
 from service.runtime import Runtime
-from service.store import audit, test_quarantine
+from service.store import audit, test_cases, test_quarantine
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
+from service.store.standings import KeptStanding
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
 from service.vocabulary import Actor
@@ -46,18 +49,26 @@ async def update(
     subject = f"repository/{repository.id}"
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.update_settings", subject, now)
-    return await runtime.store.run(_update, repository, wish, row)
+    after, kept = await runtime.store.run(_update, runtime, repository, wish, row)
+    if kept is not None:
+        runtime.store.standings.put(repository.id, kept)
+        runtime.wakeups.wake("outbox")
+    return after
 
 
 def _update(
-    session: Tx, repository: RepositoryRecord, wish: SettingsWish, row: AuditRow
-) -> TestSettings:
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    wish: SettingsWish,
+    row: AuditRow,
+) -> tuple[TestSettings, KeptStanding | None]:
     access.recheck(session, row.actor, row.at)
     place = Place(repository.org_id, repository.id)
     before = test_quarantine.settings_to_change(session, place)
     after = settings.changed(before, wish.values)
     if after == before:
-        return before
+        return before, None
     since = test_quarantine.since_of(session, repository.id)
     since = Since(
         _on_since(since.quarantine_since, row.at, is_on=after.quarantine_enabled),
@@ -70,7 +81,12 @@ def _update(
         "after": {name: getattr(after, name) for name in names},
     }
     audit.append(session, replace(row, data=changed))
-    return after
+    has_tests = bool(test_cases.shared_by(session, repository.id).names)
+    if after.sensitivity is before.sensitivity or not has_tests:
+        return after, None
+    # Health is a function of evidence and settings: nobody waits for the next upload.
+    bench = Bench(session, runtime, Home(repository, after, row.at))
+    return after, judging.kept_of(bench, judging.judge(bench, ()))
 
 
 def _on_since(before: datetime | None, now: datetime, *, is_on: bool) -> datetime | None:

@@ -8,6 +8,7 @@ from service.flaky import failures, history
 from service.flaky.duplicates import Result
 from service.flaky.history import Change, Value
 from service.flaky.results import Counts, Fault, FileStatus, Outcome
+from service.flaky.settings import TestSettings
 from service.operations import test_checks
 from service.operations.test_records import Home
 from service.operations.upload_values import (
@@ -135,7 +136,7 @@ def answered(
     listed = _listed(session, home, [each.no for each in failing if each.no is not None])
     if started_at is not None:
         listed = _as_of(session, home, listed, started_at)
-        home = replace(home, now=started_at)
+        home = replace(home, now=started_at, settings=_switched_at(session, home, started_at))
     found = [_failure(home, each, listed, variant) for each in failing]
     return tuple(sorted(found, key=lambda each: each.quarantined))
 
@@ -147,6 +148,20 @@ def _listed(session: Tx, home: Home, nos: Sequence[int]) -> dict[int, ListedCase
         cases = test_listings.records(session, home.repository.id, some)
         found |= {case.no: case for case in cases}
     return found
+
+
+def _switched_at(session: Tx, home: Home, at: datetime) -> TestSettings:
+    """The settings, without what was switched on since."""
+    since, now = test_quarantine.since_of(session, home.repository.id), home.settings
+    return replace(
+        now,
+        quarantine_enabled=now.quarantine_enabled and _was_on(since.quarantine_since, at),
+        auto_quarantine_enabled=now.auto_quarantine_enabled and _was_on(since.auto_since, at),
+    )
+
+
+def _was_on(since: datetime | None, at: datetime) -> bool:
+    return since is None or since <= at
 
 
 def _as_of(

@@ -114,18 +114,13 @@ TAKE_NUMBERS = (
     .returning(shared.c.last_no)
 )
 NOTE_CHANGE = (
-    update(shared)
-    .where(shared.c.repository_id == _HERE)
-    .values(revision=shared.c.revision + 1)
-    .returning(shared.c.clock)
+    update(shared).where(shared.c.repository_id == _HERE).values(revision=shared.c.revision + 1)
 )
+NOTE_EVIDENCE = NOTE_CHANGE.values(clock=bindparam("to_clock"))
 NOTE_BEHIND = (
     update(shared).where(shared.c.repository_id == _HERE).values(is_behind=bindparam("to_behind"))
 )
 SELECT_BEHIND = select(shared.c.repository_id).where(shared.c.is_behind.is_(True))
-SET_CLOCK = (
-    update(shared).where(shared.c.repository_id == _HERE).values(clock=bindparam("to_clock"))
-)
 OWN = ("no", "id", "name", "classname", "parent", "file", "line")
 SHARED = tuple(name for name in CASE.names if name not in OWN)
 """What tells one new test from another, and what those of an upload have in common."""
@@ -196,15 +191,12 @@ def take_numbers(session: Connection, repository_id: int, many: int) -> int:
     return last - many + 1
 
 
-def note_change(session: Connection, repository_id: int) -> datetime | None:
-    """Something that lists of its tests show is different now; the evidence clock.
+def note_change(session: Connection, repository_id: int) -> None:
+    """Something that lists of its tests show is different now.
 
     Called by whatever writes such a thing: what was answered before is then made anew.
     """
-    clock: datetime | None = session.execute(
-        NOTE_CHANGE, {"of_repository": repository_id}
-    ).scalar_one_or_none()
-    return clock
+    session.execute(NOTE_CHANGE, {"of_repository": repository_id})
 
 
 def note_behind(session: Connection, repository_id: int, *, is_behind: bool) -> None:
@@ -217,11 +209,12 @@ def repositories_behind(session: Connection) -> tuple[int, ...]:
     return tuple(session.execute(SELECT_BEHIND).scalars())
 
 
-def note_upload(session: Connection, repository_id: int, ran_at: datetime) -> None:
-    """An upload was completed: lists change, and the clock goes on; it never goes back."""
-    clock = note_change(session, repository_id)
-    if clock is None or ran_at > clock:
-        session.execute(SET_CLOCK, {"of_repository": repository_id, "to_clock": ran_at})
+def note_evidence(session: Connection, repository_id: int, clock: datetime | None) -> None:
+    """The uploads that count are others now: lists change, and the evidence clock is this.
+
+    The time of the newest of them, None without any; it goes back when that one is taken out.
+    """
+    session.execute(NOTE_EVIDENCE, {"of_repository": repository_id, "to_clock": clock})
 
 
 def add(session: Connection, place: Place, new: Sequence[Case]) -> None:

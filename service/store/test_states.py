@@ -114,16 +114,6 @@ SELECT_WRITTEN = (
     .order_by(events.c.id)
     .limit(WRITTEN_MAX)
 )
-SELECT_LAST_OF_DETECTOR = (
-    select(*CHANGE.columns)
-    .where(
-        *_OF_CASE,
-        events.c.actor_kind == ActorKind.SYSTEM.value,
-        events.c.kind == ChangeKind.CHANGED.value,
-    )
-    .order_by(desc(events.c.id))
-    .limit(1)
-)
 
 
 def state(session: Connection, repository_id: int, no: int) -> CaseState | None:
@@ -188,10 +178,3 @@ def written_at(
         before = found[no][0] if no in found else Health(previous)
         found[no] = (before, Health(value))
     return {no: (before, after) for no, (before, after) in found.items() if before is not after}
-
-
-def last_of_detector(session: Connection, repository_id: int, no: int) -> StateChange | None:
-    """The last change that evidence made, whatever people have said since."""
-    told = {"of_repository": repository_id, "of_number": no}
-    row = session.execute(SELECT_LAST_OF_DETECTOR, told).first()
-    return None if row is None else CHANGE.value(row)

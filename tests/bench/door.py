@@ -48,7 +48,12 @@ async def runtime_at(url: str) -> Runtime:
 
 async def reader_of(runtime: Runtime, repo: RepoRef) -> str:
     """A token that reads the repository's organization, which has to be there."""
-    wish = TokenWish(repo.host, repo.owner, "bench", Role.READ)
+    return await token_of(runtime, repo, Role.READ)
+
+
+async def token_of(runtime: Runtime, repo: RepoRef, role: Role) -> str:
+    """A token of this role for the repository's organization, which has to be there."""
+    wish = TokenWish(repo.host, repo.owner, f"bench {role.value}", role)
     return (await tokens.create_token(runtime, wish, SYSTEM)).secret
 
 

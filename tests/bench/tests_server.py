@@ -205,7 +205,7 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
     )
     hit = [(no, n % 50 + 1) for no in failing]
     test_evidence.note_impact(session, place, hit, at, now)
-    test_cases.note_upload(session, place.repository_id, at)
+    test_cases.note_evidence(session, place.repository_id, at)
 
 
 if __name__ == "__main__":

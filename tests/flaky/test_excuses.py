@@ -61,6 +61,24 @@ def test_whoever_changes_the_file_of_a_test_is_asked_about_it(test: FailedTest) 
     assert why(a_check(test), STRANGER, author) is Explanation.UNEXPLAINED
 
 
+@pytest.mark.parametrize(
+    ("file", "path", "is_own"),
+    [
+        ("tests/cart.py", "backend/tests/cart.py", True),
+        ("/home/runner/work/widgets/tests/cart.py", "tests/cart.py", True),
+        ("C:/work/tests/cart.py", "tests/cart.py", True),
+        ("tests/cart.py", "backend/tests/other_cart.py", False),
+        ("backend/tests/cart.py", "tests/cart.py", False),
+        ("/home/runner/work/contests/cart.py", "tests/cart.py", False),
+    ],
+)
+def test_a_report_may_name_files_from_elsewhere_than_the_root(
+    file: str, path: str, is_own: bool
+) -> None:
+    standing = excuses.standing_of(replace(QUARANTINED, file=file), [Suspect(8, frozenset({path}))])
+    assert (standing is Standing.OWN) is is_own
+
+
 def test_who_may_change_anything_is_asked_about_everything() -> None:
     assert excuses.standing_of(QUARANTINED, [Suspect(8, None)]) is Standing.OWN
 

@@ -1,11 +1,14 @@
 """Uploads that come and go one by one end where all of them together do."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.flaky.standing import Standing
 from service.flaky.uploads import EvidenceUpload, UploadClass
 from tests.bench.flaky.ledger import Ledger, Upload
+from tests.flaky.histories import START
 from tests.flaky.test_order import uploads
 
 THRESHOLD = 30
@@ -96,3 +99,17 @@ def test_uploads_that_were_taken_out_leave_nothing_behind(given_uploads, chance,
         kept = [each for each in kept if each not in going] + coming
         expected = wanted(kept)
         assert judged.of(expected) == expected
+
+
+def test_uploads_of_no_branch_and_no_pull_request_are_capped_together():
+    bare = EvidenceUpload("u", "d", START, UploadClass.OTHER, "unit", "sha:a", "a", False, None, 0)
+    assert bare.source
+    assert replace(bare, branch="topic").source != bare.source
+    assert replace(bare, kind=UploadClass.STABLE).source == ""
+    named = replace(bare, branch="#7")
+    assert named.source != replace(bare, kind=UploadClass.PR, pr=7).source
+
+
+def test_pull_requests_that_nobody_could_name_are_told_apart_by_their_branches():
+    bare = EvidenceUpload("u", "d", START, UploadClass.PR, "unit", "run:1", "a", False, None, 0)
+    assert replace(bare, branch="topic").source != replace(bare, branch="other").source

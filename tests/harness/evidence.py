@@ -86,7 +86,7 @@ class Ledger:
             test_evidence.note_failures(session, self.place, seen)
         hit = [(each.no, pr) for each in seen for pr in ran.prs]
         test_evidence.note_impact(session, self.place, hit, ran.at, self.now)
-        test_cases.note_upload(session, self.place.repository_id, ran.at)
+        test_cases.note_evidence(session, self.place.repository_id, ran.at)
 
     def judge(
         self, session: Tx, name: str, value: Health, since: datetime, reason: str = "Because."

@@ -9,14 +9,25 @@ from service.mergequeue.inputs import RepositoryChanged
 from service.mergequeue.outputs import AskEvidence
 from service.mergequeue.reasons import HoldReason
 from service.mergequeue.states import QueueState
-from service.operations import failed_tests, queues, test_records, test_sweeps, turn, upload_news
+from service.operations import (
+    failed_tests,
+    queues,
+    test_overrides,
+    test_records,
+    test_settings,
+    test_sweeps,
+    turn,
+    upload_news,
+)
 from service.operations.failed_tests import Began, LookedUp, Reported
 from service.operations.judging import Bench
 from service.operations.queues import QueueWish
+from service.operations.test_overrides import OverrideWish
+from service.operations.test_settings import SettingsWish
 from service.store import queues as stored_queues
 from service.store import uploads
 from service.store.records import Lane
-from service.vocabulary import SYSTEM, Sha
+from service.vocabulary import SYSTEM, Override, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import HOST, NOW, Stage, a_file
@@ -82,6 +93,36 @@ async def test_who_made_a_test_flaky_is_not_forgiven_by_it(stage):
     assert (test.was_flaky, test.known_keys) == (False, frozenset())
 
 
+async def quarantining(stage: Stage, **more) -> None:
+    """Quarantine flaky and broken tests by themselves."""
+    values = {"quarantine_enabled": True, "auto_quarantine_enabled": True, **more}
+    await test_settings.update(stage.runtime, stage.repository, SettingsWish(values), SYSTEM)
+
+
+@pytest.mark.parametrize(("suspect", "is_forgiven"), [(5, False), (6, True)])
+async def test_who_made_a_test_flaky_is_not_forgiven_by_its_quarantine(stage, suspect, is_forgiven):
+    await quarantining(stage)
+    await flaky_on(stage, pr_number=5)
+    sent = await failed_now(stage)
+    assert sent.quarantined_failures == 1
+    (check,) = (await looked_up(stage, sent, heads={suspect: HEAD})).checks
+    assert [each.was_quarantined for each in check.tests] == [is_forgiven]
+
+
+async def test_who_made_a_test_flaky_is_forgiven_by_a_persons_word(stage):
+    await quarantining(stage)
+    await flaky_on(stage, pr_number=5)
+    wish = OverrideWish(
+        (await stage.case("total")).id, Override.ALWAYS_QUARANTINE, "waits on the real clock"
+    )
+    stage.clock.present -= timedelta(hours=1)
+    await test_overrides.put(stage.runtime, stage.repository, wish, SYSTEM)
+    stage.clock.present += timedelta(hours=1)
+    sent = await failed_now(stage)
+    (check,) = (await looked_up(stage, sent, heads={5: HEAD})).checks
+    assert [each.was_quarantined for each in check.tests] == [True]
+
+
 async def test_what_became_flaky_after_the_run_began_was_not_flaky(stage):
     sent = await failed_now(stage)
     stage.clock.present += timedelta(hours=1)
@@ -101,6 +142,37 @@ async def test_two_failures_in_a_row_on_the_target_branch_are_its_own(stage, bra
     assert [each.was_red_on_base for each in check.tests] == [is_red]
 
 
+@pytest.mark.parametrize(("days", "is_red"), [(13, True), (15, False)])
+async def test_a_job_that_is_silent_for_two_weeks_says_nothing_of_the_target(stage, days, is_red):
+    stage.clock.present = NOW
+    for minute in (1, 2):
+        told = {"branch": "main", "sha": Sha(str(minute) * 40), "job": "old name"}
+        await stage.ran({"total": "F"}, ran_at=NOW - 30 * MINUTE + minute * MINUTE, **told)
+    stage.clock.present = NOW + timedelta(days=days)
+    (check,) = (await looked_up(stage, await failed_now(stage))).checks
+    assert [each.was_red_on_base for each in check.tests] == [is_red]
+
+
+async def test_a_test_that_the_job_runs_no_more_says_nothing_of_the_target(stage):
+    shas = iter("123456789")
+
+    async def on_main(tests: dict[str, str], minute: int) -> None:
+        told = {"branch": "main", "sha": Sha(next(shas) * 40)}
+        await stage.ran(tests, ran_at=NOW + minute * MINUTE, **told)
+
+    async def is_red() -> bool:
+        (check,) = (await looked_up(stage, await failed_now(stage))).checks
+        return check.tests[0].was_red_on_base
+
+    for minute in (1, 2):
+        await on_main({"total": "F"}, minute)
+    for minute in range(3, 7):
+        await on_main({"mail": "P"}, minute)
+    assert await is_red()
+    await on_main({"mail": "P"}, 7)
+    assert not await is_red()
+
+
 async def test_one_failure_on_the_target_branch_is_not_enough(stage):
     for minute, letters in ((1, "F"), (2, "P"), (3, "F")):
         ran_at = NOW + minute * MINUTE
@@ -118,6 +190,15 @@ async def test_a_pull_request_fails_alone_what_its_newest_results_do_not_pass(st
     names = {case.id: name for name, case in (await stage.cases()).items()}
     assert [names[each] for each in found.fails_alone[1]] == ["total"]
     assert (await looked_up(stage, sent, heads={1: RUN_SHA})).fails_alone == {}
+
+
+async def test_an_upload_in_parts_is_one_of_the_head(stage):
+    told = {"sha": HEAD, "pr_number": 1, "run_id": "2"}
+    await stage.ran({"total": "F"}, ran_at=NOW + MINUTE, **told)
+    await stage.ran({"mail": "P"}, ran_at=NOW + MINUTE, **told)
+    sent = await failed_now(stage, total="F", mail="F")
+    names = {case.id: name for name, case in (await stage.cases()).items()}
+    assert [names[each] for each in (await looked_up(stage, sent)).fails_alone[1]] == ["total"]
 
 
 async def test_what_was_not_read_whole_explains_nothing(stage):

@@ -9,9 +9,10 @@ import pytest
 from service.flaky import history
 from service.flaky.history import Change, Value
 from service.flaky.settings import TestSettings
-from service.operations import test_flags, upload_removal
+from service.operations import test_flags, test_settings, upload_removal
 from service.operations.test_flags import FlagWish
-from service.store import test_figures, test_quarantine
+from service.operations.test_settings import SettingsWish
+from service.store import test_cases, test_figures, test_quarantine
 from service.store import uploads as stored_uploads
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
@@ -202,6 +203,82 @@ async def test_a_test_that_is_flaky_for_long_stays_so_since_then(store):
         assert [each.kind for each in changes] == [ChangeKind.CHANGED]
         if day % 20 == 19:
             stage.runtime.store.standings.take(stage.repository.id)
+
+
+async def clock_of(stage):
+    shared = await stage.runtime.store.read(test_cases.shared_by, stage.repository.id)
+    return shared.clock
+
+
+async def test_the_evidence_clock_goes_back_when_the_newest_upload_is_taken_out(store):
+    stage = await upload_stage.staged(store)
+    sent_at = [NOW - timedelta(hours=hours) for hours in (3, 1)]
+    answers = [await stage.ran({"total": "P"}, ran_at=at) for at in sent_at]
+    assert await clock_of(stage) == sent_at[1]
+    for answer, left in zip(reversed(answers), (sent_at[0], None), strict=True):
+        assert answer.upload_id is not None
+        await upload_removal.remove(stage.runtime, stage.repository, answer.upload_id, SYSTEM)
+        assert await clock_of(stage) == left
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+async def test_what_a_pause_lets_grow_old_is_settled_before_it_is_forgotten(store, is_cold):
+    stage = await eager(store, "widgets")
+    start = stage.clock.present
+
+    async def ran_on(day, letters):
+        stage.clock.present = start + timedelta(days=day)
+        told = {"branch": "main", "run_id": f"{day}-{letters}"}
+        await stage.ran({"total": letters}, ran_at=stage.clock.present, **told)
+
+    for day in (*range(0, 40, 2), 41):
+        await ran_on(day, "FP")
+    (before, _) = (await stage.states())["total"]
+    if is_cold:
+        stage.runtime.store.standings.take(stage.repository.id)
+    else:
+        settings = TestSettings(sensitivity=Sensitivity.EAGER, collect_artifacts=False)
+        place = Place(stage.repository.org_id, stage.repository.id)
+        await store.run(test_quarantine.put_settings, place, settings, Since())
+    await ran_on(50, "P")
+    state, changes = (await stage.states())["total"]
+    assert (state.value, state.since) == (Health.FLAKY, before.since)
+    assert [each.kind for each in changes] == [ChangeKind.CHANGED]
+
+
+async def test_a_flag_taken_back_leaves_what_the_evidence_says(store):
+    stage = await eager(store, "widgets")
+    start = stage.clock.present
+    await stage.ran({"total": "FP", "other": "P"}, ran_at=start - timedelta(hours=1))
+    case = await stage.case("total")
+    await test_flags.put(
+        stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM
+    )
+    for day in range(1, 18):
+        stage.clock.present = start + timedelta(days=day)
+        tests = {"total": "P", "other": "P"} if day == 1 else {"other": "P"}
+        await stage.ran(tests, ran_at=stage.clock.present, run_id=f"{day}")
+    taken = await test_flags.put(
+        stage.runtime, stage.repository, FlagWish(case.id, Flag.NONE), SYSTEM
+    )
+    assert taken.case.status is Health.HEALTHY
+    state, _ = (await stage.states())["total"]
+    assert state.reason.startswith("Flag taken back by")
+
+
+async def test_a_changed_sensitivity_judges_at_once(store):
+    stage = await eager(store, "widgets")
+    await stage.ran({"total": "P"}, ran_at=NOW - timedelta(hours=3))
+    for number in range(20):
+        letters = "FP" if number == 19 else "P"
+        at = NOW - timedelta(minutes=100 - number)
+        await stage.ran({"total": letters}, ran_at=at, run_id=f"{number}")
+    found = []
+    for word in (Sensitivity.EAGER, Sensitivity.STRICT, Sensitivity.EAGER):
+        wish = SettingsWish({"sensitivity": word})
+        await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+        found.append((await stage.states())["total"][0].value)
+    assert found == [Health.FLAKY, Health.HEALTHY, Health.FLAKY]
 
 
 async def test_a_test_that_is_broken_for_long_stays_so_since_then(store):

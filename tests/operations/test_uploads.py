@@ -8,9 +8,19 @@ import pytest
 from sqlalchemy import select
 
 from service.errors import Invalid, Malformed, NotFound
+from service.flaky import duplicates
 from service.flaky.results import Fault, FileStatus
 from service.flaky.settings import TestSettings
-from service.operations import upload_values, uploads
+from service.operations import (
+    test_overrides,
+    test_records,
+    test_settings,
+    upload_answers,
+    upload_values,
+    uploads,
+)
+from service.operations.test_overrides import OverrideWish
+from service.operations.test_settings import SettingsWish
 from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
 from service.store import subscribers, test_quarantine
@@ -19,7 +29,7 @@ from service.store.notifications import messages
 from service.store.subscribers import Endpoint
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
-from service.vocabulary import CheckOutcome, Health, Sensitivity, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, Health, Override, Sensitivity, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import NOW, a_case, a_file
@@ -75,6 +85,31 @@ async def test_a_quarantined_failure_passes_and_is_still_evidence(stage):
     assert again.failures[0].quarantined
     assert again.verdict == answer.verdict
     assert (await stage.case("total")).last_failed_at == NOW - HOUR
+
+
+@pytest.mark.parametrize(("minutes", "quarantined"), [(-1, False), (0, True), (1, True)])
+async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
+    stage, minutes, quarantined
+):
+    await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)
+    case = await stage.case("total")
+    said = OverrideWish(case.id, Override.ALWAYS_QUARANTINE, "waits on the real clock")
+    stage.clock.present = NOW - 2 * HOUR
+    await test_overrides.put(stage.runtime, stage.repository, said, SYSTEM)
+    stage.clock.present = NOW
+    wish = SettingsWish({"quarantine_enabled": True})
+    await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+    since = await stage.runtime.store.read(test_quarantine.since_of, stage.repository.id)
+    result = duplicates.result_of([a_case("total", "F")])
+
+    def answered(session):
+        home = test_records.home_of(session, stage.repository, NOW + HOUR)
+        began = since.quarantine_since + timedelta(minutes=minutes)
+        failing = [upload_answers.Failing(case.id, case.no, result)]
+        return upload_answers.answered(session, home, failing, "", began)
+
+    (failure,) = await stage.runtime.store.read(answered)
+    assert failure.quarantined is quarantined
 
 
 async def test_the_same_content_of_the_same_run_counts_once(stage):
@@ -276,6 +311,12 @@ class Elsewhere(ValuesProvider):
             started_at=NOW,
             url="",
         )
+
+
+async def test_a_run_of_a_fork_is_a_forks_whatever_commit_is_named(stage):
+    stage.runtime.providers[stage.repository.ref.host] = Elsewhere()
+    merged = await stage.ran({"total": "P"}, sha=Sha("e" * 40), run_id="666")
+    assert not merged.trusted
 
 
 class Away(ValuesProvider):

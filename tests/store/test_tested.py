@@ -78,14 +78,16 @@ def test_a_repository_remembers_every_name_in_its_place(session, ledger):
     assert test_cases.shared_by(session, ledger.place.repository_id).names == (KEY, FORMER)
 
 
-def test_the_clock_of_the_evidence_never_goes_back(session, ledger):
+def test_the_clock_of_the_evidence_is_that_of_what_counts(session, ledger):
     here = ledger.place.repository_id
     test_cases.name_repository(session, ledger.place, KEY)
     for at in (NOW, NOW - DAY):
-        test_cases.note_upload(session, here, at)
-    assert test_cases.note_change(session, here) == NOW
+        test_cases.note_evidence(session, here, at)
+    test_cases.note_change(session, here)
     shared = test_cases.shared_by(session, here)
-    assert (shared.clock, shared.revision) == (NOW, 3)
+    assert (shared.clock, shared.revision) == (NOW - DAY, 3)
+    test_cases.note_evidence(session, here, None)
+    assert test_cases.shared_by(session, here).clock is None
 
 
 def test_the_newest_headline_of_a_group_is_shown_whatever_comes_first(session, ledger):

@@ -7,6 +7,7 @@ all that the detector sees; the truth is for the figures.
     ledger.py   all uploads of a repository in memory, and the evidence they yield for one test
     worlds.py   drawing a world and its truth; uploads.py: what its CI reports
     rivals.py   simple detectors to compare with
+    endpoint.py    a world sent to the public endpoint, shuffled and with repeats
     queue.py    what a queue makes of that knowledge
     figures.py  precision, impact recall, delay, and the rest
     scenarios.py   the published scenarios and their gates; the rows of `make bench ONLY=flaky`

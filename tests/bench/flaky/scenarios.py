@@ -13,7 +13,7 @@ import numpy as np
 from service.flaky import score, series
 from service.flaky.health import Health, judge
 from service.flaky.history import Value
-from tests.bench.flaky import figures, queue, rivals, uploads, worlds
+from tests.bench.flaky import endpoint, figures, queue, rivals, uploads, worlds
 from tests.bench.flaky.figures import BrokenFigures, Figures, Spans, day_of
 from tests.bench.flaky.ledger import Ledger
 from tests.bench.flaky.queue import QueueOutcome
@@ -78,6 +78,7 @@ def run(scale: float = 1.0) -> list[Row]:
     wanted: list[tuple[Scenario, Law]] = [(each, law) for each in SCENARIOS for law in LAWS]
     rows = []
     with ProcessPoolExecutor(WORKERS) as pool:
+        by_endpoint = pool.submit(endpoint.sent)
         pending = {
             (each.shape.name, law): [
                 pool.submit(outcome_of, each.shape, law, seed)
@@ -89,6 +90,7 @@ def run(scale: float = 1.0) -> list[Row]:
             outcomes = [future.result() for future in pending[each.shape.name, law]]
             rows += list(rows_of(each, law, outcomes))
             sys.stderr.write(f"{each.shape.name} {law}\n")
+        rows += list(endpoint.rows_of(by_endpoint.result()))
     return [*rows, *(steady_row(law) for law in LAWS)]
 
 
