@@ -45,10 +45,9 @@ async def put(line: Line, request: TicketRequest) -> Ticket:
     }
     found = request.found
     if found is None:
+        missing = GoneKind.REPOSITORY
         return _stands(
-            await line.create(
-                "POST", "/issues", wanted, expects=(410,), missing=GoneKind.REPOSITORY
-            )
+            await line.create("POST", "/issues", wanted, expects=(410,), missing=missing)
         )
     changed = {name: text for name, text in wanted.items() if getattr(found, name) != text}
     if request.is_open not in (None, found.is_open):
