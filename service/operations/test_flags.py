@@ -5,7 +5,7 @@ from datetime import datetime
 
 from service.errors import Invalid
 from service.notifications import test_payloads
-from service.operations import access, deeds, test_messages, test_records
+from service.operations import access, deeds, test_messages, test_records, ticket_issues
 from service.operations.test_records import Home, ShownTest
 from service.runtime import Runtime
 from service.store import audit, test_states
@@ -67,6 +67,7 @@ def _put(
         status = (after.value, after.reason)
         message = test_payloads.status_changed(told, before.value, status, after.since)
         test_messages.tell(session, runtime, repository, message)
+        ticket_issues.note_status(session, runtime, home, case.no)
     return test
 
 

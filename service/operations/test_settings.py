@@ -8,6 +8,7 @@ from service.errors import Invalid
 from service.flaky import settings
 from service.flaky.settings import SettingValue, TestSettings
 from service.operations import access, deeds
+from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.store import audit, test_quarantine
 from service.store.audit import AuditRow
@@ -15,7 +16,7 @@ from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
-from service.vocabulary import Actor
+from service.vocabulary import Actor, RepoRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +36,28 @@ async def update(
 ) -> TestSettings:
     """Change what is named; all settings as they are then.
 
-    Raises Invalid(not_available_yet) for a setting that has no effect in this version.
+    Raises Invalid(issues_not_writable) for `ticket_issues` where issues cannot be written, and
+    the provider's errors where that cannot be told.
     """
-    if wish.values.get("ticket_issues"):
-        raise Invalid(
-            "Issues are not opened by this version: leave `ticket_issues` out, or send false.",
-            code="not_available_yet",
-            members={"settings": ["ticket_issues"]},
-        )
+    if wish.values.get("ticket_issues") and not (await read(runtime, repository)).ticket_issues:
+        await _require_issues(runtime, repository.ref)
     subject = f"repository/{repository.id}"
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.update_settings", subject, now)
     return await runtime.store.run(_update, repository, wish, row)
+
+
+async def _require_issues(runtime: Runtime, ref: RepoRef) -> None:
+    provider = runtime.providers.get(ref.host)
+    if provider is None:
+        raise ProviderError(f"No provider is set for {ref.host}.")
+    refused = await provider.no_tickets(ref)
+    if refused is not None:
+        raise Invalid(
+            f"{refused.reason} Without that no issue of a test can be opened in {ref.slug}.",
+            code="issues_not_writable",
+            members={"settings": ["ticket_issues"]},
+        )
 
 
 def _update(

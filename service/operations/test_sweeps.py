@@ -1,9 +1,9 @@
 """Time passes for tests: overrides end, pull requests hit long ago count no more.
 
-Queues hear of repositories that send results no more.
+Queues hear of repositories that send results no more; tests that stay unhealthy get an issue.
 """
 
-from service.operations import test_overrides, upload_news
+from service.operations import test_overrides, ticket_issues, upload_news
 from service.runtime import Runtime
 from service.store import test_evidence
 
@@ -15,3 +15,4 @@ async def expire(runtime: Runtime) -> None:
     while await runtime.store.run(test_evidence.expire_impacts, now):
         pass
     await upload_news.tell(runtime)
+    await ticket_issues.sweep(runtime)

@@ -1,7 +1,7 @@
 """Issues, comments, reactions and labels; a pull request is an issue too."""
 
 from bot.sandbox.acts import conversation
-from bot.sandbox.records import ROLES, Comment, Issue, Reaction
+from bot.sandbox.records import ROLES, Comment, Issue, Json, Reaction
 from bot.sandbox.refusal import Refusal, not_accessible, not_found
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import pulls, repositories
@@ -39,7 +39,9 @@ async def patch_issue(call: Call) -> Answer:
     issue = issue_of(call)
     if issue.pull is not None:
         raise not_found()
-    fields = {name: call.text(name) for name in ("title", "body", "state") if name in call.body}
+    fields: Json = {
+        name: call.text(name) for name in ("title", "body", "state") if name in call.body
+    }
     conversation.edit_issue(call.world, call.repository, call.actor, issue, fields)
     return Reply(pulls.issue(call.world, call.repository, issue))
 
