@@ -71,10 +71,10 @@ def title(view: TicketText) -> str:
 
 def body(view: TicketText) -> str:
     """The whole text of the issue, its marker included."""
-    status = f"This test is **{view.status.value}** since {_minute(view.since)}."
     pieces = [
         marker(view.id),
-        f"{status} {markdown.code(view.reason)}",
+        f"This test is **{view.status.value}** since {_minute(view.since)}.",
+        markdown.code(view.reason),
         _facts(view),
         _failures(view),
         f"<sub>{KEPT_BY} · Headgate {view.version}</sub>",
@@ -111,8 +111,8 @@ def _facts(view: TicketText) -> str:
 
 def _failures(view: TicketText) -> str:
     lines = [
-        f"- {times.times(each.count)}, last at {_minute(each.last_at)}: "
-        f"{markdown.code(each.headline)}"
+        f"- {times.times(each.count)}, {'last ' if each.count > 1 else ''}at "
+        f"{_minute(each.last_at)}: {markdown.code(each.headline)}"
         for each in view.failures
     ]
     return "\n".join(["How it failed in 7 days:", "", *lines]) if lines else ""

@@ -39,9 +39,8 @@ async def patch_issue(call: Call) -> Answer:
     issue = issue_of(call)
     if issue.pull is not None:
         raise not_found()
-    fields: Json = {
-        name: call.text(name) for name in ("title", "body", "state") if name in call.body
-    }
+    given = [name for name in ("title", "body", "state") if name in call.body]
+    fields: Json = {name: call.text(name) for name in given}
     conversation.edit_issue(call.world, call.repository, call.actor, issue, fields)
     return Reply(pulls.issue(call.world, call.repository, issue))
 
