@@ -124,7 +124,7 @@ async def desk(store):
     """One test, `total`, which nobody calls flaky yet."""
     stage = await upload_stage.staged(store)
     tracker = Tracker()
-    stage.runtime.providers[HOST] = tracker
+    stage = replace(stage, runtime=replace(stage.runtime, providers={HOST: tracker}))
     await stage.ran({"total": "P"})
     made = Desk(stage, tracker)
     await made.turn(on=True)
