@@ -10,7 +10,7 @@ from service.flaky.settings import SettingValue, TestSettings
 from service.operations import access, deeds
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
-from service.store import audit, test_quarantine
+from service.store import audit, test_quarantine, ticket_issues
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -75,6 +75,8 @@ def _update(
         _on_since(since.auto_since, row.at, is_on=after.auto_quarantine_enabled),
     )
     test_quarantine.put_settings(session, place, after, since)
+    if after.ticket_issues and not before.ticket_issues:
+        ticket_issues.look_again(session, repository.id, row.at)
     names = [name for name in wish.values if getattr(before, name) != getattr(after, name)]
     changed = {
         "before": {name: getattr(before, name) for name in names},

@@ -16,7 +16,7 @@ from service.provider.errors import ProviderError
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.values import Reply
 from service.runtime import Runtime
-from service.store import access, outbox, test_listings, test_quarantine
+from service.store import access, evidence, outbox, test_listings, test_quarantine
 from service.store import ticket_issues as stored
 from service.store.audit import AuditRow
 from service.store.database import Tx
@@ -166,6 +166,8 @@ def _remember(
 ) -> None:
     repository = kept.home.repository
     no, before = kept.issue.no, kept.issue.html_url
+    # First, as whoever judges a test does: two that lock in another order wait for each other.
+    evidence.lock(session, repository.id)
     if stored.issue_of(session, repository.id, no) is None:
         return
     after = ticketing.remembered(kept.issue, stands, kept.status, deed.at)

@@ -67,6 +67,9 @@ SELECT_DUE = (
     .limit(LOOKED_AT_ONCE)
 )
 PUT_OFF = update(issues).where(*_OF_CASE).values(look_at=bindparam("to_time"))
+LOOK_AGAIN = (
+    update(issues).where(issues.c.repository_id == _HERE).values(look_at=bindparam("to_time"))
+)
 SELECT_PLACES = (
     select(settings.c.org_id, settings.c.repository_id)
     .where(settings.c.ticket_issues.is_(True))
@@ -125,3 +128,8 @@ def put_off(session: Connection, repository_id: int, nos: Sequence[int], until: 
     told = [{"of_repository": repository_id, "of_number": no, "to_time": until} for no in nos]
     if told:
         session.execute(PUT_OFF, told)
+
+
+def look_again(session: Connection, repository_id: int, at: datetime) -> None:
+    """Look at every issue of the repository then: nobody has for a while."""
+    session.execute(LOOK_AGAIN, {"of_repository": repository_id, "to_time": at})

@@ -304,6 +304,17 @@ async def test_switched_off_the_issue_is_left_alone_and_caught_up_with_later(ope
     assert opened.comments == ["This test is **broken** now"]
 
 
+async def test_what_happened_to_a_closed_one_while_it_was_off_is_told_when_it_is_on(opened):
+    await opened.flag(Flag.NONE)
+    await opened.turn(on=False)
+    await opened.flag(Flag.FLAKY)
+    await opened.passes(3 * DAY)
+    assert len(opened.comments) == 1
+    await opened.turn(on=True)
+    await opened.passes(HOUR)
+    assert opened.comments[1:] == ["This test is **flaky** now"]
+
+
 async def test_several_changes_that_nobody_has_told_yet_are_one_comment(opened):
     opened.tracker.before = Unavailable("away", opened.stage.clock.present + HOUR)
     await opened.flag(Flag.BROKEN)

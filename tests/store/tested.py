@@ -134,6 +134,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "ticket_issues.asked_since": lambda s: ticket_issues.asked_since(s, 7, NOW - DAY),
     "ticket_issues.wanting": lambda s: ticket_issues.wanting(s, 7, ticketing.opening(NOW, 0)),
     "ticket_issues.due": lambda s: ticket_issues.due(s, 7, NOW - 2 * DAY),
+    "ticket_issues.look_again": lambda s: ticket_issues.look_again(s, 7, NOW),
     "ticket_issues.put_off": lambda s: ticket_issues.put_off(s, 7, NOS, NOW),
     "test_listings.unhealthy, how many": UNHEALTHY.count,
     "test_listings.unhealthy, first": lambda s: UNHEALTHY.after(s, None, 100),
