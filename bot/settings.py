@@ -202,6 +202,7 @@ class Settings(BaseSettings):
     period_idle_s: Period = 600
     period_redelivery_s: Period = 600
     period_orphans_s: Period = 600
+    period_tests_s: Period = 60
 
     github_host: str = "github.com"
     github_url: str | None = None

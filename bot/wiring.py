@@ -291,6 +291,7 @@ def periods_of(settings: Settings) -> Periods:
         idle=timedelta(seconds=settings.period_idle_s),
         redelivery=timedelta(seconds=settings.period_redelivery_s),
         orphans=timedelta(seconds=settings.period_orphans_s),
+        tests=timedelta(seconds=settings.period_tests_s),
     )
 
 

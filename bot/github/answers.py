@@ -3,7 +3,7 @@
 Holds only what we read; a missing field raises `fields.Unreadable`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from bot.github import outcomes, payloads
 from bot.github.fields import Fields
 from bot.github.payloads import Person
 from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
+from service.provider.tickets import Ticket
 from service.provider.trees import TreePaths
 from service.provider.values import (
     Commit,
@@ -20,7 +21,7 @@ from service.provider.values import (
 from service.vocabulary import CheckOutcome, MergeMethod, RequiredName, Sha
 
 # The permissions whose absence changes what we do.
-PERMISSIONS_READ = ("workflows", "actions")
+PERMISSIONS_READ = ("workflows", "actions", "issues")
 
 # What began a run and which code it then tests; of others its steps alone know.
 CI_TRIGGERS: Mapping[str, CiTrigger] = {
@@ -107,6 +108,16 @@ class WorkflowRun:
     id: str
     status: str
     conclusion: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IssueSeen:
+    """An issue, or a pull request in a list of them; `app_id` when an App wrote it."""
+
+    ticket: Ticket
+    author: Person | None
+    app_id: str | None
+    is_pull: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +302,37 @@ def artifact_of(answer: Fields) -> Artifact:
         is_expired=answer.flag("expired"),
         created_at=answer.moment_or_none("created_at"),
     )
+
+
+def issue_of(answer: Fields) -> IssueSeen:
+    """An issue as it stands; a closed one without its time counts as closed since it changed."""
+    app = answer.inner_or_none("performed_via_github_app")
+    closed_at = None
+    if answer.text("state") == "closed":
+        closed_at = answer.moment_or_none("closed_at") or answer.moment("updated_at")
+    ticket = Ticket(
+        number=answer.number("number"),
+        url=answer.text("html_url"),
+        title=answer.words("title"),
+        body=answer.words("body"),
+        closed_at=closed_at,
+    )
+    return IssueSeen(
+        ticket=ticket,
+        author=payloads.person_of(answer.inner_or_none("user")),
+        app_id=None if app is None else app.id_or_none("id"),
+        is_pull=answer.inner_or_none("pull_request") is not None,
+    )
+
+
+def issues_of(listed: Sequence[object]) -> tuple[IssueSeen, ...]:
+    """A page of issues, pull requests among them, in the provider's order."""
+    return tuple(issue_of(Fields(each)) for each in listed)
+
+
+def has_issues(answer: Fields) -> bool:
+    """Whether a repository has its issues switched on."""
+    return answer.flag("has_issues", default=True)
 
 
 def _outcome_of(answer: Fields) -> CheckOutcome:

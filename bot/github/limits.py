@@ -59,6 +59,7 @@ PERMISSIONS: tuple[tuple[str, str], ...] = (
     ("/actions/", "actions: write"),
     ("/comments", "pull_requests: write"),
     ("/pulls", "pull_requests: write"),
+    ("/issues", "issues: write"),
     ("/merges", "contents: write"),
     ("/git/", "contents: write"),
     ("/rename", "contents: write"),

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import date, datetime, timedelta
 
-from bot.github import ci_runs, commits, files, installations, limits, people, translate, trees
+from bot.github import (
+    ci_runs,
+    commits,
+    files,
+    installations,
+    limits,
+    people,
+    tickets,
+    translate,
+    trees,
+)
 from bot.github.artifacts import Artifacts
 from bot.github.checks import Reports
 from bot.github.client import Client
@@ -28,6 +38,7 @@ from service.provider.archives import Archive, NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
 from service.provider.signals import Delivery, Signal
+from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
     Different,
@@ -289,6 +300,22 @@ class GitHubProvider:
         """See `Provider.redeliver`."""
         with self._reading():
             await installations.redeliver(self._client, attempt)
+
+    async def ticket(self, repo: RepoRef, marker: str, number: int | None) -> Ticket | None:
+        """See `Provider.ticket`."""
+        line = self._line(repo, Priority.NOTICE)
+        with self._reading():
+            return await tickets.ticket(line, self._options.app_id, marker, number)
+
+    async def put_ticket(self, repo: RepoRef, request: TicketRequest) -> Ticket:
+        """See `Provider.put_ticket`."""
+        with self._writing():
+            return await tickets.put(self._line(repo, Priority.NOTICE), request)
+
+    async def no_tickets(self, repo: RepoRef) -> NotPossible | None:
+        """See `Provider.no_tickets`."""
+        with self._reading():
+            return await tickets.no_tickets(self._line(repo, Priority.ANSWER))
 
     async def close(self) -> None:
         """See `Provider.close`."""

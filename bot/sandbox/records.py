@@ -333,6 +333,7 @@ class Settings:
     squash: bool = True
     rebase: bool = True
     delete_head: bool = False
+    issues: bool = True
     squash_title: str = "COMMIT_OR_PR_TITLE"
     squash_message: str = "COMMIT_MESSAGES"
     merge_title: str = "MERGE_MESSAGE"

@@ -67,6 +67,7 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
         "hold_not_liftable",
         "reason_required",
         "ticket_template_missing",
+        "issues_not_writable",
         "no_results",
         "scope_exceeds_own",
         "webhook_url_refused",
@@ -193,6 +194,10 @@ REMEDIES: Mapping[str, str] = {
     "limit_reached": "Remove what is not needed any more; the detail names the limit.",
     "hold_not_liftable": "Mend what the hold's text says; it goes by itself then.",
     "reason_required": "Send a `reason`.",
+    "issues_not_writable": (
+        "Grant the App `issues: write` and accept it where the App is installed, or switch the "
+        "repository's issues on; then send this again."
+    ),
     "ticket_template_missing": "Set `ticket_url_template`, or send the ticket's `html_url`.",
     "no_results": "Look at `files`: each says why it was refused.",
     "scope_exceeds_own": "Ask for a role and repositories within those of the token that asks.",

@@ -130,6 +130,7 @@ TITLES: Mapping[str, str] = {
     "limit_reached": "A limit is reached",
     "hold_not_liftable": "Only facts lift this hold",
     "reason_required": "A reason is required",
+    "issues_not_writable": "Issues cannot be written in this repository",
     "ticket_template_missing": "The repository has no address template for tickets",
     "no_results": "The upload holds no test results",
     "scope_exceeds_own": "The token may not give more than it has",

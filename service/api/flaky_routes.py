@@ -56,7 +56,7 @@ FLAKY_ROUTES: tuple[Route, ...] = (
     ),
     write(
         "flaky-tests/update-settings", Role.ADMIN, models.UpdateSettings, tests.update_settings
-    ).answering(answers.TestSettingsShown, ORG, "unknown_field", "not_available_yet"),
+    ).answering(answers.TestSettingsShown, ORG, "unknown_field", "issues_not_writable"),
     Posted(
         f"{VERSIONED}/flaky-tests/upload-test-results",
         Role.CI,

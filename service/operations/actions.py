@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from service.flaky.collecting import CollectReports
+from service.flaky.ticketing import KeepTicket
 from service.mergequeue.inputs import (
     BuildRefusal,
     Input,
@@ -22,7 +23,15 @@ from service.mergequeue.outputs import (
     Tell,
 )
 from service.mergequeue.reasons import HoldReason
-from service.operations import building, collected, evidence, landing, notices, turn
+from service.operations import (
+    building,
+    collected,
+    evidence,
+    landing,
+    notices,
+    ticket_issues,
+    turn,
+)
 from service.provider.errors import (
     Gone,
     GoneKind,
@@ -59,6 +68,9 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
         return
     if isinstance(effect, CollectReports):
         await collected.fetch(runtime, row.repository_id, effect)
+        return
+    if isinstance(effect, KeepTicket):
+        await ticket_issues.keep(runtime, row, effect, first=first)
         return
     queue = None
     if row.queue_id is not None:

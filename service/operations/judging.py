@@ -15,7 +15,7 @@ from service.flaky.spans import Settled
 from service.flaky.standing import Earlier, Known, Standing
 from service.flaky.uploads import EvidenceUpload
 from service.notifications import test_payloads
-from service.operations import test_messages, test_records
+from service.operations import test_messages, test_records, ticket_issues
 from service.operations.test_records import Home
 from service.runtime import Runtime
 from service.store import access, evidence, test_cases, test_listings, test_states, uploads
@@ -269,6 +269,7 @@ def _tell(bench: Bench, after: CaseState, before: Status) -> None:
     status = (after.value, after.reason)
     message = test_payloads.status_changed(told, before, status, after.since)
     test_messages.tell(bench.session, bench.runtime, repository, message)
+    ticket_issues.note_status(bench.session, bench.runtime, bench.home, after.no)
 
 
 def _states(bench: Bench, nos: Iterable[int]) -> Mapping[int, CaseState]:

@@ -7,7 +7,7 @@ from service.errors import Invalid
 from service.flaky import health
 from service.flaky.history import Value
 from service.notifications import test_payloads
-from service.operations import access, deeds, judging, test_messages, test_records
+from service.operations import access, deeds, judging, test_messages, test_records, ticket_issues
 from service.operations.judging import Bench
 from service.operations.test_records import Home, ShownTest
 from service.runtime import Runtime
@@ -73,6 +73,7 @@ def _put(
         status = (after.value, after.reason)
         message = test_payloads.status_changed(told, before.value, status, after.since)
         test_messages.tell(session, runtime, repository, message)
+        ticket_issues.note_status(session, runtime, home, case.no)
     return test, kept
 
 

@@ -10,15 +10,16 @@ from service.flaky.settings import SettingValue, TestSettings
 from service.operations import access, deeds, judging
 from service.operations.judging import Bench
 from service.operations.test_records import Home
+from service.provider.errors import ProviderError
 from service.runtime import Runtime
-from service.store import audit, test_cases, test_quarantine
+from service.store import audit, test_cases, test_quarantine, ticket_issues
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.standings import KeptStanding
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
-from service.vocabulary import Actor
+from service.vocabulary import Actor, RepoRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,11 @@ async def update(
 ) -> TestSettings:
     """Change what is named; all settings as they are then.
 
-    Raises Invalid(not_available_yet) for a setting that has no effect in this version.
+    Raises Invalid(issues_not_writable) for `ticket_issues` where issues cannot be written, and
+    the provider's errors where that cannot be told.
     """
-    if wish.values.get("ticket_issues"):
-        raise Invalid(
-            "Issues are not opened by this version: leave `ticket_issues` out, or send false.",
-            code="not_available_yet",
-            members={"settings": ["ticket_issues"]},
-        )
+    if wish.values.get("ticket_issues") and not (await read(runtime, repository)).ticket_issues:
+        await _require_issues(runtime, repository.ref)
     subject = f"repository/{repository.id}"
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.update_settings", subject, now)
@@ -54,6 +52,19 @@ async def update(
         runtime.store.standings.put(repository.id, kept)
         runtime.wakeups.wake("outbox")
     return after
+
+
+async def _require_issues(runtime: Runtime, ref: RepoRef) -> None:
+    provider = runtime.providers.get(ref.host)
+    if provider is None:
+        raise ProviderError(f"No provider is set for {ref.host}.")
+    refused = await provider.no_tickets(ref)
+    if refused is not None:
+        raise Invalid(
+            f"{refused.reason} Without that no issue of a test can be opened in {ref.slug}.",
+            code="issues_not_writable",
+            members={"settings": ["ticket_issues"]},
+        )
 
 
 def _update(
@@ -75,6 +86,8 @@ def _update(
         _on_since(since.auto_since, row.at, is_on=after.auto_quarantine_enabled),
     )
     test_quarantine.put_settings(session, place, after, since)
+    if after.ticket_issues and not before.ticket_issues:
+        ticket_issues.look_again(session, repository.id, row.at)
     names = [name for name in wish.values if getattr(before, name) != getattr(after, name)]
     changed = {
         "before": {name: getattr(before, name) for name in names},

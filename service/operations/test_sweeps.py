@@ -1,9 +1,16 @@
 """Time passes for tests: overrides end, pull requests hit long ago count no more.
 
 Queues hear of repositories that send results no more. What a crash left uncounted is counted.
+Tests that stay unhealthy get an issue.
 """
 
-from service.operations import judging, test_overrides, upload_counting, upload_news
+from service.operations import (
+    judging,
+    test_overrides,
+    ticket_issues,
+    upload_counting,
+    upload_news,
+)
 from service.runtime import Runtime
 from service.store import test_evidence
 
@@ -17,3 +24,4 @@ async def expire(runtime: Runtime) -> None:
     await upload_counting.finish_all(runtime)
     await judging.catch_up(runtime)
     await upload_news.tell(runtime)
+    await ticket_issues.sweep(runtime)

@@ -7,7 +7,7 @@ from service.errors import Invalid
 from service.notifications import test_payloads
 from service.operations import access, deeds, test_messages, test_records
 from service.runtime import Runtime
-from service.store import audit, test_quarantine
+from service.store import audit, test_listings, test_quarantine
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -54,22 +54,36 @@ def _link(
 ) -> TicketView:
     access.recheck(session, row.actor, row.at)
     case = test_records.find_case(session, repository, wish.test_id)
-    before = test_quarantine.ticket_of(session, repository.id, case.no)
     after = _address(session, repository, wish)
+    row = replace(row, subject=f"test/{case.id}")
+    change(session, runtime, repository, (case.no, after), row)
+    return TicketView(case.id, after)
+
+
+def change(
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    to: tuple[int, str | None],
+    row: AuditRow,
+) -> None:
+    """Link the test of this number to this ticket, or to none; who says so is in `row`."""
+    no, after = to
+    before = test_quarantine.ticket_of(session, repository.id, no)
     if after is None:
-        test_quarantine.remove_ticket(session, repository.id, case.no)
+        test_quarantine.remove_ticket(session, repository.id, no)
     else:
         place = Place(repository.org_id, repository.id)
-        test_quarantine.put_ticket(session, place, case.no, after, row.at)
-    changed = {"before": before, "after": after}
-    audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
+        test_quarantine.put_ticket(session, place, no, after, row.at)
+    audit.append(session, replace(row, data={"before": before, "after": after}))
     if after != before:
         home = test_records.home_of(session, repository, row.at)
-        test = test_records.shown_case(session, home, case)
+        (test,) = test_records.shown(
+            session, home, test_listings.records(session, repository.id, [no])
+        )
         told = test_messages.told_of(session, runtime, repository, test)
         message = test_payloads.ticket_linked(told, after, row.at)
         test_messages.tell(session, runtime, repository, message)
-    return TicketView(case.id, after)
 
 
 def _address(session: Tx, repository: RepositoryRecord, wish: TicketWish) -> str | None:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from service.provider.archives import Archive, NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun
+from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
     Different,
@@ -236,6 +237,25 @@ class Provider(Protocol):
 
     async def redeliver(self, attempt: str) -> None:
         """Have a delivery sent again under its old id; one too old for that is done."""
+        ...
+
+    async def ticket(self, repo: RepoRef, marker: str, number: int | None) -> Ticket | None:
+        """Our issue of that number, or without one the newest of ours that holds the marker.
+
+        None: there is none, or none any more. Looks through the newest 1,000 of ours.
+        """
+        ...
+
+    async def put_ticket(self, repo: RepoRef, request: TicketRequest) -> Ticket:
+        """Make the issue, or change what of it is different; as it stands then.
+
+        Raises OutcomeUnknown, after which `ticket` says what stands; NotPermitted; Refused
+        where the repository has no issues.
+        """
+        ...
+
+    async def no_tickets(self, repo: RepoRef) -> NotPossible | None:
+        """Why our App cannot write issues there, asked afresh; None when it can."""
         ...
 
     async def close(self) -> None:

@@ -32,6 +32,7 @@ REVISIONS = (
     "0015",
     "0016",
     "0017",
+    "0018",
 )
 """Every revision, in order; the last is what this program works on."""
 

@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from service.errors import InvariantBroken
 from service.flaky.collecting import CollectReports
+from service.flaky.ticketing import KeepTicket
 from service.mergequeue.outputs import Action
 from service.provider.values import (
     Reaction,
@@ -26,8 +27,11 @@ from service.store.tables.access import RepositoryRow
 from service.store.tables.deliveries import OutboxRow as Row
 from service.store.types import Utc
 
-Effect = Action | Reply | Reaction | CollectReports
-"""What may be asked of the world: the engine's actions, answers to people, what CI left."""
+Effect = Action | Reply | Reaction | CollectReports | KeepTicket
+"""What may be asked of the world: the engine's actions, answers to people, what CI left.
+
+And the issues of tests.
+"""
 
 ACTING = (Lane.CONTROL, Lane.NOTICE)
 """Lanes of what queues and people wait for, in the order of their claims."""

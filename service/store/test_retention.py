@@ -26,6 +26,7 @@ from service.store.tables.tests import (
     CaseRow,
     CaseStateEventRow,
     CaseStateRow,
+    TicketIssueRow,
     TicketRow,
 )
 
@@ -48,6 +49,7 @@ OF_TESTS = tuple(
         CaseOverrideRow,
         CaseAliasRow,
         TicketRow,
+        TicketIssueRow,
         ImpactRow,
         CaseRow,
     )

@@ -6,10 +6,12 @@ For benchmarks and tests of operations that are not about a provider's ways.
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime
 
 from service.provider.archives import Archive, NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun
+from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
     Different,
@@ -77,6 +79,8 @@ class ValuesProvider:
         self.failed: list[FailedDelivery] = []
         self.redelivered: list[str] = []
         self.files: dict[str, bytes] = {}
+        self.tickets: dict[int, Ticket] = {}
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
 
     async def repositories(self) -> Sequence[Repository]:
         return [await self.repository(self.ref)]
@@ -243,6 +247,27 @@ class ValuesProvider:
 
     async def redeliver(self, attempt: str) -> None:
         self.redelivered.append(attempt)
+
+    async def ticket(self, repo: RepoRef, marker: str, number: int | None) -> Ticket | None:
+        if number is not None:
+            return self.tickets.get(number)
+        found = [each for each in self.tickets.values() if marker in each.body]
+        return found[-1] if found else None
+
+    async def put_ticket(self, repo: RepoRef, request: TicketRequest) -> Ticket:
+        made = request.found
+        if made is None:
+            number = 1000 + len(self.tickets)
+            made = Ticket(number, f"https://{repo.host}/octo/widgets/issues/{number}", "", "")
+        closed_at = made.closed_at
+        if request.is_open is not None:
+            closed_at = None if request.is_open else closed_at or self.now
+        made = replace(made, title=request.title, body=request.body, closed_at=closed_at)
+        self.tickets[made.number] = made
+        return made
+
+    async def no_tickets(self, repo: RepoRef) -> NotPossible | None:
+        return None
 
     async def close(self) -> None:
         return None

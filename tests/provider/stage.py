@@ -249,6 +249,21 @@ class Stage:
     def issues(self):
         return set(self.world.issues)
 
+    async def close_issue(self, number):
+        """Somebody closes an issue."""
+        await self.act("close", number=number)
+
+    async def delete_issue(self, number):
+        """Somebody deletes an issue."""
+        del self.world.issues[number]
+
+    def crowd_issues(self, many):
+        """So many more issues of our own."""
+        ours = next(each for each in self.world.issues.values() if each.via is not None)
+        for number in range(many):
+            copied = replace(ours, number=ours.number + 1 + number, body="", comments=[])
+            self.world.issues[copied.number] = copied
+
     def drafts(self):
         """Open pull requests of our own."""
         return [

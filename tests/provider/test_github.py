@@ -8,6 +8,7 @@ from tests.provider import (
     contract_ci,
     contract_faults,
     contract_landing,
+    contract_tickets,
     contract_trees,
 )
 from tests.provider.stage import on_sandbox
@@ -48,6 +49,17 @@ class TestFiles(contract_trees.Files):
 
 
 class TestTrees(contract_trees.Trees):
+    pass
+
+
+class TestTickets(contract_tickets.Kept):
+    @pytest.fixture(autouse=True)
+    async def granted(self, stage):
+        """Our App may write issues."""
+        await stage.permit(issues="write")
+
+
+class TestTicketsWritten(contract_tickets.Written):
     pass
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from service.errors import InvariantBroken
 from service.flaky.collecting import CollectReports
+from service.flaky.ticketing import KeepTicket
 from service.mergequeue.model import LandMode, Proof, Tip
 from service.mergequeue.outputs import (
     AskEvidence,
@@ -96,6 +97,7 @@ EFFECTS: tuple[Effect, ...] = (
     Reply(3, "action-1", "Not allowed ☹"),
     Reaction(3, "77", Emoji.REFUSED),
     CollectReports("16000000001", 2),
+    KeepTicket(7),
 )
 
 

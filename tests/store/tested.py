@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from service.flaky import ticketing
 from service.flaky.identity import RepositoryKey
 from service.store import (
     artifacts,
@@ -18,6 +19,7 @@ from service.store import (
     test_retention,
     test_runs,
     test_states,
+    ticket_issues,
     uploads,
 )
 from service.store.code_owners import Claimed, FoundFile
@@ -39,6 +41,7 @@ ROWS = {
     "test_state_event": 10_000,
     "test_override": 10_000,
     "ticket": 5000,
+    "ticket_issue": 5000,
     "test_settings": 1000,
     "code_owners": 1000,
     "upload": 10_000,
@@ -76,6 +79,8 @@ GIVEN = {
     "test_settings.sensitivity": "'normal'",
     "test_settings.artifact_patterns": "'[]'",
     "test_settings.name_masks": "'[]'",
+    "test_settings.ticket_issues": "(i % 100 = 7)",
+    "ticket_issue.told": "'flaky'",
     "upload.is_eligible": "(i % 10 <> 0)",
     "upload.passed": "'lost-' || (i % 50)",
     "upload.run_id": "'run-' || i",
@@ -100,6 +105,7 @@ QUARANTINED = QuarantinedRows(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
 MOMENT = Moment(NOW - 3 * DAY, 7)
 SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, "ann")
 STATE = CaseState(6, Health.FLAKY, "x", NOW)
+ISSUE = ticketing.asked(6, Health.FLAKY, NOW)
 NOS = [6, 26, 46]
 
 
@@ -158,6 +164,15 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_quarantine.ticket_of": lambda s: test_quarantine.ticket_of(s, 7, 6),
     "test_quarantine.remove_ticket": lambda s: test_quarantine.remove_ticket(s, 7, 6),
     "test_runs.newest": lambda s: test_runs.newest(s, OutcomeSets(), 7, 6, 60),
+    "ticket_issues.places": ticket_issues.places,
+    "ticket_issues.issue_of": lambda s: ticket_issues.issue_of(s, 7, 6),
+    "ticket_issues.put": lambda s: ticket_issues.put(s, PLACE, ISSUE),
+    "ticket_issues.forget": lambda s: ticket_issues.forget(s, 7, 6),
+    "ticket_issues.asked_since": lambda s: ticket_issues.asked_since(s, 7, NOW - DAY),
+    "ticket_issues.wanting": lambda s: ticket_issues.wanting(s, 7, ticketing.opening(NOW, 0)),
+    "ticket_issues.due": lambda s: ticket_issues.due(s, 7, NOW - 2 * DAY),
+    "ticket_issues.look_again": lambda s: ticket_issues.look_again(s, 7, NOW),
+    "ticket_issues.put_off": lambda s: ticket_issues.put_off(s, 7, NOS, NOW),
     "test_listings.unhealthy, how many": UNHEALTHY.count,
     "test_listings.unhealthy, first": lambda s: UNHEALTHY.after(s, None, 100),
     "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, (500, "text-9"), 100),

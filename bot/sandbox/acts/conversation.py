@@ -25,6 +25,8 @@ from bot.sandbox.shapes import checks, pulls, repositories
 from bot.sandbox.world import World
 
 LABEL_MAX = 50
+TITLE_MAX = 256
+OF_TITLE = {"field": "title", "resource": "Issue"}
 DEFAULT_COLOR = "ededed"
 BOX = re.compile(r"^(\s*[-*] \[)([ xX])(\] .*)$", re.MULTILINE)
 
@@ -178,15 +180,59 @@ def make_label(
 def open_issue(
     world: World, repository: Repository, actor: Actor, title: str, body: str | None
 ) -> Issue:
-    """A new issue; raises `issues.opened` where the App listens."""
+    """A new issue; raises `issues.opened` where the App listens.
+
+    Raises Refusal: 410 where the repository has none, 422 for a title or body that is none.
+    """
+    _check_text(repository, title, body)
     now = world.now()
     made = Issue(
         world.new_id(), next_number(repository), title, body, actor.account, now, now, actor.app
     )
     repository.issues[made.number] = made
-    fields = {"issue": pulls.issue(world, repository, made)}
-    deliver.emit(world, repository, Event("issues", "opened", fields, actor.account))
+    _tell_issue(world, repository, actor, made, "opened")
     return made
+
+
+def edit_issue(
+    world: World, repository: Repository, actor: Actor, issue: Issue, fields: Json
+) -> None:
+    """Change title, body or state of an issue; raises an event for each that is different.
+
+    Raises Refusal as `open_issue`, and 422 for a state that is none.
+    """
+    title, body = fields.get("title", issue.title), fields.get("body", issue.body)
+    state = fields.get("state", "open" if issue.open else "closed")
+    _check_text(repository, title, body)
+    if state not in ("open", "closed"):
+        raise invalid(f"state {state} is unknown", field="state", resource="Issue")
+    now = world.now()
+    if (title, body) != (issue.title, issue.body):
+        issue.title, issue.body, issue.updated_at = title, body, now
+        _tell_issue(world, repository, actor, issue, "edited")
+    if (state == "open") != issue.open:
+        issue.open, issue.updated_at = state == "open", now
+        issue.closed_at = None if issue.open else now
+        issue.closed_by = None if issue.open else actor.account
+        _tell_issue(world, repository, actor, issue, "reopened" if issue.open else "closed")
+
+
+def _check_text(repository: Repository, title: str, body: str | None) -> None:
+    if not repository.settings.issues:
+        raise Refusal(410, "Issues are disabled for this repo")
+    if not 0 < len(title.strip()) <= TITLE_MAX:
+        said = f"title is too long (maximum is {TITLE_MAX} characters)"
+        raise invalid(said if title.strip() else "title can't be blank", **OF_TITLE)
+    if body is not None and len(body) > BODY_MAX:
+        said = f"body is too long (maximum is {BODY_MAX} characters)"
+        raise invalid(said, field="body", resource="Issue")
+
+
+def _tell_issue(
+    world: World, repository: Repository, actor: Actor, issue: Issue, action: str
+) -> None:
+    fields = {"issue": pulls.issue(world, repository, issue)}
+    deliver.emit(world, repository, Event("issues", action, fields, actor.account))
 
 
 def press(

@@ -165,13 +165,31 @@ async def _delete_branch(asked: Asked) -> Json:
     return {}
 
 
+async def _open_issue(asked: Asked) -> Json:
+    title, body = asked.text("title"), asked.value.get("body")
+    made = conversation.open_issue(asked.world, asked.repository, asked.actor, title, body)
+    return {"number": made.number}
+
+
 async def _close(asked: Asked) -> Json:
+    """Close a pull request or an issue."""
+    if asked.issue.pull is None:
+        return _change_issue(asked, "closed")
     await pull_states.close(asked.world, asked.repository, asked.issue, asked.actor.account)
     return {}
 
 
 async def _reopen(asked: Asked) -> Json:
+    """Reopen a pull request or an issue."""
+    if asked.issue.pull is None:
+        return _change_issue(asked, "open")
     await pull_requests.reopen(asked.world, asked.repository, asked.actor, asked.issue)
+    return {}
+
+
+def _change_issue(asked: Asked, state: str) -> Json:
+    fields: Json = {"state": state}
+    conversation.edit_issue(asked.world, asked.repository, asked.actor, asked.issue, fields)
     return {}
 
 
@@ -290,6 +308,7 @@ ACTS: Mapping[str, Callable[[Asked], Awaitable[Json]]] = {
     "lock": _lock,
     "merge": _merge,
     "open": _open,
+    "open_issue": _open_issue,
     "press_button": _press_button,
     "push": _push,
     "reopen": _reopen,

@@ -1,8 +1,8 @@
 """Issues, comments, reactions and labels; a pull request is an issue too."""
 
 from bot.sandbox.acts import conversation
-from bot.sandbox.records import ROLES, Comment, Issue, Reaction
-from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.records import ROLES, Comment, Issue, Json, Reaction
+from bot.sandbox.refusal import Refusal, not_accessible, not_found
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import pulls, repositories
 
@@ -34,6 +34,17 @@ async def create_issue(call: Call) -> Answer:
     return Reply(pulls.issue(call.world, call.repository, made), 201)
 
 
+async def patch_issue(call: Call) -> Answer:
+    """Change title, body or `state` of an issue; a pull request is changed as one."""
+    issue = issue_of(call)
+    if issue.pull is not None:
+        raise not_found()
+    given = [name for name in ("title", "body", "state") if name in call.body]
+    fields: Json = {name: call.text(name) for name in given}
+    conversation.edit_issue(call.world, call.repository, call.actor, issue, fields)
+    return Reply(pulls.issue(call.world, call.repository, issue))
+
+
 async def get_issue(call: Call) -> Answer:
     """One issue, or a pull request as an issue."""
     return Reply(pulls.issue(call.world, call.repository, issue_of(call)))
@@ -49,6 +60,8 @@ async def list_comments(call: Call) -> Answer:
 async def create_comment(call: Call) -> Answer:
     """A new comment."""
     issue = issue_of(call)
+    if issue.pull is None and not call.actor.may("issues"):
+        raise not_accessible()
     made = conversation.comment(call.world, call.repository, call.actor, issue, call.text("body"))
     return Reply(pulls.comment(call.world, call.repository, issue, made), 201)
 
@@ -156,6 +169,7 @@ ROUTES = (
     Route("GET", f"{REPO}/issues", list_issues, READ),
     Route("POST", f"{REPO}/issues", create_issue, ("issues:write",)),
     Route("GET", ISSUE, get_issue, READ),
+    Route("PATCH", ISSUE, patch_issue, ("issues:write",), role="triage"),
     Route("GET", f"{ISSUE}/comments", list_comments, READ),
     Route("POST", f"{ISSUE}/comments", create_comment, WRITE, role="read"),
     Route("GET", COMMENT, get_comment, READ),

@@ -97,7 +97,7 @@ def repository(world: World, one: Repository) -> Json:
         "open_issues_count": unclosed,
         "is_template": False,
         "topics": [],
-        "has_issues": True,
+        "has_issues": one.settings.issues,
         "has_projects": True,
         "has_wiki": True,
         "has_pages": False,

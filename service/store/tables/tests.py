@@ -191,6 +191,35 @@ class TicketRow(Row, table=True):
     at: datetime = Field(sa_type=Utc)
 
 
+class TicketIssueRow(Row, table=True):
+    """An issue that we keep of a test; `number` and `html_url` once it is made.
+
+    `told` is the status it tells of, `look_at` when to look at it again by itself.
+    """
+
+    __tablename__ = "ticket_issue"
+    __table_args__ = (Index("ix_ticket_issue_repository_id_asked_at", "repository_id", "asked_at"),)
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    no: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
+    org_id: int = Field(sa_type=Id)
+    asked_at: datetime = Field(sa_type=Utc)
+    told: str
+    number: int | None = Field(sa_type=Id)
+    html_url: str | None = Field(sa_type=Text)
+    reopens: bool
+    look_at: datetime | None = Field(sa_type=Utc)
+
+
+partial(
+    "ix_ticket_issue_look_at",
+    TicketIssueRow,
+    "repository_id",
+    "look_at",
+    where=TicketIssueRow.__table__.c.look_at.is_not(None),
+)
+
+
 class TestSettingsRow(Row, table=True):
     """Settings of a repository; none while all are as they were at first.
 
@@ -236,3 +265,12 @@ class CodeOwnersRow(Row, table=True):
     owned_no: int
     stale_at: datetime = Field(sa_type=Utc)
     due_at: datetime = Field(sa_type=Utc)
+
+
+partial(
+    "ix_test_settings_open_ticket_issues",
+    TestSettingsRow,
+    "repository_id",
+    "org_id",
+    where=TestSettingsRow.__table__.c.ticket_issues.is_(True),
+)

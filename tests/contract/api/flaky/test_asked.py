@@ -3,8 +3,11 @@
 from typing import Any
 
 from service.flaky.identity import RepositoryKey
+from service.provider.values import NotPossible
 from service.store import test_cases
-from tests.contract.api.flaky.tested import stamp
+from service.vocabulary import RepoRef
+from tests.contract.api.flaky.tested import HOST, stamp
+from tests.harness.values import ValuesProvider
 
 KEY = {"parent": "ui", "classname": "TestCart", "file_path": "tests/ui/test_cart.py"}
 DEFAULTS = {
@@ -27,6 +30,15 @@ LISTED = [
     "html_url",
 ]
 CHECKED = ["test_id", "known", "quarantined", "reason", "expires_at"]
+
+
+class Tracker(ValuesProvider):
+    """A provider at which issues cannot be written until somebody mends that."""
+
+    refusal: NotPossible | None = NotPossible("The App does not have the permission.")
+
+    async def no_tickets(self, repo: RepoRef) -> NotPossible | None:
+        return self.refusal
 
 
 async def test_details_tell_everything_of_a_test(tested):
@@ -213,10 +225,20 @@ async def test_settings_that_are_none_or_out_of_bounds_are_refused(tested):
     assert (fault["field"], fault["did_you_mean"]) == ("/quarantine_enable", "quarantine_enabled")
     for wrong in WRONG_SETTINGS:
         assert (await tested.post("update-settings", **wrong)).is_problem(400, "invalid_field")
-    answer = await tested.post("update-settings", ticket_issues=True)
-    assert answer.is_problem(422, "not_available_yet")
-    assert answer.json["settings"] == ["ticket_issues"]
     assert await tested.done("get-settings") == DEFAULTS
+
+
+async def test_issues_of_tests_are_refused_where_the_app_may_not_write_any(tested):
+    tracker = Tracker(HOST)
+    tested.runtime.providers[HOST] = tracker
+    answer = await tested.post("update-settings", ticket_issues=True, quarantine_enabled=True)
+    assert answer.is_problem(422, "issues_not_writable")
+    assert answer.json["settings"] == ["ticket_issues"]
+    assert answer.json["detail"].startswith("The App does not have the permission")
+    assert await tested.done("get-settings") == DEFAULTS
+    assert await tested.settings(ticket_issues=False) == DEFAULTS
+    tracker.refusal = None
+    assert await tested.settings(ticket_issues=True) == DEFAULTS | {"ticket_issues": True}
 
 
 async def test_each_endpoint_asks_for_its_role(tested):

@@ -1,0 +1,105 @@
+"""Issues of our own, one for each marker (GITHUB.md 2.4; FLAKY.md 8).
+
+Needs `issues: write`. An issue counts as ours by its author, never by its text alone; the list
+of issues holds pull requests too, and those are left out.
+"""
+
+from bot.github import answers
+from bot.github.answers import IssueSeen
+from bot.github.line import Line
+from bot.github.wire import Answer
+from service.provider.errors import GoneKind, Refused, RefusedCode
+from service.provider.tickets import Ticket, TicketRequest
+from service.provider.values import NotPossible
+
+TITLE_CHARS_MAX = 256
+BODY_CHARS_MAX = 60_000
+PAGES_MAX = 10
+"""A thousand of ours, draft pull requests among them: far more than are made between two tries."""
+
+ABSENT = (404, 410)  # deleted, or issues are switched off
+GRANTED = "write"
+NOT_GRANTED = NotPossible("The App does not have the permission `issues: write`.")
+SWITCHED_OFF = NotPossible("Issues are switched off in the repository.")
+
+
+async def ticket(line: Line, app_id: str, marker: str, number: int | None) -> Ticket | None:
+    """The issue of that number if it is ours, else the newest of ours with the marker."""
+    if number is None:
+        return await _with_marker(line, app_id, marker)
+    answer = await line.get(f"/issues/{number}", expects=ABSENT)
+    if answer.status >= 400:
+        await line.get("")  # says whether the whole repository is gone
+        return None
+    seen = answers.issue_of(answer.fields)
+    # One that was moved to another repository is followed there, where it is not ours to change.
+    is_here = seen.ticket.number == number
+    return seen.ticket if is_here and await _is_own(line, app_id, seen) else None
+
+
+async def put(line: Line, request: TicketRequest) -> Ticket:
+    """Make the issue, or change what is different."""
+    wanted: dict[str, object] = {
+        "title": request.title[:TITLE_CHARS_MAX],
+        "body": _marked(request)[:BODY_CHARS_MAX],
+    }
+    found = request.found
+    if found is None:
+        missing = GoneKind.REPOSITORY
+        return _stands(
+            await line.create("POST", "/issues", wanted, expects=(410,), missing=missing)
+        )
+    changed = {name: text for name, text in wanted.items() if getattr(found, name) != text}
+    if request.is_open not in (None, found.is_open):
+        changed["state"] = "open" if request.is_open else "closed"
+    if not changed:
+        return found
+    tail = f"/issues/{found.number}"
+    return _stands(await line.create("PATCH", tail, changed, expects=ABSENT))
+
+
+async def no_tickets(line: Line) -> NotPossible | None:
+    """Whether the permission or the repository's own switch is missing."""
+    # What was granted a minute ago is not in the token that is kept.
+    line.client.tokens.drop(line.repo)
+    grant = await line.client.tokens.of(line.repo)
+    if grant.permissions.get("issues") != GRANTED:
+        return NOT_GRANTED
+    found = await line.get("")
+    return None if answers.has_issues(found.fields) else SWITCHED_OFF
+
+
+async def _with_marker(line: Line, app_id: str, marker: str) -> Ticket | None:
+    query = {"creator": f"{await line.client.slug()}[bot]", "state": "all"}
+    pages = 0
+    async for page in line.pages("/issues", query=query):
+        for seen in answers.issues_of(page.listed):
+            ours = not seen.is_pull and marker in seen.ticket.body
+            if ours and await _is_own(line, app_id, seen):
+                return seen.ticket
+        pages += 1
+        if pages == PAGES_MAX:
+            break
+    return None
+
+
+async def _is_own(line: Line, app_id: str, seen: IssueSeen) -> bool:
+    if seen.is_pull:
+        return False
+    if seen.app_id is not None:
+        return seen.app_id == app_id
+    author = seen.author
+    login = f"{await line.client.slug()}[bot]"
+    return author is not None and author.is_bot and author.login.lower() == login.lower()
+
+
+def _stands(answer: Answer) -> Ticket:
+    """What an answer shows. Deleted meanwhile, or issues switched off: the next look will tell."""
+    if answer.status in ABSENT:
+        raise Refused(answer.message or "GitHub has no such issue.", RefusedCode.OTHER)
+    return answers.issue_of(answer.fields).ticket
+
+
+def _marked(request: TicketRequest) -> str:
+    body = request.body
+    return body if request.marker in body else f"{request.marker}\n{body}"
