@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from service.mergequeue import inputs, targets
+from service.mergequeue import inputs, landing, targets
 from service.mergequeue.inputs import Landed, LandingStopCode
 from service.mergequeue.model import Run
 from service.mergequeue.outputs import Land
@@ -205,6 +205,9 @@ def _forced(now: Scene, action: Land) -> tuple[LandingStopCode, ...]:
         return (LandingStopCode.HEAD_CHANGED,)
     if now.history[0] != action.expected_tip.sha:
         return (LandingStopCode.BASE_MOVED,)
+    # Asked by the permit: what the pull request touches may have grown since the queue decided.
+    if not landing.stands(now.queue, action.run, now.now):
+        return (LandingStopCode.STALE,)
     return ()
 
 
@@ -277,8 +280,8 @@ def _tip_read(now: Scene, scope: Scope) -> Scene:
         for one in now.prs
         if one.state is PullRequestState.MERGED and one.number in now.queue.entries
     )
-    landing = {step.pr for step in now.land.steps} if now.land is not None else set()
-    prs = tuple(pr for pr in by_hand if pr not in landing)
+    in_flight = {step.pr for step in now.land.steps} if now.land is not None else set()
+    prs = tuple(pr for pr in by_hand if pr not in in_flight)
     return told(now, inputs.TargetMoved(now.tip, prs), scope)
 
 
