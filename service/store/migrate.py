@@ -28,6 +28,7 @@ REVISIONS = (
     "0011",
     "0012",
     "0013",
+    "0015",
 )
 """Every revision, in order; the last is what this program works on."""
 

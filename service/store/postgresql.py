@@ -5,18 +5,19 @@ snapshot. Readers can never take all connections, so that a landing always finds
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, select
+from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.errors import DatabaseUnavailable
-from service.store.tables.access import DeploymentRow
+from service.store.joined import Joined
+from service.store.newest import Look, Newest
 
 T = TypeVar("T")
 
@@ -38,14 +39,13 @@ SESSION = (
 )
 """Set on every connection (RELIABILITY.md 6.2)."""
 
+CONNECT: dict[str, object] = {"options": SESSION, "connect_timeout": 10}
+
 AGAIN = frozenset({"40001", "40P01", "55P03"})
 """Serialization failure, deadlock, lock not available."""
 
 UNAVAILABLE = ("08", "25006", "25P03", "53", "57", "58")
 """Beginnings of the codes that say "not now": connection, read-only, resources, operator."""
-
-
-SELECT_ACCESS_VERSION = select(DeploymentRow.__table__.c.access_version)
 
 
 class Again(Exception):
@@ -65,6 +65,9 @@ class PostgresqlRunner:
         )
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
+        self._looking = ThreadPoolExecutor(1, "store-look")
+        self._look = Look(engine.url, CONNECT)
+        self._newest: Joined[int, Newest] = Joined(self._look_at)
         self._boundary = boundary
         self._clock = clock
         self._ids = ids
@@ -116,7 +119,20 @@ class PostgresqlRunner:
 
     async def access_version(self) -> int:
         """The counter of the triggers, as committed now."""
-        return await self.read(_access_version)
+        return (await self._newest.answer()).access_version
+
+    async def is_newest(self, queue_id: int, version: int, /) -> bool:
+        """Whether no process has committed a newer one."""
+        return (await self._newest.answer(queue_id)).queues.get(queue_id) == version
+
+    async def _look_at(self, queue_ids: Set[int]) -> Newest:
+        return await self._until_done(self._looking, partial(self._look_now, queue_ids))
+
+    def _look_now(self, queue_ids: Set[int]) -> Newest:
+        try:
+            return self._look.newest(queue_ids)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
 
     async def close(self) -> None:
         """Finish what runs, end the threads, close every connection."""
@@ -125,6 +141,8 @@ class PostgresqlRunner:
     def _close(self) -> None:
         self._writing.shutdown()
         self._reading.shutdown()
+        self._looking.shutdown()
+        self._look.close()
         self._engine.dispose()
 
 
@@ -134,7 +152,7 @@ def engine_of(url: URL, pool: int) -> Engine:
         url.set(drivername="postgresql+psycopg"),
         pool_size=pool,
         max_overflow=0,
-        connect_args={"options": SESSION, "connect_timeout": 10},
+        connect_args=CONNECT,
     )
 
 
@@ -177,8 +195,3 @@ def unavailable(why: Exception) -> DatabaseUnavailable:
     )
     refusal.__cause__ = why
     return refusal
-
-
-def _access_version(session: Connection) -> int:
-    found: int | None = session.execute(SELECT_ACCESS_VERSION).scalar_one_or_none()
-    return found or 0

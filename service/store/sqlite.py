@@ -129,6 +129,10 @@ class SqliteRunner:
         """
         return self._watching.access_version()
 
+    async def is_newest(self, _queue_id: int, _version: int, /) -> bool:
+        """Always: whoever serves a file holds its lock, and nobody else writes queues."""
+        return True
+
     async def close(self) -> None:
         """Finish what waits, end the threads, close every connection, release the lock."""
         await asyncio.to_thread(self._close)

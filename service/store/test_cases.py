@@ -97,6 +97,17 @@ NOTE_CHANGE = (
     .values(revision=shared.c.revision + 1)
     .returning(shared.c.clock)
 )
+NEXT_REVISION = (
+    update(shared)
+    .where(shared.c.repository_id == _HERE)
+    .values(revision=shared.c.revision + 1)
+    .returning(shared.c.revision)
+)
+NOTE_REMOVAL = (
+    update(shared)
+    .where(shared.c.repository_id == _HERE)
+    .values(revision=shared.c.revision + 1, removal=shared.c.revision + 1)
+)
 SET_CLOCK = (
     update(shared).where(shared.c.repository_id == _HERE).values(clock=bindparam("to_clock"))
 )
@@ -156,6 +167,22 @@ def note_change(session: Connection, repository_id: int) -> datetime | None:
         NOTE_CHANGE, {"of_repository": repository_id}
     ).scalar_one_or_none()
     return clock
+
+
+def next_revision(session: Connection, repository_id: int) -> int | None:
+    """A revision that no transaction before this one has seen; None for one without tests.
+
+    Who takes it keeps all others of the repository waiting until the commit, so that revisions
+    become visible in their order.
+    """
+    told = {"of_repository": repository_id}
+    found: int | None = session.execute(NEXT_REVISION, told).scalar_one_or_none()
+    return found
+
+
+def note_removal(session: Connection, repository_id: int) -> None:
+    """An upload is taken out: what was counted with it is counted anew."""
+    session.execute(NOTE_REMOVAL, {"of_repository": repository_id})
 
 
 def note_upload(session: Connection, repository_id: int, ran_at: datetime) -> None:
