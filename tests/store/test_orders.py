@@ -45,7 +45,7 @@ def a_span(chance: Random) -> Span:
 def test_an_order_that_is_moved_is_the_one_that_is_counted(session, ledger, seed):
     chance = Random(seed)
     here = ledger.place.repository_id
-    ledger.take_in(session, an_upload(chance))
+    ledger.take_in(session, Ran(NOW, dict.fromkeys(NAMES, "p")))
     span = a_span(chance)
     order = test_orders.counted(session, here, span, test_orders.as_of(session, here, span))
     for _ in range(20):
