@@ -204,27 +204,26 @@ PASTS_MAX = 512
 TEST_PAGES_MAX = 100
 """Pages kept, of at most 100 tests each: some 20 MiB."""
 
-TEST_RANKS_MAX = 4
-"""Orders kept, of as many tests as failed: some 20 MiB each where 100,000 did."""
+TEST_ORDERS_MAX = 4
+"""Orders kept, of as many tests as failed: some 30 MiB each where 100,000 did."""
 
 
 class Orders:
-    """Orders of lists, each with what it stands under. Used from several threads."""
+    """The last order of each list. Used from several threads."""
 
     def __init__(self) -> None:
-        self._kept: LRUCache[Hashable, tuple[Hashable, object]] = LRUCache(TEST_RANKS_MAX)
+        self._kept: LRUCache[Hashable, object] = LRUCache(TEST_ORDERS_MAX)
         self._lock = Lock()
 
-    def get(self, key: Hashable, stamp: Hashable) -> object | None:
-        """The order that was kept for this, if it stood under the same."""
+    def get(self, key: Hashable) -> object | None:
+        """The order that was kept for this list."""
         with self._lock:
-            kept = self._kept.get(key)
-        return kept[1] if kept is not None and kept[0] == stamp else None
+            return self._kept.get(key)
 
-    def put(self, key: Hashable, stamp: Hashable, order: object) -> None:
+    def put(self, key: Hashable, order: object) -> None:
         """Keep an order instead of the one before."""
         with self._lock:
-            self._kept[key] = (stamp, order)
+            self._kept[key] = order
 
 
 class Memory:
@@ -235,7 +234,7 @@ class Memory:
     `wholes` are the last views of whole queues, by queue, with what they were made of.
     `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
     `figures` are a queue's metrics as text, by queue.
-    `test_pages` and `test_ranks` are pages of lists of tests and the order of failing ones, each
+    `test_pages` and `test_orders` are pages of lists of tests and the order of failing ones, each
     with what it stands under.
     `callers` and `places` stand under the store's access version: who holds a token, and which
     queue a name means. `access_version` is the one that the newest request was let in under.
@@ -249,7 +248,7 @@ class Memory:
         self.wholes: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.figures: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.test_pages: LRUCache[Hashable, object] = LRUCache(TEST_PAGES_MAX)
-        self.test_ranks = Orders()
+        self.test_orders = Orders()
         self.callers: Shelf[object] = Shelf()
         self.places: Shelf[object] = Shelf()
         self._views: dict[int, tuple[Stamp, dict[int | None, object]]] = {}

@@ -86,7 +86,7 @@ async def read(runtime: Runtime, where: FoundHome, test_id: str) -> PageOfTest:
         case = test_records.find_case(session, repository, test_id)
         sets, here = runtime.store.outcome_sets, repository.id
         span = Span(now - figures.WEEK, now)
-        (test,) = test_lists.with_figures(session, sets, home, [case.no], span)
+        (test,) = test_lists.with_figures(session, runtime.store.cut_days, home, [case.no], span)
         stands = test_records.override_of(home, test.case) is not Override.UNSPECIFIED
         return PageOfTest(
             repository=repository,

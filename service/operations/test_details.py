@@ -31,9 +31,7 @@ async def read(runtime: Runtime, repository: RepositoryRecord, test_id: str) -> 
         home = test_records.home_of(session, repository, now)
         case = test_records.find_case(session, repository, test_id)
         span = Span(now - figures.WEEK, now)
-        (test,) = test_lists.with_figures(
-            session, runtime.store.outcome_sets, home, [case.no], span
-        )
+        (test,) = test_lists.with_figures(session, runtime.store.cut_days, home, [case.no], span)
         override = test_records.override_of(home, test.case)
         expires_at = None if override is Override.UNSPECIFIED else test.case.expires_at
         return Details(test, override, expires_at, case.first_run_at, case.last_run_at)

@@ -1,10 +1,10 @@
 """The lists of tests: unhealthy ones, failing ones, quarantined ones (API.md 8.2, 8.3)."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from service.errors import Invalid
@@ -15,15 +15,25 @@ from service.operations.test_pages import Key, Page, PageWish
 from service.operations.test_records import Home, ShownTest
 from service.operations.test_shelf import Found, Question
 from service.runtime import Runtime
-from service.store import test_cases, test_figures, test_listings, test_quarantine
+from service.store import (
+    test_cases,
+    test_figures,
+    test_listings,
+    test_orders,
+    test_quarantine,
+)
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
-from service.store.test_listings import Rank, Span, UnhealthyRows
+from service.store.test_listings import Span, UnhealthyRows
+from service.store.test_orders import AsOf, Order, Rank
+from service.store.test_parts import CutDays
 from service.store.test_quarantined import Moment, QuarantinedRows
-from service.store.test_sets import OutcomeSets
 from service.vocabulary import Health
 
 SPAN_MAX = timedelta(hours=7 * 24)
+
+EVIDENCE_KEPT = timedelta(days=44)
+"""Attempts are there for certain so long: they are deleted a day later (FLAKY.md 4)."""
 
 _place = itemgetter(slice(2))
 
@@ -40,7 +50,7 @@ async def unhealthy(
     )
     asked = test_pages.asked(runtime, listing, wish)
 
-    def find(session: Tx, _: Hashable) -> Found[ShownTest]:
+    def find(session: Tx, _: int) -> Found[ShownTest]:
         home = test_records.home_of(session, repository, asked.now)
         cut, rows = test_pages.cut(session, UnhealthyRows(repository.id, status), asked)
         until = test_quarantine.next_expiry(session, repository.id, asked.now)
@@ -78,18 +88,17 @@ async def failing(
     listing = Listing("flaky-tests/list-failing-tests", repository.org_id, repository.id, filters)
     asked = test_pages.asked(runtime, listing, wish.page)
     # Whoever polls moves the range with the time; most often the same attempts lie in it.
-    length = (repository.id, span.until - span.since)
+    length = span.until - span.since
 
-    def stamp(session: Tx) -> Hashable:
-        ends = test_listings.ends(session, repository.id, span)
-        return test_cases.revision_of(session, repository.id), ends
+    def stamp(session: Tx) -> AsOf:
+        return test_orders.as_of(session, repository.id, span)
 
-    def find(session: Tx, stamp: Hashable) -> Found[ShownTest]:
-        ranks = _ranks(runtime, session, (length, stamp), span)
+    def find(session: Tx, as_of: AsOf) -> Found[ShownTest]:
+        order = _order(runtime, session, span, repository.id, (as_of, asked.now))
         home = test_records.home_of(session, repository, asked.now)
-        cut, rows = test_pages.cut(session, FailingRows(ranks), asked)
+        cut, rows = test_pages.cut(session, FailingRows(order.ranks), asked)
         nos = [rank.no for rank in rows]
-        shown = with_figures(session, runtime.store.outcome_sets, home, nos, span)
+        shown = with_figures(session, runtime.store.cut_days, home, nos, span)
         return Found(cut, tuple(shown), _until(session, home))
 
     key = (listing.endpoint, length, repository, asked.boundary, asked.size)
@@ -97,24 +106,34 @@ async def failing(
     return test_pages.page_of(runtime.keys, listing, asked, found.cut, found.rows)
 
 
-def _ranks(
-    runtime: Runtime, session: Tx, under: tuple[tuple[int, timedelta], Hashable], span: Span
-) -> Sequence[Rank]:
-    """The order of the whole list, which all of its pages share."""
-    length, stamp = under
-    kept = runtime.memory.test_ranks.get(length, stamp)
-    if isinstance(kept, Ranks):
-        return kept.ranks
-    ranks = test_listings.ranks(session, length[0], span)
-    runtime.memory.test_ranks.put(length, stamp, Ranks(ranks))
-    return ranks
+def _order(
+    runtime: Runtime, session: Tx, span: Span, repository_id: int, now: tuple[AsOf, datetime]
+) -> Order:
+    """The order of the whole list, which all of its pages share.
+
+    Whoever polls asks for spans of one length; each order is made from the one before.
+    """
+    as_of, present = now
+    key = (repository_id, span.until - span.since)
+    kept = runtime.memory.test_orders.get(key)
+    if isinstance(kept, Order) and (kept.span, kept.revision) == (span, as_of.revision):
+        return kept
+    if isinstance(kept, Order) and _can_move(kept, span, as_of, present):
+        order = test_orders.moved(session, repository_id, kept, span, as_of)
+    else:
+        order = test_orders.counted(session, repository_id, span, as_of)
+    runtime.memory.test_orders.put(key, order)
+    return order
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """The order of failing tests over some span."""
-
-    ranks: Sequence[Rank]
+def _can_move(order: Order, span: Span, as_of: AsOf, now: datetime) -> bool:
+    """Whether all that lies between is still there, and less than what would be counted anew."""
+    first, last = sorted((order.span, span), key=attrgetter("since"))
+    return (
+        as_of.removal <= order.revision <= as_of.revision
+        and first.since > now - EVIDENCE_KEPT
+        and last.since < first.until
+    )
 
 
 def _until(session: Tx, home: Home) -> datetime | None:
@@ -127,11 +146,11 @@ def _until(session: Tx, home: Home) -> datetime | None:
 
 
 def with_figures(
-    session: Tx, sets: OutcomeSets, home: Home, nos: Sequence[int], span: Span
+    session: Tx, cut_days: CutDays, home: Home, nos: Sequence[int], span: Span
 ) -> list[ShownTest]:
     """Tests by number with their rates now, and the ways in which they failed in the span."""
     repository_id = home.repository.id
-    rates = test_figures.rates(session, sets, repository_id, nos, home.now)
+    rates = test_figures.rates(session, cut_days, repository_id, nos, home.now)
     failures = test_figures.common_failures(session, repository_id, nos, span)
     listed = test_listings.records(session, repository_id, nos)
     return [
@@ -183,7 +202,7 @@ async def quarantined(
     listing = Listing("flaky-tests/list-quarantined-tests", repository.org_id, repository.id)
     asked = test_pages.asked(runtime, listing, wish)
 
-    def find(session: Tx, _: Hashable) -> Found[Quarantined]:
+    def find(session: Tx, _: int) -> Found[Quarantined]:
         home = test_records.home_of(session, repository, asked.now)
         if not home.settings.quarantine_enabled:
             return Found(test_pages.Cut(0, 0), (), None)
@@ -247,5 +266,5 @@ def _moment(key: Key | None) -> Moment | None:
     return None if key is None else Moment(paging.instant(int(key[0])), int(key[1]))
 
 
-def _revision_of(repository: RepositoryRecord) -> test_shelf.Stamping:
+def _revision_of(repository: RepositoryRecord) -> Callable[[Tx], int]:
     return lambda session: test_cases.revision_of(session, repository.id)

@@ -16,9 +16,7 @@ from service.runtime import Runtime
 from service.store.database import Tx
 
 Row = TypeVar("Row")
-
-Stamping = Callable[[Tx], Hashable]
-"""The small question that tells under what a page stands."""
+Stamp = TypeVar("Stamp", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +29,12 @@ class Found(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class Question(Generic[Row]):
-    """A page: what tells it from others, under what it stands, and how it is found."""
+class Question(Generic[Row, Stamp]):
+    """A page: what tells it from others, how to tell under what it stands, and to find it."""
 
     key: Hashable
-    stamp: Stamping
-    find: Callable[[Tx, Hashable], Found[Row]]
+    stamp: Callable[[Tx], Stamp]
+    find: Callable[[Tx, Stamp], Found[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class Kept(Generic[Row]):
     found: Found[Row]
 
 
-async def found(runtime: Runtime, question: Question[Row], now: datetime) -> Found[Row]:
+async def found(runtime: Runtime, question: Question[Row, Stamp], now: datetime) -> Found[Row]:
     """The page as it is now; the same object while nothing of it changed."""
     shelf = runtime.memory.test_pages
     kept = shelf.get(question.key)
@@ -59,13 +57,15 @@ async def found(runtime: Runtime, question: Question[Row], now: datetime) -> Fou
     return fresh.found
 
 
-async def _holds(runtime: Runtime, question: Question[Row], kept: Kept[Row], now: datetime) -> bool:
+async def _holds(
+    runtime: Runtime, question: Question[Row, Stamp], kept: Kept[Row], now: datetime
+) -> bool:
     until = kept.found.until
     if until is not None and now >= until:
         return False
     return await runtime.store.read(question.stamp) == kept.stamp
 
 
-def _find(session: Tx, question: Question[Row]) -> Kept[Row]:
+def _find(session: Tx, question: Question[Row, Stamp]) -> Kept[Row]:
     stamp = question.stamp(session)
     return Kept(stamp, question.find(session, stamp))

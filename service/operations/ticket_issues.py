@@ -146,7 +146,7 @@ def _kept(session: Tx, runtime: Runtime, of: tuple[int, int], now: datetime) -> 
     if issue is None or not home.settings.ticket_issues:
         return None
     span = Span(now - figures.WEEK, now)
-    found = test_lists.with_figures(session, runtime.store.outcome_sets, home, [no], span)
+    found = test_lists.with_figures(session, runtime.store.cut_days, home, [no], span)
     return Kept(home, found[0], issue) if found else None
 
 

@@ -90,14 +90,10 @@ async def ask(runtime: Runtime, queue: QueueRef, command: Command, along: Along 
 
 
 async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
-    """The queue's newest committed value. Raises NotFound(queue_not_found).
-
-    Where this process is the only one to write queues, memory is the newest.
-    """
-    if runtime.store.is_alone:
-        known = runtime.store.cache.newest(queue_id)
-        if known is not None:
-            return known
+    """The queue's newest committed value. Raises NotFound(queue_not_found)."""
+    known = await runtime.store.known_newest(queue_id)
+    if known is not None:
+        return known
     found = (await runtime.store.read(newest, runtime, queue_id))[1]
     runtime.store.cache.put(found)
     return found

@@ -13,7 +13,7 @@ from service.flaky.results import Outcome
 from service.operations import access, deeds, judging, test_records, upload_counting
 from service.operations.judging import Bench
 from service.runtime import Runtime
-from service.store import audit, evidence, removal, test_evidence, uploads
+from service.store import audit, evidence, removal, test_cases, test_evidence, uploads
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -67,6 +67,7 @@ def _remove(
     upload_counting.finish_within(session, bench.place, found.upload)
     held = _held(bench, found.upload)
     uploads.remove(session, upload_id)
+    test_cases.note_removal(session, repository.id)
     hit = {(each.no, pr) for each in held.failed for pr in held.upload.prs}
     removal.renew_impacts(session, bench.place, hit, row.at)
     audit.append(session, row)

@@ -20,10 +20,12 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.errors import StartRefused
+from service.mergequeue.model import MergeQueue
 from service.store import migrate, postgresql, sqlite, sqlite_file
 from service.store.cache import QueueCache
 from service.store.standings import Standings
 from service.store.tables.access import DeploymentRow
+from service.store.test_parts import CutDays
 from service.store.test_sets import OutcomeSets
 
 P = ParamSpec("P")
@@ -75,6 +77,10 @@ class Runner(Protocol):
         """Show others that this process lives, until closed."""
         ...
 
+    async def is_newest(self, queue_id: int, version: int, /) -> bool:
+        """Whether this version of a queue, which this process has committed or read, still is."""
+        ...
+
     async def close(self) -> None:
         """Let go of threads and connections."""
         ...
@@ -88,9 +94,10 @@ class Store:
         self.dialect = dialect
         self.cache = QueueCache()
         self.outcome_sets = OutcomeSets()
+        self.cut_days = CutDays(self.outcome_sets)
         self.standings = Standings()
         self.is_alone = dialect == "sqlite"
-        """Whether no other process writes queues: one that serves a SQLite file holds its lock."""
+        """Whether no other process works on it: one that serves a SQLite file holds its lock."""
 
     async def run(
         self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -132,6 +139,13 @@ class Store:
         Again after a time: then a sign that was lost is shown anew. Raises DatabaseUnavailable.
         """
         await self._runner.show_life(instance_id)
+
+    async def known_newest(self, queue_id: int) -> MergeQueue | None:
+        """The queue's newest committed value, if memory holds it."""
+        known = self.cache.newest(queue_id)
+        if known is None or not await self._runner.is_newest(queue_id, known.version):
+            return None
+        return known
 
     async def close(self) -> None:
         """Finish what waits, then end every thread and connection."""

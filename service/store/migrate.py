@@ -33,6 +33,7 @@ REVISIONS = (
     "0016",
     "0017",
     "0018",
+    "0019",
 )
 """Every revision, in order; the last is what this program works on."""
 

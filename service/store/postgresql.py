@@ -5,19 +5,20 @@ snapshot. Readers can never take all connections, so that a landing always finds
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, select
+from sqlalchemy import URL, Connection, Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.errors import DatabaseUnavailable
+from service.store.joined import Joined
+from service.store.newest import Look, Newest
 from service.store.signs import Sign
-from service.store.tables.access import DeploymentRow
 
 T = TypeVar("T")
 
@@ -48,9 +49,6 @@ UNAVAILABLE = ("08", "25006", "25P03", "53", "57", "58")
 """Beginnings of the codes that say "not now": connection, read-only, resources, operator."""
 
 
-SELECT_ACCESS_VERSION = select(DeploymentRow.__table__.c.access_version)
-
-
 class Again(Exception):
     """The transaction did not happen, for a reason that passes."""
 
@@ -69,6 +67,9 @@ class PostgresqlRunner:
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
         self._sign = Sign(engine, CONNECT)
+        self._looking = ThreadPoolExecutor(1, "store-look")
+        self._look = Look(engine.url, CONNECT)
+        self._newest: Joined[int, Newest] = Joined(self._look_at)
         self._boundary = boundary
         self._clock = clock
         self._ids = ids
@@ -120,7 +121,20 @@ class PostgresqlRunner:
 
     async def access_version(self) -> int:
         """The counter of the triggers, as committed now."""
-        return await self.read(_access_version)
+        return (await self._newest.answer()).access_version
+
+    async def is_newest(self, queue_id: int, version: int, /) -> bool:
+        """Whether no process has committed a newer one."""
+        return (await self._newest.answer(queue_id)).queues.get(queue_id) == version
+
+    async def _look_at(self, queue_ids: Set[int]) -> Newest:
+        return await self._until_done(self._looking, partial(self._look_now, queue_ids))
+
+    def _look_now(self, queue_ids: Set[int]) -> Newest:
+        try:
+            return self._look.newest(queue_ids)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
 
     async def show_life(self, instance_id: str) -> None:
         """Hold the lock that says so, until closed."""
@@ -139,7 +153,9 @@ class PostgresqlRunner:
     def _close(self) -> None:
         self._writing.shutdown()
         self._reading.shutdown()
+        self._looking.shutdown()
         self._sign.close()
+        self._look.close()
         self._engine.dispose()
 
 
@@ -192,8 +208,3 @@ def unavailable(why: Exception) -> DatabaseUnavailable:
     )
     refusal.__cause__ = why
     return refusal
-
-
-def _access_version(session: Connection) -> int:
-    found: int | None = session.execute(SELECT_ACCESS_VERSION).scalar_one_or_none()
-    return found or 0

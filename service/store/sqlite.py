@@ -132,6 +132,10 @@ class SqliteRunner:
     async def show_life(self, instance_id: str) -> None:
         """Nothing: who serves a file holds its lock."""
 
+    async def is_newest(self, _queue_id: int, _version: int, /) -> bool:
+        """Always: whoever serves a file holds its lock, and nobody else writes queues."""
+        return True
+
     async def close(self) -> None:
         """Finish what waits, end the threads, close every connection, release the lock."""
         await asyncio.to_thread(self._close)

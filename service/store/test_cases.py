@@ -116,6 +116,17 @@ TAKE_NUMBERS = (
 NOTE_CHANGE = (
     update(shared).where(shared.c.repository_id == _HERE).values(revision=shared.c.revision + 1)
 )
+NEXT_REVISION = (
+    update(shared)
+    .where(shared.c.repository_id == _HERE)
+    .values(revision=shared.c.revision + 1)
+    .returning(shared.c.revision)
+)
+NOTE_REMOVAL = (
+    update(shared)
+    .where(shared.c.repository_id == _HERE)
+    .values(revision=shared.c.revision + 1, removal=shared.c.revision + 1)
+)
 NOTE_EVIDENCE = NOTE_CHANGE.values(clock=bindparam("to_clock"))
 NOTE_BEHIND = (
     update(shared).where(shared.c.repository_id == _HERE).values(is_behind=bindparam("to_behind"))
@@ -215,6 +226,22 @@ def note_evidence(session: Connection, repository_id: int, clock: datetime | Non
     The time of the newest of them, None without any; it goes back when that one is taken out.
     """
     session.execute(NOTE_EVIDENCE, {"of_repository": repository_id, "to_clock": clock})
+
+
+def next_revision(session: Connection, repository_id: int) -> int | None:
+    """A revision that no transaction before this one has seen; None for one without tests.
+
+    Who takes it keeps all others of the repository waiting until the commit, so that revisions
+    become visible in their order.
+    """
+    told = {"of_repository": repository_id}
+    found: int | None = session.execute(NEXT_REVISION, told).scalar_one_or_none()
+    return found
+
+
+def note_removal(session: Connection, repository_id: int) -> None:
+    """An upload is taken out: what was counted with it is counted anew."""
+    session.execute(NOTE_REMOVAL, {"of_repository": repository_id})
 
 
 def add(session: Connection, place: Place, new: Sequence[Case]) -> None:

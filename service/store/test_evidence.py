@@ -148,7 +148,7 @@ group_days = FailureDailyRow.__table__
 impacts = ImpactRow.__table__
 cases = CaseRow.__table__
 
-UPLOAD = RowCodec(Upload, uploads, keys={"org_id", "repository_id"})
+UPLOAD = RowCodec(Upload, uploads, keys={"org_id", "repository_id", "revision"})
 ATTEMPT = RowCodec(StoredAttempt, attempts, keys={"org_id", "repository_id"})
 DAY = RowCodec(Day, daily, keys={"org_id", "repository_id"})
 
@@ -248,8 +248,10 @@ EXPIRE = (
 
 
 def record_upload(session: Connection, place: Place, upload: Upload) -> None:
-    """Store an upload."""
-    session.execute(INSERT_UPLOAD, UPLOAD.row(upload) | keys_of(place))
+    """Store an upload; its attempts become visible with it."""
+    row = UPLOAD.row(upload) | keys_of(place)
+    came = test_cases.next_revision(session, place.repository_id) if upload.is_eligible else None
+    session.execute(INSERT_UPLOAD, row | {"revision": came})
 
 
 class PackedSet(NamedTuple):

@@ -11,14 +11,11 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import (
     BindParameter,
-    ColumnElement,
     Connection,
     bindparam,
     case,
     func,
-    literal,
     select,
-    union_all,
 )
 
 from service.flaky import figures
@@ -26,7 +23,7 @@ from service.flaky.figures import Counts
 from service.flaky.results import Outcome
 from service.store.test_evidence import attempts, cases, daily, groups, uploads
 from service.store.test_listings import Span
-from service.store.test_sets import OutcomeSets
+from service.store.test_parts import AHEAD, DAY, WEEK, CutDays
 from service.store.types import Utc
 
 GROUPS_MAX = 5
@@ -70,43 +67,6 @@ SELECT_DAYS = (
     .group_by(daily.c.no)
 )
 
-WEEK, DAY, AHEAD = "week", "day", "ahead"
-"""Parts of days: the first of either window, and what lies ahead of the present instant."""
-
-
-def _within(column: ColumnElement[datetime], part: str) -> ColumnElement[bool]:
-    after = column > bindparam(f"{part}_after", type_=Utc)
-    if part == AHEAD:
-        return after
-    return after & (column < bindparam(f"{part}_before", type_=Utc))
-
-
-SELECT_PARTS = union_all(
-    *(
-        select(literal(part).label("part"), attempts.c.no, attempts.c.outcome, func.count())
-        .where(
-            attempts.c.repository_id == _HERE,
-            attempts.c.no.in_(_NUMBERS),
-            attempts.c.is_eligible.is_(True),
-            _within(attempts.c.ran_at, part),
-        )
-        .group_by(attempts.c.no, attempts.c.outcome)
-        for part in (WEEK, DAY, AHEAD)
-    )
-)
-SELECT_SETS_OF_PARTS = union_all(
-    *(
-        select(literal(part).label("part"), uploads.c.passed, func.count())
-        .where(
-            uploads.c.repository_id == _HERE,
-            uploads.c.is_eligible.is_(True),
-            uploads.c.passed.is_not(None),
-            _within(uploads.c.ran_at, part),
-        )
-        .group_by(uploads.c.passed)
-        for part in (WEEK, DAY, AHEAD)
-    )
-)
 SELECT_EDGES = select(
     *(
         select(uploads.c.ran_at)
@@ -146,7 +106,7 @@ SELECT_HEADLINES = select(groups.c.key, groups.c.headline).where(
 
 
 def rates(
-    session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], now: datetime
+    session: Connection, cut_days: CutDays, repository_id: int, nos: Sequence[int], now: datetime
 ) -> dict[int, Rates]:
     """Number of each test → its rates at `now`."""
     if not nos:
@@ -154,7 +114,6 @@ def rates(
     week, day = figures.window(now, figures.WEEK), figures.window(now, figures.DAY)
     told = {
         "of_repository": repository_id,
-        "of_numbers": nos,
         "week_from": week.whole_from,
         "day_from": day.whole_from,
         "week_after": week.start,
@@ -163,20 +122,16 @@ def rates(
         "day_before": day.part_end,
         "ahead_after": now,
     }
-    in_week: dict[int, Counts] = defaultdict(Counts)
-    in_day: dict[int, Counts] = defaultdict(Counts)
-    for row in session.execute(SELECT_DAYS, told):
-        in_week[row.no] += Counts(row.week_passed, row.week_failed)
-        in_day[row.no] += Counts(row.day_passed, row.day_failed)
-    for part, no, counts in _parts(session, sets, repository_id, nos, told):
-        if part == WEEK:
-            in_week[no] += counts
-        elif part == DAY:
-            in_day[no] += counts
-        else:
-            in_week[no] -= counts
-            in_day[no] -= counts
-    return {no: Rates(figures.rate(in_week[no]), figures.rate(in_day[no])) for no in nos}
+    held = cut_days.held(session, repository_id, nos, told)
+    found = {}
+    days = {row.no: row for row in session.execute(SELECT_DAYS, told | {"of_numbers": nos})}
+    for no in nos:
+        in_week, in_day = held[no]
+        if (row := days.get(no)) is not None:
+            in_week += Counts(row.week_passed, row.week_failed)
+            in_day += Counts(row.day_passed, row.day_failed)
+        found[no] = Rates(figures.rate(in_week), figures.rate(in_day))
+    return found
 
 
 def next_change(session: Connection, repository_id: int, now: datetime) -> datetime | None:
@@ -190,28 +145,6 @@ def next_change(session: Connection, repository_id: int, now: datetime) -> datet
     row = session.execute(SELECT_EDGES, told).one()
     edges = ((row.week, figures.WEEK), (row.day, figures.DAY), (row.ahead, timedelta()))
     return min((at + span for at, span in edges if at is not None), default=None)
-
-
-def _parts(
-    session: Connection,
-    sets: OutcomeSets,
-    repository_id: int,
-    nos: Sequence[int],
-    told: dict[str, object],
-) -> list[tuple[str, int, Counts]]:
-    """What the parts of days hold of each test: (part, number, counts)."""
-    found: list[tuple[str, int, Counts]] = []
-    for part, no, outcome, many in session.execute(SELECT_PARTS, told):
-        if outcome == Outcome.PASSED.value:
-            found.append((part, no, Counts(passed=many)))
-        elif outcome == Outcome.FAILED.value:
-            found.append((part, no, Counts(failed=many)))
-    named = session.execute(SELECT_SETS_OF_PARTS, told).all()
-    members = sets.members(session, repository_id, {key for _, key, _ in named}, nos)
-    found.extend(
-        (part, no, Counts(passed=many)) for part, key, many in named for no in members.get(key, ())
-    )
-    return found
 
 
 def common_failures(

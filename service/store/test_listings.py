@@ -23,10 +23,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from service.flaky.results import Outcome
-from service.store.tables.test_evidence import CaseAttemptRow
 from service.store.tables.tests import CaseOverrideRow, CaseRow, CaseStateRow, TicketRow
-from service.store.types import Utc
 from service.vocabulary import Health, Override
 
 Key = tuple[str | int | float, ...]
@@ -67,19 +64,10 @@ class Span:
     until: datetime
 
 
-class Rank(NamedTuple):
-    """A failing test's place: minus its failing attempts, its id; and its number."""
-
-    minus: int
-    id: str
-    no: int
-
-
 cases = CaseRow.__table__
 states = CaseStateRow.__table__
 overrides = CaseOverrideRow.__table__
 tickets = TicketRow.__table__
-attempts = CaseAttemptRow.__table__
 
 HERE: BindParameter[int] = bindparam("of_repository")
 STATUS: BindParameter[str] = bindparam("of_status")
@@ -140,28 +128,6 @@ COUNT_UNHEALTHY = (
     .where(cases.c.repository_id == HERE, cases.c.status == STATUS)
 )
 
-_FAILED = (
-    attempts.c.repository_id == HERE,
-    attempts.c.is_eligible.is_(True),
-    attempts.c.outcome == Outcome.FAILED.value,
-    attempts.c.ran_at >= bindparam("since", type_=Utc),
-    attempts.c.ran_at < bindparam("until", type_=Utc),
-)
-_end = select(attempts.c.ran_at).where(*_FAILED).limit(1)
-SELECT_ENDS = select(
-    _end.order_by(attempts.c.ran_at).scalar_subquery().label("first_at"),
-    _end.order_by(desc(attempts.c.ran_at)).scalar_subquery().label("last_at"),
-)
-_counts = (
-    select(attempts.c.no, func.count().label("many"))
-    .where(*_FAILED)
-    .group_by(attempts.c.no)
-    .subquery()
-)
-SELECT_RANKS = select(-_counts.c.many, cases.c.id, _counts.c.no).join(
-    cases, and_(cases.c.repository_id == HERE, cases.c.no == _counts.c.no)
-)
-
 
 @dataclass(frozen=True, slots=True)
 class UnhealthyRows:
@@ -213,22 +179,6 @@ def records(session: Connection, repository_id: int, nos: Sequence[int]) -> list
     told = {"of_repository": repository_id, "of_numbers": nos}
     found = {row.no: _listed(row) for row in session.execute(SELECT_NUMBERED, told)}
     return [found[no] for no in nos if no in found]
-
-
-def ends(session: Connection, repository_id: int, span: Span) -> Span | None:
-    """When the first and the last failed attempt of the span ran, None without any.
-
-    Two spans with equal ends hold the same attempts as long as no upload comes or goes.
-    """
-    told = {"of_repository": repository_id, "since": span.since, "until": span.until}
-    row = session.execute(SELECT_ENDS, told).one()
-    return None if row.first_at is None else Span(row.first_at, row.last_at)
-
-
-def ranks(session: Connection, repository_id: int, span: Span) -> list[Rank]:
-    """The tests that failed in the span, most failing attempts first."""
-    told = {"of_repository": repository_id, "since": span.since, "until": span.until}
-    return sorted(Rank(*row) for row in session.execute(SELECT_RANKS, told))
 
 
 def _listed(row: Row[*tuple[object, ...]]) -> ListedCase:

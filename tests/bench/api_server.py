@@ -9,10 +9,9 @@ import itertools
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import aiohttp
+import psycopg
 import uvloop
 from aiohttp import web
 
@@ -40,14 +39,14 @@ QUEUE_ID = 1
 NAMED = {"repo": {"host": REF.host, "owner": REF.owner, "name": REF.name}}
 
 
-async def serve(entries: int, folder: Path, *, changing: bool = False) -> None:
+async def serve(url: str, entries: int, *, changing: bool = False) -> None:
     """Serve a queue of so many entries until the standard input ends."""
-    runtime = await door.runtime_at(f"sqlite:///{folder}/bench.db")
+    runtime = await door.runtime_at(url)
     await runtime.store.run(fill, entries)
     token = await door.reader_of(runtime, REF)
     application = door.application(runtime)
     if changing:
-        application.middlewares.append(changing_before_reads(runtime))
+        application.middlewares.append(changing_before_reads(runtime, url))
     runner, port = await door.opened(application)
     requests = {
         "getSubmittedPullRequest": {**NAMED, "targetBranch": "main", "pr": {"number": 1}},
@@ -58,13 +57,15 @@ async def serve(entries: int, folder: Path, *, changing: bool = False) -> None:
     await door.stay(about, runtime, runner, bare[0])
 
 
-def changing_before_reads(runtime: Runtime):
+def changing_before_reads(runtime: Runtime, url: str):
     """A middleware that changes one entry of the queue in memory, the next one each time.
 
     What a turn costs is another goal's matter (V4), so none is taken; the value that it would
-    have committed is put where the newest value is looked for.
+    have committed is put where the newest value is looked for, and PostgreSQL, where that is
+    asked which version is the newest, is told so.
     """
     count = itertools.count()
+    tell = None if runtime.store.dialect == "sqlite" else psycopg.connect(url, autocommit=True)
 
     @web.middleware
     async def changed(request: web.Request, handler) -> web.StreamResponse:
@@ -74,7 +75,10 @@ def changing_before_reads(runtime: Runtime):
             one = value.entries[pr]
             other = replace(one, no_batch=not one.no_batch)
             entries = {**value.entries, pr: other}
-            runtime.store.cache.put(replace(value, entries=entries, version=value.version + 1))
+            version = value.version + 1
+            if tell is not None:
+                tell.execute("UPDATE merge_queue SET version = %s", (version,))
+            runtime.store.cache.put(replace(value, entries=entries, version=version))
         return await handler(request)
 
     return changed
@@ -132,5 +136,4 @@ def entry(pr: int) -> Entry:
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as folder:
-        uvloop.run(serve(int(sys.argv[1]), Path(folder), changing="changing" in sys.argv))
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), changing="changing" in sys.argv))

@@ -7,8 +7,6 @@ import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import aiohttp
 import uvloop
@@ -37,9 +35,9 @@ RECENT = 100
 """Facts of a queue in the last hour: a few dozen pull requests."""
 
 
-async def serve(months: int, folder: Path) -> None:
+async def serve(url: str, months: int) -> None:
     """Serve the pages of 50 queues until the standard input ends."""
-    runtime = await door.runtime_at(f"sqlite:///{folder}/bench.db")
+    runtime = await door.runtime_at(url)
     await runtime.store.run(fill, runtime.clock.now(), months)
     token = await door.reader_of(runtime, RepoRef(HOST, "octo", "widgets"))
     runner, port = await door.opened(door.application(runtime))
@@ -131,5 +129,4 @@ def facts() -> list[Fact]:
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as folder:
-        uvloop.run(serve(int(sys.argv[1]), Path(folder)))
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2])))

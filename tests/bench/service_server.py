@@ -10,8 +10,6 @@ import asyncio
 import json
 import sys
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import uvloop
 from aiohttp import web
@@ -94,16 +92,14 @@ class Heartbeat:
             self.stall_ms = max(self.stall_ms, late_s * 1000)
 
 
-async def serve(folder: Path, concurrency: int, *, works: bool) -> None:
+async def serve(url: str, concurrency: int, *, works: bool) -> None:
     """Serve a queue of so many at once until the standard input ends.
 
     Without workers what follows from a request is left undone, so that its own cost shows.
     """
     clock, ids, provider = SystemClock(), RandomIds(), ValuesProvider()
     telemetry.start("json", "warning", clock)
-    store = await open_store(
-        f"sqlite:///{folder}/bench.db", clock=clock, ids=ids, boundary=NoBoundary()
-    )
+    store = await open_store(url, clock=clock, ids=ids, boundary=NoBoundary())
     host = provider.ref.host
     runtime = Runtime(
         store=store,
@@ -202,5 +198,4 @@ async def obey(
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as folder:
-        uvloop.run(serve(Path(folder), int(sys.argv[1]), works=sys.argv[2] == "works"))
+    uvloop.run(serve(sys.argv[1], int(sys.argv[2]), works=sys.argv[3] == "works"))

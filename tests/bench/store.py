@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
@@ -27,8 +26,7 @@ from service.store import inbox, journal, outbox, queues
 from service.store.database import Store, open_store
 from service.store.outbox import OutboxItem
 from service.store.records import Lane
-from tests.harness import needs
-from tests.harness.databases import Server
+from tests.bench import databases
 from tests.store import builders
 from tests.store.conftest import a_stored_queue
 
@@ -52,21 +50,11 @@ class Round:
 
 def run(scale: float = 1.0) -> list[dict[str, Any]]:
     """Measure every subject on every database there is; `scale` multiplies the rounds' sizes."""
-    return [line for url in addresses() for line in asyncio.run(measured(url, max(0.01, scale)))]
-
-
-def addresses() -> Iterator[str]:
-    """A fresh SQLite file, and a fresh PostgreSQL database where there is a server."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield f"sqlite:///{folder}/bench.db"
-    if needs.lack_of_postgres() is None:
-        server = Server(Path(tempfile.gettempdir()) / f"headgate-postgres-bench-{id(needs)}")
-        try:
-            server.start()
-            with server.database() as url:
-                yield url
-        finally:
-            server.stop()
+    return [
+        line
+        for url in databases.addresses()
+        for line in asyncio.run(measured(url, max(0.01, scale)))
+    ]
 
 
 async def measured(url: str, scale: float) -> list[dict[str, Any]]:

@@ -1,7 +1,8 @@
 """The lists of 100,000 tests beside a bare handler of the same bytes (PERFORMANCE.md V9).
 
-Pages of 100 rows, the first twenty of each list in turn; once with ten days of history, and
-once with 45.
+Pages of 100 rows, over each database, with ten days of history and with 45: the first twenty of
+each list in turn, read again; and the first one, read for the first time after an upload of all
+tests, while what is too old is deleted.
 """
 
 import asyncio
@@ -10,67 +11,135 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import product
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.bench import api, load
+from service.boundary import NoBoundary
+from service.clock import Clock, RandomIds, SystemClock
+from service.store import test_states
+from service.store.database import Store, StoreOptions, Tx, open_store
+from service.store.test_cases import Place
+from service.store.test_retention import EVIDENCE
+from service.store.test_states import CaseState
+from service.vocabulary import Health
+from tests.bench import api, databases, load, tests_server
 from tests.bench.load import Round
-from tests.bench.tests_server import FOLDER
+from tests.bench.tests_server import FLAKY_EVERY, FOLDER, TESTS
 
 ROUNDS = 5
 PAGES = 200
-GOAL = 12.0
+FIRST_PAGES = 4
+GOALS = {"sqlite": 12.0, "postgresql": 14.0}
 DAYS = (10, 45)
+
+Rounds = tuple[list[Round], list[Round]]
+"""Of the service, and of the bare handler."""
 
 
 def run(scale: float = 1.0) -> Sequence[dict[str, object]]:
     """Measure every list; `scale` multiplies the pages of a round."""
-    return [row for days in DAYS for row in measured(days, max(20, int(PAGES * scale)))]
+    found: list[dict[str, object]] = []
+    with databases.kinds() as kinds:
+        for days, database in product(DAYS, kinds):
+            with kinds[database]() as url:
+                found += measured(url, days, database, scale)
+    return found
 
 
-def measured(days: int, pages: int) -> list[dict[str, object]]:
+def measured(url: str, days: int, database: str, scale: float) -> list[dict[str, object]]:
     """The lines of the table for so much history."""
     with TemporaryDirectory() as folder:
-        url = f"sqlite:///{folder}/bench.db"
         command = [sys.executable, "-m", "tests.bench.tests_server", url, str(days), folder]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
             assert server.stdout is not None
             assert server.stdin is not None
             about = json.loads(server.stdout.readline())
             try:
-                return [
-                    line(name, days, asyncio.run(rounds(about, name, server.pid, pages)))
-                    for name in about["lists"]
-                ]
+                taken = asyncio.run(each_list(about, url, server.pid, scale))
             finally:
                 server.stdin.close()
+    return [line(f"{what}, days of history: {days}", database, taken[what]) for what in taken]
 
 
-def line(name: str, days: int, taken: tuple[list[Round], list[Round]]) -> dict[str, object]:
+def line(what: str, database: str, taken: Rounds) -> dict[str, object]:
     """One line of the table."""
     ours, bare = taken
     return {
         "goal": "V9",
-        "subject": f"{name}, days of history: {days}",
+        "subject": what,
+        "database": database,
         **api.columns("service", ours),
         **api.columns("bare", bare),
         "ratio": round(api.median(ours) / api.median(bare), 2),
-        "ratio_goal": GOAL,
+        "ratio_goal": GOALS[database],
     }
 
 
-async def rounds(
-    about: dict[str, Any], name: str, pid: int, pages: int
-) -> tuple[list[Round], list[Round]]:
+async def each_list(about: dict[str, Any], url: str, pid: int, scale: float) -> dict[str, Rounds]:
+    """What is measured → its rounds: every list read again, and read for the first time."""
+    pages, firsts = max(20, int(PAGES * scale)), max(2, int(FIRST_PAGES * scale))
+    found = {name: await again(about, name, pid, pages) for name in about["lists"]}
+    clock = SystemClock()
+    options = StoreOptions(alone=False)
+    store = await open_store(
+        url, clock=clock, ids=RandomIds(), boundary=NoBoundary(), options=options
+    )
+    ci = Ci(store, clock, Place(*about["place"]))
+    for name in about["lists"]:
+        ours = [await after_uploads(about, name, pid, [ci] * firsts) for _ in range(ROUNDS + 1)]
+        found[f"{name}, first after an upload"] = ours[1:], found[name][1]
+    await store.close()
+    return found
+
+
+async def again(about: dict[str, Any], name: str, pid: int, pages: int) -> Rounds:
     """Rounds of the service and of the bare handler, one after the other; the first is left out."""
-    path = f"{FOLDER}/{name}"
-    each = [request(path, about["token"], body) for body in about["lists"][name]]
-    sent = list(itertools.islice(itertools.cycle(each), pages))
+    sent = list(itertools.islice(itertools.cycle(requests(about, name)), pages))
     ours, bare = [], []
     for _ in range(ROUNDS + 1):
         ours.append(await load.round_of_many(about["port"], pid, sent))
         bare.append(await load.round_of_many(about["bare"], pid, sent))
     return ours[1:], bare[1:]
+
+
+async def after_uploads(
+    about: dict[str, Any], name: str, pid: int, uploads: Sequence["Ci"]
+) -> Round:
+    """The first page, as often as there are uploads, each time after one of them."""
+    first = requests(about, name)[0]
+    ci = uploads[0]
+    return await load.round_with_pauses(about["port"], pid, [first] * len(uploads), ci.upload)
+
+
+class Ci:
+    """Whatever writes beside the service."""
+
+    def __init__(self, store: Store, clock: Clock, place: Place) -> None:
+        self._store = store
+        self._clock = clock
+        self._place = place
+        self._uploads = 0
+
+    async def upload(self) -> None:
+        """One more upload, whereupon a test is found another one; old evidence goes."""
+        self._uploads += 1
+        await self._store.run(self._take_in)
+        for forget in EVIDENCE:
+            await self._store.run(forget, tests_server.forgotten_before(self._clock.now()))
+
+    def _take_in(self, session: Tx) -> None:
+        now = self._clock.now()
+        tests_server.take_in(session, self._place, -self._uploads, now)
+        no = FLAKY_EVERY * self._uploads % TESTS
+        reason = f"Passed and failed on the same code in {self._uploads} of 212 commits in 14 days."
+        test_states.put(session, self._place, CaseState(no, Health.FLAKY, reason, now))
+
+
+def requests(about: dict[str, Any], name: str) -> list[bytes]:
+    """Requests as they go over the wire, one for each of the list's first pages."""
+    path = f"{FOLDER}/{name}"
+    return [request(path, about["token"], body) for body in about["lists"][name]]
 
 
 def request(path: str, token: str, body: str) -> bytes:

@@ -12,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import uvloop
 from aiohttp import web
+from sqlalchemy import text
 
 from service.clock import RandomIds
 from service.flaky import figures
@@ -37,14 +38,23 @@ FLAKY_EVERY, BROKEN_EVERY = 50, 100
 UPLOADS_A_DAY = 20
 FAILING_AN_UPLOAD = 100
 PAGE = 100
+COUNT_DAY = text(
+    "INSERT INTO daily (repository_id, no, day, org_id, results, passing_results, passed, failed,"
+    " skipped, quarantined, duration_ms)"
+    " SELECT repository_id, no, :day, org_id, 20, 20, 20, 0, 0, 0, 400 FROM test_case"
+)
 PAGES_MAX = 20
+KEPT_DAYS = 45
+"""What is older is deleted while pages are read."""
+COUNTED_DAYS = 9
+"""Days of which every test has counts: those that rates look at."""
 
 
 async def serve(url: str, days: int, folder: Path) -> None:
     """Serve the lists until the standard input ends; `days` of history, answers in `folder`."""
     runtime = await door.runtime_at(url)
     now = runtime.clock.now()
-    await runtime.store.run(fill, now, days)
+    place = await runtime.store.run(fill, now, days)
     token = await door.reader_of(runtime, REPO)
     runner, port = await door.opened(door.application(runtime))
     lists = {}
@@ -53,14 +63,15 @@ async def serve(url: str, days: int, folder: Path) -> None:
         lists[name] = bodies
         (folder / f"{name}.json").write_bytes(page)
     bare, bare_port = await door.bare(bare_app(folder))
-    about = {"port": port, "bare": bare_port, "token": token, "lists": lists}
+    about = {"port": port, "bare": bare_port, "token": token, "lists": lists, "place": place}
     await door.stay(about, runtime, runner, bare)
 
 
 def asked(now: datetime) -> Mapping[str, dict[str, object]]:
     """The lists, and what each is asked for beside its page."""
-    end = now.isoformat()
-    start = (now - timedelta(days=7)).isoformat()
+    # Uploads that come while pages are read lie in the range.
+    end = (now + timedelta(hours=1)).isoformat()
+    start = (now + timedelta(hours=1) - timedelta(days=7)).isoformat()
     return {
         "list-unhealthy-tests": {"status": "FLAKY"},
         "list-failing-tests": {"start_time": start, "end_time": end},
@@ -108,8 +119,8 @@ def returning(body: bytes):
     return handler
 
 
-def fill(session: Tx, now: datetime, days: int) -> None:
-    """100,000 tests, three in a hundred unhealthy, and the runs of so many days."""
+def fill(session: Tx, now: datetime, days: int) -> tuple[int, int]:
+    """100,000 tests, three in a hundred unhealthy, and the runs of so many days; whose they are."""
     org = access.ensure_organization(session, HOST, "1", "octo")
     seen = Repository(
         ref=REPO,
@@ -135,8 +146,17 @@ def fill(session: Tx, now: datetime, days: int) -> None:
             test_states.put(session, place, CaseState(no, health, reason, since))
     settings = TestSettings(quarantine_enabled=True, auto_quarantine_enabled=True)
     test_quarantine.put_settings(session, place, settings, Since(now, now))
-    for n in range(days * UPLOADS_A_DAY):
+    for ago in range(min(days, COUNTED_DAYS)):
+        session.execute(COUNT_DAY, {"day": figures.day_of(now) - ago})
+    # A day more than is kept: deleting begins where it is too old.
+    for n in range((days + 1) * UPLOADS_A_DAY):
         take_in(session, place, n, now)
+    return place.org_id, place.repository_id
+
+
+def forgotten_before(now: datetime) -> datetime:
+    """Evidence from before this instant is deleted."""
+    return now - timedelta(days=KEPT_DAYS)
 
 
 def a_case(no: int, test_id: str, now: datetime) -> Case:
@@ -166,8 +186,8 @@ def health_of(no: int) -> Health:
 
 
 def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
-    """One upload of all tests, of which some failed."""
-    at = now - timedelta(days=1) * (n / UPLOADS_A_DAY)
+    """The `n`th upload before `now`, of all tests, of which some failed; below 0: at `now`."""
+    at = now - timedelta(days=1) * (max(0, n) / UPLOADS_A_DAY)
     failing = [1 + (n * 7919 + k * 331) % TESTS for k in range(FAILING_AN_UPLOAD)]
     failing = sorted(set(failing))
     green = test_evidence.packed_set(set(range(1, TESTS + 1)).difference(failing))
@@ -201,7 +221,7 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
     test_evidence.add_days(
         session,
         place,
-        [Day(no, figures.day_of(at), results=20, passed=19, failed=1) for no in failing],
+        [Day(no, figures.day_of(at), failed=1) for no in failing],
     )
     hit = [(no, n % 50 + 1) for no in failing]
     test_evidence.note_impact(session, place, hit, at, now)

@@ -19,7 +19,7 @@ from typing import Any
 
 from service.flaky import reports
 from service.flaky.reading import Wishes
-from tests.bench import load, store
+from tests.bench import databases, load
 from tests.bench import reports as parsing
 from tests.bench.service import Server
 
@@ -36,7 +36,7 @@ Row = dict[str, object]
 def run(scale: float = 1.0) -> Sequence[Row]:
     """Measure both kinds on both databases; `scale` multiplies the cases."""
     rows: list[Row] = []
-    for url in store.addresses():
+    for url in databases.addresses():
         with serving(url) as server:
             rows += measured(server, url.partition(":")[0], int(CASES * scale))
     return rows

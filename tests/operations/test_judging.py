@@ -65,8 +65,8 @@ async def figures_of(stage):
 
     def read(session):
         nos = [case.no for case in cases.values()]
-        sets, here = stage.runtime.store.outcome_sets, stage.repository.id
-        return test_figures.rates(session, sets, here, nos, now)
+        cut_days, here = stage.runtime.store.cut_days, stage.repository.id
+        return test_figures.rates(session, cut_days, here, nos, now)
 
     rates = await stage.runtime.store.read(read)
     return {

@@ -212,3 +212,28 @@ async def test_a_pool_of_one_serves_reads_and_writes(postgres_url: str):
     found = await asyncio.gather(store.run(queues.deployment_id), store.read(queues.deployment_id))
     assert found[0] == found[1]
     await store.close()
+
+
+async def test_memory_is_the_newest_until_another_process_commits(postgres_url: str):
+    here, there = await opened_at(postgres_url), await opened_at(postgres_url)
+    queue = await here.run(a_stored_queue)
+    assert await here.known_newest(queue.id) is None
+    for store in (here, there):
+        store.cache.put(queue)
+    assert await here.known_newest(queue.id) == queue
+    await there.run(execute, "UPDATE merge_queue SET version = version + 1")
+    assert await here.known_newest(queue.id) is None
+    await here.close()
+    await there.close()
+
+
+async def test_what_is_newest_is_told_again_after_its_session_was_ended(postgres_url: str):
+    store = await opened_at(postgres_url)
+    before = await store.access_version()
+    await store.run(
+        execute,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    assert await store.access_version() == before
+    await store.close()

@@ -15,6 +15,7 @@ from service.store import (
     test_evidence,
     test_figures,
     test_listings,
+    test_orders,
     test_quarantine,
     test_retention,
     test_runs,
@@ -26,6 +27,8 @@ from service.store.code_owners import Claimed, FoundFile
 from service.store.test_cases import Place
 from service.store.test_evidence import Day, SeenFailure
 from service.store.test_listings import Span, UnhealthyRows
+from service.store.test_orders import AsOf, Order
+from service.store.test_parts import CutDays
 from service.store.test_quarantine import StoredOverride
 from service.store.test_quarantined import Moment, QuarantinedRows
 from service.store.test_sets import OutcomeSets
@@ -84,6 +87,7 @@ GIVEN = {
     "upload.is_eligible": "(i % 10 <> 0)",
     "upload.passed": "'lost-' || (i % 50)",
     "upload.run_id": "'run-' || i",
+    "upload.revision": "i",
     "outcome_set.hash": "'hash-' || i",
     "attempt.no": "i % 5000",
     "attempt.outcome": "CASE i % 2 WHEN 0 THEN 'failed' ELSE 'passed' END",
@@ -99,6 +103,9 @@ PLACE = Place(7, 7)
 KEY = RepositoryKey("text-7", "github.test/owner/name-7")
 DAY = timedelta(days=1)
 SPAN = Span(NOW - DAY, NOW)
+LATER = Span(NOW - DAY / 2, NOW + DAY / 2)
+AS_OF = AsOf(10_000, 0, None, None)
+ORDER = Order(SPAN, 9_900, (), {})
 LONG_AGO = NOW - 500 * DAY
 UNHEALTHY = UnhealthyRows(7, Health.FLAKY)
 QUARANTINED = QuarantinedRows(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
@@ -178,14 +185,16 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, (500, "text-9"), 100),
     "test_listings.unhealthy, before": lambda s: UNHEALTHY.before(s, (500, "text-9"), 100),
     "test_listings.unhealthy, last": lambda s: UNHEALTHY.before(s, None, 100),
-    "test_listings.ranks": lambda s: test_listings.ranks(s, 7, SPAN),
+    "test_orders.as_of": lambda s: test_orders.as_of(s, 7, SPAN),
+    "test_orders.counted": lambda s: test_orders.counted(s, 7, SPAN, AS_OF),
+    "test_orders.moved": lambda s: test_orders.moved(s, 7, ORDER, LATER, AS_OF),
     "test_listings.records": lambda s: test_listings.records(s, 7, NOS),
     "test_quarantined, how many": QUARANTINED.count,
     "test_quarantined, first": lambda s: QUARANTINED.after(s, None, 100),
     "test_quarantined, after": lambda s: QUARANTINED.after(s, MOMENT, 100),
     "test_quarantined, before": lambda s: QUARANTINED.before(s, MOMENT, 100),
     "test_quarantined, last": lambda s: QUARANTINED.before(s, None, 100),
-    "test_figures.rates": lambda s: test_figures.rates(s, OutcomeSets(), 7, NOS, NOW),
+    "test_figures.rates": lambda s: test_figures.rates(s, CutDays(OutcomeSets()), 7, NOS, NOW),
     "test_figures.common_failures": lambda s: test_figures.common_failures(s, 7, NOS, SPAN),
     "test_figures.pasts": lambda s: test_figures.pasts(s, 7, NOS),
     "test_evidence.put_set": lambda s: test_evidence.put_set(

@@ -18,7 +18,8 @@ _GIVEN = {"autoincrement": False}
 class UploadRow(Row, table=True):
     """One upload of reports. `kind` is its class (FLAKY.md 2.3), `prs` whom it tested.
 
-    `passed` and `skipped` name sets of the tests of which it holds one attempt alone.
+    `passed` and `skipped` name sets of the tests of which it holds one attempt alone. `revision`
+    is that of its repository's tests with which it came; those that never count have none.
     """
 
     __tablename__ = "upload"
@@ -60,11 +61,16 @@ class UploadRow(Row, table=True):
     is_partial: bool
     passed: str | None
     skipped: str | None
+    revision: int | None = Field(sa_type=Id)
 
 
 _ELIGIBLE_UPLOAD = UploadRow.__table__.c.is_eligible.is_(True)
 partial(
     "ix_upload_eligible", UploadRow, "repository_id", "ran_at", "passed", where=_ELIGIBLE_UPLOAD
+)
+
+partial(
+    "ix_upload_eligible_revision", UploadRow, "repository_id", "revision", where=_ELIGIBLE_UPLOAD
 )
 
 

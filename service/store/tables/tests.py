@@ -19,8 +19,9 @@ class TestedRepositoryRow(Row, table=True):
 
     `names` are the pairs of organization and repository under which tests were first seen, none
     ever moved, for tests speak of them by place. `clock` is the evidence clock, `last_no` the
-    number given out last; `revision` grows with whatever lists of its tests show. It `is_behind`
-    while tests are left to be judged by the evidence that is stored.
+    number given out last; `revision` grows with whatever lists of its tests show, and `removal`
+    is the revision with which an upload was last taken out. It `is_behind` while tests are left to
+    be judged by the evidence that is stored.
     """
 
     __tablename__ = "test_repository"
@@ -31,6 +32,7 @@ class TestedRepositoryRow(Row, table=True):
     names: str = Field(sa_type=Json)
     last_no: int
     revision: int = Field(sa_type=Id)
+    removal: int = Field(sa_type=Id, sa_column_kwargs={"server_default": "0"})
     clock: datetime | None = Field(sa_type=Utc)
     is_behind: bool = Field(default=False)
 

@@ -139,3 +139,22 @@ async def test_pull_requests_hit_are_those_of_the_last_week(tested):
     await tested.swept()
     (record,) = (await tested.failing())["tests"]
     assert record["pull_requests_impacted_last_7d"] == 2
+
+
+async def test_an_upload_that_is_taken_out_is_not_counted_any_more(tested):
+    await tested.ran(hours_ago=2, a="ff", b="f")
+    await tested.ran(hours_ago=1, b="fff", c="f")
+    assert names_of(await tested.failing()) == ["b", "a", "c"]
+    await tested.taken_out(hours_ago=1)
+    assert names_of(await tested.failing()) == ["a", "b"]
+
+
+async def test_the_list_moves_with_its_range_and_with_what_comes(tested):
+    for hours in (30, 20, 10, 1):
+        await tested.ran(hours_ago=hours, **{f"t{hours}": "f" * hours})
+    assert names_of(await tested.failing()) == ["t20", "t10", "t1"]
+    tested.clock.present += 8 * HOUR
+    assert names_of(await tested.failing()) == ["t10", "t1"]
+    await tested.ran(hours_ago=9, t1="f" * 10)
+    assert names_of(await tested.failing()) == ["t1", "t10"]
+    assert names_of(await tested.failing(hours=48)) == ["t30", "t20", "t1", "t10"]

@@ -153,3 +153,22 @@ async def test_quarantined_tests_come_in_pages_too(tested):
         if last["last_page_token"]:
             back, _ = await walked(ask, size, "prev_page_token", last["last_page_token"])
             assert back == pages[::-1]
+
+
+async def test_tests_that_come_while_pages_are_read_neither_repeat_nor_hide_others(tested):
+    there = {"a": "ffffff", "b": "fffff", "c": "ffff", "d": "fff", "e": "ff"}
+    await tested.ran(**there)
+    found, token, new = [], "", 0
+    while True:
+        page = await tested.failing(size=1, token=token)
+        found += names_of(page)
+        assert page["page"]["total_rows"] == len(there) + new
+        token = page["page"]["next_page_token"]
+        if not token:
+            break
+        if new < 8:
+            # One goes before the pages that were read, one behind them.
+            await tested.ran(**{f"early{new}": "f" * 9, f"late{new}": "f"})
+            new += 2
+    assert [name for name in found if name in there] == list(there)
+    assert len(found) == len(set(found))

@@ -23,7 +23,7 @@ from service.operations.tokens import TokenWish
 from service.operations.views import Caller
 from service.provider.values import Repository
 from service.runtime import Options, Rates, Runtime
-from service.store import access, audit, notifications
+from service.store import access, audit, notifications, test_cases, uploads
 from service.store.database import Store, Tx
 from service.store.test_cases import Place
 from service.store.wakeups import Wakeups
@@ -75,6 +75,10 @@ class Tested:
                 if name in given}  # fmt: skip
         ran = Ran(self.now - hours_ago * HOUR, given, **more)
         await self.runtime.store.run(self._now_ledger().take_in, ran)
+
+    async def taken_out(self, hours_ago: float) -> None:
+        """The upload that ran so long ago is removed."""
+        await self.runtime.store.run(_take_out, self.ledger.place, self.now - hours_ago * HOUR)
 
     async def judged(
         self, name: str, value: str, hours_ago: float = 1, reason: str = "Because."
@@ -149,6 +153,14 @@ def stamp(at: datetime) -> str:
 def names_of(answer: Any, field: str = "tests") -> list[str]:
     """The names of the tests of a page."""
     return [each["name"] for each in answer[field]]
+
+
+def _take_out(session: Tx, place: Place, at: datetime) -> None:
+    remaining = uploads.eligible(session, place.repository_id, at)
+    for found in uploads.contents(session, sorted(remaining)):
+        if found.ran_at == at:
+            uploads.remove(session, found.id)
+    test_cases.note_removal(session, place.repository_id)
 
 
 def _tail(session: Tx, org_id: int) -> list[Mapping[str, Any]]:
