@@ -126,11 +126,11 @@ def rates(
     found = {}
     days = {row.no: row for row in session.execute(SELECT_DAYS, told | {"of_numbers": nos})}
     for no in nos:
-        week, day = held[no]
+        in_week, in_day = held[no]
         if (row := days.get(no)) is not None:
-            week += Counts(row.week_passed, row.week_failed)
-            day += Counts(row.day_passed, row.day_failed)
-        found[no] = Rates(figures.rate(week), figures.rate(day))
+            in_week += Counts(row.week_passed, row.week_failed)
+            in_day += Counts(row.day_passed, row.day_failed)
+        found[no] = Rates(figures.rate(in_week), figures.rate(in_day))
     return found
 
 

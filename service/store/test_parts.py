@@ -40,7 +40,7 @@ REPOSITORIES_MAX = 64
 TESTS_MAX = 10_000
 """Tests of which something is kept, for each of so many repositories: some 2 MiB each."""
 
-Told = Mapping[str, object]
+Told = dict[str, object]
 """Where the windows begin and end: what statements are told."""
 
 
