@@ -4,14 +4,16 @@ It only accelerates: where a process stands still its session does not, and hear
 """
 
 import zlib
+from contextlib import suppress
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 SPACE = 0x4C495645
 """First half of the keys of these locks ("LIVE")."""
 
 SHOW = text("SELECT pg_try_advisory_lock_shared(:space, :key)")
+HIDE = text("SELECT pg_advisory_unlock_all()")
 STILL = text("SELECT 1")
 SELECT_SHOWN = text(
     "SELECT l.objid::bigint FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
@@ -44,14 +46,20 @@ class Sign:
             try:
                 self._session.execute(STILL)
             except DBAPIError:
-                self.close()
+                self._drop()
             else:
                 return
         self._session = self._engine.connect()
         self._session.execute(SHOW, {"space": SPACE, "key": key_of(instance_id)})
 
     def close(self) -> None:
-        """Show it no more."""
+        """Show it no more; of a session that ends the server may learn only a moment later."""
+        if self._session is not None:
+            with suppress(SQLAlchemyError):
+                self._session.execute(HIDE)
+        self._drop()
+
+    def _drop(self) -> None:
         if self._session is not None:
             self._session.invalidate()
             self._session.close()

@@ -83,10 +83,10 @@ class Upload:
     def source(self) -> str:
         """Whose events are capped together."""
         match self.kind:
-            case "pr":
+            case "pr" if self.pr is not None:
                 return f"#{self.pr}"
-            case "other":
-                return self.branch
+            case "pr" | "other":
+                return f"/{self.branch}"
         return ""
 
 
