@@ -150,8 +150,9 @@ def stand_still(session: Connection, seconds: int) -> None:
 
 
 def break_signs(session: Connection) -> None:
-    """The server ends every session that only shows a sign."""
+    """The server ends every session that only shows a sign, and is waited for."""
     session.exec_driver_sql(
-        "SELECT pg_terminate_backend(pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks l"
+        " JOIN pg_database d ON d.oid = l.database"
         " WHERE l.locktype = 'advisory' AND d.datname = current_database()"
     )
