@@ -147,6 +147,14 @@ SELECT_DUE_ENDPOINTS = (
     .order_by(_heads.c.due, _heads.c.endpoint)
     .limit(DUE_ENDPOINTS_MAX)
 )
+# Whoever counts what is under way at an endpoint holds its row, so that no other process counts
+# the same places as free. In one order, for two that hold several never wait crosswise.
+LOCK_ENDPOINTS = (
+    select(endpoints.c.id)
+    .where(endpoints.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(endpoints.c.id)
+    .with_for_update()
+)
 SELECT_BUSY = (
     select(attempts.c.endpoint, attempts.c.org_id, func.count(literal(1)).label("busy"))
     .where(attempts.c.claimed_until.is_not(None), attempts.c.claimed_until > bindparam("now"))
@@ -271,6 +279,7 @@ def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[Atte
     due = session.execute(SELECT_DUE_ENDPOINTS, {"now": now}).all()
     if not due:
         return ()
+    session.execute(LOCK_ENDPOINTS, {"ids": [row.endpoint for row in due]})
     under_way: Counter[str] = Counter()
     of_organization: Counter[int | None] = Counter()
     for row in session.execute(SELECT_BUSY, {"now": now}):

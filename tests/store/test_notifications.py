@@ -1,13 +1,17 @@
 """Which attempts are taken up first: fair between organizations, then by their time."""
 
+from contextlib import suppress
 from datetime import timedelta
+from itertools import count
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, event
+from sqlalchemy.exc import OperationalError
 
 from service.store import access, notifications, subscribers
-from service.store.notifications import Message
+from service.store.notifications import Attempt, Message
 from service.store.subscribers import Endpoint
+from tests.harness import databases
 from tests.store.conftest import ME, NOW
 
 SECOND = timedelta(seconds=1)
@@ -55,6 +59,37 @@ def test_slow_receivers_of_one_organization_take_no_place_from_another(
     assert {each.endpoint for each in notifications.claim(session, ME, later, 3)} <= {
         f"slow-{n}" for n in range(20)
     }
+
+
+def test_two_instances_together_take_four_of_one_endpoint(postgres_url: str):
+    with databases.connected(postgres_url) as one, databases.connected(postgres_url) as other:
+        octo = access.ensure_organization(one, "github.com", "1", "octo")
+        for statements in range(6):
+            told(one, octo.id, f"slow-{statements}", 9, after_s=0)
+            one.commit()
+            taken = claimed_by_two(one, other, statements)
+            assert len({attempt.id for attempt in taken}) == len(taken) == 4
+
+
+def claimed_by_two(one: Connection, other: Connection, statements: int) -> list[Attempt]:
+    """What two claim, the other one as soon as the one has made so many statements."""
+    taken: list[Attempt] = []
+    left = count(statements, -1)
+
+    def claim_meanwhile(*_: object) -> None:
+        if next(left) == 0:
+            # It would wait until the one commits, and here gives way instead.
+            with suppress(OperationalError), other.begin():
+                other.exec_driver_sql("SET LOCAL lock_timeout = '20ms'")
+                taken.extend(notifications.claim(other, "other", NOW, 64))
+
+    event.listen(one, "after_cursor_execute", claim_meanwhile)
+    taken.extend(notifications.claim(one, ME, NOW, 64))
+    event.remove(one, "after_cursor_execute", claim_meanwhile)
+    one.commit()
+    with other.begin():
+        taken.extend(notifications.claim(other, "other", NOW, 64))
+    return taken
 
 
 LANES = [("a", 1), ("b", 1), ("c", 2), ("gone", None)]
