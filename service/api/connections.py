@@ -114,6 +114,14 @@ class _Connection(web.RequestHandler):
             if not isinstance(following, RawRequestMessage) and not reading.content.is_eof():
                 reading.content.set_exception(web.RequestPayloadError("broken HTTP"))
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Read on, where reading was paused: for a small body it never is.
+
+        aiohttp goes through its parser and the event loop either way, twice a request.
+        """
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the connection."""
         self._crowd.leave(self._address)
