@@ -16,11 +16,12 @@ from sqlalchemy.exc import DBAPIError
 
 LOOK = (
     "SELECT 0, access_version FROM deployment "
-    "UNION ALL SELECT id, version FROM merge_queue WHERE id = ANY($1::bigint[])"
+    "UNION ALL SELECT id, version FROM merge_queue WHERE id = ANY($1)"
 )
-"""The server's own form, prepared once a session. No queue has id 0."""
+"""In the server's own form. No queue has id 0."""
 
-_NAME = b"look"
+PREPARE = f"PREPARE look (bigint[]) AS {LOOK}"
+"""Once a session: to plan it takes the server longer than to answer it."""
 
 
 class Newest(NamedTuple):
@@ -51,11 +52,14 @@ class Look:
         try:
             return _newest(await self._wire.ask(_array(queue_ids)))
         except psycopg.Error as error:
-            raise DBAPIError(LOOK, None, error) from error
+            self.close()
+            # Whatever is worse than an error of the statement ends the session.
+            is_lost = error.diag.severity_nonlocalized != "ERROR"
+            raise DBAPIError(LOOK, None, error, connection_invalidated=is_lost) from error
 
     def _opened(self) -> Connection:
         session = self._engine.connect()
-        _pgconn_of(session).prepare(_NAME, LOOK.encode())
+        session.exec_driver_sql(PREPARE)
         return session
 
     def close(self) -> None:
@@ -81,10 +85,10 @@ class Wire:
         self.is_broken = False
 
     async def ask(self, queue_ids: bytes) -> PGresult:
-        """The rows. Raises psycopg.Error; one without a code when the connection is broken."""
+        """The rows. Raises psycopg.Error, without the server's code where that did not answer."""
         self._answer = self._loop.create_future()
         try:
-            self._pgconn.send_query_prepared(_NAME, [queue_ids], result_format=Format.BINARY)
+            self._pgconn.send_query_prepared(b"look", [queue_ids], result_format=Format.BINARY)
             return await self._answer
         finally:
             # Who stops waiting leaves an answer on its way, which must be nobody else's.

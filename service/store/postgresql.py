@@ -121,8 +121,12 @@ class PostgresqlRunner:
         except DBAPIError as error:
             raise meaning_of(error) from error
 
-    async def access_version(self) -> int:
-        """The counter of the triggers, as committed now."""
+    def looks(self) -> int:
+        """None that anybody shares who did not wait for it."""
+        return 0
+
+    async def access_version(self, _since: int | None, /) -> int:
+        """The counter of the triggers, as committed now: one question serves all who wait."""
         return (await self._newest.answer()).access_version
 
     async def is_newest(self, queue_id: int, version: int, /) -> bool:
