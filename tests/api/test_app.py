@@ -307,7 +307,8 @@ async def test_a_database_that_takes_no_writes_refuses_no_read(runtime, readines
 async def test_a_token_is_ended_for_what_was_sent_along_with_its_end(runtime, readiness, admin):
     token_id = (await access.look_up(runtime, admin)).token_id
     ended = json.dumps({"id": token_id}).encode()
-    lines = f"x-api-token: {admin}", f"Content-Length: {len(ended)}"
+    token = f"x-api-token: {admin}"
+    end = head("/v1/tokens/revoke", token, f"Content-Length: {len(ended)}") + ended
     async with served(app.build_app(runtime, readiness)) as port, connected(port) as client:
-        await client.send(*(head("/v1/tokens/revoke", *lines), ended) * 2)
+        await client.send(end + head("/v1/tokens/self", token, method="GET"))
         assert [(await client.reply()).status for _ in range(2)] == [200, 401]
