@@ -101,6 +101,7 @@ def build_app(
     app.router.add_route("*", "/{path:.*}", unknown, expect_handler=_read_later)
     app[connections.BROKEN] = door.broken
     app[connections.PROXIES] = runtime.options.trusted_proxies
+    app[connections.LOOKS] = runtime.store.looks
     return app
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from aiohttp import web
 from multidict import CIMultiDictProxy, istr
 
+from service.api import connections
 from service.api.rates import Turnstile
 from service.errors import NotAllowed, Unauthenticated
 from service.operations import access
@@ -43,7 +44,7 @@ async def holder_of(
     """
     if not token:
         raise Unauthenticated("No token was sent.")
-    known = await access.remembered(runtime, token)
+    known = await access.remembered(runtime, token, connections.looks_before(request))
     if known is not None:
         return known
     if not access.is_well_formed(token):

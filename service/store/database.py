@@ -69,7 +69,11 @@ class Runner(Protocol):
         """Run it over one read-only snapshot."""
         ...
 
-    async def access_version(self) -> int:
+    def looks(self) -> int:
+        """How many looks at the access version have begun."""
+        ...
+
+    async def access_version(self, since: int | None, /) -> int:
         """A number that changes with whatever decides who may see what."""
         ...
 
@@ -125,13 +129,19 @@ class Store:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
         return await self._runner.read(_bound(fn, *args, **kwargs))
 
-    async def access_version(self) -> int:
+    def looks(self) -> int:
+        """How many looks at the access version have begun: to be noted when a request comes."""
+        return self._runner.looks()
+
+    async def access_version(self, since: int | None = None) -> int:
         """A number that changes with every token, repository or queue that comes, goes or changes.
 
         What was answered under one number may be answered again while it stands, also when
         another process has written (API.md 2: a revocation is effective from the next request).
+        `since`: what `looks` said when the request came; a look that began later will do, None:
+        it is looked now.
         """
-        return await self._runner.access_version()
+        return await self._runner.access_version(since)
 
     async def show_life(self, instance_id: str) -> None:
         """Show others who serve this database that the process lives, until closed.

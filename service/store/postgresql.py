@@ -5,7 +5,7 @@ snapshot. Readers can never take all connections, so that a landing always finds
 """
 
 import asyncio
-from collections.abc import Callable, Set
+from collections.abc import Awaitable, Callable, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -67,7 +67,6 @@ class PostgresqlRunner:
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
         self._sign = Sign(engine, CONNECT)
-        self._looking = ThreadPoolExecutor(1, "store-look")
         self._look = Look(engine.url, CONNECT)
         self._newest: Joined[int, Newest] = Joined(self._look_at)
         self._boundary = boundary
@@ -76,21 +75,24 @@ class PostgresqlRunner:
 
     async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
         """The function's value, after its commit; again, at most 5 times, when that may help."""
-        return await self._until_done(self._writing, partial(self._write, call, boundaries))
+        return await self._on(self._writing, partial(self._write, call, boundaries))
 
     async def read(self, call: Callable[[Connection], T]) -> T:
         """The function's value over one snapshot."""
-        return await self._until_done(self._reading, partial(self._read, call))
+        return await self._on(self._reading, partial(self._read, call))
 
-    async def _until_done(self, threads: ThreadPoolExecutor, attempt: Callable[[], T]) -> T:
+    async def _on(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
+        return await self._until_done(partial(loop.run_in_executor, threads, call))
+
+    async def _until_done(self, attempt: Callable[[], Awaitable[T]]) -> T:
         for _ in range(TRIES_MAX - 1):
             try:
-                return await loop.run_in_executor(threads, attempt)
+                return await attempt()
             except Again:
                 await self._clock.sleep(self._jitter_s())
         try:
-            return await loop.run_in_executor(threads, attempt)
+            return await attempt()
         except Again as again:
             raise unavailable(again) from again
 
@@ -119,8 +121,12 @@ class PostgresqlRunner:
         except DBAPIError as error:
             raise meaning_of(error) from error
 
-    async def access_version(self) -> int:
-        """The counter of the triggers, as committed now."""
+    def looks(self) -> int:
+        """None that anybody shares who did not wait for it."""
+        return 0
+
+    async def access_version(self, _since: int | None, /) -> int:
+        """The counter of the triggers, as committed now: one question serves all who wait."""
         return (await self._newest.answer()).access_version
 
     async def is_newest(self, queue_id: int, version: int, /) -> bool:
@@ -128,17 +134,17 @@ class PostgresqlRunner:
         return (await self._newest.answer(queue_id)).queues.get(queue_id) == version
 
     async def _look_at(self, queue_ids: Set[int]) -> Newest:
-        return await self._until_done(self._looking, partial(self._look_now, queue_ids))
+        return await self._until_done(partial(self._look_now, queue_ids))
 
-    def _look_now(self, queue_ids: Set[int]) -> Newest:
+    async def _look_now(self, queue_ids: Set[int]) -> Newest:
         try:
-            return self._look.newest(queue_ids)
+            return await self._look.newest(queue_ids)
         except DBAPIError as error:
             raise meaning_of(error) from error
 
     async def show_life(self, instance_id: str) -> None:
         """Hold the lock that says so, until closed."""
-        await self._until_done(self._writing, partial(self._show_life, instance_id))
+        await self._on(self._writing, partial(self._show_life, instance_id))
 
     def _show_life(self, instance_id: str) -> None:
         try:
@@ -148,14 +154,13 @@ class PostgresqlRunner:
 
     async def close(self) -> None:
         """Finish what runs, end the threads, close every connection."""
+        self._look.close()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
         self._writing.shutdown()
         self._reading.shutdown()
-        self._looking.shutdown()
         self._sign.close()
-        self._look.close()
         self._engine.dispose()
 
 

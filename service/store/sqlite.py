@@ -121,13 +121,13 @@ class SqliteRunner:
                 driver.execute("ROLLBACK")
             self._idle.put(connection)
 
-    async def access_version(self) -> int:
-        """The counter of the triggers; asked on the loop itself, without a thread's hop.
+    def looks(self) -> int:
+        """Looks that have begun, each on the loop itself, without a thread's hop."""
+        return self._watching.looks
 
-        Whether any other connection has committed costs a microsecond to know; only then is
-        the row read again.
-        """
-        return self._watching.access_version()
+    async def access_version(self, since: int | None) -> int:
+        """The counter of the triggers; read again only when any other connection has committed."""
+        return self._watching.access_version(since)
 
     async def show_life(self, instance_id: str) -> None:
         """Nothing: who serves a file holds its lock."""
@@ -180,6 +180,7 @@ class SqliteRunner:
                 return
             if whole.error is not None:
                 _refuse(group, whole.error)
+        self._watching.note_commit()
         _deliver(group)
 
     def _begin(self) -> Outcome[None]:

@@ -19,7 +19,7 @@ from service.operations import access, tokens
 from service.operations.tokens import TokenWish
 from service.store import audit
 from service.vocabulary import SYSTEM, Role
-from tests.api.wire import answer, connected, served, serving
+from tests.api.wire import answer, connected, head, served, serving
 
 
 async def raw(request: web.Request) -> web.Response:
@@ -302,3 +302,13 @@ async def test_a_database_that_takes_no_writes_refuses_no_read(runtime, readines
             body = b'{"name": "x", "role": "read"}'
             made = await answer(client, "/v1/tokens/create", f"x-api-token: {admin}", body=body)
             assert json.loads(made.body)["code"] == "database_unavailable"
+
+
+async def test_a_token_is_ended_for_what_was_sent_along_with_its_end(runtime, readiness, admin):
+    token_id = (await access.look_up(runtime, admin)).token_id
+    ended = json.dumps({"id": token_id}).encode()
+    token = f"x-api-token: {admin}"
+    end = head("/v1/tokens/revoke", token, f"Content-Length: {len(ended)}") + ended
+    async with served(app.build_app(runtime, readiness)) as port, connected(port) as client:
+        await client.send(end + head("/v1/tokens/self", token, method="GET"))
+        assert [(await client.reply()).status for _ in range(2)] == [200, 401]

@@ -5,14 +5,16 @@ from collections.abc import Callable
 from threading import Barrier, Event
 
 import pytest
-from sqlalchemy import Connection
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, make_url
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.errors import DatabaseUnavailable, StartRefused
 from service.store import queues
 from service.store.database import Store, StoreOptions, open_store
+from service.store.newest import Look
+from service.store.postgresql import CONNECT
 from tests.harness.databases import Hasty, opened_at
 from tests.store.conftest import a_stored_queue
 
@@ -235,5 +237,65 @@ async def test_what_is_newest_is_told_again_after_its_session_was_ended(postgres
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()",
     )
+    assert await store.access_version() == before
+    await store.close()
+
+
+class Blocked:
+    """A transaction in whose way every look stands, until it has found one waiting."""
+
+    def __init__(self, then: str) -> None:
+        self.begun = Event()
+        self._then = then
+
+    def __call__(self, session: Connection) -> None:
+        execute(session, "LOCK TABLE merge_queue")
+        self.begun.set()
+        count = 0
+        while not count:
+            execute(session, "SELECT pg_stat_clear_snapshot()")
+            count = session.exec_driver_sql(
+                f"SELECT count({self._then}) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            ).scalar_one()
+
+
+async def test_a_look_whose_session_is_ended_is_begun_again(postgres_url: str):
+    store = await opened_at(postgres_url)
+    before = await store.access_version()
+    blocked = Blocked("pg_terminate_backend(pid)")
+    blocking = asyncio.create_task(store.run(blocked))
+    await asyncio.to_thread(blocked.begun.wait)
+    assert await store.access_version() == before
+    await blocking
+    await store.close()
+
+
+async def test_who_stops_waiting_leaves_no_answer_to_the_next(postgres_url: str):
+    store = await opened_at(postgres_url)
+    queue = await store.run(a_stored_queue)
+    look = Look(make_url(postgres_url).set(drivername="postgresql+psycopg"), CONNECT)
+    await look.newest({queue.id})
+    blocked = Blocked("pid")
+    blocking = asyncio.create_task(store.run(blocked))
+    await asyncio.to_thread(blocked.begun.wait)
+    impatient = asyncio.create_task(look.newest({queue.id}))
+    await blocking
+    impatient.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await impatient
+    assert (await look.newest(set())).queues == {}
+    assert (await look.newest({queue.id})).queues == {queue.id: queue.version}
+    look.close()
+    await store.close()
+
+
+async def test_a_look_that_is_a_mistake_of_ours_is_told_as_it_is(postgres_url: str):
+    store = await opened_at(postgres_url)
+    before = await store.access_version()
+    await store.run(execute, "ALTER TABLE merge_queue RENAME TO line")
+    with pytest.raises(DBAPIError, match="merge_queue"):
+        await store.access_version()
+    await store.run(execute, "ALTER TABLE line RENAME TO merge_queue")
     assert await store.access_version() == before
     await store.close()

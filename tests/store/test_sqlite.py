@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from service.boundary import NoBoundary
@@ -176,6 +176,23 @@ async def test_a_reader_sees_one_snapshot(notes: Store):
     written.set()
     assert await reading == ([], [])
     assert await notes.read(noted) == ["a"]
+
+
+COUNT_UP = "UPDATE deployment SET access_version = access_version + 1"
+
+
+async def test_a_look_serves_those_who_came_before_it_until_this_process_commits(sqlite_url: str):
+    store = await opened_at(sqlite_url)
+    came = store.looks()
+    seen = await store.access_version(came)
+    with sqlite3.connect(make_url(sqlite_url).database or "") as another:
+        another.execute(COUNT_UP)
+    another.close()
+    assert await store.access_version(came) == seen
+    assert await store.access_version(store.looks()) == seen + 1
+    await store.run(execute, COUNT_UP)
+    assert await store.access_version(came) == seen + 2
+    await store.close()
 
 
 async def test_a_writer_in_another_process_is_waited_for_and_then_refused(
