@@ -49,7 +49,7 @@ def test_what_was_said_each_evening_is_what_the_history_says_later(world):
 
 
 @pytest.mark.parametrize(
-    "shape", [each.shape for each in scenarios.SCENARIOS], ids=lambda s: s.name
+    "shape", [each.shape_of(2) for each in scenarios.SCENARIOS], ids=lambda s: s.name
 )
 def test_every_scenario_can_be_drawn(shape):
     world = worlds.drawn(shape, "log-uniform", 1)
