@@ -1,8 +1,10 @@
 """The simulated worlds: the same seed is the same world, and hindsight is no advantage."""
 
+from dataclasses import replace
+
 import pytest
 
-from tests.bench.flaky import figures, scenarios, uploads, worlds
+from tests.bench.flaky import document, figures, scenarios, uploads, worlds
 from tests.bench.flaky.ledger import Ledger
 from tests.bench.flaky.worlds import DAY, START, Shape
 
@@ -49,10 +51,26 @@ def test_what_was_said_each_evening_is_what_the_history_says_later(world):
 
 
 @pytest.mark.parametrize(
-    "shape", [each.shape for each in scenarios.SCENARIOS], ids=lambda s: s.name
+    "shape", [each.shape_of(2) for each in scenarios.SCENARIOS], ids=lambda s: s.name
 )
 def test_every_scenario_can_be_drawn(shape):
     world = worlds.drawn(shape, "log-uniform", 1)
     flaky = {test for cause in world.causes for test in cause.tests}
     assert len(flaky) == round(shape.tests * shape.flaky_share)
     assert all(0.0005 <= truth.rate <= 0.5 for truth in figures.truths_of(world))
+
+
+def test_the_page_shows_every_scenario_and_marks_what_is_missed(world):
+    outcome = scenarios.outcome_of(world.shape, "heavy-tailed", world.seed)
+    bad = replace(outcome, unfounded=1, found=replace(outcome.found, wrong=outcome.found.right))
+    rows = [
+        row
+        for each in scenarios.SCENARIOS
+        for law in scenarios.LAWS
+        for row in scenarios.rows_of(each, law, [bad if each.is_hidden else outcome])
+    ]
+    lines = document.page(rows, "the command", "then").splitlines()
+    for each in scenarios.SCENARIOS:
+        shown = [line for line in lines if line.startswith(f"| {each.shape.name}: {each.about} |")]
+        assert len(shown) == 2 * len(scenarios.LAWS)
+        assert ("**0.5** (≥ 0.95)" in shown[0]) is each.is_hidden

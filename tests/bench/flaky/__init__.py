@@ -11,6 +11,7 @@ all that the detector sees; the truth is for the figures.
     queue.py    what a queue makes of that knowledge
     figures.py  precision, impact recall, delay, and the rest
     scenarios.py   the published scenarios and their gates; the rows of `make bench ONLY=flaky`
+    document.py    docs/reference/flake-detection.md; `python -m tests.bench.flaky` writes it
 
 The rates and habits of these worlds are guesses. No number of the detector is fitted to them.
 """

@@ -116,6 +116,29 @@ class World:
         return _jobs_of(self.shape, test)
 
 
+def hidden(seed: int) -> Shape:
+    """A repository of which nothing is known: all that a shape says, but its days, is drawn.
+
+    Each number lies anywhere between the least and the most that the other scenarios have, or
+    beyond them; somebody re-runs what failed.
+    """
+    chance = np.random.default_rng([seed, *b"hidden"])
+
+    def between(least: float, most: float) -> float:
+        return float(np.exp(chance.uniform(np.log(least), np.log(most))))
+
+    return Shape(
+        "H",
+        rerun="people" if chance.random() < 0.5 else "inside",
+        tests=round(between(500, 4000)),
+        jobs=int(chance.integers(1, 5)),
+        pr_runs=round(between(20, 80)),
+        main_runs=round(between(6, 24)),
+        flaky_share=between(0.01, 0.1),
+        noise=between(0.05, 4),
+    )
+
+
 def drawn(shape: Shape, law: Law, seed: int) -> World:
     """The world of a seed."""
     chance = np.random.default_rng([seed, *shape.name.encode(), len(law)])
