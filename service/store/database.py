@@ -29,6 +29,7 @@ from service.store.test_parts import CutDays
 from service.store.test_sets import OutcomeSets
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 Tx: TypeAlias = Connection
@@ -67,6 +68,15 @@ class Runner(Protocol):
 
     async def read(self, call: Callable[[Connection], T]) -> T:
         """Run it over one read-only snapshot."""
+        ...
+
+    async def renewed(
+        self,
+        known: tuple[object, T] | None,
+        stamp: Callable[[Connection], S],
+        find: Callable[[Connection, S], T],
+    ) -> tuple[object, T]:
+        """The present stamp and what is found under it; what is known if that is its stamp."""
         ...
 
     async def access_version(self) -> int:
@@ -124,6 +134,19 @@ class Store:
     ) -> T:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
         return await self._runner.read(_bound(fn, *args, **kwargs))
+
+    async def renewed(
+        self,
+        known: tuple[object, T] | None,
+        stamp: Callable[[Connection], S],
+        find: Callable[[Connection, S], T],
+    ) -> tuple[object, T]:
+        """The present stamp, and what `find` finds under it: `known` itself while its stamp stands.
+
+        The stamp is one small statement, which may be asked outside of the snapshot that `find`
+        reads; then it is asked there again. Raises DatabaseUnavailable.
+        """
+        return await self._runner.renewed(known, stamp, find)
 
     async def access_version(self) -> int:
         """A number that changes with every token, repository or queue that comes, goes or changes.

@@ -1,10 +1,12 @@
 """What is newest in a PostgreSQL database that other processes write, too."""
 
-from collections.abc import Mapping, Set
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Set
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import URL, Connection, NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
+
+T = TypeVar("T")
 
 LOOK = (
     "SELECT 0, access_version FROM deployment "
@@ -30,17 +32,15 @@ class Look:
         )
         self._session: Connection | None = None
 
-    def newest(self, queue_ids: Set[int]) -> Newest:
-        """As committed now. Raises DBAPIError."""
+    def ask(self, question: Callable[[Connection], T]) -> T:
+        """What one statement answers as committed now. Raises DBAPIError."""
         if self._session is None:
             self._session = self._engine.connect()
         try:
-            rows = self._session.exec_driver_sql(LOOK, (sorted(queue_ids),)).all()
+            return question(self._session)
         except DBAPIError:
             self.close()
             raise
-        versions = {row[0]: row[1] for row in rows}
-        return Newest(versions.pop(0, 0), versions)
 
     def close(self) -> None:
         """Let go of the session; the next look opens another one."""
@@ -48,3 +48,10 @@ class Look:
             self._session.invalidate()
             self._session.close()
             self._session = None
+
+
+def of_queues(session: Connection, queue_ids: Set[int]) -> Newest:
+    """What is newest of all, and of these queues."""
+    rows = session.exec_driver_sql(LOOK, (sorted(queue_ids),)).all()
+    versions = {row[0]: row[1] for row in rows}
+    return Newest(versions.pop(0, 0), versions)

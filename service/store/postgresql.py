@@ -16,10 +16,12 @@ from sqlalchemy.exc import DBAPIError
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.errors import DatabaseUnavailable
+from service.store import newest, stamps
 from service.store.joined import Joined
 from service.store.newest import Look, Newest
 from service.store.signs import Sign
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 POOL_MAX = 8
@@ -119,6 +121,24 @@ class PostgresqlRunner:
         except DBAPIError as error:
             raise meaning_of(error) from error
 
+    async def renewed(
+        self,
+        known: tuple[object, T] | None,
+        stamp: Callable[[Connection], S],
+        find: Callable[[Connection, S], T],
+    ) -> tuple[object, T]:
+        """What is found under another stamp; the first question needs no transaction."""
+        ask = partial(self._ask, stamp)
+        if known is not None and await self._until_done(self._looking, ask) == known[0]:
+            return known
+        return await self.read(lambda session: stamps.renewed(session, known, stamp, find))
+
+    def _ask(self, question: Callable[[Connection], T]) -> T:
+        try:
+            return self._look.ask(question)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+
     async def access_version(self) -> int:
         """The counter of the triggers, as committed now."""
         return (await self._newest.answer()).access_version
@@ -131,10 +151,7 @@ class PostgresqlRunner:
         return await self._until_done(self._looking, partial(self._look_now, queue_ids))
 
     def _look_now(self, queue_ids: Set[int]) -> Newest:
-        try:
-            return self._look.newest(queue_ids)
-        except DBAPIError as error:
-            raise meaning_of(error) from error
+        return self._ask(partial(newest.of_queues, queue_ids=queue_ids))
 
     async def show_life(self, instance_id: str) -> None:
         """Hold the lock that says so, until closed."""

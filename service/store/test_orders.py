@@ -27,6 +27,8 @@ from sqlalchemy import (
 )
 
 from service.flaky.results import Outcome
+from service.store import bulk
+from service.store.direct import Direct
 from service.store.tables.tests import TestedRepositoryRow
 from service.store.test_evidence import attempts, cases, uploads
 from service.store.test_listings import HERE, Span
@@ -47,14 +49,14 @@ class Rank(NamedTuple):
 class AsOf(NamedTuple):
     """As of when a repository's tests are read: their revision, and that of the last removal.
 
-    `first_at` and `last_at` are when the first and the last failed attempt of the span ran, None
-    without any. While nothing of it differs, two spans hold the same attempts.
+    `first_at` and `last_at` are when the first and the last failed attempt of the span ran, as the
+    driver says it, None without any. While nothing of it differs, two spans hold the same attempts.
     """
 
     revision: int
     removal: int
-    first_at: datetime | None
-    last_at: datetime | None
+    first_at: object
+    last_at: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,14 @@ def _failed(since: str, until: str) -> ColumnElement[bool]:
 
 _IN_SPAN = _failed("since", "until")
 _end = select(attempts.c.ran_at).where(_IN_SPAN).limit(1)
-SELECT_AS_OF = select(
-    shared.c.revision,
-    shared.c.removal,
-    _end.order_by(attempts.c.ran_at).scalar_subquery().label("first_at"),
-    _end.order_by(desc(attempts.c.ran_at)).scalar_subquery().label("last_at"),
-).where(shared.c.repository_id == HERE)
+SELECT_AS_OF = Direct(
+    select(
+        shared.c.revision,
+        shared.c.removal,
+        _end.order_by(attempts.c.ran_at).scalar_subquery(),
+        _end.order_by(desc(attempts.c.ran_at)).scalar_subquery(),
+    ).where(shared.c.repository_id == HERE)
+)
 
 _counts = (
     select(attempts.c.no, func.count().label("many"))
@@ -95,8 +99,10 @@ _counts = (
     .group_by(attempts.c.no)
     .subquery()
 )
-SELECT_RANKS = select(-_counts.c.many, cases.c.id, _counts.c.no).join(
-    cases, and_(cases.c.repository_id == HERE, cases.c.no == _counts.c.no)
+SELECT_RANKS = Direct(
+    select(-_counts.c.many, cases.c.id, _counts.c.no).join(
+        cases, and_(cases.c.repository_id == HERE, cases.c.no == _counts.c.no)
+    )
 )
 
 _MARK: BindParameter[int] = bindparam("of_revision", type_=Id)
@@ -108,9 +114,9 @@ def _passed_over(end: str) -> Select[int, int, int]:
     return select(sign, attempts.c.no, func.count()).where(_failed(f"{end}_from", f"{end}_to"))
 
 
-SELECT_MOVES = union_all(
-    _passed_over("start").group_by(attempts.c.no),
-    _passed_over("end").group_by(attempts.c.no),
+# An upload's attempts ran when it did. That both say so, and both whether they count, is not asked
+# of attempts: SQLite would go through all that failed in the span instead of an upload's.
+_COME = (
     select(literal(1), attempts.c.no, func.count())
     .select_from(uploads)
     .join(attempts, attempts.c.upload == uploads.c.id)
@@ -118,25 +124,37 @@ SELECT_MOVES = union_all(
         uploads.c.repository_id == HERE,
         uploads.c.is_eligible.is_(True),
         uploads.c.revision > _MARK,
-        _IN_SPAN,
+        uploads.c.ran_at >= bindparam("since", type_=Utc),
+        uploads.c.ran_at < bindparam("until", type_=Utc),
+        attempts.c.outcome == Outcome.FAILED.value,
     )
-    .group_by(attempts.c.no),
+    .group_by(attempts.c.no)
 )
-SELECT_IDS = select(cases.c.no, cases.c.id).where(
-    cases.c.repository_id == HERE, cases.c.no.in_(bindparam("of_numbers", expanding=True))
+SELECT_MOVES = Direct(
+    union_all(
+        _passed_over("start").group_by(attempts.c.no),
+        _passed_over("end").group_by(attempts.c.no),
+        _COME,
+    )
+)
+SELECT_IDS = Direct(
+    select(cases.c.no, cases.c.id).where(
+        cases.c.repository_id == HERE, bulk.among(cases.c.no, "of_numbers")
+    )
 )
 
 
 def as_of(session: Connection, repository_id: int, span: Span) -> AsOf:
     """As of when the repository's tests are read in this transaction."""
-    row = session.execute(SELECT_AS_OF, _told(repository_id, span)).first()
-    return AsOf(0, 0, None, None) if row is None else AsOf(*row)
+    for row in SELECT_AS_OF.rows(session, _told(repository_id, span)):
+        return AsOf(*row)
+    return AsOf(0, 0, None, None)
 
 
 def counted(session: Connection, repository_id: int, span: Span, now: AsOf) -> Order:
     """The order of a span, from all its failed attempts."""
-    found = session.execute(SELECT_RANKS, _told(repository_id, span))
-    ranks = sorted(Rank(*row) for row in found)
+    found = SELECT_RANKS.rows(session, _told(repository_id, span))
+    ranks = sorted(map(Rank._make, found))
     return Order(span, now.revision, ranks, {rank.no: rank for rank in ranks})
 
 
@@ -153,7 +171,7 @@ def moved(session: Connection, repository_id: int, order: Order, span: Span, now
         "of_revision": order.revision,
     }
     gains: Counter[int] = Counter()
-    for sign, no, many in session.execute(SELECT_MOVES, told):
+    for sign, no, many in SELECT_MOVES.rows(session, told):
         gains[no] += sign * many
     changed = {no: gain for no, gain in gains.items() if gain}
     new = [no for no in changed if no not in order.by_no]
@@ -191,7 +209,7 @@ def _placed(
 
 def _ids(session: Connection, repository_id: int, nos: Sequence[int]) -> dict[int, str]:
     told = {"of_repository": repository_id, "of_numbers": nos}
-    return {row.no: row.id for row in session.execute(SELECT_IDS, told)}
+    return dict(SELECT_IDS.rows(session, told))
 
 
 def _told(repository_id: int, span: Span) -> dict[str, object]:
