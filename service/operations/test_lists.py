@@ -1,10 +1,9 @@
 """The lists of tests: unhealthy ones, failing ones, quarantined ones (API.md 8.2, 8.3)."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 from service.errors import Invalid
@@ -36,8 +35,6 @@ SPAN_MAX = timedelta(hours=7 * 24)
 
 EVIDENCE_KEPT = timedelta(days=44)
 """Attempts are there for certain so long: they are deleted a day later (FLAKY.md 4)."""
-
-_place = itemgetter(slice(2))
 
 
 async def unhealthy(
@@ -108,7 +105,7 @@ async def failing(
     def find(session: Tx, as_of: AsOf, before: Found[FailingTest] | None) -> Found[FailingTest]:
         order = _order(runtime, session, span, repository.id, (as_of, asked.now))
         home = test_records.home_of(session, repository, asked.now)
-        cut, ranks = test_pages.cut(session, FailingRows(order.ranks), asked)
+        cut, ranks = test_pages.cut(session, FailingRows(order), asked)
         nos = [rank.no for rank in ranks]
         known = {row.test.case.no: row.test for row in test_shelf.rows_by(home.settings, before)}
         rows = measured(session, runtime.store.cut_days, home, (nos, span), known)
@@ -191,23 +188,21 @@ def with_figures(
 
 @dataclass(frozen=True, slots=True)
 class FailingRows:
-    """Failing tests in memory, sorted: they are counted over their span, not found in order."""
+    """Failing tests in memory: they are counted over their span, not found in order."""
 
-    ranks: Sequence[Rank]
+    order: Order
 
     def count(self, _session: Tx) -> int:
         """How many there are."""
-        return len(self.ranks)
+        return len(self.order)
 
     def after(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
         """Those behind the key, or the first ones."""
-        first = 0 if key is None else bisect_right(self.ranks, key, key=_place)
-        return self.ranks[first : first + limit]
+        return self.order.after(key, limit)
 
     def before(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
         """Those before the key, or the last ones, in the list's order."""
-        end = len(self.ranks) if key is None else bisect_left(self.ranks, key, key=_place)
-        return self.ranks[max(0, end - limit) : end]
+        return self.order.before(key, limit)
 
     def key(self, row: Rank) -> Key:
         """A row's place in the order."""

@@ -5,11 +5,14 @@ every upload. So an order is moved from one span and revision to another by what
 them: attempts that the span's ends passed over, and those of uploads that came meanwhile.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import (
@@ -31,11 +34,14 @@ from service.store import bulk
 from service.store.direct import Direct
 from service.store.tables.tests import TestedRepositoryRow
 from service.store.test_evidence import attempts, cases, uploads
-from service.store.test_listings import HERE, Span
+from service.store.test_listings import HERE, Key, Span
 from service.store.types import Id, Utc
 
-PLACED_ONE_BY_ONE = 16
-"""Where one in so many rows moves, all are sorted again: that is quicker from there on."""
+MOVED_APART = 16
+"""Where one in so many rows has moved, all are sorted again."""
+
+
+_PLACE = itemgetter(slice(2))
 
 
 class Rank(NamedTuple):
@@ -59,14 +65,67 @@ class AsOf(NamedTuple):
     last_at: object
 
 
+class Sorted(NamedTuple):
+    """Rows in order, and by number."""
+
+    ranks: Sequence[Rank]
+    by_no: Mapping[int, Rank]
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The tests that failed in a span as of a revision, in order, and by number."""
+    """The tests that failed in a span as of a revision, in order.
+
+    Those in `moved` stand where that says, None: nowhere, and all others where they did: to touch
+    each of many rows takes longer than all else after an upload.
+    """
 
     span: Span
     revision: int
-    ranks: Sequence[Rank]
-    by_no: Mapping[int, Rank]
+    base: Sorted
+    moved: Mapping[int, Rank | None]
+    come: Sequence[Rank]
+
+    def __len__(self) -> int:
+        """How many tests failed."""
+        return (
+            len(self.base.ranks)
+            + len(self.come)
+            - sum(map(self.base.by_no.__contains__, self.moved))
+        )
+
+    def rank_of(self, no: int) -> Rank | None:
+        """Where a test stands, None for one that did not fail."""
+        return self.moved[no] if no in self.moved else self.base.by_no.get(no)
+
+    def after(self, key: Key | None, limit: int) -> list[Rank]:
+        """Those behind the key, or the first ones."""
+        first, first_come = (
+            0 if key is None else bisect_right(ranks, key, key=_PLACE)
+            for ranks in (self.base.ranks, self.come)
+        )
+        stayed = self._stayed(range(first, len(self.base.ranks)))
+        return list(islice(merge(stayed, self.come[first_come:]), limit))
+
+    def before(self, key: Key | None, limit: int) -> list[Rank]:
+        """Those before the key, or the last ones, in the list's order."""
+        end, end_come = (
+            len(ranks) if key is None else bisect_left(ranks, key, key=_PLACE)
+            for ranks in (self.base.ranks, self.come)
+        )
+        stayed = self._stayed(range(end - 1, -1, -1))
+        come = self.come[:end_come][::-1]
+        return list(islice(merge(stayed, come, reverse=True), limit))[::-1]
+
+    def _stayed(self, places: Iterable[int]) -> Iterator[Rank]:
+        ranks = (self.base.ranks[place] for place in places)
+        return (rank for rank in ranks if rank.no not in self.moved)
+
+
+def sorted_order(span: Span, revision: int, ranks: Iterable[Rank]) -> Order:
+    """An order in which nothing has moved."""
+    base = sorted(ranks)
+    return Order(span, revision, Sorted(base, {rank.no: rank for rank in base}), {}, ())
 
 
 shared = TestedRepositoryRow.__table__
@@ -154,8 +213,7 @@ def as_of(session: Connection, repository_id: int, span: Span) -> AsOf:
 def counted(session: Connection, repository_id: int, span: Span, now: AsOf) -> Order:
     """The order of a span, from all its failed attempts."""
     found = SELECT_RANKS.rows(session, _told(repository_id, span))
-    ranks = sorted(map(Rank._make, found))
-    return Order(span, now.revision, ranks, {rank.no: rank for rank in ranks})
+    return sorted_order(span, now.revision, map(Rank._make, found))
 
 
 def moved(session: Connection, repository_id: int, order: Order, span: Span, now: AsOf) -> Order:
@@ -174,37 +232,32 @@ def moved(session: Connection, repository_id: int, order: Order, span: Span, now
     for sign, no, many in SELECT_MOVES.rows(session, told):
         gains[no] += sign * many
     changed = {no: gain for no, gain in gains.items() if gain}
-    new = [no for no in changed if no not in order.by_no]
+    new = [no for no in changed if order.rank_of(no) is None]
     ids = _ids(session, repository_id, new) if new else {}
-    ranks, by_no = _placed(order, changed, ids) if changed else (order.ranks, order.by_no)
-    return Order(span, now.revision, ranks, by_no)
+    places = {no: _place(order.rank_of(no), no, gain, ids) for no, gain in changed.items()}
+    return _with(replace(order, span=span, revision=now.revision), places)
 
 
-def _placed(
-    order: Order, gains: Mapping[int, int], ids: Mapping[int, str]
-) -> tuple[Sequence[Rank], Mapping[int, Rank]]:
-    """The rows with what they gained or lost; those that are left with nothing go."""
-    by_no, come, gone = dict(order.by_no), [], []
-    for no, gain in gains.items():
-        before = by_no.pop(no, None)
-        if before is not None:
-            gone.append(before)
-            after = Rank(before.minus - gain, before.id, no)
-        elif no in ids:
-            after = Rank(-gain, ids[no], no)
-        else:
-            continue
-        if after.minus < 0:
-            by_no[no] = after
-            come.append(after)
-    if len(gains) * PLACED_ONE_BY_ONE > len(by_no):
-        return sorted(by_no.values()), by_no
-    ranks = list(order.ranks)
-    for rank in gone:
-        del ranks[bisect_left(ranks, rank)]
-    for rank in come:
-        insort(ranks, rank)
-    return ranks, by_no
+def _place(before: Rank | None, no: int, gain: int, ids: Mapping[int, str]) -> Rank | None:
+    """Where a test stands with what it gained or lost; one that is left with nothing: nowhere."""
+    if before is not None:
+        after = Rank(before.minus - gain, before.id, no)
+    elif no in ids:
+        after = Rank(-gain, ids[no], no)
+    else:
+        return None
+    return after if after.minus < 0 else None
+
+
+def _with(order: Order, places: Mapping[int, Rank | None]) -> Order:
+    if not places:
+        return order
+    moved = {**order.moved, **places}
+    come = sorted(rank for rank in moved.values() if rank is not None)
+    if len(moved) * MOVED_APART <= len(order.base.ranks):
+        return replace(order, moved=moved, come=come)
+    stayed = [rank for rank in order.base.ranks if rank.no not in moved]
+    return sorted_order(order.span, order.revision, stayed + come)
 
 
 def _ids(session: Connection, repository_id: int, nos: Sequence[int]) -> dict[int, str]:

@@ -27,7 +27,7 @@ from service.store.code_owners import Claimed, FoundFile
 from service.store.test_cases import Place
 from service.store.test_evidence import Day, SeenFailure
 from service.store.test_listings import Span, UnhealthyRows
-from service.store.test_orders import AsOf, Order
+from service.store.test_orders import AsOf
 from service.store.test_parts import CutDays
 from service.store.test_quarantine import StoredOverride
 from service.store.test_quarantined import Moment, QuarantinedRows
@@ -107,7 +107,7 @@ DAY = timedelta(days=1)
 SPAN = Span(NOW - DAY, NOW)
 LATER = Span(NOW - DAY / 2, NOW + DAY / 2)
 AS_OF = AsOf(10_000, 0, None, None)
-ORDER = Order(SPAN, 9_900, (), {})
+ORDER = test_orders.sorted_order(SPAN, 9_900, ())
 LONG_AGO = NOW - 500 * DAY
 UNHEALTHY = UnhealthyRows(7, Health.FLAKY)
 QUARANTINED = QuarantinedRows(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
