@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from operator import is_
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from service.operations.test_pages import Cut
 from service.runtime import Runtime
@@ -45,20 +45,23 @@ class Question(Generic[Row, Stamp]):
     find: Callable[[Tx, Stamp, Found[Row] | None], Found[Row]]
 
 
-class Kept(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Kept(Generic[Row]):
     """A page that was found under a stamp."""
 
-    stamp: Hashable
-    found: Found[Any]
+    stamp: object
+    found: Found[Row]
 
 
 async def found(runtime: Runtime, question: Question[Row, Stamp], now: datetime) -> Found[Row]:
     """The page as it is now; the same rows while nothing of them changed."""
     shelf = runtime.memory.test_pages
     kept: object = shelf.get(question.key)
-    stands = isinstance(kept, Kept) and (kept.found.until is None or now < kept.found.until)
-    known = kept if isinstance(kept, Kept) and stands else None
-    before: Found[Row] | None = None if known is None else known.found
+    before: Found[Row] | None = None
+    known: tuple[object, Found[Row]] | None = None
+    if isinstance(kept, Kept) and (kept.found.until is None or now < kept.found.until):
+        before = kept.found
+        known = kept.stamp, kept.found
 
     def find(session: Tx, stamp: Stamp) -> Found[Row]:
         return _with_rows_of(before, question.find(session, stamp, before))

@@ -7,7 +7,7 @@ A statement over `inserted()`, `rows()` or `firsts()` is built once at import an
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import orjson
 from sqlalchemy import (
@@ -66,10 +66,11 @@ class _Numbers(TypeDecorator[Sequence[int]]):
     impl = Text
     cache_ok = True
 
-    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str] | TypeEngine[Sequence[int]]:
         """An array where there is one, else JSON."""
-        kind: TypeEngine[Any] = Text() if dialect.name == "sqlite" else ARRAY(Integer)
-        return dialect.type_descriptor(kind)
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(Text())
+        return dialect.type_descriptor(ARRAY(Integer))
 
     def process_bind_param(
         self, value: Sequence[int] | None, dialect: Dialect

@@ -4,17 +4,13 @@ What Core does around a statement, and around each time in its rows, takes sever
 as to read a page of a list (PERFORMANCE.md 3.1).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, Dialect, Select
-from sqlalchemy.sql.selectable import CompoundSelect, Selectable
+from sqlalchemy import Connection, Dialect
+from sqlalchemy.sql.selectable import Selectable
 
-Raw: TypeAlias = tuple[Any, ...]
-"""A row as the driver gives it: on SQLite truths are numbers, and times are texts."""
-
-Statement: TypeAlias = Select[*tuple[Any, ...]] | CompoundSelect[*tuple[Any, ...]]
+from service.store.codec import Raw, Restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +19,7 @@ class _Text:
 
     text: str
     given: Mapping[str, object]
-    encoders: Mapping[str, Callable[[Any], object]]
+    encoders: Mapping[str, Restore]
     places: tuple[str, ...] | None
 
     def parameters(self, told: Mapping[str, object]) -> tuple[object, ...] | dict[str, object]:
@@ -39,7 +35,7 @@ class _Text:
 class Direct:
     """A statement without parameters that expand; `bulk.among` asks for several."""
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Selectable) -> None:
         self.statement = statement
         self._texts: dict[str, _Text] = {}
 

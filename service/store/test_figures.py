@@ -17,7 +17,8 @@ from sqlalchemy import BindParameter, Connection, and_, bindparam, func, select
 from service.flaky import figures
 from service.flaky.results import Outcome
 from service.store import bulk
-from service.store.direct import Direct, Raw
+from service.store.codec import Raw
+from service.store.direct import Direct
 from service.store.test_evidence import attempts, daily, groups, uploads
 from service.store.test_listings import Span
 from service.store.test_parts import AHEAD, DAY, WEEK, CutDays

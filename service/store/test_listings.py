@@ -23,7 +23,8 @@ from sqlalchemy import (
 )
 
 from service.store import bulk
-from service.store.direct import Direct, Raw
+from service.store.codec import Raw
+from service.store.direct import Direct
 from service.store.tables.tests import CaseOverrideRow, CaseRow, CaseStateRow, TicketRow
 from service.store.types import instant
 from service.vocabulary import Health, Override

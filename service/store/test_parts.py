@@ -27,7 +27,8 @@ from sqlalchemy import (
 
 from service.flaky.results import Outcome
 from service.store import bulk
-from service.store.direct import Direct, Raw
+from service.store.codec import Raw
+from service.store.direct import Direct
 from service.store.tables.test_evidence import UncountedRow
 from service.store.tables.tests import TestedRepositoryRow
 from service.store.test_evidence import attempts, daily, uploads
