@@ -30,7 +30,7 @@ from tests.bench.tests_server import FLAKY_EVERY, FOLDER, TESTS
 
 ROUNDS = 5
 PAGES = 200
-FIRST_PAGES = 4
+FIRST_PAGES = 2
 GOALS = {"sqlite": 12.0, "postgresql": 14.0}
 DAYS = (10, 45)
 
