@@ -30,8 +30,12 @@ ENTRIES_MAX = 20_000
 QUEUES_BYTES_MAX = 64 * 1024 * 1024
 """Answers about whole queues that are kept; one of 5,000 pull requests has some ten million."""
 TEST_PAGES_MAX = 100
+TEST_PARTS_MAX = 20_000
+"""Rows of tests that are kept, and parts of rows: some 30 MiB."""
 
 Row = TypeVar("Row")
+Part = TypeVar("Part")
+Home = TypeVar("Home")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class Fragments:
         self._records: dict[tuple[int, int], tuple[PullRequestView, bytes]] = {}
         self._queues: LRUCache[int, Encoded] = LRUCache(QUEUES_BYTES_MAX, attrgetter("size"))
         self._tests: LRUCache[int, tuple[object, bytes]] = LRUCache(TEST_PAGES_MAX)
+        self._parts: dict[tuple[object, int], tuple[object, bytes]] = {}
 
     def record(self, view: PullRequestView) -> bytes:
         """One pull request by itself, without its timeline."""
@@ -119,7 +124,7 @@ class Fragments:
         self._queues[view.queue.id] = Encoded(view, pieces, encoded)
         return encoded
 
-    def tests(self, rows: tuple[Row, ...], spelled: Callable[[Row], Json]) -> bytes:
+    def tests(self, rows: tuple[Row, ...], spelled: Callable[[Row], bytes]) -> bytes:
         """The rows of a page of tests, as an array; kept as long as the same rows come.
 
         The rows are kept, too, so that no others can have their identity.
@@ -127,8 +132,23 @@ class Fragments:
         found = self._tests.get(id(rows))
         if found is not None and found[0] is rows:
             return found[1]
-        encoded = orjson.dumps([spelled(row) for row in rows])
+        encoded = b"[%b]" % b",".join(map(spelled, rows))
         self._tests[id(rows)] = (rows, encoded)
+        return encoded
+
+    def part(self, spelled: Callable[[Home, Part], object], home: Home, part: Part) -> bytes:
+        """What a row or a part of it says; kept as long as the very part comes, which has one home.
+
+        The part is kept, too, so that no other can have its identity.
+        """
+        key = (spelled, id(part))
+        found = self._parts.get(key)
+        if found is not None:
+            return found[1]
+        if len(self._parts) >= TEST_PARTS_MAX:
+            self._parts.clear()
+        encoded = orjson.dumps(spelled(home, part))
+        self._parts[key] = (part, encoded)
         return encoded
 
     def _pieces(self, view: QueueView, before: Encoded | None) -> list[bytes]:

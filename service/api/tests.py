@@ -8,6 +8,7 @@ import orjson
 
 from service.api import responses
 from service.api.call import Call
+from service.api.fragments import Fragments
 from service.api.models import tests as models
 from service.api.responses import Json
 from service.operations import (
@@ -21,9 +22,9 @@ from service.operations import (
     test_tickets,
 )
 from service.operations.test_checks import CheckedTest
-from service.operations.test_lists import Quarantined
+from service.operations.test_lists import FailingTest, Quarantined
 from service.operations.test_pages import Page
-from service.operations.test_records import FoundHome, ShownTest
+from service.operations.test_records import CommonFailures, FoundHome, ShownTest
 
 SUMMARY_MAX = 200
 """Characters of a failure's headline (API.md 8.2)."""
@@ -35,7 +36,7 @@ async def list_unhealthy(call: Call, asked: models.ListUnhealthyTests) -> bytes:
     """`/flaky-tests/list-unhealthy-tests`."""
     home = await _home(call, asked)
     page = await test_lists.unhealthy(call.runtime, home.repository, asked.status, asked.page())
-    rows = call.fragments.tests(page.rows, partial(record, home))
+    rows = call.fragments.tests(page.rows, partial(call.fragments.part, record, home))
     return b'{"tests":%b,"page":%b}' % (rows, _page(page))
 
 
@@ -43,7 +44,7 @@ async def list_failing(call: Call, asked: models.ListFailingTests) -> bytes:
     """`/flaky-tests/list-failing-tests`."""
     home = await _home(call, asked)
     page = await test_lists.failing(call.runtime, home.repository, asked.wish())
-    rows = call.fragments.tests(page.rows, partial(_failing, home))
+    rows = call.fragments.tests(page.rows, partial(_failing, call.fragments, home))
     return b'{"tests":%b,"page":%b}' % (rows, _page(page))
 
 
@@ -51,7 +52,7 @@ async def list_quarantined(call: Call, asked: models.ListQuarantinedTests) -> by
     """`/flaky-tests/list-quarantined-tests`."""
     home = await _home(call, asked)
     page = await test_lists.quarantined(call.runtime, home.repository, asked.page())
-    rows = call.fragments.tests(page.rows, partial(_quarantined, home))
+    rows = call.fragments.tests(page.rows, partial(call.fragments.part, _quarantined, home))
     return b'{"quarantined_tests":%b,"page":%b}' % (rows, _page(page))
 
 
@@ -61,7 +62,8 @@ async def get_details(call: Call, asked: models.GetTestDetails) -> Json:
     details = await test_details.read(call.runtime, home.repository, asked.test_id.lower())
     shown = {
         **record(home, details.test),
-        **_figures(details.test),
+        "most_common_failures": _common(home, details.test.failures),
+        **_rates(*(details.test.rates or (0.0, 0.0))),
         "quarantine_override": details.override.value,
         "quarantine_expires_at": responses.time_or_null(details.expires_at),
         "first_seen_at": responses.time(details.first_seen_at),
@@ -137,9 +139,18 @@ def record(home: FoundHome, test: ShownTest) -> dict[str, object]:
     return _of_case(home, test, status)
 
 
-def _failing(home: FoundHome, test: ShownTest) -> dict[str, object]:
+def _failing(fragments: Fragments, home: FoundHome, row: FailingTest) -> bytes:
+    """The rates of many tests are others after each upload, and hardly anything else of them is."""
+    return b'{%b,"most_common_failures":%b,%b}' % (
+        fragments.part(_without_value, home, row.test)[1:-1],
+        fragments.part(_common, home, row.failures),
+        orjson.dumps(_rates(*row.rates))[1:-1],
+    )
+
+
+def _without_value(home: FoundHome, test: ShownTest) -> Json:
     status = {"reason": test.reason, "timestamp": responses.time(test.case.since)}
-    return {**_of_case(home, test, status), **_figures(test)}
+    return _of_case(home, test, status)
 
 
 def _of_case(home: FoundHome, test: ShownTest, status: Json) -> dict[str, object]:
@@ -167,20 +178,19 @@ def _of_case(home: FoundHome, test: ShownTest, status: Json) -> dict[str, object
     return shown
 
 
-def _figures(test: ShownTest) -> Json:
-    rates = test.rates
-    return {
-        "most_common_failures": [
-            {
-                "summary": each.headline[:SUMMARY_MAX],
-                "occurrence_count": each.count,
-                "last_occurrence": responses.time(each.last_at),
-            }
-            for each in test.failures
-        ],
-        "failure_rate_last_7d": 0.0 if rates is None else rates.week,
-        "failure_rate_last_24h": 0.0 if rates is None else rates.day,
-    }
+def _common(_home: FoundHome, failures: CommonFailures) -> list[Json]:
+    return [
+        {
+            "summary": each.headline[:SUMMARY_MAX],
+            "occurrence_count": each.count,
+            "last_occurrence": responses.time(each.last_at),
+        }
+        for each in failures
+    ]
+
+
+def _rates(week: float, day: float) -> Json:
+    return {"failure_rate_last_7d": week, "failure_rate_last_24h": day}
 
 
 def _quarantined(home: FoundHome, row: Quarantined) -> Json:

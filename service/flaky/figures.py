@@ -16,20 +16,6 @@ _ONE_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """Attempts of one test that passed or failed; skips count nowhere."""
-
-    passed: int = 0
-    failed: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(self.passed + other.passed, self.failed + other.failed)
-
-    def __sub__(self, other: "Counts") -> "Counts":
-        return Counts(self.passed - other.passed, self.failed - other.failed)
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
     """The time after `start`, up to and with `end`.
 
@@ -56,10 +42,9 @@ def window(now: datetime, span: timedelta) -> Window:
     return Window(now - span, now)
 
 
-def rate(counts: Counts) -> float:
+def rate(passed: int, failed: int) -> float:
     """Failed attempts of all that passed or failed; 0 without any, six decimals."""
-    all_of_them = counts.passed + counts.failed
-    return round(counts.failed / all_of_them, DECIMALS) if all_of_them else 0.0
+    return round(failed / (passed + failed), DECIMALS) if passed + failed else 0.0
 
 
 def day_of(at: datetime) -> int:

@@ -11,7 +11,7 @@ from service.operations import access, deeds, judging, test_messages, test_recor
 from service.operations.judging import Bench
 from service.operations.test_records import Home, ShownTest
 from service.runtime import Runtime
-from service.store import audit, test_states
+from service.store import audit, test_listings, test_states
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -108,18 +108,21 @@ def _by_evidence(
     kept, found = judging.evidence_now(bench, [before.no])
     known, scale = found.get(before.no), kept.standing.scale
     if known is None or scale is None:
-        said = test_records.reasons_of_unjudged(
-            bench.session, bench.place.repository_id, [before.no]
-        )
-        return Health.HEALTHY, said[before.no], kept
+        said = _said_of_unjudged(bench.session, bench.place.repository_id, before.no)
+        return Health.HEALTHY, said, kept
     taken_back = health.Flag(row.at, Value.HEALTHY, row.actor.login)
     judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)
     return Health(judged.value.value), judged.reason, kept
 
 
 def _unjudged(session: Tx, home: Home, case: Case) -> CaseState:
-    said = test_records.reasons_of_unjudged(session, home.repository.id, [case.no])
-    return CaseState(case.no, case.status, said[case.no], case.status_since)
+    said = _said_of_unjudged(session, home.repository.id, case.no)
+    return CaseState(case.no, case.status, said, case.status_since)
+
+
+def _said_of_unjudged(session: Tx, repository_id: int, no: int) -> str:
+    found = test_listings.records(session, repository_id, [no])
+    return test_records.reasons_of_unjudged(session, repository_id, found)[no]
 
 
 def _since(before: CaseState, value: Health, now: datetime) -> datetime:

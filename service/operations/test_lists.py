@@ -1,10 +1,9 @@
 """The lists of tests: unhealthy ones, failing ones, quarantined ones (API.md 8.2, 8.3)."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import NamedTuple
 
 from service.errors import Invalid
@@ -12,7 +11,7 @@ from service.flaky.quarantine import QuarantineSetting
 from service.operations import paging, test_pages, test_records, test_shelf
 from service.operations.paging import Listing
 from service.operations.test_pages import Key, Page, PageWish
-from service.operations.test_records import Home, ShownTest
+from service.operations.test_records import CommonFailures, Home, ShownTest
 from service.operations.test_shelf import Found, Question
 from service.runtime import Runtime
 from service.store import (
@@ -24,9 +23,11 @@ from service.store import (
 )
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
+from service.store.test_figures import Rates
 from service.store.test_listings import Span, UnhealthyRows
 from service.store.test_orders import AsOf, Order, Rank
 from service.store.test_parts import CutDays
+from service.store.test_quarantine import Since
 from service.store.test_quarantined import Moment, QuarantinedRows
 from service.vocabulary import Health
 
@@ -34,8 +35,6 @@ SPAN_MAX = timedelta(hours=7 * 24)
 
 EVIDENCE_KEPT = timedelta(days=44)
 """Attempts are there for certain so long: they are deleted a day later (FLAKY.md 4)."""
-
-_place = itemgetter(slice(2))
 
 
 async def unhealthy(
@@ -50,11 +49,13 @@ async def unhealthy(
     )
     asked = test_pages.asked(runtime, listing, wish)
 
-    def find(session: Tx, _: int) -> Found[ShownTest]:
+    def find(session: Tx, _: int, before: Found[ShownTest] | None) -> Found[ShownTest]:
         home = test_records.home_of(session, repository, asked.now)
-        cut, rows = test_pages.cut(session, UnhealthyRows(repository.id, status), asked)
+        cut, cases = test_pages.cut(session, UnhealthyRows(repository.id, status), asked)
         until = test_quarantine.next_expiry(session, repository.id, asked.now)
-        return Found(cut, tuple(test_records.shown(session, home, rows)), until)
+        known = {row.case.no: row for row in test_shelf.rows_by(home.settings, before)}
+        rows = test_records.shown(session, home, cases, known)
+        return Found(cut, tuple(rows), until, home.settings)
 
     key = (listing, repository, asked.boundary, asked.size)
     question = Question(key, _revision_of(repository), find)
@@ -71,9 +72,17 @@ class FailingWish:
     page: PageWish
 
 
+class FailingTest(NamedTuple):
+    """A test that failed, with its rates now, and the ways in which it failed in the range."""
+
+    test: ShownTest
+    rates: Rates
+    failures: CommonFailures
+
+
 async def failing(
     runtime: Runtime, repository: RepositoryRecord, wish: FailingWish
-) -> Page[ShownTest]:
+) -> Page[FailingTest]:
     """Tests that failed in the range, those first that failed most often.
 
     Raises Invalid(invalid_time_range), Malformed(invalid_page_token, page_token_expired).
@@ -93,13 +102,14 @@ async def failing(
     def stamp(session: Tx) -> AsOf:
         return test_orders.as_of(session, repository.id, span)
 
-    def find(session: Tx, as_of: AsOf) -> Found[ShownTest]:
+    def find(session: Tx, as_of: AsOf, before: Found[FailingTest] | None) -> Found[FailingTest]:
         order = _order(runtime, session, span, repository.id, (as_of, asked.now))
         home = test_records.home_of(session, repository, asked.now)
-        cut, rows = test_pages.cut(session, FailingRows(order.ranks), asked)
-        nos = [rank.no for rank in rows]
-        shown = with_figures(session, runtime.store.cut_days, home, nos, span)
-        return Found(cut, tuple(shown), _until(session, home))
+        cut, ranks = test_pages.cut(session, FailingRows(order), asked)
+        nos = [rank.no for rank in ranks]
+        known = {row.test.case.no: row.test for row in test_shelf.rows_by(home.settings, before)}
+        rows = measured(session, runtime.store.cut_days, home, (nos, span), known)
+        return Found(cut, tuple(rows), _until(session, home), home.settings)
 
     key = (listing.endpoint, length, repository, asked.boundary, asked.size)
     found = await test_shelf.found(runtime, Question(key, stamp, find), asked.now)
@@ -145,39 +155,54 @@ def _until(session: Tx, home: Home) -> datetime | None:
     return min((at for at in moments if at is not None), default=None)
 
 
-def with_figures(
-    session: Tx, cut_days: CutDays, home: Home, nos: Sequence[int], span: Span
-) -> list[ShownTest]:
-    """Tests by number with their rates now, and the ways in which they failed in the span."""
-    repository_id = home.repository.id
+def measured(
+    session: Tx,
+    cut_days: CutDays,
+    home: Home,
+    asked: tuple[Sequence[int], Span],
+    before: Mapping[int, ShownTest] = test_records.NONE,
+) -> list[FailingTest]:
+    """Tests by number with their rates now, and the ways in which they failed in the span.
+
+    `before` are tests that were shown before (`test_records.shown`).
+    """
+    repository_id, (nos, span) = home.repository.id, asked
     rates = test_figures.rates(session, cut_days, repository_id, nos, home.now)
     failures = test_figures.common_failures(session, repository_id, nos, span)
     listed = test_listings.records(session, repository_id, nos)
     return [
-        each._replace(rates=rates[each.case.no], failures=failures.get(each.case.no, ()))
-        for each in test_records.shown(session, home, listed)
+        FailingTest(test, rates[test.case.no], failures.get(test.case.no, ()))
+        for test in test_records.shown(session, home, listed, before)
+    ]
+
+
+def with_figures(
+    session: Tx, cut_days: CutDays, home: Home, nos: Sequence[int], span: Span
+) -> list[ShownTest]:
+    """The same as tests that show these figures themselves."""
+    return [
+        test._replace(rates=rates, failures=failures)
+        for test, rates, failures in measured(session, cut_days, home, (nos, span))
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class FailingRows:
-    """Failing tests in memory, sorted: they are counted over their span, not found in order."""
+    """Failing tests in memory: they are counted over their span, not found in order."""
 
-    ranks: Sequence[Rank]
+    order: Order
 
     def count(self, _session: Tx) -> int:
         """How many there are."""
-        return len(self.ranks)
+        return len(self.order)
 
     def after(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
         """Those behind the key, or the first ones."""
-        first = 0 if key is None else bisect_right(self.ranks, key, key=_place)
-        return self.ranks[first : first + limit]
+        return self.order.after(key, limit)
 
     def before(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
         """Those before the key, or the last ones, in the list's order."""
-        end = len(self.ranks) if key is None else bisect_left(self.ranks, key, key=_place)
-        return self.ranks[max(0, end - limit) : end]
+        return self.order.before(key, limit)
 
     def key(self, row: Rank) -> Key:
         """A row's place in the order."""
@@ -202,14 +227,17 @@ async def quarantined(
     listing = Listing("flaky-tests/list-quarantined-tests", repository.org_id, repository.id)
     asked = test_pages.asked(runtime, listing, wish)
 
-    def find(session: Tx, _: int) -> Found[Quarantined]:
+    def find(session: Tx, _: int, before: Found[Quarantined] | None) -> Found[Quarantined]:
         home = test_records.home_of(session, repository, asked.now)
         if not home.settings.quarantine_enabled:
             return Found(test_pages.Cut(0, 0), (), None)
         cut, moments = test_pages.cut(session, _Newest(rows_of(home)), asked)
-        rows = _quarantined(session, home, [moment.no for moment in moments])
+        switched = test_quarantine.since_of(session, repository.id)
+        rules = (home.settings, switched)
+        known = {row.test.case.no: row for row in test_shelf.rows_by(rules, before)}
+        rows = _quarantined(session, home, [moment.no for moment in moments], switched, known)
         until = test_quarantine.next_expiry(session, repository.id, asked.now)
-        return Found(cut, tuple(rows), until)
+        return Found(cut, tuple(rows), until, rules)
 
     key = (listing, repository, asked.boundary, asked.size)
     question = Question(key, _revision_of(repository), find)
@@ -224,23 +252,36 @@ def rows_of(home: Home) -> QuarantinedRows:
     return QuarantinedRows(home.repository.id, statuses, home.now)
 
 
-def _quarantined(session: Tx, home: Home, nos: Sequence[int]) -> list[Quarantined]:
+def _quarantined(
+    session: Tx,
+    home: Home,
+    nos: Sequence[int],
+    switched: Since,
+    before: Mapping[int, Quarantined],
+) -> list[Quarantined]:
     """The tests with the moment from which the rule held for them."""
-    switched = test_quarantine.since_of(session, home.repository.id)
     listed = test_listings.records(session, home.repository.id, nos)
+    shown_before = {no: row.test for no, row in before.items()}
     found = []
-    for test in test_records.shown(session, home, listed):
-        setting = test_records.setting_of(home, test.case)
-        moments: tuple[datetime | None, ...]
-        if setting is QuarantineSetting.ALWAYS_QUARANTINE:
-            moments = (test.case.override_at, switched.quarantine_since)
-        elif setting is QuarantineSetting.AUTO_QUARANTINE:
-            moments = (test.case.since, switched.quarantine_since, switched.auto_since)
-        else:
-            continue
-        since = max(moment for moment in moments if moment is not None)
-        found.append(Quarantined(test, setting, since))
+    for test in test_records.shown(session, home, listed, shown_before):
+        known = before.get(test.case.no)
+        row = known if known is not None and known.test is test else _row(home, test, switched)
+        if row is not None:
+            found.append(row)
     return found
+
+
+def _row(home: Home, test: ShownTest, switched: Since) -> Quarantined | None:
+    setting = test_records.setting_of(home, test.case)
+    moments: tuple[datetime | None, ...]
+    if setting is QuarantineSetting.ALWAYS_QUARANTINE:
+        moments = (test.case.override_at, switched.quarantine_since)
+    elif setting is QuarantineSetting.AUTO_QUARANTINE:
+        moments = (test.case.since, switched.quarantine_since, switched.auto_since)
+    else:
+        return None
+    since = max(moment for moment in moments if moment is not None)
+    return Quarantined(test, setting, since)
 
 
 @dataclass(frozen=True, slots=True)

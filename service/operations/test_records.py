@@ -1,9 +1,10 @@
 """A test as lists, answers and messages show it: found, judged by the rule, with its address."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from service.errors import NotFound
 from service.flaky import quarantine
@@ -20,6 +21,8 @@ from service.store.test_figures import CommonFailure, Rates
 from service.store.test_listings import ListedCase
 from service.vocabulary import Override, RepoRef
 
+CommonFailures: TypeAlias = tuple[CommonFailure, ...]
+
 
 class ShownTest(NamedTuple):
     """A test with the reason of its status; what only some answers show is None elsewhere."""
@@ -28,7 +31,11 @@ class ShownTest(NamedTuple):
     reason: str
     quarantined: bool
     rates: Rates | None = None
-    failures: tuple[CommonFailure, ...] = ()
+    failures: CommonFailures = ()
+
+
+NONE: Mapping[int, ShownTest] = MappingProxyType({})
+"""No tests that were shown before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +103,24 @@ def shown_case(session: Tx, home: Home, case: Case) -> ShownTest:
     return shown(session, home, [listed])[0]
 
 
-def shown(session: Tx, home: Home, found: Sequence[ListedCase]) -> list[ShownTest]:
-    """Tests with their reasons, and whether they are quarantined."""
-    unjudged = [case.no for case in found if case.reason is None]
-    said = reasons_of_unjudged(session, home.repository.id, unjudged)
-    return [
-        ShownTest(
-            case,
-            said[case.no] if case.reason is None else case.reason,
-            setting_of(home, case) is not None,
-        )
-        for case in found
-    ]
+def shown(
+    session: Tx, home: Home, found: Sequence[ListedCase], before: Mapping[int, ShownTest] = NONE
+) -> list[ShownTest]:
+    """Tests with their reasons, and whether they are quarantined.
+
+    `before` are tests by number as they were shown under the same settings, since when no override
+    has expired: those of which nothing is different come as the same objects.
+    """
+    unjudged = [case for case in found if case.reason is None]
+    said = reasons_of_unjudged(session, home.repository.id, unjudged) if unjudged else {}
+    tests = []
+    for case in found:
+        known = before.get(case.no)
+        reason = said[case.no] if case.reason is None else case.reason
+        if known is None or known.case is not case or known.reason != reason:
+            known = ShownTest(case, reason, setting_of(home, case) is not None)
+        tests.append(known)
+    return tests
 
 
 def setting_of(home: Home, case: ListedCase) -> QuarantineSetting | None:
@@ -120,13 +133,15 @@ def override_of(home: Home, case: ListedCase) -> Override:
     return quarantine.in_force(case.override, case.expires_at, home.now)
 
 
-def reasons_of_unjudged(session: Tx, repository_id: int, nos: Sequence[int]) -> dict[int, str]:
+def reasons_of_unjudged(
+    session: Tx, repository_id: int, unjudged: Sequence[ListedCase]
+) -> dict[int, str]:
     """Number → why a test that nobody has judged yet counts as healthy (FLAKY.md 6.4)."""
+    never_failed = [case.no for case in unjudged if not case.has_failed]
+    results = test_figures.results(session, repository_id, never_failed)
     return {
-        past.no: (
-            "Failed, and is judged within a minute."
-            if past.has_failed
-            else f"No failure in {past.results:,} runs since {past.first_run_at:%Y-%m-%d}."
-        )
-        for past in test_figures.pasts(session, repository_id, nos)
+        case.no: "Failed, and is judged within a minute."
+        if case.has_failed
+        else f"No failure in {results.get(case.no, 0):,} runs since {case.first_run_at:%Y-%m-%d}."
+        for case in unjudged
     }

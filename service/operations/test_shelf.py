@@ -7,8 +7,9 @@ from here are the same object while they stand, so that their bytes can be kept 
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import is_
 from typing import Generic, TypeVar
 
 from service.operations.test_pages import Cut
@@ -21,51 +22,65 @@ Stamp = TypeVar("Stamp", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[Row]):
-    """Where a page begins and what it shows; `until` None: time alone changes nothing of it."""
+    """Where a page begins and what it shows; `until` None: time alone changes nothing of it.
+
+    `rules` are what all its rows were judged by.
+    """
 
     cut: Cut
     rows: tuple[Row, ...]
     until: datetime | None
+    rules: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Row, Stamp]):
-    """A page: what tells it from others, how to tell under what it stands, and to find it."""
+    """A page: what tells it from others, how to tell under what it stands, and to find it.
+
+    It is found with the page as it was before, where time alone has not changed that.
+    """
 
     key: Hashable
     stamp: Callable[[Tx], Stamp]
-    find: Callable[[Tx, Stamp], Found[Row]]
+    find: Callable[[Tx, Stamp, Found[Row] | None], Found[Row]]
 
 
 @dataclass(frozen=True, slots=True)
 class Kept(Generic[Row]):
     """A page that was found under a stamp."""
 
-    stamp: Hashable
+    stamp: object
     found: Found[Row]
 
 
 async def found(runtime: Runtime, question: Question[Row, Stamp], now: datetime) -> Found[Row]:
-    """The page as it is now; the same object while nothing of it changed."""
+    """The page as it is now; the same rows while nothing of them changed."""
     shelf = runtime.memory.test_pages
-    kept = shelf.get(question.key)
-    if isinstance(kept, Kept) and await _holds(runtime, question, kept, now):
-        known: Found[Row] = kept.found
-        return known
-    fresh = await runtime.store.read(_find, question)
-    shelf[question.key] = fresh
-    return fresh.found
+    kept: object = shelf.get(question.key)
+    before: Found[Row] | None = None
+    known: tuple[object, Found[Row]] | None = None
+    if isinstance(kept, Kept) and (kept.found.until is None or now < kept.found.until):
+        before = kept.found
+        known = kept.stamp, kept.found
+
+    def find(session: Tx, stamp: Stamp) -> Found[Row]:
+        return _with_rows_of(before, question.find(session, stamp, before))
+
+    stamp, present = await runtime.store.renewed(known, question.stamp, find)
+    if present is not before:
+        shelf[question.key] = Kept(stamp, present)
+    return present
 
 
-async def _holds(
-    runtime: Runtime, question: Question[Row, Stamp], kept: Kept[Row], now: datetime
-) -> bool:
-    until = kept.found.until
-    if until is not None and now >= until:
-        return False
-    return await runtime.store.read(question.stamp) == kept.stamp
+def rows_by(rules: object, before: Found[Row] | None) -> tuple[Row, ...]:
+    """The rows from before, if they were judged by the same rules."""
+    return before.rows if before is not None and before.rules == rules else ()
 
 
-def _find(session: Tx, question: Question[Row, Stamp]) -> Kept[Row]:
-    stamp = question.stamp(session)
-    return Kept(stamp, question.find(session, stamp))
+def _with_rows_of(before: Found[Row] | None, fresh: Found[Row]) -> Found[Row]:
+    """The page with the very rows from before if they are all the same objects."""
+    if before is None or len(before.rows) != len(fresh.rows):
+        return fresh
+    if all(map(is_, before.rows, fresh.rows)):
+        return replace(fresh, rows=before.rows)
+    return fresh

@@ -2,7 +2,7 @@
 
 A parameter a value costs more on the way than the row itself, on PostgreSQL ten times as much.
 A statement over `inserted()`, `rows()` or `firsts()` is built once at import and sent with
-`told()`.
+`told()`. One that asks for a few tests has their numbers in one parameter, too: `among()`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,8 +11,11 @@ from typing import TypeVar
 
 import orjson
 from sqlalchemy import (
+    ARRAY,
     Column,
     ColumnElement,
+    Dialect,
+    Integer,
     Select,
     Table,
     Text,
@@ -27,7 +30,7 @@ from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 T = TypeVar("T")
 
@@ -37,6 +40,7 @@ AT_ONCE = 2000
 ROWS = "of_rows"
 NONE = "[]"
 SAME = "same_"
+AMONG_ON_SQLITE = "{} IN (SELECT value FROM json_each({}))"
 
 OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME
 
@@ -46,6 +50,35 @@ class _Each(FunctionElement[object]):
 
     name = "each"
     inherit_cache = True
+
+
+class _Among(FunctionElement[bool]):
+    """Whether a number is one of those in a parameter."""
+
+    # Of no type: SQLite asks no index for a truth that is compared with 1.
+    name = "among"
+    inherit_cache = True
+
+
+class _Numbers(TypeDecorator[Sequence[int]]):
+    """Numbers as one parameter."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[str] | TypeEngine[Sequence[int]]:
+        """An array where there is one, else JSON."""
+        if dialect.name == "sqlite":
+            return dialect.type_descriptor(Text())
+        return dialect.type_descriptor(ARRAY(Integer))
+
+    def process_bind_param(
+        self, value: Sequence[int] | None, dialect: Dialect
+    ) -> list[int] | str | None:
+        """What the driver gets."""
+        if value is None:
+            return None
+        return orjson.dumps(list(value)).decode() if dialect.name == "sqlite" else list(value)
 
 
 class _At(FunctionElement[object]):
@@ -63,6 +96,18 @@ def _each_on_sqlite(element: _Each, compiler: SQLCompiler, **more: object) -> st
 @compiles(_Each, "postgresql")
 def _each_on_postgresql(element: _Each, compiler: SQLCompiler, **more: object) -> str:
     return f"json_array_elements(CAST({compiler.process(element.clauses, **more)} AS json))"
+
+
+@compiles(_Among, "sqlite")
+def _among_on_sqlite(element: _Among, compiler: SQLCompiler, **more: object) -> str:
+    number, told_numbers = (compiler.process(part, **more) for part in element.clauses)
+    return AMONG_ON_SQLITE.format(number, told_numbers)
+
+
+@compiles(_Among, "postgresql")
+def _among_on_postgresql(element: _Among, compiler: SQLCompiler, **more: object) -> str:
+    number, told_numbers = (compiler.process(part, **more) for part in element.clauses)
+    return f"{number} = ANY({told_numbers})"
 
 
 @compiles(_At, "sqlite")
@@ -127,6 +172,11 @@ def rows(*columns: Column[object]) -> Select[*tuple[object, ...]]:
 def firsts(kind: type[TypeEngine[T]]) -> Select[*tuple[object, ...]]:
     """The first value of each row told: to ask whether something is among them."""
     return select(_value(_each(), 0, kind()))
+
+
+def among(number: ColumnElement[int], name: str) -> ColumnElement[bool]:
+    """Whether a number is one of a sequence, which is told by name as one parameter."""
+    return _Among(number, bindparam(name, type_=_Numbers()))
 
 
 def _each() -> ColumnElement[object]:

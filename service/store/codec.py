@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from typing import Any, Generic, NewType, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Generic,
+    NewType,
+    TypeAlias,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import orjson
 from sqlalchemy import Column, Table
@@ -25,6 +35,9 @@ T = TypeVar("T")
 
 Restore = Callable[[Any], Any]
 """From what JSON holds to the value; `_same` where both are one."""
+
+Raw: TypeAlias = tuple[Any, ...]
+"""A row as the driver gives it: on SQLite truths are numbers, and times are texts."""
 
 Encode = Callable[[object], str]
 """From a value to JSON text."""

@@ -29,6 +29,7 @@ from service.store.test_parts import CutDays
 from service.store.test_sets import OutcomeSets
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 Tx: TypeAlias = Connection
@@ -67,6 +68,15 @@ class Runner(Protocol):
 
     async def read(self, call: Callable[[Connection], T]) -> T:
         """Run it over one read-only snapshot."""
+        ...
+
+    async def renewed(
+        self,
+        known: tuple[object, T] | None,
+        stamp: Callable[[Connection], S],
+        find: Callable[[Connection, S], T],
+    ) -> tuple[object, T]:
+        """The present stamp and what is found under it; what is known if that is its stamp."""
         ...
 
     def looks(self) -> int:
@@ -128,6 +138,19 @@ class Store:
     ) -> T:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
         return await self._runner.read(_bound(fn, *args, **kwargs))
+
+    async def renewed(
+        self,
+        known: tuple[object, T] | None,
+        stamp: Callable[[Connection], S],
+        find: Callable[[Connection, S], T],
+    ) -> tuple[object, T]:
+        """The present stamp, and what `find` finds under it: `known` itself while its stamp stands.
+
+        The stamp is one small statement, which may be asked outside of the snapshot that `find`
+        reads; then it is asked there again. Raises DatabaseUnavailable.
+        """
+        return await self._runner.renewed(known, stamp, find)
 
     def looks(self) -> int:
         """How many looks at the access version have begun: to be noted when a request comes."""

@@ -16,10 +16,12 @@ from sqlalchemy.exc import DBAPIError
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.errors import DatabaseUnavailable
+from service.store import stamps
 from service.store.joined import Joined
 from service.store.newest import Look, Newest
 from service.store.signs import Sign
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 POOL_MAX = 8
@@ -64,6 +66,7 @@ class PostgresqlRunner:
         self._snapshots = engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
+        self._singles = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
         self._sign = Sign(engine, CONNECT)
@@ -118,6 +121,27 @@ class PostgresqlRunner:
         try:
             with self._snapshots.connect() as connection:
                 return call(connection)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+
+    async def renewed(
+        self,
+        known: tuple[object, T] | None,
+        stamp: Callable[[Connection], S],
+        find: Callable[[Connection, S], T],
+    ) -> tuple[object, T]:
+        """What is found under another stamp; the first question needs no transaction."""
+        if (
+            known is not None
+            and await self._on(self._reading, partial(self._ask, stamp)) == known[0]
+        ):
+            return known
+        return await self.read(lambda session: stamps.renewed(session, known, stamp, find))
+
+    def _ask(self, question: Callable[[Connection], T]) -> T:
+        try:
+            with self._singles.connect() as connection:
+                return question(connection)
         except DBAPIError as error:
             raise meaning_of(error) from error
 

@@ -24,9 +24,10 @@ from sqlalchemy.exc import DBAPIError
 
 from service.boundary import Boundary
 from service.errors import DatabaseUnavailable
-from service.store import sqlite_file
+from service.store import sqlite_file, stamps
 from service.store.outcome import Outcome
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 GROUP_MAX = 128
@@ -120,6 +121,15 @@ class SqliteRunner:
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
             self._idle.put(connection)
+
+    async def renewed(
+        self,
+        known: tuple[object, T] | None,
+        stamp: Callable[[Connection], S],
+        find: Callable[[Connection, S], T],
+    ) -> tuple[object, T]:
+        """What is found under another stamp: the stamp is asked in the very snapshot."""
+        return await self.read(lambda session: stamps.renewed(session, known, stamp, find))
 
     def looks(self) -> int:
         """Looks that have begun, each on the loop itself, without a thread's hop."""

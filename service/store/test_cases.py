@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from service.flaky.identity import RepositoryKey
 from service.store import bulk
 from service.store.codec import JsonCodec, RowCodec
+from service.store.direct import Direct
 from service.store.tables.tests import CaseAliasRow, CaseRow, TestedRepositoryRow
 from service.vocabulary import Health
 
@@ -99,7 +100,7 @@ CASE = RowCodec(Case, cases, keys={"repository_id", "org_id"})
 _HERE: BindParameter[int] = bindparam("of_repository")
 _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 
-SELECT_REVISION = select(shared.c.revision).where(shared.c.repository_id == _HERE)
+SELECT_REVISION = Direct(select(shared.c.revision).where(shared.c.repository_id == _HERE))
 SELECT_SHARED = select(shared).where(shared.c.repository_id == _HERE)
 INSERT_SHARED = upsert(shared).on_conflict_do_nothing()
 COUNT_KNOWN = (
@@ -170,8 +171,9 @@ def shared_by(session: Connection, repository_id: int) -> Shared:
 def revision_of(session: Connection, repository_id: int) -> int:
     """A number that changes with whatever lists of the repository's tests show."""
     told = {"of_repository": repository_id}
-    found: int | None = session.execute(SELECT_REVISION, told).scalar_one_or_none()
-    return found or 0
+    for (revision,) in SELECT_REVISION.rows(session, told):
+        return int(revision)
+    return 0
 
 
 def count(session: Connection, repository_id: int) -> int:

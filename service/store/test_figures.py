@@ -8,30 +8,34 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
-from sqlalchemy import (
-    BindParameter,
-    Connection,
-    bindparam,
-    case,
-    func,
-    select,
-)
+from sqlalchemy import BindParameter, Connection, and_, bindparam, func, select
 
 from service.flaky import figures
-from service.flaky.figures import Counts
 from service.flaky.results import Outcome
-from service.store.test_evidence import attempts, cases, daily, groups, uploads
+from service.store import bulk
+from service.store.codec import Raw
+from service.store.direct import Direct
+from service.store.test_evidence import attempts, daily, groups, uploads
 from service.store.test_listings import Span
 from service.store.test_parts import AHEAD, DAY, WEEK, CutDays
-from service.store.types import Utc
+from service.store.types import Utc, instant
 
 GROUPS_MAX = 5
 """Failure groups that are shown of a test (API.md 8.2)."""
 
+WAYS_MAX = 10_000
+"""Tests whose failures are kept as they were last read: some 20 MiB."""
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+_NOTHING = (0, 0)
+_OF_WAY = itemgetter(slice(3))
+"""How often, then when, then the group's key."""
+
+
+class Rates(NamedTuple):
     """Shares of failed attempts over the last 168 and 24 hours."""
 
     week: float = 0.0
@@ -48,41 +52,34 @@ class CommonFailure:
 
 
 _HERE: BindParameter[int] = bindparam("of_repository")
-_NUMBERS: BindParameter[int] = bindparam("of_numbers", expanding=True)
 
-_IN_DAY = daily.c.day >= bindparam("day_from")
-SELECT_DAYS = (
-    select(
-        daily.c.no,
-        func.sum(daily.c.passed).label("week_passed"),
-        func.sum(daily.c.failed).label("week_failed"),
-        func.sum(case((_IN_DAY, daily.c.passed), else_=0)).label("day_passed"),
-        func.sum(case((_IN_DAY, daily.c.failed), else_=0)).label("day_failed"),
-    )
+SELECT_TODAY = Direct(
+    select(daily.c.no, func.sum(daily.c.passed), func.sum(daily.c.failed))
     .where(
         daily.c.repository_id == _HERE,
-        daily.c.no.in_(_NUMBERS),
-        daily.c.day >= bindparam("week_from"),
+        bulk.among(daily.c.no, "of_numbers"),
+        daily.c.day >= bindparam("day_from"),
     )
     .group_by(daily.c.no)
 )
 
-SELECT_EDGES = select(
-    *(
-        select(uploads.c.ran_at)
-        .where(
-            uploads.c.repository_id == _HERE,
-            uploads.c.is_eligible.is_(True),
-            uploads.c.ran_at > bindparam(f"{part}_after", type_=Utc),
+SELECT_EDGES = Direct(
+    select(
+        *(
+            select(uploads.c.ran_at)
+            .where(
+                uploads.c.repository_id == _HERE,
+                uploads.c.is_eligible.is_(True),
+                uploads.c.ran_at > bindparam(f"{part}_after", type_=Utc),
+            )
+            .order_by(uploads.c.ran_at)
+            .limit(1)
+            .scalar_subquery()
+            for part in (WEEK, DAY, AHEAD)
         )
-        .order_by(uploads.c.ran_at)
-        .limit(1)
-        .scalar_subquery()
-        .label(part)
-        for part in (WEEK, DAY, AHEAD)
     )
 )
-SELECT_GROUPS = (
+_ways = (
     select(
         attempts.c.no,
         attempts.c.failure,
@@ -91,17 +88,21 @@ SELECT_GROUPS = (
     )
     .where(
         attempts.c.repository_id == _HERE,
-        attempts.c.no.in_(_NUMBERS),
+        bulk.among(attempts.c.no, "of_numbers"),
         attempts.c.is_eligible.is_(True),
-        attempts.c.outcome == Outcome.FAILED.value,
+        # Of a few tests: SQLite would go through all that failed in the span if it could.
+        attempts.c.outcome.concat("") == Outcome.FAILED.value,
         attempts.c.failure.is_not(None),
         attempts.c.ran_at >= bindparam("since", type_=Utc),
         attempts.c.ran_at < bindparam("until", type_=Utc),
     )
     .group_by(attempts.c.no, attempts.c.failure)
+    .subquery()
 )
-SELECT_HEADLINES = select(groups.c.key, groups.c.headline).where(
-    groups.c.repository_id == _HERE, groups.c.key.in_(bindparam("of_keys", expanding=True))
+SELECT_WAYS = Direct(
+    select(_ways.c.no, _ways.c.many, _ways.c.last_at, _ways.c.failure, groups.c.headline).outerjoin(
+        groups, and_(groups.c.repository_id == _HERE, groups.c.key == _ways.c.failure)
+    )
 )
 
 
@@ -123,14 +124,16 @@ def rates(
         "ahead_after": now,
     }
     held = cut_days.held(session, repository_id, nos, told)
+    numbered = told | {"of_numbers": nos}
+    today = {no: counts for no, *counts in SELECT_TODAY.rows(session, numbered)}
     found = {}
-    days = {row.no: row for row in session.execute(SELECT_DAYS, told | {"of_numbers": nos})}
     for no in nos:
-        in_week, in_day = held[no]
-        if (row := days.get(no)) is not None:
-            in_week += Counts(row.week_passed, row.week_failed)
-            in_day += Counts(row.day_passed, row.day_failed)
-        found[no] = Rates(figures.rate(in_week), figures.rate(in_day))
+        passed, failed = today.get(no, _NOTHING)
+        week_passed, week_failed, day_passed, day_failed = held[no]
+        found[no] = Rates(
+            figures.rate(week_passed + passed, week_failed + failed),
+            figures.rate(day_passed + passed, day_failed + failed),
+        )
     return found
 
 
@@ -142,9 +145,9 @@ def next_change(session: Connection, repository_id: int, now: datetime) -> datet
         "day_after": now - figures.DAY,
         "ahead_after": now,
     }
-    row = session.execute(SELECT_EDGES, told).one()
-    edges = ((row.week, figures.WEEK), (row.day, figures.DAY), (row.ahead, timedelta()))
-    return min((at + span for at, span in edges if at is not None), default=None)
+    ((in_week, in_day, ahead),) = SELECT_EDGES.rows(session, told)
+    edges = ((in_week, figures.WEEK), (in_day, figures.DAY), (ahead, timedelta()))
+    return min((instant(at) + span for at, span in edges if at is not None), default=None)
 
 
 def common_failures(
@@ -159,52 +162,33 @@ def common_failures(
         "since": span.since,
         "until": span.until,
     }
-    by_test: dict[int, list[tuple[int, datetime, str]]] = defaultdict(list)
-    for row in session.execute(SELECT_GROUPS, told):
-        by_test[row.no].append((row.many, row.last_at, row.failure))
-    shown = {no: sorted(found, reverse=True)[:GROUPS_MAX] for no, found in by_test.items()}
-    keys = sorted({key for found in shown.values() for _, _, key in found})
-    headlines = _headlines(session, repository_id, keys)
+    by_test: dict[int, list[Raw]] = defaultdict(list)
+    for row in SELECT_WAYS.rows(session, told):
+        by_test[row[0]].append(row[1:])
     return {
-        no: tuple(CommonFailure(headlines.get(key, ""), many, at) for many, at, key in found)
-        for no, found in shown.items()
+        no: _shown(tuple(sorted(ways, key=_OF_WAY, reverse=True)[:GROUPS_MAX]))
+        for no, ways in by_test.items()
     }
 
 
-def _headlines(session: Connection, repository_id: int, keys: list[str]) -> dict[str, str]:
-    if not keys:
-        return {}
-    told = {"of_repository": repository_id, "of_keys": keys}
-    return {row.key: row.headline for row in session.execute(SELECT_HEADLINES, told)}
+@lru_cache(WAYS_MAX)
+def _shown(ways: tuple[Raw, ...]) -> tuple[CommonFailure, ...]:
+    """The same object for the same ways, from which it is seen that nothing is different."""
+    return tuple(
+        CommonFailure(headline or "", many, instant(last_at)) for many, last_at, _, headline in ways
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What is known of a test without judging it; `results` are those of 400 days."""
-
-    no: int
-    results: int
-    first_run_at: datetime
-    has_failed: bool
-
-
-SELECT_PASTS = select(cases.c.no, cases.c.first_run_at, cases.c.last_failed_at).where(
-    cases.c.repository_id == _HERE, cases.c.no.in_(_NUMBERS)
-)
-SELECT_RESULTS = (
-    select(daily.c.no, func.sum(daily.c.results).label("results"))
-    .where(daily.c.repository_id == _HERE, daily.c.no.in_(_NUMBERS))
+SELECT_RESULTS = Direct(
+    select(daily.c.no, func.sum(daily.c.results))
+    .where(daily.c.repository_id == _HERE, bulk.among(daily.c.no, "of_numbers"))
     .group_by(daily.c.no)
 )
 
 
-def pasts(session: Connection, repository_id: int, nos: Sequence[int]) -> tuple[Past, ...]:
-    """What is known of these tests, in no order."""
+def results(session: Connection, repository_id: int, nos: Sequence[int]) -> dict[int, int]:
+    """Number → results of 400 days; tests without any are left out."""
     if not nos:
-        return ()
+        return {}
     told = {"of_repository": repository_id, "of_numbers": nos}
-    results = {row.no: row.results for row in session.execute(SELECT_RESULTS, told)}
-    return tuple(
-        Past(row.no, results.get(row.no, 0), row.first_run_at, row.last_failed_at is not None)
-        for row in session.execute(SELECT_PASTS, told)
-    )
+    return {no: int(many) for no, many in SELECT_RESULTS.rows(session, told)}

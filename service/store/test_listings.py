@@ -7,14 +7,13 @@ those before one (`service/operations/test_pages.py`).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 import orjson
 from sqlalchemy import (
     BindParameter,
     Connection,
-    Row,
-    Select,
     and_,
     bindparam,
     desc,
@@ -23,11 +22,18 @@ from sqlalchemy import (
     tuple_,
 )
 
+from service.store import bulk
+from service.store.codec import Raw
+from service.store.direct import Direct
 from service.store.tables.tests import CaseOverrideRow, CaseRow, CaseStateRow, TicketRow
+from service.store.types import instant
 from service.vocabulary import Health, Override
 
 Key = tuple[str | int | float, ...]
 """A row's place in a list's order, as a page token can hold it."""
+
+LISTED_MAX = 10_000
+"""Tests kept as they were last read, of any repository: some 20 MiB."""
 
 
 class ListedCase(NamedTuple):
@@ -48,6 +54,8 @@ class ListedCase(NamedTuple):
     status: Health
     since: datetime
     impact: int
+    first_run_at: datetime
+    has_failed: bool
     reason: str | None
     override: Override
     override_reason: str
@@ -93,6 +101,8 @@ RECORDS = (
         cases.c.status,
         cases.c.status_since,
         cases.c.impact_rank,
+        cases.c.first_run_at,
+        cases.c.last_failed_at.is_not(None).label("has_failed"),
         states.c.reason,
         overrides.c.override,
         overrides.c.reason.label("override_reason"),
@@ -106,7 +116,7 @@ RECORDS = (
     .outerjoin(tickets, _SAME_TICKET)
     .where(cases.c.repository_id == HERE)
 )
-SELECT_NUMBERED = RECORDS.where(cases.c.no.in_(bindparam("of_numbers", expanding=True)))
+SELECT_NUMBERED = Direct(RECORDS.where(bulk.among(cases.c.no, "of_numbers")))
 
 _UNHEALTHY = RECORDS.where(cases.c.status == STATUS).limit(LIMIT)
 _KEY = tuple_(cases.c.impact_rank, cases.c.id)
@@ -114,15 +124,17 @@ _GIVEN_KEY = tuple_(bindparam("of_rank"), bindparam("of_id"))
 _DOWN = (cases.c.impact_rank, cases.c.id)
 _UP = (desc(cases.c.impact_rank), desc(cases.c.id))
 # The bounds on the rank alone say nothing new, but are what an index is asked for.
-SELECT_UNHEALTHY_AFTER = _UNHEALTHY.where(
-    cases.c.impact_rank >= bindparam("of_rank"), _KEY > _GIVEN_KEY
-).order_by(*_DOWN)
-SELECT_UNHEALTHY_BEFORE = _UNHEALTHY.where(
-    cases.c.impact_rank <= bindparam("of_rank"), _KEY < _GIVEN_KEY
-).order_by(*_UP)
-SELECT_UNHEALTHY_FIRST = _UNHEALTHY.order_by(*_DOWN)
-SELECT_UNHEALTHY_LAST = _UNHEALTHY.order_by(*_UP)
-COUNT_UNHEALTHY = (
+SELECT_UNHEALTHY_AFTER = Direct(
+    _UNHEALTHY.where(cases.c.impact_rank >= bindparam("of_rank"), _KEY > _GIVEN_KEY).order_by(
+        *_DOWN
+    )
+)
+SELECT_UNHEALTHY_BEFORE = Direct(
+    _UNHEALTHY.where(cases.c.impact_rank <= bindparam("of_rank"), _KEY < _GIVEN_KEY).order_by(*_UP)
+)
+SELECT_UNHEALTHY_FIRST = Direct(_UNHEALTHY.order_by(*_DOWN))
+SELECT_UNHEALTHY_LAST = Direct(_UNHEALTHY.order_by(*_UP))
+COUNT_UNHEALTHY = Direct(
     select(func.count())
     .select_from(cases)
     .where(cases.c.repository_id == HERE, cases.c.status == STATUS)
@@ -138,8 +150,8 @@ class UnhealthyRows:
 
     def count(self, session: Connection) -> int:
         """How many there are."""
-        many: int = session.execute(COUNT_UNHEALTHY, self._binds()).scalar_one()
-        return many
+        ((many,),) = COUNT_UNHEALTHY.rows(session, self._binds())
+        return int(many)
 
     def after(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
         """Those behind the key, or the first ones."""
@@ -157,16 +169,12 @@ class UnhealthyRows:
         return -row.impact, row.id
 
     def _found(
-        self,
-        session: Connection,
-        question: Select[*tuple[object, ...]],
-        key: Key | None,
-        limit: int,
+        self, session: Connection, question: Direct, key: Key | None, limit: int
     ) -> list[ListedCase]:
         told: dict[str, object] = {**self._binds(), "at_most": limit}
         if key is not None:
             told |= {"of_rank": key[0], "of_id": key[1]}
-        return [_listed(row) for row in session.execute(question, told)]
+        return list(map(_listed, question.rows(session, told)))
 
     def _binds(self) -> dict[str, object]:
         return {"of_repository": self.repository_id, "of_status": self.status.value}
@@ -177,27 +185,35 @@ def records(session: Connection, repository_id: int, nos: Sequence[int]) -> list
     if not nos:
         return []
     told = {"of_repository": repository_id, "of_numbers": nos}
-    found = {row.no: _listed(row) for row in session.execute(SELECT_NUMBERED, told)}
-    return [found[no] for no in nos if no in found]
+    found = {row[0]: row for row in SELECT_NUMBERED.rows(session, told)}
+    return [_listed(found[no]) for no in nos if no in found]
 
 
-def _listed(row: Row[*tuple[object, ...]]) -> ListedCase:
+# What was read before and is read again is the same object, from which whoever keeps something
+# beside a test sees that nothing of it is different.
+@lru_cache(LISTED_MAX)
+def _listed(row: Raw) -> ListedCase:
+    no, test_id, name, classname, parent, file, variant, owners, status, *times = row[:13]
+    since, rank, first_run_at, has_failed = times
+    reason, override, override_reason, override_at, expires_at, ticket = row[13:]
     return ListedCase(
-        no=row.no,
-        id=row.id,
-        name=row.name,
-        classname=row.classname,
-        parent=row.parent,
-        file=row.file,
-        variant=row.variant,
-        owners=tuple(orjson.loads(row.owners)),
-        status=Health(row.status),
-        since=row.status_since,
-        impact=-row.impact_rank,
-        reason=row.reason,
-        override=Override.UNSPECIFIED if row.override is None else Override(row.override),
-        override_reason=row.override_reason or "",
-        override_at=row.override_at,
-        expires_at=row.expires_at,
-        ticket=row.html_url,
+        no=no,
+        id=test_id,
+        name=name,
+        classname=classname,
+        parent=parent,
+        file=file,
+        variant=variant,
+        owners=tuple(orjson.loads(owners)),
+        status=Health(status),
+        since=instant(since),
+        impact=-rank,
+        first_run_at=instant(first_run_at),
+        has_failed=bool(has_failed),
+        reason=reason,
+        override=Override.UNSPECIFIED if override is None else Override(override),
+        override_reason=override_reason or "",
+        override_at=None if override_at is None else instant(override_at),
+        expires_at=None if expires_at is None else instant(expires_at),
+        ticket=ticket,
     )

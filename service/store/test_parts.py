@@ -1,13 +1,14 @@
-"""What the cut days at the edges of rates hold of each test (FLAKY.md 7.2).
+"""What rates hold of each test besides what was counted today (FLAKY.md 7.2).
 
 Whole days come from counts. Of the day that a window cuts, and of what lies ahead of the present
 instant, single attempts and the sets of uploads are read, and that is most of the work. But what
-an upload holds of a test never changes, and few uploads pass an edge between two questions: so
-what was read is kept as long as the same uploads lie in the parts.
+an upload holds of a test never changes, few uploads pass an edge between two questions, and few
+come late: so what was read is kept as long as the same uploads lie in the parts, and before today.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import NamedTuple
 
@@ -17,18 +18,22 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     bindparam,
+    case,
     func,
     literal,
     select,
     union_all,
 )
 
-from service.flaky.figures import Counts
 from service.flaky.results import Outcome
+from service.store import bulk
+from service.store.codec import Raw
+from service.store.direct import Direct
+from service.store.tables.test_evidence import UncountedRow
 from service.store.tables.tests import TestedRepositoryRow
-from service.store.test_evidence import attempts, uploads
+from service.store.test_evidence import attempts, daily, uploads
 from service.store.test_sets import OutcomeSets
-from service.store.types import Utc
+from service.store.types import Id, Utc
 
 WEEK, DAY, AHEAD = "week", "day", "ahead"
 """Parts of days: the first of either window, and what lies ahead of the present instant."""
@@ -45,16 +50,36 @@ Told = dict[str, object]
 
 
 class Held(NamedTuple):
-    """What is added to whole days, for either window."""
+    """Attempts of a test but for those of today, for either window."""
 
-    week: Counts
-    day: Counts
+    week_passed: int
+    week_failed: int
+    day_passed: int
+    day_failed: int
+
+
+class Stamp(NamedTuple):
+    """What was read stands as long as the days and the uploads in the parts are the same."""
+
+    week_from: object
+    day_from: object
+    of_parts: Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What was read of tests, and the newest upload by then; `is_whole`: it was counted."""
+
+    stamp: Stamp
+    newest: int
+    is_whole: bool
+    known: Mapping[int, Held]
 
 
 shared = TestedRepositoryRow.__table__
 
 _HERE: BindParameter[int] = bindparam("of_repository")
-_NUMBERS: BindParameter[int] = bindparam("of_numbers", expanding=True)
+_NUMBERS = "of_numbers"
 
 
 def within(column: ColumnElement[object], part: str) -> ColumnElement[bool]:
@@ -74,76 +99,120 @@ def _uploads_in(part: str) -> tuple[ColumnElement[bool], ...]:
 
 
 # As time goes on uploads only leave a part, those that come have a higher revision, and removals
-# are numbered: so equal answers mean the same uploads.
-SELECT_STAMP = select(
-    shared.c.removal,
-    *(
-        select(figure).where(*_uploads_in(part)).scalar_subquery().label(f"{name}_{part}")
-        for part in (WEEK, DAY, AHEAD)
-        for name, figure in (
-            ("many", func.count(uploads.c.id)),
-            ("newest", func.max(uploads.c.revision)),
-        )
-    ),
-).where(shared.c.repository_id == _HERE)
-SELECT_ATTEMPTS = union_all(
-    *(
-        select(literal(part).label("part"), attempts.c.no, attempts.c.outcome, func.count())
+# are numbered: so equal answers mean the same uploads. Of whole days before today only an upload
+# that comes late changes anything, or one that was not counted to its end: such are rare, so that
+# it does not matter of which repository they are.
+SELECT_STAMP = Direct(
+    select(
+        shared.c.revision,
+        select(func.min(UncountedRow.__table__.c.upload)).scalar_subquery(),
+        # Counted, so that no index by time leads through all uploads of the repository.
+        select(func.count(case((uploads.c.ran_at < bindparam("day_before", type_=Utc), 1))))
         .where(
-            attempts.c.repository_id == _HERE,
-            attempts.c.no.in_(_NUMBERS),
-            attempts.c.is_eligible.is_(True),
-            within(attempts.c.ran_at, part),
+            uploads.c.repository_id == _HERE,
+            uploads.c.is_eligible.is_(True),
+            uploads.c.revision > bindparam("of_newest", type_=Id),
         )
-        .group_by(attempts.c.no, attempts.c.outcome)
-        for part in (WEEK, DAY, AHEAD)
+        .scalar_subquery(),
+        shared.c.removal,
+        *(
+            select(figure).where(*_uploads_in(part)).scalar_subquery()
+            for part in (WEEK, DAY, AHEAD)
+            for figure in (func.count(uploads.c.id), func.max(uploads.c.revision))
+        ),
+    ).where(shared.c.repository_id == _HERE)
+)
+SELECT_DAYS = Direct(
+    select(daily.c.no, func.sum(daily.c.passed), func.sum(daily.c.failed))
+    .where(
+        daily.c.repository_id == _HERE,
+        bulk.among(daily.c.no, _NUMBERS),
+        daily.c.day >= bindparam("week_from"),
+        daily.c.day < bindparam("day_from"),
+    )
+    .group_by(daily.c.no)
+)
+SELECT_ATTEMPTS = Direct(
+    union_all(
+        *(
+            select(literal(part), attempts.c.no, attempts.c.outcome, func.count())
+            .where(
+                attempts.c.repository_id == _HERE,
+                bulk.among(attempts.c.no, _NUMBERS),
+                attempts.c.is_eligible.is_(True),
+                within(attempts.c.ran_at, part),
+            )
+            .group_by(attempts.c.no, attempts.c.outcome)
+            for part in (WEEK, DAY, AHEAD)
+        )
     )
 )
-SELECT_SETS = union_all(
-    *(
-        select(literal(part).label("part"), uploads.c.passed, func.count())
-        .where(*_uploads_in(part), uploads.c.passed.is_not(None))
-        .group_by(uploads.c.passed)
-        for part in (WEEK, DAY, AHEAD)
+SELECT_SETS = Direct(
+    union_all(
+        *(
+            select(literal(part), uploads.c.passed, func.count())
+            .where(*_uploads_in(part), uploads.c.passed.is_not(None))
+            .group_by(uploads.c.passed)
+            for part in (WEEK, DAY, AHEAD)
+        )
     )
 )
 
 
 class CutDays:
-    """What the parts held of the tests that were asked for. Used from several threads."""
+    """What was read of the tests that were asked for. Used from several threads."""
 
     def __init__(self, sets: OutcomeSets) -> None:
         self._sets = sets
-        self._kept: LRUCache[int, tuple[Hashable, dict[int, Held]]] = LRUCache(REPOSITORIES_MAX)
+        self._kept: LRUCache[int, Kept] = LRUCache(REPOSITORIES_MAX)
         self._lock = Lock()
 
     def held(
         self, session: Connection, repository_id: int, nos: Sequence[int], told: Told
     ) -> Mapping[int, Held]:
-        """Number of each of these tests, and perhaps of others, → what the parts hold of it."""
-        row = session.execute(SELECT_STAMP, told).first()
-        stamp = (told["week_from"], told["day_from"], None if row is None else tuple(row))
+        """Number of each of these tests, and perhaps of others, → what is held of it."""
         with self._lock:
-            before, known = self._kept.get(repository_id, (None, {}))
-        if before != stamp:
-            known = {}
+            kept = self._kept.get(repository_id)
+        now, known = _stamped(session, told, kept)
         missing = [no for no in nos if no not in known]
         if missing:
             read = self._read(session, repository_id, missing, told)
-            known = known | read if len(known) < TESTS_MAX else read | _only(known, nos)
+            known = {**known, **read} if len(known) < TESTS_MAX else read | _only(known, nos)
+        # While something is being counted, what was read before it stands as of then.
+        if missing or now.is_whole:
             with self._lock:
-                self._kept[repository_id] = (stamp, known)
+                self._kept[repository_id] = replace(now, known=known)
         return known
 
     def _read(
         self, session: Connection, repository_id: int, nos: Sequence[int], told: Told
     ) -> dict[int, Held]:
         figures: dict[tuple[int, Outcome], Counter[int]] = defaultdict(Counter)
-        for part, no, word, many in session.execute(SELECT_ATTEMPTS, told | {"of_numbers": nos}):
+        numbered = told | {_NUMBERS: nos}
+        for part, no, word, many in SELECT_ATTEMPTS.rows(session, numbered):
             for window, sign in enumerate(SIGNS[part]):
                 figures[window, Outcome(word)][no] += sign * many
+        for no, passed, failed in SELECT_DAYS.rows(session, numbered):
+            figures[0, Outcome.PASSED][no] += passed
+            figures[0, Outcome.FAILED][no] += failed
+        self._add_sets(session, repository_id, (nos, told), figures)
+        columns = [
+            figures[window, outcome]
+            for window in (0, 1)
+            for outcome in (Outcome.PASSED, Outcome.FAILED)
+        ]
+        return {no: Held(*(column[no] for column in columns)) for no in nos}
+
+    def _add_sets(
+        self,
+        session: Connection,
+        repository_id: int,
+        asked: tuple[Sequence[int], Told],
+        figures: Mapping[tuple[int, Outcome], Counter[int]],
+    ) -> None:
+        nos, told = asked
         weights: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for part, key, many in session.execute(SELECT_SETS, told):
+        for part, key, many in SELECT_SETS.rows(session, told):
             for window, sign in enumerate(SIGNS[part]):
                 weights[key][window] += sign * many
         members = self._sets.members(session, repository_id, weights, nos)
@@ -153,12 +222,17 @@ class CutDays:
                     passed = figures[window, Outcome.PASSED]
                     for no in members.get(key, ()):
                         passed[no] += weight
-        week, day = (
-            (figures[window, Outcome.PASSED], figures[window, Outcome.FAILED]) for window in (0, 1)
-        )
-        return {
-            no: Held(Counts(week[0][no], week[1][no]), Counts(day[0][no], day[1][no])) for no in nos
-        }
+
+
+def _stamped(session: Connection, told: Told, kept: Kept | None) -> tuple[Kept, Mapping[int, Held]]:
+    """As of when is read, and what is kept that still holds."""
+    newest = 0 if kept is None else kept.newest
+    rows = SELECT_STAMP.rows(session, told | {"of_newest": newest})
+    revision, uncounted, late, *of_parts = rows[0] if rows else (0, None, 0)
+    stamp = Stamp(told["week_from"], told["day_from"], tuple(of_parts))
+    holds = kept is not None and kept.is_whole and kept.newest <= revision and not late
+    known = kept.known if kept is not None and holds and kept.stamp == stamp else {}
+    return Kept(stamp, revision, uncounted is None, {}), known
 
 
 def _only(known: Mapping[int, Held], nos: Sequence[int]) -> dict[int, Held]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -9,11 +10,16 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from service.flaky.settings import TestSettings
 from service.store import test_cases
 from service.store.codec import RowCodec
+from service.store.direct import Direct
 from service.store.tables.tests import CaseOverrideRow, TestSettingsRow, TicketRow
 from service.store.test_cases import Place
+from service.store.types import Utc, instant
 from service.vocabulary import ActorKind, Override
 
 EXPIRED_AT_ONCE = 100
+
+SETTINGS_MAX = 1000
+"""Settings kept as they were last read: some 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,7 @@ OVERRIDE = RowCodec(StoredOverride, overrides, keys=_PLACE | {"id", "is_open"})
 
 _HERE: BindParameter[int] = bindparam("of_repository")
 _NUMBER: BindParameter[int] = bindparam("of_number")
+_NOW: BindParameter[datetime] = bindparam("now", type_=Utc)
 _IS_OPEN = overrides.c.is_open.is_(True)
 _OF_CASE = (overrides.c.repository_id == _HERE, overrides.c.no == _NUMBER)
 
@@ -79,9 +86,9 @@ SELECT_EXPIRED = (
     .limit(EXPIRED_AT_ONCE)
 )
 # Its own order, for several overrides expire far more rarely than one is looked for.
-SELECT_NEXT_EXPIRY = (
+SELECT_NEXT_EXPIRY = Direct(
     select(overrides.c.expires_at)
-    .where(overrides.c.repository_id == _HERE, _IS_OPEN, overrides.c.expires_at > bindparam("now"))
+    .where(overrides.c.repository_id == _HERE, _IS_OPEN, overrides.c.expires_at > _NOW)
     .order_by(overrides.c.expires_at)
     .limit(1)
 )
@@ -100,7 +107,13 @@ DELETE_TICKET = delete(tickets).where(tickets.c.repository_id == _HERE, tickets.
 def settings_of(session: Connection, repository_id: int) -> TestSettings:
     """The repository's settings."""
     row = session.execute(SELECT_SETTINGS, {"of_repository": repository_id}).first()
-    return TestSettings() if row is None else SETTINGS.value(row)
+    return TestSettings() if row is None else _settings(tuple(row))
+
+
+@lru_cache(SETTINGS_MAX)
+def _settings(row: tuple[object, ...]) -> TestSettings:
+    """Settings are read before every list of tests, and rarely others than before."""
+    return SETTINGS.value(row)
 
 
 def settings_to_change(session: Connection, place: Place) -> TestSettings:
@@ -132,8 +145,9 @@ def override_of(session: Connection, repository_id: int, no: int) -> StoredOverr
 def next_expiry(session: Connection, repository_id: int, now: datetime) -> datetime | None:
     """When the next override of the repository expires, None: none does."""
     told = {"of_repository": repository_id, "now": now}
-    found: datetime | None = session.execute(SELECT_NEXT_EXPIRY, told).scalar()
-    return found
+    for (expires_at,) in SELECT_NEXT_EXPIRY.rows(session, told):
+        return instant(expires_at)
+    return None
 
 
 def override_history(

@@ -23,6 +23,7 @@ from sqlalchemy import (
     tuple_,
 )
 
+from service.store.direct import Direct
 from service.store.test_listings import (
     COUNT_UNHEALTHY,
     HERE,
@@ -32,11 +33,14 @@ from service.store.test_listings import (
     cases,
     overrides,
 )
-from service.store.types import Id, Utc
+from service.store.types import Id, Utc, instant
 from service.vocabulary import Health, Override
 
 Stream = Select[datetime, int]
 """A question for quarantined tests: since when, and their numbers."""
+
+Streams = dict[str, Direct]
+"""The same asked in four ways: after a key, before one, first and last ones."""
 
 
 class Moment(NamedTuple):
@@ -67,24 +71,22 @@ _GIVEN_MOMENT = tuple_(bindparam("of_moment", type_=Utc), bindparam("of_number",
 _AT_MOMENT = bindparam("of_moment", type_=Utc)
 
 
-def _by_time(
-    stream: Stream, at: ColumnElement[datetime], no: ColumnElement[int]
-) -> dict[str, Stream]:
-    """One stream of quarantined tests, asked in four ways; newest first."""
+def _by_time(stream: Stream, at: ColumnElement[datetime], no: ColumnElement[int]) -> Streams:
+    """One stream of quarantined tests, newest first."""
     key = tuple_(at, no)
     down, up = (desc(at), desc(no)), (at, no)
     return {
-        "after": stream.where(at <= _AT_MOMENT, key < _GIVEN_MOMENT).order_by(*down),
-        "before": stream.where(at >= _AT_MOMENT, key > _GIVEN_MOMENT).order_by(*up),
-        "first": stream.order_by(*down),
-        "last": stream.order_by(*up),
+        "after": Direct(stream.where(at <= _AT_MOMENT, key < _GIVEN_MOMENT).order_by(*down)),
+        "before": Direct(stream.where(at >= _AT_MOMENT, key > _GIVEN_MOMENT).order_by(*up)),
+        "first": Direct(stream.order_by(*down)),
+        "last": Direct(stream.order_by(*up)),
     }
 
 
 SELECT_ALWAYS = _by_time(_always, overrides.c.at, overrides.c.no)
 SELECT_AUTO = _by_time(_auto, cases.c.status_since, cases.c.no)
-COUNT_ALWAYS = select(func.count()).select_from(overrides).where(*_ALWAYS)
-COUNT_OVERRIDDEN = (
+COUNT_ALWAYS = Direct(select(func.count()).select_from(overrides).where(*_ALWAYS))
+COUNT_OVERRIDDEN = Direct(
     select(func.count())
     .select_from(overrides)
     .join(
@@ -110,11 +112,11 @@ class QuarantinedRows:
 
     def count(self, session: Connection) -> int:
         """How many there are."""
-        many: int = session.execute(COUNT_ALWAYS, self._binds()).scalar_one()
+        many = _how_many(session, COUNT_ALWAYS, self._binds())
         for status in self.statuses:
             told = {**self._binds(), "of_status": status.value}
-            many += session.execute(COUNT_UNHEALTHY, told).scalar_one()
-            many -= session.execute(COUNT_OVERRIDDEN, told).scalar_one()
+            many += _how_many(session, COUNT_UNHEALTHY, told)
+            many -= _how_many(session, COUNT_OVERRIDDEN, told)
         return many
 
     def after(self, session: Connection, key: Moment | None, limit: int) -> list[Moment]:
@@ -147,5 +149,10 @@ class QuarantinedRows:
         return {"of_repository": self.repository_id, "now": self.now}
 
 
-def _moments(session: Connection, question: Stream, told: dict[str, object]) -> list[Moment]:
-    return [Moment(row[0], row[1]) for row in session.execute(question, told)]
+def _how_many(session: Connection, question: Direct, told: dict[str, object]) -> int:
+    ((many,),) = question.rows(session, told)
+    return int(many)
+
+
+def _moments(session: Connection, question: Direct, told: dict[str, object]) -> list[Moment]:
+    return [Moment(instant(at), no) for at, no in question.rows(session, told)]

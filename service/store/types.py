@@ -37,11 +37,14 @@ class Utc(TypeDecorator[datetime]):
         dialect: Dialect,  # noqa: ARG002
     ) -> datetime | None:
         """What the driver gave, in UTC."""
-        if value is None:
-            return None
-        if isinstance(value, str):
-            return datetime.fromisoformat(value).replace(tzinfo=UTC)
-        return value.astimezone(UTC)
+        return None if value is None else instant(value)
+
+
+def instant(value: datetime | str) -> datetime:
+    """A stored instant as the driver gives it, in UTC."""
+    if isinstance(value, str):
+        return datetime.fromisoformat(value).replace(tzinfo=UTC)
+    return value.astimezone(UTC)
 
 
 class Json(Text):

@@ -20,7 +20,7 @@ from service.flaky.identity import RepositoryKey
 from service.flaky.results import Outcome
 from service.flaky.settings import TestSettings
 from service.provider.values import Repository
-from service.store import access, test_cases, test_evidence, test_quarantine, test_states
+from service.store import access, evidence, test_cases, test_evidence, test_quarantine, test_states
 from service.store.database import Tx
 from service.store.test_cases import Case, Place
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
@@ -225,6 +225,7 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
     )
     hit = [(no, n % 50 + 1) for no in failing]
     test_evidence.note_impact(session, place, hit, at, now)
+    evidence.note_failed(session, place.repository_id, failing, at)
     test_cases.note_evidence(session, place.repository_id, at)
 
 

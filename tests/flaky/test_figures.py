@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.flaky import figures
-from service.flaky.figures import Counts
 
 MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -15,7 +14,7 @@ MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
     [(0, 0, 0.0), (1, 0, 0.0), (0, 1, 1.0), (2, 1, 0.333333), (1, 2, 0.666667), (10**7, 1, 0.0)],
 )
 def test_a_rate_is_the_share_of_failed_attempts_with_six_decimals(passed, failed, rate):
-    assert figures.rate(Counts(passed, failed)) == rate
+    assert figures.rate(passed, failed) == rate
 
 
 @pytest.mark.parametrize(
@@ -34,7 +33,3 @@ def test_days_are_counted_from_1970_in_utc():
     assert figures.day_of(datetime(1970, 1, 1, 23, 59, tzinfo=UTC)) == 0
     assert figures.day_of(MIDNIGHT) == figures.day_of(MIDNIGHT - timedelta(microseconds=1)) + 1
     assert figures.beginning_of(figures.day_of(MIDNIGHT + timedelta(hours=5))) == MIDNIGHT
-
-
-def test_counts_add_up_and_come_off():
-    assert Counts(1, 2) + Counts(3, 4) - Counts(1, 1) == Counts(3, 5)

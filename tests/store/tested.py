@@ -27,7 +27,7 @@ from service.store.code_owners import Claimed, FoundFile
 from service.store.test_cases import Place
 from service.store.test_evidence import Day, SeenFailure
 from service.store.test_listings import Span, UnhealthyRows
-from service.store.test_orders import AsOf, Order
+from service.store.test_orders import AsOf
 from service.store.test_parts import CutDays
 from service.store.test_quarantine import StoredOverride
 from service.store.test_quarantined import Moment, QuarantinedRows
@@ -53,6 +53,7 @@ ROWS = {
     "attempt": 20_000,
     "daily": 20_000,
     "noise": 5000,
+    "uncounted": 1000,
     "failure_group": 5000,
     "failure_daily": 20_000,
     "pr_impact": 10_000,
@@ -95,6 +96,7 @@ GIVEN = {
     "attempt.is_eligible": "(i % 10 <> 0)",
     "daily.day": "20513 - i % 400",
     "noise.day": "20513 - i / 20",
+    "uncounted.owners": "'[]'",
     "failure_daily.day": "20513 - i % 400",
     "pr_impact.is_counted": "(i % 2 = 0)",
 }
@@ -105,7 +107,7 @@ DAY = timedelta(days=1)
 SPAN = Span(NOW - DAY, NOW)
 LATER = Span(NOW - DAY / 2, NOW + DAY / 2)
 AS_OF = AsOf(10_000, 0, None, None)
-ORDER = Order(SPAN, 9_900, (), {})
+ORDER = test_orders.sorted_order(SPAN, 9_900, ())
 LONG_AGO = NOW - 500 * DAY
 UNHEALTHY = UnhealthyRows(7, Health.FLAKY)
 QUARANTINED = QuarantinedRows(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
@@ -196,7 +198,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_quarantined, last": lambda s: QUARANTINED.before(s, None, 100),
     "test_figures.rates": lambda s: test_figures.rates(s, CutDays(OutcomeSets()), 7, NOS, NOW),
     "test_figures.common_failures": lambda s: test_figures.common_failures(s, 7, NOS, SPAN),
-    "test_figures.pasts": lambda s: test_figures.pasts(s, 7, NOS),
+    "test_figures.results": lambda s: test_figures.results(s, 7, NOS),
     "test_evidence.put_set": lambda s: test_evidence.put_set(
         s, PLACE, test_evidence.packed_set(NOS), NOW
     ),
