@@ -55,8 +55,9 @@ async def told_by_the_trusted(stage):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    """Two results in a part, one test in a judgement."""
+    """Two results in a part or one that failed, one test in a judgement."""
     monkeypatch.setattr(uncounted, "ROWS_MAX", 2)
+    monkeypatch.setattr(uncounted, "APART_MAX", 1)
     monkeypatch.setattr(judging, "JUDGED_MAX", 1)
 
 
@@ -79,7 +80,7 @@ async def test_pieces_end_in_the_same_states_whenever_the_process_dies(
     told = []
     for each in arriving:
         try:
-            await sent_as(mortal(stage, chance.randint(0, 8)), each)
+            await sent_as(mortal(stage, chance.randint(0, 12)), each)
         except Died:
             begin_anew(stage)
         if chance.random() < 0.2:
@@ -108,6 +109,29 @@ async def test_what_a_crash_left_uncounted_is_counted_by_the_sweep(store, small_
     await test_sweeps.expire(stage.runtime)
     assert (await stage.cases()).keys() == MANY.keys()
     assert await store.read(uncounted.uploads) == ()
+
+
+async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(store, small_pieces):
+    stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
+    failing = {f"test_{no}": "FP" for no in range(5)}
+    told = {"run_id": "1", "pr_number": 7}
+    await untouched.ran(failing, **told)
+    left: tuple[str, ...] = ()
+    for writes in range(20):
+        try:
+            await mortal(stage, writes).ran(failing, **told)
+        except Died:
+            begin_anew(stage)
+        left = await store.read(uncounted.uploads)
+        if left:
+            break
+    assert len(left) == 1
+    assert len(await stage.states()) == 1
+    assert await figures_of(stage) != await figures_of(untouched)
+    for _ in range(2):
+        await stage.ran(failing, **told)
+        await test_sweeps.expire(stage.runtime)
+    assert await figures_of(stage) == await figures_of(untouched)
 
 
 async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(store, small_pieces):
