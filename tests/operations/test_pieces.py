@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -161,6 +162,43 @@ async def test_who_is_not_judged_with_the_upload_is_judged_within_a_minute(store
     assert len(await stage.states()) == 3
     await test_sweeps.expire(stage.runtime)
     assert len(await stage.states()) == 8
+
+
+async def said(stage):
+    """What is said of each test, and since when."""
+    return {
+        name: (state.value, state.reason, state.since, [each.at for each in changes])
+        for name, (state, changes) in (await stage.states()).items()
+    }
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_cold):
+    stage, whole = await eager(store, "widgets"), await eager(store, "gears")
+    start = stage.clock.present
+
+    async def ran_on(day, letters, stages=(stage, whole)):
+        for each in stages:
+            each.clock.present = start + timedelta(days=day)
+            tests = dict.fromkeys(("total", "sum", "rest"), letters)
+            told = {"branch": "main", "run_id": f"{day}-{letters}"}
+            await each.ran(tests, ran_at=each.clock.present, **told)
+
+    for day in (0, 4, 35, 38, 41):
+        await ran_on(day, "FP")
+    await ran_on(50, "P", [whole])
+    await test_sweeps.expire(whole.runtime)
+    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    await ran_on(50, "P", [stage])
+    settled = [state for state, _ in (await stage.states()).values() if state.settled is not None]
+    assert len(settled) < 3
+    if is_cold:
+        begin_anew(stage)
+    await ran_on(51, "FP", [stage])
+    await test_sweeps.expire(stage.runtime)
+    monkeypatch.undo()
+    await ran_on(51, "FP", [whole])
+    assert await said(stage) == await said(whole)
 
 
 async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monkeypatch):
