@@ -16,7 +16,7 @@ from service.operations import upload_names
 from service.store import evidence, test_cases
 from service.store.database import Tx
 from service.store.evidence import Numbered
-from service.store.test_cases import TEXT_MAX, Case, Place
+from service.store.test_cases import TEXT_MAX, Case, Own, Place
 
 ENTERED_AT_ONCE = 2000
 """Tests that one transaction enters (ARCHITECTURE.md 5)."""
@@ -36,6 +36,8 @@ class Identified:
     def new(self) -> dict[str, CaseResult]:
         """The first cases of tests that do not."""
         known = self.numbers
+        if len(known) == len(self.results.passed) + len(self.results.others):
+            return {}
         passed = {each: case for each, case in self.results.passed.items() if each not in known}
         others = self.results.others.items()
         return passed | {each: did.case for each, did in others if each not in known}
@@ -82,7 +84,7 @@ def _looked_up(
 def aliases_of(
     new: Mapping[str, CaseResult], found: Identified, name: RepositoryKey, variant: str
 ) -> dict[str, str]:
-    """Other ids of new tests in nested suites → their ids."""
+    """Id of each new test in nested suites → its other id, where it has one."""
     nested = {
         UUID(each): case
         for each, case in new.items()
@@ -90,7 +92,7 @@ def aliases_of(
     }
     others = identity.aliases_of(name, nested, variant)
     return {
-        str(alias): str(test) for alias, test in others.items() if not found.results.has(str(alias))
+        str(test): str(alias) for alias, test in others.items() if not found.results.has(str(alias))
     }
 
 
@@ -121,32 +123,34 @@ def enter(
         return known
     first = test_cases.take_numbers(session, place.repository_id, len(missing))
     named_under = shared.names.index(entrance.name)
-    cases = [
-        _case(entrance, first + place_in, each, case, named_under)
-        for place_in, (each, case) in enumerate(missing)
-    ]
-    test_cases.add(session, place, cases)
-    numbers = {case.id: case.no for case in cases}
-    found = {alias: numbers[each] for alias, each in aliases.items() if each in numbers}
+    numbered = enumerate(missing, first)
+    own = [Own(no, each, *_shown(case), case.line) for no, (each, case) in numbered]
+    test_cases.add(session, place, _alike(entrance, own[0], named_under), own)
+    numbers = {each.id: each.no for each in own}
+    found = {aliases[each]: no for each, no in numbers.items() if each in aliases}
     test_cases.add_aliases(session, place, found)
     return known | numbers
 
 
-def _case(entrance: Entrance, no: int, test_id: str, case: CaseResult, named_under: int) -> Case:
+def _shown(case: CaseResult) -> tuple[str, str, str, str]:
+    """Name, class, suites and file at the length that is stored."""
+    return (
+        case.name[:TEXT_MAX],
+        case.classname[:TEXT_MAX],
+        case.parent[:TEXT_MAX],
+        case.file[:TEXT_MAX],
+    )
+
+
+def _alike(entrance: Entrance, own: Own, named_under: int) -> Case:
     return Case(
-        no=no,
-        id=test_id,
+        **own._asdict(),
         named_under=named_under,
-        name=case.name[:TEXT_MAX],
-        classname=case.classname[:TEXT_MAX],
-        parent=case.parent[:TEXT_MAX],
-        file=case.file[:TEXT_MAX],
         variant=entrance.variant,
         owners=(),
         first_run_at=entrance.at,
         last_run_at=entrance.at,
         status_since=entrance.at,
-        line=case.line,
         is_known=False,
     )
 
