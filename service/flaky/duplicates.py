@@ -4,8 +4,9 @@ FLAKY.md 2.6. A runner that retries, a suite that repeats on purpose, and two te
 name look alike in a report; only the first two say something about nondeterminism.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from service.flaky import results
 from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, Warned, WarningCode
@@ -38,18 +39,55 @@ class Result(NamedTuple):
         return ended[-1] if ended else Outcome.SKIPPED
 
 
-def results_of(cases: Iterable[tuple[K, CaseResult]]) -> dict[K, Result]:
-    """The results of an upload by test, in order of first sight; cases in document order."""
-    # Nearly every test comes once: only of the others lists are made.
-    first: dict[K, CaseResult] = {}
-    several: dict[K, list[CaseResult]] = {}
-    for test, case in cases:
-        if test in first:
-            several.setdefault(test, [first[test]]).append(case)
+class Sorted(NamedTuple, Generic[K]):
+    """The tests of an upload: those of which one case says that they passed at once, and others.
+
+    Each in order of first sight. Nearly all are of the first kind, of which no result is made.
+    """
+
+    passed: Mapping[K, CaseResult]
+    others: Mapping[K, Result]
+
+    @property
+    def ran(self) -> int:
+        """How many were not skipped."""
+        skipped = sum(1 for each in self.others.values() if each.outcome is Outcome.SKIPPED)
+        return len(self.passed) + len(self.others) - skipped
+
+    def has(self, test: K) -> bool:
+        """Whether it is among them."""
+        return test in self.passed or test in self.others
+
+    def first_cases(self) -> dict[K, CaseResult]:
+        """The first case of each test."""
+        return {**self.passed, **{test: each.case for test, each in self.others.items()}}
+
+
+def sorted_by_test(tests: Sequence[K], cases: Sequence[CaseResult]) -> Sorted[K]:
+    """The results of an upload's cases, given in document order with the test of each."""
+    several = _several(tests, cases)
+    passed: dict[K, CaseResult] = {}
+    others: dict[K, Result] = {}
+    for test, case in zip(tests, cases, strict=True):
+        if test in several:
+            others.setdefault(test, several[test])
+        elif case.told or case.kind is not CaseKind.TEST:
+            others[test] = _alone(case)
         else:
-            first[test] = case
-    found = {test: _alone(case) for test, case in first.items()}
-    return found | {test: result_of(group) for test, group in several.items()}
+            passed[test] = case
+    return Sorted(passed, others)
+
+
+def _several(tests: Sequence[K], cases: Sequence[CaseResult]) -> dict[K, Result]:
+    """The results of tests with more than one case."""
+    if len(set(tests)) == len(tests):
+        return {}
+    counted = Counter(tests)
+    groups: dict[K, list[CaseResult]] = {}
+    for test, case in zip(tests, cases, strict=True):
+        if counted[test] > 1:
+            groups.setdefault(test, []).append(case)
+    return {test: result_of(group) for test, group in groups.items()}
 
 
 def result_of(cases: Sequence[CaseResult]) -> Result:

@@ -1,16 +1,19 @@
 """The stable id of a test, and the file paths and names it is made of (FLAKY.md 3)."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from uuid import NAMESPACE_URL, UUID, uuid5
+from hashlib import sha1
+from uuid import NAMESPACE_URL, UUID
 
 from service.flaky.results import CaseResult
 
 # One constant for all formats, so that a test keeps its id when its report changes format.
 CONSTANT = "JUNIT_TESTCASE"
 CLAIM_PREFIXES = ("headgate:", "trunk:")
-CLAIM_VERSION = 5
+VERSION = 5
+# The two highest bits of this digit are 1 and 0 in every UUID of the kind.
+VARIANT_DIGITS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,33 @@ def id_of(repository: RepositoryKey, test: CaseKey, variant: str = "") -> UUID:
             return claimed
         if test.claimed.startswith(CLAIM_PREFIXES):
             text = f"{owner}#{test.claimed}"
-            return uuid5(NAMESPACE_URL, f"{text}#{variant}" if variant else text)
+            return UUID(_spelled(f"{text}#{variant}" if variant else text))
     base = f"{owner}#{test.file}#{test.classname}#{test.parent}#{test.name}#{CONSTANT}"
-    if not variant:
-        return uuid5(NAMESPACE_URL, base)
-    return uuid5(NAMESPACE_URL, f"{uuid5(NAMESPACE_URL, f'{base}#{variant}')}#{variant}")
+    return UUID(_spelled_with(base, variant))
+
+
+def ids_of(repository: RepositoryKey, cases: Sequence[CaseResult], variant: str = "") -> list[str]:
+    """The ids of many cases in their order, as `id_of` has them, spelled."""
+    owner = f"{repository.org}#{repository.repo}"
+    return [
+        str(id_of(repository, key_of(case), variant))
+        if case.claimed_id
+        else _spelled_with(
+            f"{owner}#{case.file}#{case.classname}#{case.parent}#{case.name}#{CONSTANT}", variant
+        )
+        for case in cases
+    ]
+
+
+def _spelled_with(base: str, variant: str) -> str:
+    return _spelled(f"{_spelled(f'{base}#{variant}')}#{variant}" if variant else base)
+
+
+def _spelled(text: str) -> str:
+    """The UUIDv5 of a text as `uuid.uuid5` makes it (RFC 9562, 5.5), in a quarter of the time."""
+    made = sha1(NAMESPACE_URL.bytes + text.encode(), usedforsecurity=False).hexdigest()
+    fourth = VARIANT_DIGITS[made[16]] + made[17:20]
+    return f"{made[:8]}-{made[8:12]}-{VERSION}{made[13:16]}-{fourth}-{made[20:32]}"
 
 
 def key_of(case: CaseResult) -> CaseKey:
@@ -90,7 +115,7 @@ def uuid5_in(text: str) -> UUID | None:
         read = UUID(text)
     except ValueError:
         return None
-    return read if read.version == CLAIM_VERSION and str(read) == text.lower() else None
+    return read if read.version == VERSION and str(read) == text.lower() else None
 
 
 def normalized_file(file: str, source_root: str = "") -> str:

@@ -50,6 +50,14 @@ class Earlier:
     noise: Mapping[int, Noise]
 
 
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """Uploads that are to be forgotten, and the tests of which nothing is concluded yet."""
+
+    going: list[str]
+    left: list[int]
+
+
 class Standing:
     """The tests of a repository that ever failed."""
 
@@ -60,6 +68,8 @@ class Standing:
         self.noise: dict[int, Noise] = {}
         self.unjudged: set[int] = set()
         """Tests that `change` named and nobody had time for; kept by who judges."""
+        self.settling: Settling | None = None
+        """What is to be concluded before `forget`; None: nothing, kept by who judges."""
         self._clock: datetime | None = None
         self._first_day = 0
         self._evidence: dict[int, Evidence | None] = {}
@@ -93,13 +103,17 @@ class Standing:
 
         Who judges them needs `settled_at` of each from before.
         """
-        oldest, day = self.book.shelf.ordered, before.toordinal()
-        gone = [upload_id for at, _, upload_id in oldest[: bisect_left(oldest, (before,))]]
+        gone, day = self.going(before), before.toordinal()
         if not gone:
             return set()
         frozen = {each: found for each, found in self.noise.items() if each < day + noise.DAYS}
         self.earlier = Earlier(self._first_day, frozen)
         return self.change((), gone, sets)
+
+    def going(self, before: datetime) -> list[str]:
+        """The uploads that ran before a midnight, oldest first."""
+        oldest = self.book.shelf.ordered
+        return [upload_id for _, _, upload_id in oldest[: bisect_left(oldest, (before,))]]
 
     def judge(self, no: int, known: Known = NOTHING_KNOWN) -> Health | None:
         """The health of a test that `change` named; None if no upload has it any more."""

@@ -12,7 +12,7 @@ from service.flaky import figures, health, history, noise, score
 from service.flaky.health import Flag, Health
 from service.flaky.history import Change, Value
 from service.flaky.spans import Settled
-from service.flaky.standing import Earlier, Known, Standing
+from service.flaky.standing import Earlier, Known, Settling, Standing
 from service.flaky.uploads import EvidenceUpload
 from service.notifications import test_payloads
 from service.operations import test_messages, test_records, ticket_issues
@@ -78,13 +78,13 @@ def judge(bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] 
     standing, touched = _opened(bench, revision.number)
     measured = dict(standing.noise)
     touched |= standing.change(added, removed, bench.sets)
-    touched |= _settled(bench, standing)
+    touched |= _settled(bench, standing, max(1, JUDGED_MAX - len(touched)))
     touched |= standing.unjudged
     now = _first_of(touched, failed)
     standing.unjudged = touched - now
     _judge_all(bench, standing, now)
-    if standing.unjudged or revision.is_behind:
-        is_behind = bool(standing.unjudged)
+    is_behind = bool(standing.unjudged) or standing.settling is not None
+    if is_behind or revision.is_behind:
         test_cases.note_behind(bench.session, place.repository_id, is_behind=is_behind)
     _keep_noise(bench, standing, measured)
     clock = None if standing.scale is None else standing.scale.clock
@@ -165,14 +165,30 @@ def _earlier(bench: Bench) -> Earlier | None:
     return Earlier(first, {day: found for day, found in days.items() if day < until})
 
 
-def _settled(bench: Bench, standing: Standing) -> set[int]:
-    """Let go of old evidence after noting what was concluded from it; who is judged for it."""
-    ordered = standing.book.shelf.ordered
+def _settled(bench: Bench, standing: Standing, at_most: int) -> set[int]:
+    """Let go of old evidence after noting what was concluded from it; who is judged for it.
+
+    Of so many tests it is noted; nothing is let go of before it is noted of all, by
+    transactions that follow. Whatever else must go by then begins it anew.
+    """
+    going = standing.going(bench.horizon)
     # Who is left to be judged has no state yet that could keep what is forgotten.
-    if not ordered or ordered[0][0] >= bench.horizon or standing.unjudged:
+    if not going or standing.unjudged:
         return set()
+    begun = standing.settling
+    if begun is None or begun.going != going:
+        begun = Settling(going, sorted(standing.book.shelf.nos))
+    left = begun.left
+    _settle(bench, standing, left[:at_most])
+    if left[at_most:]:
+        standing.settling = Settling(going, left[at_most:])
+        return set()
+    standing.settling = None
+    return standing.forget(bench.horizon, bench.sets)
+
+
+def _settle(bench: Bench, standing: Standing, nos: list[int]) -> None:
     at = bench.horizon + timedelta(days=SETTLED_AFTER_DAYS)
-    nos = list(standing.book.shelf.nos)
     states = _states(bench, nos)
     known = _known(bench, nos, states)
     for no in nos:
@@ -182,7 +198,6 @@ def _settled(bench: Bench, standing: Standing) -> set[int]:
         settled = _to_store(health.settled_at(judged, at, known[no].settled))
         if state.settled is not None or settled != StoredSettled(settled.at):
             test_states.put(bench.session, bench.place, replace(state, settled=settled))
-    return standing.forget(bench.horizon, bench.sets)
 
 
 def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:

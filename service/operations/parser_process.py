@@ -1,6 +1,6 @@
 """Reports to cases, in a process of its own that `parsing.py` starts.
 
-Reads pickled work from standard input, writes the pickled result to standard output and ends:
+Reads pickled work from standard input, writes what it found to standard output and ends:
 limits and a crash are its own, and what it used is given back. Nothing is imported here but
 the pure readers, so that it starts in a fraction of a second.
 """
@@ -15,8 +15,10 @@ from typing import NamedTuple
 
 from service.flaky import reports
 from service.flaky.reading import Wishes
-from service.flaky.results import Format, ReportFile
+from service.flaky.results import Format
 from service.flaky.text import Unpacked, unpacked
+from service.operations import parser_answer
+from service.operations.parser_answer import Done
 
 EXIT_NO_MEMORY = 3
 
@@ -35,13 +37,6 @@ class Work(NamedTuple):
     wanted: Format | None
     wishes: Wishes
     limits: Limits
-
-
-class Done(NamedTuple):
-    """One file, read; `sha256` is the hex digest of its bytes without compression."""
-
-    sha256: str
-    report: ReportFile
 
 
 def read(work: Work) -> list[Done]:
@@ -67,7 +62,8 @@ def main() -> int:
     limit(resource.RLIMIT_CPU, work.limits.computing_s)
     limit(resource.RLIMIT_AS, work.limits.memory_bytes)
     try:
-        pickle.dump(read(work), sys.stdout.buffer, pickle.HIGHEST_PROTOCOL)
+        for piece in parser_answer.told(read(work)):
+            sys.stdout.buffer.write(piece)
     except MemoryError:
         return EXIT_NO_MEMORY
     return 0

@@ -21,8 +21,9 @@ from service.errors import Invalid, Overloaded, ServiceError
 from service.flaky import text
 from service.flaky.reading import CASES_MAX, TOO_MANY, Wishes
 from service.flaky.results import FileStatus, Format, ReportFile
-from service.operations import collector, parser_process, test_settings
-from service.operations.parser_process import EXIT_NO_MEMORY, Done, Limits, Work
+from service.operations import collector, parser_answer, parser_process, test_settings
+from service.operations.parser_answer import Done
+from service.operations.parser_process import EXIT_NO_MEMORY, Limits, Work
 from service.operations.upload_values import ReadFile, UploadMeta
 from service.runtime import Runtime
 from service.store.records import RepositoryRecord
@@ -151,10 +152,8 @@ async def _read_apart(work: Work, files: Sequence[SentFile]) -> list[Done]:
 
 
 def _values_of(said: bytes) -> list[Done]:
-    """What the process made: our own code, a moment ago, of plain values."""
     with collector.put_off():
-        done: list[Done] = pickle.loads(said)  # noqa: S301
-    return done
+        return parser_answer.heard(said)
 
 
 def _stopped(why: str, files: Sequence[SentFile]) -> Invalid:

@@ -112,14 +112,9 @@ def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
     )
 
 
-def failing_in(
-    results: Mapping[str, Result], numbers: Mapping[str, evidence.Numbered]
-) -> list[Failing]:
+def failing_in(results: Mapping[str, Result], numbers: Mapping[str, int]) -> list[Failing]:
     """Results of tests that failed, with the tests' numbers."""
-    return [
-        Failing(test_id, numbers[test_id].no if test_id in numbers else None, result)
-        for test_id, result in results.items()
-    ]
+    return [Failing(test_id, numbers.get(test_id), result) for test_id, result in results.items()]
 
 
 def answered(

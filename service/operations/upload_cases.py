@@ -9,14 +9,14 @@ from datetime import datetime
 from uuid import UUID
 
 from service.flaky import duplicates, identity
-from service.flaky.duplicates import Result
+from service.flaky.duplicates import Sorted
 from service.flaky.identity import RepositoryKey
 from service.flaky.results import CaseKind, CaseResult
 from service.operations import upload_names
 from service.store import evidence, test_cases
 from service.store.database import Tx
 from service.store.evidence import Numbered
-from service.store.test_cases import TEXT_MAX, Case, Place
+from service.store.test_cases import TEXT_MAX, Case, Own, Place
 
 ENTERED_AT_ONCE = 2000
 """Tests that one transaction enters (ARCHITECTURE.md 5)."""
@@ -24,19 +24,23 @@ ENTERED_AT_ONCE = 2000
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """The results of an upload by test id, in order of first sight, and the tests that exist.
+    """The results of an upload by test id, and the numbers of the tests that exist.
 
     `warnings` are about the names of its tests.
     """
 
-    results: Mapping[str, Result]
-    numbers: Mapping[str, Numbered]
+    results: Sorted[str]
+    numbers: Mapping[str, int]
     warnings: tuple[str, ...] = ()
 
-    @property
-    def new(self) -> list[str]:
-        """The ids of tests that do not."""
-        return [each for each in self.results if each not in self.numbers]
+    def new(self) -> dict[str, CaseResult]:
+        """The first cases of tests that do not."""
+        known = self.numbers
+        if len(known) == len(self.results.passed) + len(self.results.others):
+            return {}
+        passed = {each: case for each, case in self.results.passed.items() if each not in known}
+        others = self.results.others.items()
+        return passed | {each: did.case for each, did in others if each not in known}
 
 
 def identified(
@@ -50,33 +54,45 @@ def identified(
 
     `names` begins with the present one, which new tests get their ids by.
     """
-    ids = [_id(names[0], case, variant) for case in cases]
-    numbers = evidence.numbers_of(session, repository_id, ids)
+    ids = identity.ids_of(names[0], cases, variant)
+    numbers, meant = _looked_up(session, repository_id, ids)
     for name in names[1:]:
-        unknown = [place for place, each in enumerate(ids) if each not in numbers]
-        older = {place: _id(name, cases[place], variant) for place in unknown}
-        found = evidence.numbers_of(session, repository_id, older.values())
-        numbers |= found
-        for place, each in older.items():
-            if each in found:
-                ids[place] = each
-    meant = [numbers[each].id if each in numbers else each for each in ids]
-    results = duplicates.results_of(zip(meant, cases, strict=True))
+        unknown = [n for n, each in enumerate(ids) if each not in numbers and each not in meant]
+        older = identity.ids_of(name, [cases[n] for n in unknown], variant)
+        found, others = _looked_up(session, repository_id, older)
+        numbers, meant = numbers | found, meant | others
+        for n, each in zip(unknown, older, strict=True):
+            if each in found or each in others:
+                ids[n] = each
+    tests = [meant[each].id if each in meant else each for each in ids] if meant else ids
+    results = duplicates.sorted_by_test(tests, cases)
+    numbers |= {each.id: each.no for each in meant.values()}
     warnings = upload_names.warnings_of(session, repository_id, ids, cases)
-    return Identified(results, {found.id: found for found in numbers.values()}, warnings)
+    return Identified(results, numbers, warnings)
 
 
-def _id(name: RepositoryKey, case: CaseResult, variant: str) -> str:
-    return str(identity.id_of(name, identity.key_of(case), variant))
+def _looked_up(
+    session: Tx, repository_id: int, ids: Sequence[str]
+) -> tuple[dict[str, int], dict[str, Numbered]]:
+    """Tests of these ids, and those that are known by them as well."""
+    numbers = evidence.numbers_of(session, repository_id, ids)
+    return numbers, evidence.aliased(
+        session, repository_id, (each for each in ids if each not in numbers)
+    )
 
 
-def aliases_of(found: Identified, name: RepositoryKey, variant: str) -> dict[str, str]:
-    """Other ids of new tests in nested suites → their ids."""
-    new = {UUID(each): found.results[each].case for each in found.new}
-    tests = {test: case for test, case in new.items() if case.kind is CaseKind.TEST}
-    others = identity.aliases_of(name, tests, variant)
+def aliases_of(
+    new: Mapping[str, CaseResult], found: Identified, name: RepositoryKey, variant: str
+) -> dict[str, str]:
+    """Id of each new test in nested suites → its other id, where it has one."""
+    nested = {
+        UUID(each): case
+        for each, case in new.items()
+        if case.outermost_suite and case.kind is CaseKind.TEST
+    }
+    others = identity.aliases_of(name, nested, variant)
     return {
-        str(alias): str(test) for alias, test in others.items() if str(alias) not in found.results
+        str(test): str(alias) for alias, test in others.items() if not found.results.has(str(alias))
     }
 
 
@@ -95,51 +111,55 @@ def enter(
     entrance: Entrance,
     new: Sequence[tuple[str, CaseResult]],
     aliases: Mapping[str, str],
-) -> dict[str, Numbered]:
-    """Enter tests that are not there yet, as strangers' until an upload counts; all by id."""
+) -> dict[str, int]:
+    """Enter tests that are not there yet, as strangers' until an upload counts; id → number."""
     place = entrance.place
     shared = test_cases.name_repository(session, place, entrance.name)
     evidence.lock(session, place.repository_id)
-    known = evidence.numbers_of(session, place.repository_id, (each for each, _ in new))
+    known, meant = _looked_up(session, place.repository_id, [each for each, _ in new])
+    known |= {each: test.no for each, test in meant.items()}
     missing = [(each, case) for each, case in new if each not in known]
     if not missing:
         return known
     first = test_cases.take_numbers(session, place.repository_id, len(missing))
     named_under = shared.names.index(entrance.name)
-    cases = [
-        _case(entrance, first + place_in, each, case, named_under)
-        for place_in, (each, case) in enumerate(missing)
-    ]
-    test_cases.add(session, place, cases)
-    numbers = {case.id: case.no for case in cases}
-    found = {alias: numbers[each] for alias, each in aliases.items() if each in numbers}
+    numbered = enumerate(missing, first)
+    own = [Own(no, each, *_shown(case), case.line) for no, (each, case) in numbered]
+    test_cases.add(session, place, _alike(entrance, own[0], named_under), own)
+    numbers = {each.id: each.no for each in own}
+    found = {aliases[each]: no for each, no in numbers.items() if each in aliases}
     test_cases.add_aliases(session, place, found)
-    return known | {case.id: Numbered(case.no, case.id, is_known=False) for case in cases}
+    return known | numbers
 
 
-def _case(entrance: Entrance, no: int, test_id: str, case: CaseResult, named_under: int) -> Case:
+def _shown(case: CaseResult) -> tuple[str, str, str, str]:
+    """Name, class, suites and file at the length that is stored."""
+    return (
+        case.name[:TEXT_MAX],
+        case.classname[:TEXT_MAX],
+        case.parent[:TEXT_MAX],
+        case.file[:TEXT_MAX],
+    )
+
+
+def _alike(entrance: Entrance, own: Own, named_under: int) -> Case:
     return Case(
-        no=no,
-        id=test_id,
+        **own._asdict(),
         named_under=named_under,
-        name=case.name[:TEXT_MAX],
-        classname=case.classname[:TEXT_MAX],
-        parent=case.parent[:TEXT_MAX],
-        file=case.file[:TEXT_MAX],
         variant=entrance.variant,
         owners=(),
         first_run_at=entrance.at,
         last_run_at=entrance.at,
         status_since=entrance.at,
-        line=case.line,
         is_known=False,
     )
 
 
-def chunks(found: Identified) -> Iterable[list[tuple[str, CaseResult]]]:
+def chunks(new: Mapping[str, CaseResult]) -> Iterable[list[tuple[str, CaseResult]]]:
     """The new tests with their first case, as many at a time as one transaction enters.
 
     By id, so that a transaction writes to a few pages of the indexes by id, not to all of them.
     """
-    new = [(each, found.results[each].case) for each in sorted(found.new)]
-    return [new[start : start + ENTERED_AT_ONCE] for start in range(0, len(new), ENTERED_AT_ONCE)]
+    by_id = sorted(new.items())
+    starts = range(0, len(by_id), ENTERED_AT_ONCE)
+    return (by_id[start : start + ENTERED_AT_ONCE] for start in starts)

@@ -1,18 +1,23 @@
-"""Results of a complete upload that one attempt says all of, counted in parts (FLAKY.md 4).
+"""Results of a complete upload, counted in parts (FLAKY.md 4).
 
 What lists show of tests follows the upload a part at a time, so that a large one keeps no other
 writer waiting. Parts are rows: whoever begins anew after a crash goes on with those left. Every
 part adds or takes the later of two times, so the order of parts and of uploads does not matter.
 """
 
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from service.flaky import figures
+from service.flaky.results import Outcome
 from service.runtime import Runtime
 from service.store import bulk, code_owners, evidence, test_cases, test_evidence, uncounted, uploads
 from service.store.database import Tx
 from service.store.test_cases import Place
-from service.store.test_evidence import Day, Upload
+from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
 from service.store.uncounted import Owned, Part
 
 
@@ -26,7 +31,8 @@ class Counted(NamedTuple):
 
 async def finish(runtime: Runtime, upload_id: str) -> None:
     """Count what is left of an upload, each part in a transaction of its own."""
-    while (counted := await runtime.store.run(_count_next, upload_id)) is not None:
+    now = runtime.clock.now()
+    while (counted := await runtime.store.run(_count_next, upload_id, now)) is not None:
         runtime.store.standings.advance(counted.repository_id, counted.before)
         if counted.is_last:
             return
@@ -38,14 +44,20 @@ async def finish_all(runtime: Runtime) -> None:
         await finish(runtime, upload_id)
 
 
-def finish_within(session: Tx, place: Place, upload: Upload) -> None:
+def finish_within(session: Tx, place: Place, upload: Upload, now: datetime) -> None:
     """Count what is left in the transaction of somebody who holds the lock of the evidence."""
     while (part := uncounted.take(session, upload.id)) is not None:
-        count(session, place, upload, part)
+        count(session, place, upload, part, now)
 
 
-def count(session: Tx, place: Place, upload: Upload, part: Part) -> None:
-    """Let the results of a part count: when tests ran, and their day."""
+def count(session: Tx, place: Place, upload: Upload, part: Part, now: datetime) -> None:
+    """Let the results of a part count: when tests ran, their day, how they failed and for whom.
+
+    When those ran whose attempts are stored is known since the upload is complete.
+    """
+    if part.apart != bulk.NONE:
+        _count_apart(session, place, upload, part.apart, now)
+        return
     here, at = place.repository_id, upload.ran_at
     won, skipped = bulk.numbers_of(part.passed), bulk.numbers_of(part.skipped)
     if not upload.is_eligible:
@@ -60,6 +72,44 @@ def count(session: Tx, place: Place, upload: Upload, part: Part) -> None:
     test_evidence.add_equal_days(session, place, Day(0, day, skipped=1), part.skipped)
 
 
+def days_of(upload: Upload, attempts: Iterable[StoredAttempt]) -> Iterator[Day]:
+    """What days of tests gain by attempts of an upload; these by test."""
+    day = figures.day_of(upload.ran_at)
+    for no, group in groupby(attempts, attrgetter("no")):
+        told = list(group)
+        outcomes = [each.outcome for each in told]
+        passed, failed = outcomes.count(Outcome.PASSED), outcomes.count(Outcome.FAILED)
+        counts = told[0].is_comparable and not upload.is_mass
+        yield Day(
+            no=no,
+            day=day,
+            results=int(passed + failed > 0),
+            passing_results=int(counts and passed > 0),
+            passed=passed,
+            failed=failed,
+            skipped=outcomes.count(Outcome.SKIPPED),
+            quarantined=sum(1 for each in told if each.is_quarantined),
+            duration_ms=sum(each.duration_ms or 0 for each in told),
+        )
+
+
+def _count_apart(session: Tx, place: Place, upload: Upload, rows: str, now: datetime) -> None:
+    attempts = uploads.attempts_among(session, upload.id, rows)
+    seen = [
+        SeenFailure(each.no, each.failure, each.headline or "", each.stack or "", each.ran_at)
+        for each in attempts
+        if each.failure is not None
+    ]
+    hit = {each.no for each in seen}
+    if upload.is_eligible:
+        test_evidence.add_days(session, place, list(days_of(upload, attempts)))
+        test_evidence.note_failures(session, place, seen)
+    else:
+        hit = evidence.known_among(session, place.repository_id, hit)
+    impacts = [(no, pr) for no in hit for pr in upload.prs]
+    test_evidence.note_impact(session, place, impacts, upload.ran_at, now)
+
+
 def own(session: Tx, place: Place, owned: tuple[Owned, ...], upload: Upload) -> None:
     """Note owners of tests, unless the repository's own file says who they are.
 
@@ -71,7 +121,7 @@ def own(session: Tx, place: Place, owned: tuple[Owned, ...], upload: Upload) -> 
     evidence.put_owners(session, place.repository_id, wanted, upload.ran_at)
 
 
-def _count_next(session: Tx, upload_id: str) -> Counted | None:
+def _count_next(session: Tx, upload_id: str, now: datetime) -> Counted | None:
     found = uploads.by_id(session, upload_id)
     if found is None:
         uncounted.drop(session, upload_id)
@@ -81,6 +131,6 @@ def _count_next(session: Tx, upload_id: str) -> Counted | None:
     part = uncounted.take(session, upload_id)
     if part is None:
         return None
-    count(session, place, found.upload, part)
+    count(session, place, found.upload, part, now)
     test_cases.note_change(session, place.repository_id)
     return Counted(place.repository_id, revision.number, part.n == 1)

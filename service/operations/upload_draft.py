@@ -59,13 +59,11 @@ class Sums:
 
 def sums_of(found: Identified) -> Sums:
     """The sums of the results."""
-    told = found.results
-    outcomes = {test_id: result.outcome for test_id, result in told.items()}
-    failing = {each: told[each] for each, did in outcomes.items() if did is Outcome.FAILED}
-    ran = sum(1 for did in outcomes.values() if did is not Outcome.SKIPPED)
-    muddled = duplicates.duplicates_warned(told.values())
+    others = found.results.others
+    failing = {each: did for each, did in others.items() if did.outcome is Outcome.FAILED}
+    muddled = duplicates.duplicates_warned(others.values())
     warnings = found.warnings if muddled is None else (*found.warnings, muddled.text)
-    return Sums(failing, is_mass_failure(ran, len(failing)), warnings)
+    return Sums(failing, is_mass_failure(found.results.ran, len(failing)), warnings)
 
 
 def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) -> Upload:

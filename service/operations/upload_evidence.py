@@ -1,22 +1,20 @@
 """What one upload changes of its repository's tests, in the transaction that completes it.
 
-`count` makes it evidence and judges; `record` writes down single attempts and figures, which
-say whether each failure was quarantined, and that is known only then. Of a large upload the
-results that one attempt says all of are left to be counted in parts (`upload_counting.py`).
+`count` makes it evidence and judges; `record` writes down single attempts, which say whether
+each failure was quarantined, and that is known only then. What figures say of a large upload
+is left to be counted in parts (`upload_counting.py`).
 """
 
 from dataclasses import replace
 
-from service.flaky import figures
-from service.flaky.duplicates import Result
 from service.flaky.results import Outcome
 from service.flaky.standing import Standing
 from service.flaky.uploads import FAILED, PASSED
-from service.operations import judging, upload_counting, upload_findings
+from service.operations import judging, upload_counting
 from service.operations.judging import Bench
 from service.operations.upload_findings import Findings
 from service.store import code_owners, evidence, test_cases, test_evidence, uncounted, uploads
-from service.store.test_evidence import Day, SeenFailure, Upload
+from service.store.test_evidence import Upload
 
 
 def count(
@@ -31,10 +29,10 @@ def count(
     skipped = test_evidence.put_set(session, place, found.skipped, draft.ran_at)
     upload = replace(draft, passed=passed, skipped=skipped)
     if found.is_large:
-        uncounted.put(session, place, upload.id, found.parts)
+        uncounted.put(session, place, upload.id, found.parts + found.parts_apart)
     else:
         for part in found.parts:
-            upload_counting.count(session, place, upload, part)
+            upload_counting.count(bench.session, place, upload, part, bench.home.now)
     here = place.repository_id
     if not upload.is_eligible:
         evidence.note_strangers(session, here, found.apart, upload.ran_at)
@@ -68,7 +66,7 @@ def _look_after_owners(bench: Bench, *, has_new: bool) -> None:
 
 
 def record(bench: Bench, upload: Upload, found: Findings, quarantined: set[int]) -> None:
-    """Write down the upload, its attempts, and what they add to figures."""
+    """Write down the upload and its attempts, and count these unless they are many."""
     session, place = bench.session, bench.place
     test_evidence.record_upload(session, place, upload)
     attempts = [
@@ -77,41 +75,11 @@ def record(bench: Bench, upload: Upload, found: Findings, quarantined: set[int])
             is_eligible=upload.is_eligible,
             is_quarantined=each.no in quarantined and each.outcome is Outcome.FAILED,
         )
+        if not upload.is_eligible or each.no in quarantined
+        else each
         for each in found.attempts
     ]
     test_evidence.record_attempts(session, place, attempts)
-    seen = [
-        SeenFailure(each.no, each.failure, each.headline or "", each.stack or "", each.ran_at)
-        for each in attempts
-        if each.failure is not None
-    ]
-    hit = {each.no for each in seen}
-    if upload.is_eligible:
-        day = figures.day_of(upload.ran_at)
-        days = [
-            _day(upload, day, no, result, is_quarantined=no in quarantined)
-            for no, result in found.apart.items()
-        ]
-        test_evidence.add_days(session, place, days)
-        test_evidence.note_failures(session, place, seen)
-    else:
-        hit = evidence.known_among(session, place.repository_id, hit)
-    impacts = [(no, pr) for no in hit for pr in upload.prs]
-    test_evidence.note_impact(session, place, impacts, upload.ran_at, bench.home.now)
-
-
-def _day(upload: Upload, day: int, no: int, result: Result, *, is_quarantined: bool) -> Day:
-    outcomes = [each.outcome for each in result.attempts]
-    failed, passed = outcomes.count(Outcome.FAILED), outcomes.count(Outcome.PASSED)
-    counts = result.is_comparable and not upload.is_mass
-    return Day(
-        no=no,
-        day=day,
-        results=int(failed + passed > 0),
-        passing_results=int(counts and passed > 0),
-        passed=passed,
-        failed=failed,
-        skipped=outcomes.count(Outcome.SKIPPED),
-        quarantined=failed if is_quarantined else 0,
-        duration_ms=sum(upload_findings.milliseconds(each) or 0 for each in result.attempts),
-    )
+    if not found.is_large:
+        for part in found.parts_apart:
+            upload_counting.count(session, place, upload, part, bench.home.now)

@@ -4,12 +4,12 @@ Nothing here asks the database: numbers of tests are given, and what is found is
 down afterwards, so that nobody waits meanwhile.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from service.flaky import failures, owners
-from service.flaky.duplicates import Result
+from service.flaky.duplicates import Result, Sorted
 from service.flaky.results import Attempt, Outcome
 from service.flaky.uploads import LETTERS
 from service.operations.upload_values import UploadMeta
@@ -20,25 +20,27 @@ from service.store.uncounted import Owned, Part
 STACK_MAX = 8000
 """Characters of a failure's text (FLAKY.md 2.8)."""
 
-Results = Mapping[int, Result]
+Results = Sorted[int]
 """The results of an upload by the number of the test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """An upload's results: those that one attempt says all of in sets and parts, others apart.
+    """An upload's results: those that one attempt says all of in sets, others apart.
 
+    Both are in parts as transactions count them, `parts` and `parts_apart`.
     `letters` are the attempts of those apart, `attempts` theirs as they are stored, before
-    anybody says which are quarantined or trusted. `owners` are those of tests apart. One that
-    `is_large` has more parts than the transaction counts that completes it.
+    anybody says which are quarantined or trusted. `owners` are those of tests apart. Of one
+    that `is_large` no part is counted by the transaction that completes it.
     """
 
     passed: PackedSet | None
     passed_size: int
     skipped: PackedSet | None
     parts: tuple[Part, ...]
+    parts_apart: tuple[Part, ...]
     is_large: bool
-    apart: Results
+    apart: Mapping[int, Result]
     letters: Mapping[int, str]
     attempts: tuple[StoredAttempt, ...]
     owners: tuple[Owned, ...]
@@ -46,27 +48,32 @@ class Findings:
 
 def findings_of(found: Results, upload_id: str, ran_at: datetime, meta: UploadMeta) -> Findings:
     """Take an upload's results apart."""
-    by_outcome: dict[Outcome, list[tuple[int, int]]] = {Outcome.PASSED: [], Outcome.SKIPPED: []}
+    passed = [(no, round((each.duration_s or 0) * 1000)) for no, each in found.passed.items()]
+    skipped: list[tuple[int, int]] = []
     apart: dict[int, Result] = {}
-    for no, result in sorted(found.items()):
+    for no, result in sorted(found.others.items()):
         first = result.attempts[0]
         if is_once(result):
-            by_outcome[first.outcome].append((no, milliseconds(first) or 0))
+            told = passed if first.outcome is Outcome.PASSED else skipped
+            told.append((no, milliseconds(first) or 0))
         else:
             apart[no] = result
-    passed, skipped = by_outcome[Outcome.PASSED], by_outcome[Outcome.SKIPPED]
+    passed.sort()
     attempts = (
         attempt
         for no, result in apart.items()
         for attempt in _attempts(upload_id, ran_at, no, result, meta.source_root)
     )
     of_test = _owners(found, meta.codeowners)
+    parts = tuple(_parts(passed, skipped, of_test))
     return Findings(
         passed=test_evidence.packed_set(no for no, _ in passed),
         passed_size=len(passed),
         skipped=test_evidence.packed_set(no for no, _ in skipped),
-        parts=tuple(_parts(passed, skipped, of_test)),
-        is_large=len(passed) + len(skipped) > uncounted.ROWS_MAX,
+        parts=parts,
+        parts_apart=tuple(_parts_apart(list(apart), len(parts) + 1)),
+        is_large=len(passed) + len(skipped) > uncounted.ROWS_MAX
+        or len(apart) > uncounted.APART_MAX,
         apart=apart,
         letters={no: letters_of(result) for no, result in apart.items()},
         attempts=tuple(attempts),
@@ -109,13 +116,20 @@ def _parts(
             yield Part(n, text, bulk.NONE, owned) if is_passed else Part(n, bulk.NONE, text, owned)
 
 
+def _parts_apart(nos: Sequence[int], first_n: int) -> Iterable[Part]:
+    for n, first in enumerate(range(0, len(nos), uncounted.APART_MAX), first_n):
+        some = nos[first : first + uncounted.APART_MAX]
+        yield Part(n, apart=bulk.text_of((no,) for no in some))
+
+
 def _owners(found: Results, codeowners: str | None) -> Mapping[int, tuple[str, ...]]:
     """Number of each test → its owners; nothing when the upload names none."""
     if codeowners is None:
         return {}
     rules = owners.owners_in(codeowners)
-    of_file = {file: rules.of(file) for file in {each.case.file for each in found.values()}}
-    return {no: of_file[result.case.file] for no, result in found.items()}
+    cases = found.first_cases()
+    of_file = {file: rules.of(file) for file in {each.file for each in cases.values()}}
+    return {no: of_file[case.file] for no, case in cases.items()}
 
 
 def _owned(nos: Iterable[int], of_test: Mapping[int, tuple[str, ...]]) -> tuple[Owned, ...]:

@@ -64,7 +64,7 @@ def _remove(
     evidence.lock(session, repository.id)
     home = test_records.home_of(session, repository, row.at)
     bench = Bench(session, runtime, home)
-    upload_counting.finish_within(session, bench.place, found.upload)
+    upload_counting.finish_within(session, bench.place, found.upload, row.at)
     held = _held(bench, found.upload)
     uploads.remove(session, upload_id)
     test_cases.note_removal(session, repository.id)
@@ -98,23 +98,17 @@ def _less(held: _Held) -> Iterable[Day]:
         yield Day(no, day, results=-1, passing_results=-counts, passed=-1)
     for no in held.skipped:
         yield Day(no, day, skipped=-1)
-    by_test: dict[int, list[StoredAttempt]] = {}
-    for each in held.attempts:
-        by_test.setdefault(each.no, []).append(each)
-    for no, attempts in by_test.items():
-        outcomes = [each.outcome for each in attempts]
-        passed, failed = outcomes.count(Outcome.PASSED), outcomes.count(Outcome.FAILED)
-        passing = counts and attempts[0].is_comparable and passed > 0
+    for gained in upload_counting.days_of(upload, held.attempts):
         yield Day(
-            no,
+            gained.no,
             day,
-            results=-int(passed + failed > 0),
-            passing_results=-int(passing),
-            passed=-passed,
-            failed=-failed,
-            skipped=-outcomes.count(Outcome.SKIPPED),
-            quarantined=-sum(1 for each in attempts if each.is_quarantined),
-            duration_ms=-sum(each.duration_ms or 0 for each in attempts),
+            results=-gained.results,
+            passing_results=-gained.passing_results,
+            passed=-gained.passed,
+            failed=-gained.failed,
+            skipped=-gained.skipped,
+            quarantined=-gained.quarantined,
+            duration_ms=-gained.duration_ms,
         )
 
 

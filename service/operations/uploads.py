@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from service.errors import FieldError, Invalid, Malformed, NotFound
 from service.flaky import results
+from service.flaky.duplicates import Sorted
 from service.flaky.identity import RepositoryKey
 from service.flaky.reading import FAILURES_MAX
 from service.flaky.results import Counts, FileStatus, Outcome
@@ -49,7 +50,6 @@ from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import artifacts, evidence, subscribers, test_cases, uploads
 from service.store.database import Tx
-from service.store.evidence import Numbered
 from service.store.records import RepositoryRecord
 from service.store.standings import KeptStanding
 from service.store.test_evidence import Upload
@@ -110,7 +110,7 @@ async def take_in(
         ran_at=_ran_at(meta, now),
         now=now,
         known=await upload_class.doubts_of(runtime, caller, repository, meta),
-        counts=results.counts_of(each.report for each in files),
+        counts=await asyncio.to_thread(_counted, files),
     )
     if meta.dry_run:
         return await runtime.store.read(_tried, arrived)
@@ -140,7 +140,7 @@ async def take_in_collected(
         ran_at=_ran_at(meta, now),
         now=now,
         known=known,
-        counts=results.counts_of(each.report for each in files),
+        counts=await asyncio.to_thread(_counted, files),
     )
     return await _enter(runtime, arrived)
 
@@ -165,10 +165,11 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
     known, name = await runtime.store.read(_identified, arrived)
     variant = arrived.meta.variant
     entrance = Entrance(arrived.place, name, variant, arrived.ran_at)
-    aliases = await asyncio.to_thread(upload_cases.aliases_of, known, name, variant)
+    new = await asyncio.to_thread(known.new)
+    aliases = await asyncio.to_thread(upload_cases.aliases_of, new, known, name, variant)
     numbers = dict(known.numbers)
-    for chunk in upload_cases.chunks(known):
-        numbers |= await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
+    for chunk in upload_cases.chunks(new):
+        numbers.update(await runtime.store.run(upload_cases.enter, entrance, chunk, aliases))
     return await asyncio.to_thread(_ready, arrived, known, numbers, name)
 
 
@@ -177,18 +178,22 @@ class _Ready:
     """All that an upload says, in the words of the store, and its repository's present name."""
 
     name: RepositoryKey
-    numbers: Mapping[str, Numbered]
+    numbers: Mapping[str, int]
     has_new: bool
     sums: Sums
     told: Findings
 
 
 def _ready(
-    arrived: Arrived, known: Identified, numbers: Mapping[str, Numbered], name: RepositoryKey
+    arrived: Arrived, known: Identified, numbers: Mapping[str, int], name: RepositoryKey
 ) -> _Ready:
-    by_no = {numbers[each].no: result for each, result in known.results.items()}
+    by_no = Sorted(
+        {numbers[each]: case for each, case in known.results.passed.items()},
+        {numbers[each]: result for each, result in known.results.others.items()},
+    )
     told = upload_findings.findings_of(by_no, arrived.id, arrived.ran_at, arrived.meta)
-    return _Ready(name, numbers, bool(known.new), upload_draft.sums_of(known), told)
+    has_new = len(numbers) > len(known.numbers)
+    return _Ready(name, numbers, has_new, upload_draft.sums_of(known), told)
 
 
 async def upload_answer(
@@ -215,7 +220,12 @@ def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
             code="no_results",
             members={"files": told},
         )
+
+
+def _counted(files: tuple[ReadFile, ...]) -> Counts:
+    """The figures of files that are not too large. Raises Invalid(limit_reached)."""
     check_size(files)
+    return results.counts_of(each.report for each in files)
 
 
 def check_size(files: Iterable[ReadFile]) -> None:
@@ -308,7 +318,7 @@ def _complete(
     if first is not None:
         return replace(answer, duplicate=True), None
     shielded = {each.test_id for each in said if each.quarantined}
-    quarantined = {found.numbers[each].no for each in shielded}
+    quarantined = {found.numbers[each] for each in shielded}
     upload_evidence.record(bench, upload, found.told, quarantined)
     _tell(bench, upload, answer)
     if classified.kind is UploadClass.QUEUE:

@@ -51,11 +51,11 @@ _HERE: BindParameter[int] = bindparam("of_repository")
 _IDS, _NOS = bulk.firsts(Text), bulk.firsts(Integer)
 _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
 
-SELECT_NUMBERS = select(cases.c.id, cases.c.no, cases.c.id, cases.c.is_known).where(
+SELECT_NUMBERS = select(cases.c.id, cases.c.no).where(
     cases.c.repository_id == _HERE, cases.c.id.in_(_IDS)
 )
 SELECT_ALIASED = (
-    select(aliases.c.id, cases.c.no, cases.c.id, cases.c.is_known)
+    select(aliases.c.id, cases.c.no, cases.c.id)
     .join(cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no))
     .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
 )
@@ -138,11 +138,10 @@ PUT_NOISE = _noise.on_conflict_do_update(
 
 
 class Numbered(NamedTuple):
-    """A test by number and its own id; not known while only untrusted uploads have it."""
+    """A test by number and its own id."""
 
     no: int
     id: str
-    is_known: bool
 
 
 class Revision(NamedTuple):
@@ -173,18 +172,21 @@ class DayOfNoise:
     noise: Noise
 
 
-def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Numbered]:
-    """Asked id → the test of that id or that other id, known or not."""
-    found: dict[str, Numbered] = {}
-    asked = list(dict.fromkeys(ids))
-    for some in bulk.parts(asked):
-        for question in (SELECT_NUMBERS, SELECT_ALIASED):
-            left = [(each,) for each in some if each not in found]
-            if left:
-                told = bulk.told(left) | {"of_repository": repository_id}
-                for asked_id, no, test_id, is_known in session.execute(question, told):
-                    found[asked_id] = Numbered(no, test_id, is_known)
+def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, int]:
+    """Id → number of the test of that very id, known or not."""
+    found: dict[str, int] = {}
+    for told in _asked(repository_id, ids):
+        found.update(session.execute(SELECT_NUMBERS, told).all())
     return found
+
+
+def aliased(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Numbered]:
+    """Other id → the test that it means, known or not; ids that are nobody's are left out."""
+    return {
+        asked_id: Numbered(no, test_id)
+        for told in _asked(repository_id, ids)
+        for asked_id, no, test_id in session.execute(SELECT_ALIASED, told)
+    }
 
 
 def lock(session: Connection, repository_id: int) -> Revision:
@@ -311,6 +313,12 @@ def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> 
                 for each in days
             ],
         )
+
+
+def _asked(repository_id: int, ids: Iterable[str]) -> Iterator[dict[str, object]]:
+    # Sorted, so that a statement reads neighbours of the index and not all of it.
+    for some in bulk.parts(sorted(set(ids))):
+        yield bulk.told((each,) for each in some) | {"of_repository": repository_id}
 
 
 def _told(repository_id: int, nos: Iterable[int]) -> Iterator[dict[str, object]]:

@@ -34,6 +34,7 @@ REVISIONS = (
     "0017",
     "0018",
     "0019",
+    "0020",
 )
 """Every revision, in order; the last is what this program works on."""
 

@@ -7,8 +7,6 @@ name under which tests were first seen (FLAKY.md 3).
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
-from operator import attrgetter
 from typing import NamedTuple
 
 from sqlalchemy import BindParameter, Connection, bindparam, func, select, update
@@ -90,6 +88,18 @@ class Case:
         return -self.impact_rank
 
 
+class Own(NamedTuple):
+    """What tells one new test from another; what else is stored, those of an upload share."""
+
+    no: int
+    id: str
+    name: str
+    classname: str
+    parent: str
+    file: str
+    line: int | None
+
+
 shared = TestedRepositoryRow.__table__
 cases = CaseRow.__table__
 aliases = CaseAliasRow.__table__
@@ -133,9 +143,8 @@ NOTE_BEHIND = (
     update(shared).where(shared.c.repository_id == _HERE).values(is_behind=bindparam("to_behind"))
 )
 SELECT_BEHIND = select(shared.c.repository_id).where(shared.c.is_behind.is_(True))
-OWN = ("no", "id", "name", "classname", "parent", "file", "line")
+OWN = Own._fields
 SHARED = tuple(name for name in CASE.names if name not in OWN)
-"""What tells one new test from another, and what those of an upload have in common."""
 INSERT_CASES = bulk.inserted(
     cases,
     [cases.c[name] for name in OWN],
@@ -246,15 +255,15 @@ def note_removal(session: Connection, repository_id: int) -> None:
     session.execute(NOTE_REMOVAL, {"of_repository": repository_id})
 
 
-def add(session: Connection, place: Place, new: Sequence[Case]) -> None:
-    """Store tests that were not there before, under numbers that were taken for them."""
-    own, shared_by_all = attrgetter(*OWN), attrgetter(*SHARED)
-    for _, alike in groupby(new, shared_by_all):
-        group = list(alike)
-        first = CASE.row(group[0])
-        common = bulk.same(**{name: first[name] for name in SHARED}, **keys_of(place))
-        for some in bulk.parts(group):
-            session.execute(INSERT_CASES, bulk.told(map(own, some)) | common)
+def add(session: Connection, place: Place, alike: Case, new: Sequence[Own]) -> None:
+    """Store tests that were not there before, under numbers that were taken for them.
+
+    They are `alike` in all that is not their own.
+    """
+    row = CASE.row(alike)
+    common = bulk.same(**{name: row[name] for name in SHARED}, **keys_of(place))
+    for some in bulk.parts(new):
+        session.execute(INSERT_CASES, bulk.told(map(tuple, some)) | common)
 
 
 def add_aliases(session: Connection, place: Place, numbers: Mapping[str, int]) -> None:

@@ -17,6 +17,9 @@ from service.store.test_cases import Place, keys_of
 ROWS_MAX = bulk.AT_ONCE
 """Results of one part."""
 
+APART_MAX = 500
+"""Tests of one part whose attempts are stored: each costs several times as much to count."""
+
 
 @dataclass(frozen=True, slots=True)
 class Owned:
@@ -28,16 +31,18 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The `n`th part of an upload, from 1: tests that passed or were skipped at once.
+    """The `n`th part of an upload, from 1: tests that passed or were skipped at once, or others.
 
-    `passed` and `skipped` are rows of number and milliseconds as `bulk.text_of` makes them.
-    `owners` are those that the upload names, none when it names no owners at all.
+    `passed` and `skipped` are rows of number and milliseconds as `bulk.text_of` makes them;
+    `apart` are rows of the numbers of tests whose attempts are stored. `owners` are those of the
+    former that the upload names, none when it names no owners at all.
     """
 
     n: int
-    passed: str
-    skipped: str
+    passed: str = bulk.NONE
+    skipped: str = bulk.NONE
     owners: tuple[Owned, ...] = ()
+    apart: str = bulk.NONE
 
 
 parts = UncountedRow.__table__

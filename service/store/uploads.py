@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, select
+from sqlalchemy import BindParameter, Connection, Integer, bindparam, delete, desc, select
 
 from service.flaky.results import Outcome
 from service.flaky.uploads import LETTERS, EvidenceUpload, UploadClass
+from service.store import bulk
 from service.store import queues as stored_queues
 from service.store.tables.queues import MergeQueueRow, RunRow
 from service.store.test_cases import ASKED_AT_ONCE, Place
@@ -58,6 +59,7 @@ SELECT_ATTEMPTS = (
     .where(attempts.c.upload == bindparam("of_id"))
     .order_by(attempts.c.no, attempts.c.n)
 )
+SELECT_ATTEMPTS_AMONG = SELECT_ATTEMPTS.where(attempts.c.no.in_(bulk.firsts(Integer)))
 SELECT_RUN = (
     select(runs.c.queue_id, runs.c.id)
     .where(runs.c.repository_id == _HERE, runs.c.branch == bindparam("of_branch"))
@@ -138,6 +140,12 @@ def attempts_of(session: Connection, upload_id: str) -> tuple[StoredAttempt, ...
     """Its stored attempts, by test and in order."""
     found = session.execute(SELECT_ATTEMPTS, {"of_id": upload_id})
     return tuple(ATTEMPT.value(row) for row in found)
+
+
+def attempts_among(session: Connection, upload_id: str, rows: str) -> tuple[StoredAttempt, ...]:
+    """The same of the tests whose numbers are `rows` (`bulk.text_of`)."""
+    told = bulk.again(rows) | {"of_id": upload_id}
+    return tuple(map(ATTEMPT.value, session.execute(SELECT_ATTEMPTS_AMONG, told)))
 
 
 def eligible(session: Connection, repository_id: int, since: datetime) -> set[str]:

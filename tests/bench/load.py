@@ -129,6 +129,7 @@ class _Asking(asyncio.Protocol):
         self._got = bytearray()
         self._expected = 0
         self._began = 0.0
+        self._is_asking = False
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -142,6 +143,7 @@ class _Asking(asyncio.Protocol):
             return
         left.count -= 1
         left.waiting += 1
+        self._is_asking = True
         self._began = time.perf_counter()
         self._transport.write(next(left.requests))
 
@@ -163,8 +165,13 @@ class _Asking(asyncio.Protocol):
         self._answered()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody will answer here; says nothing once the round is over."""
-        self._give_up(f"the connection was closed ({exc or 'by the server'})")
+        """Nobody will answer here.
+
+        Says nothing where nothing was asked: the server ends connections that are idle while
+        others wait for a slow answer.
+        """
+        if self._is_asking:
+            self._give_up(f"the connection was closed ({exc or 'by the server'})")
 
     def _give_up(self, why: str) -> None:
         if not self._left.over.done():
@@ -172,6 +179,7 @@ class _Asking(asyncio.Protocol):
 
     def _answered(self) -> None:
         left = self._left
+        self._is_asking = False
         left.times_s.append(time.perf_counter() - self._began)
         left.waiting -= 1
         self.ask()

@@ -28,6 +28,7 @@ from service.store.test_quarantine import Since
 from service.store.test_states import CaseState
 from service.vocabulary import Health, MergeMethod, RepoId, RepoRef
 from tests.bench import door
+from tests.harness.evidence import own_of
 
 HOST = "github.com"
 REPO = RepoRef(HOST, "octo", "widgets")
@@ -137,7 +138,7 @@ def fill(session: Tx, now: datetime, days: int) -> tuple[int, int]:
     assert first == 1
     ids = RandomIds()
     cases = [a_case(no, ids.uuid(), now) for no in range(1, TESTS + 1)]
-    test_cases.add(session, place, cases)
+    test_cases.add(session, place, cases[0], list(map(own_of, cases)))
     for no in range(1, TESTS + 1):
         health = health_of(no)
         if health is not Health.HEALTHY:

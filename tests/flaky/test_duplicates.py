@@ -72,16 +72,26 @@ def test_what_is_no_test_is_no_evidence(kind):
 
 
 def test_results_are_one_a_test_in_order_of_first_sight():
-    first, second = UUID(int=1), UUID(int=2)
-    cases = [(second, a_case("f")), (first, a_case("p")), (second, a_case("p"))]
-    results = duplicates.results_of(cases)
-    assert list(results) == [second, first]
-    assert letters(results[second].attempts) == "fp"
+    first, second, third = UUID(int=1), UUID(int=2), UUID(int=3)
+    cases = [a_case("f"), a_case("s"), a_case("p"), CaseResult("n", "", "", "", 0.5)]
+    results = duplicates.sorted_by_test([second, first, second, third], cases)
+    assert list(results.others) == [second, first]
+    assert letters(results.others[second].attempts) == "fp"
+    assert list(results.passed) == [third]
+    assert results.ran == 2
+    assert list(results.first_cases().values()) == [cases[3], cases[0], cases[1]]
+
+
+def test_a_test_that_passed_twice_is_one_of_several_cases():
+    case = CaseResult("n", "", "", "", 0.5)
+    results = duplicates.sorted_by_test(["a", "a"], [case, case])
+    assert not results.passed
+    assert list(results.others) == ["a"]
 
 
 def test_names_of_several_tests_are_warned_of():
-    results = duplicates.results_of([(UUID(int=1), a_case("p")), (UUID(int=1), a_case("f"))])
-    warned = duplicates.duplicates_warned(results.values())
+    results = duplicates.sorted_by_test([UUID(int=1)] * 2, [a_case("p"), a_case("f")])
+    warned = duplicates.duplicates_warned(results.others.values())
     assert warned
     assert warned.code is WarningCode.DUPLICATE_IDENTITY
     assert warned.text == "1 names stand for several tests, as 'n'; give each its own."

@@ -180,3 +180,12 @@ def test_a_test_in_nested_suites_has_the_id_of_its_outermost_as_an_alias():
     tests = {identity.id_of(FIRST, identity.key_of(case), "unix"): case for case in cases}
     alias = identity.id_of(FIRST, CaseKey("", "", "a", "alone"), "unix")
     assert identity.aliases_of(FIRST, tests, "unix") == {alias: next(iter(tests))}
+
+
+@pytest.mark.parametrize("variant", ["", "unix"])
+def test_the_ids_of_many_cases_are_those_that_each_has(variant):
+    plain = CaseResult("total", "Cart", "ui/cart", "tests/cart.py")
+    claims = ("", "headgate:total", "208beb01-6179-546e-b0dd-8502e24ae85c", "nobody:total")
+    cases = [plain._replace(claimed_id=claim) for claim in claims]
+    told = [str(identity.id_of(FIRST, identity.key_of(case), variant)) for case in cases]
+    assert identity.ids_of(FIRST, cases, variant) == told

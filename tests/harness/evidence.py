@@ -8,13 +8,14 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 
 from service.flaky import figures, identity
 from service.flaky.identity import CaseKey, RepositoryKey
 from service.flaky.results import Outcome
 from service.store import test_cases, test_evidence, test_states
 from service.store.database import Tx
-from service.store.test_cases import Case, Place
+from service.store.test_cases import Case, Own, Place
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
 from service.store.test_states import DETECTOR, CaseState, StateChange
 from service.vocabulary import Health
@@ -119,7 +120,8 @@ class Ledger:
             a_case(ids[each], ran, first + n, each, shared.names.index(self.key))
             for n, each in enumerate(new)
         ]
-        test_cases.add(session, self.place, cases)
+        for each in cases:
+            test_cases.add(session, self.place, each, [own_of(each)])
         return known | {case.id: case.no for case in cases}
 
     def _attempts(self, upload: Upload, ran: Ran, no: int, name: str) -> list[StoredAttempt]:
@@ -142,6 +144,11 @@ class Ledger:
 def a_key(name: str) -> CaseKey:
     """What reports say of the tests here."""
     return CaseKey("tests/ui/test_cart.py", "TestCart", "ui", name)
+
+
+def own_of(case: Case) -> Own:
+    """What tells a test from another."""
+    return Own(*attrgetter(*Own._fields)(case))
 
 
 def a_case(name: str, ran: Ran, no: int, test_id: str, named_under: int) -> Case:

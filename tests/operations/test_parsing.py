@@ -10,9 +10,11 @@ from datetime import timedelta
 import pytest
 
 from service.errors import Invalid, Overloaded
-from service.flaky import reading
+from service.flaky import reading, reports
+from service.flaky.reading import Wishes
 from service.flaky.results import FileStatus
-from service.operations import parsing, repositories
+from service.operations import parser_answer, parsing, repositories
+from service.operations.parser_answer import Done
 from service.operations.parser_process import Limits
 from service.operations.parsing import SentFile
 from service.operations.upload_values import UploadMeta
@@ -57,6 +59,16 @@ async def test_a_process_reads_as_a_thread_does(runtime, repository, monkeypatch
     monkeypatch.setattr(parsing, "SMALL_BYTES", 100 * len(LARGE))
     assert apart == await parsing.read_files(runtime, repository, META, files)
     assert [len(each.report.cases) for each in apart] == [10_000, 10_000]
+
+
+def test_what_a_process_read_comes_back_in_pieces_that_hold_nobody_up():
+    done = [
+        Done(str(n), reports.read(content, None, Wishes()))
+        for n, content in enumerate((LARGE, b"nothing", a_report(3)))
+    ]
+    pieces = list(parser_answer.told(done))
+    assert parser_answer.heard(b"".join(pieces)) == done
+    assert len(pieces) == 1 + 10_000 // parser_answer.CASES_OF_PIECE + 1
 
 
 @pytest.mark.parametrize(

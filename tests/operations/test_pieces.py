@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -55,8 +56,9 @@ async def told_by_the_trusted(stage):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    """Two results in a part, one test in a judgement."""
+    """Two results in a part or one that failed, one test in a judgement."""
     monkeypatch.setattr(uncounted, "ROWS_MAX", 2)
+    monkeypatch.setattr(uncounted, "APART_MAX", 1)
     monkeypatch.setattr(judging, "JUDGED_MAX", 1)
 
 
@@ -79,7 +81,7 @@ async def test_pieces_end_in_the_same_states_whenever_the_process_dies(
     told = []
     for each in arriving:
         try:
-            await sent_as(mortal(stage, chance.randint(0, 8)), each)
+            await sent_as(mortal(stage, chance.randint(0, 12)), each)
         except Died:
             begin_anew(stage)
         if chance.random() < 0.2:
@@ -110,6 +112,29 @@ async def test_what_a_crash_left_uncounted_is_counted_by_the_sweep(store, small_
     assert await store.read(uncounted.uploads) == ()
 
 
+async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(store, small_pieces):
+    stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
+    failing = {f"test_{no}": "FP" for no in range(5)}
+    told = {"run_id": "1", "pr_number": 7}
+    await untouched.ran(failing, **told)
+    left: tuple[str, ...] = ()
+    for writes in range(20):
+        try:
+            await mortal(stage, writes).ran(failing, **told)
+        except Died:
+            begin_anew(stage)
+        left = await store.read(uncounted.uploads)
+        if left:
+            break
+    assert len(left) == 1
+    assert len(await stage.states()) == 1
+    assert await figures_of(stage) != await figures_of(untouched)
+    for _ in range(2):
+        await stage.ran(failing, **told)
+        await test_sweeps.expire(stage.runtime)
+    assert await figures_of(stage) == await figures_of(untouched)
+
+
 async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(store, small_pieces):
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     await stage.ran(MANY, run_id="1")
@@ -137,6 +162,43 @@ async def test_who_is_not_judged_with_the_upload_is_judged_within_a_minute(store
     assert len(await stage.states()) == 3
     await test_sweeps.expire(stage.runtime)
     assert len(await stage.states()) == 8
+
+
+async def said(stage):
+    """What is said of each test, and since when."""
+    return {
+        name: (state.value, state.reason, state.since, [each.at for each in changes])
+        for name, (state, changes) in (await stage.states()).items()
+    }
+
+
+@pytest.mark.parametrize("is_cold", [False, True])
+async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_cold):
+    stage, whole = await eager(store, "widgets"), await eager(store, "gears")
+    start = stage.clock.present
+
+    async def ran_on(day, letters, stages=(stage, whole)):
+        for each in stages:
+            each.clock.present = start + timedelta(days=day)
+            tests = dict.fromkeys(("total", "sum", "rest"), letters)
+            told = {"branch": "main", "run_id": f"{day}-{letters}"}
+            await each.ran(tests, ran_at=each.clock.present, **told)
+
+    for day in (0, 4, 35, 38, 41):
+        await ran_on(day, "FP")
+    await ran_on(50, "P", [whole])
+    await test_sweeps.expire(whole.runtime)
+    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    await ran_on(50, "P", [stage])
+    settled = [state for state, _ in (await stage.states()).values() if state.settled is not None]
+    assert len(settled) < 3
+    if is_cold:
+        begin_anew(stage)
+    await ran_on(51, "FP", [stage])
+    await test_sweeps.expire(stage.runtime)
+    monkeypatch.undo()
+    await ran_on(51, "FP", [whole])
+    assert await said(stage) == await said(whole)
 
 
 async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monkeypatch):

@@ -176,7 +176,8 @@ class DailyRow(Row, table=True):
 class UncountedRow(Row, table=True):
     """Results of a complete upload that are to be counted; gone once they are.
 
-    `passed` and `skipped` are rows of a test's number and milliseconds, as JSON.
+    `passed` and `skipped` are rows of a test's number and milliseconds, as JSON; `apart` are
+    rows of the number of a test whose attempts are stored.
     """
 
     __tablename__ = "uncounted"
@@ -188,6 +189,7 @@ class UncountedRow(Row, table=True):
     passed: str = Field(sa_type=Text)
     skipped: str = Field(sa_type=Text)
     owners: str = Field(sa_type=Json)
+    apart: str = Field(sa_type=Text, sa_column_kwargs={"server_default": "[]"})
 
 
 class NoiseRow(Row, table=True):
