@@ -6,11 +6,15 @@ from collections.abc import Callable
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.harness import expect, needs
+from tests.harness import expect, machine, needs
 
 pytest_plugins = ("tests.harness.databases", "tests.harness.figures", "tests.harness.story")
 
 WAITING_WORKERS = 2
+
+# Before the plugins above are imported: they bring the whole product with them.
+machine.keep_what_is_compiled(os.environ)
+machine.work_in_memory(os.environ)
 
 # A busy machine must not decide a test: no deadline, and the same examples every time.
 settings.register_profile(

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from service.mergequeue.model import Entry, MergeQueue
 from service.mergequeue.reasons import SUBMITTED, Reason
-from service.mergequeue.states import FINAL, EntryState
+from service.mergequeue.states import EntryState
 from service.wording import endings, markdown, phrases, readiness
 from service.wording.endings import Text, by, checks, prs
 from service.wording.phrases import Phrase, phrase
@@ -235,6 +235,3 @@ ANY: dict[Reason, Text] = {
 
 _NOT_AGAIN = frozenset({Reason.NOW_READY, Reason.SCREEN_PASSED})
 """Codes of PENDING after which no tests begin again: they are yet to begin."""
-
-LIVE = frozenset(EntryState) - FINAL
-"""States in which any code has a sentence; a final state takes only its own."""

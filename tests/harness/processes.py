@@ -4,6 +4,7 @@ import asyncio
 import json
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -229,9 +230,12 @@ def sandbox_here(telling: Connection) -> None:
 
 
 async def _sandbox(telling: Connection) -> None:
+    ended = asyncio.Event()
+    # An end that is asked for leaves no folder behind.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     async with running(SandboxOptions(speed=SPEED)) as sandbox:
         telling.send(sandbox.environment())
-        await asyncio.Event().wait()
+        await ended.wait()
 
 
 def address_in(log: Path) -> str:

@@ -210,17 +210,17 @@ RULES: tuple[Rule, ...] = (
 
 def nodes(source: Source, kind: type[Node]) -> Iterator[Node]:
     """Every node of this kind."""
-    return (node for node in ast.walk(source.tree) if isinstance(node, kind))
+    return (node for node in source.nodes if isinstance(node, kind))
 
 
 def functions(source: Source) -> Iterator[Function]:
     """Every function and method, also those inside others."""
-    return (node for node in ast.walk(source.tree) if isinstance(node, Function))
+    return (node for node in source.nodes if isinstance(node, Function))
 
 
 def names_used(source: Source) -> Iterator[tuple[str, int]]:
     """(dotted name, line) of every name that is read or imported."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Name | ast.Attribute):
             yield dotted(node), node.lineno
         elif isinstance(node, ast.ImportFrom):

@@ -8,6 +8,7 @@ from tests.tidy.tree import ROOT
 
 pytest_plugins = ("pytester",)
 
+HARNESS = ("harness/expect", "harness/machine", "harness/needs")
 TEST = """from tests.harness.expect import expect
 def test_it():
     expect("new").matches("a.txt")
@@ -18,9 +19,11 @@ def test_it():
 def project(pytester, monkeypatch):
     """A project that has nothing but our conftest and harness, and one test with golden text."""
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    # Loading what others install for pytest takes longer than such a run.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     for folder in ("tests/harness", "tests/area/golden"):
         (pytester.path / folder).mkdir(parents=True)
-    for file in ("__init__", "conftest", "harness/__init__", "harness/expect", "harness/needs"):
+    for file in ("__init__", "conftest", "harness/__init__", *HARNESS):
         shutil.copy(ROOT / f"tests/{file}.py", pytester.path / f"tests/{file}.py")
     conftest = pytester.path / "tests/conftest.py"
     lines = conftest.read_text().splitlines(keepends=True)
@@ -63,7 +66,9 @@ def test_update_golden_rewrites(project):
     assert (project.path / "tests/area/golden/a.txt").read_text() == "new\n"
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two workers"])
+@pytest.mark.parametrize(
+    "options", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"]
+)
 def test_a_file_that_no_test_uses_fails_the_run(project, options):
     write(project, "a.txt", "new\n")
     write(project, "left-over.txt", "x\n")

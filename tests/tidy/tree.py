@@ -23,11 +23,22 @@ class Source:
         """The parsed text."""
         return parsed(self.text)
 
+    @property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree."""
+        return walked(self.text)
+
 
 @functools.cache
 def parsed(text: str) -> ast.Module:
     """The text as a tree; every rule reads the same one."""
     return ast.parse(text)
+
+
+@functools.cache
+def walked(text: str) -> tuple[ast.AST, ...]:
+    """Every node of the text's tree; a walk costs as much as all that a rule asks of it."""
+    return tuple(ast.walk(parsed(text)))
 
 
 def sources(*folders: str, root: Path = ROOT) -> Iterator[Source]:
