@@ -1,7 +1,8 @@
 """`python -m tests.bench`: measure, print a table, keep it in docs/reference.
 
 ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, tests,
-service); SCALE multiplies the work.
+service); SCALE multiplies the work, and above 1 adds longer histories.
+The whole takes less than ten minutes on two cores at SCALE=1.
 Figures mean nothing without their reference: each stands beside one that was measured in the
 same run. A missed goal is printed; a missed gate (FLAKY.md 12.1) also fails, when all is done.
 """

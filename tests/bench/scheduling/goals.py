@@ -14,8 +14,8 @@ from tests.bench.scheduling.strategies.registry import ORACLES
 
 TOLERANCE = 0.05
 SEEDS_MAX = 5
-SHARE_AT_SCALE_1 = 0.2
-"""Of the published number of pull requests: all goals then fit in about three minutes."""
+SHARE_AT_SCALE_1 = 0.1
+"""Of the published number of pull requests: all goals then fit in about a minute."""
 
 MAX_CPU_S = 10.0
 """Of one simulation at scale 1."""
