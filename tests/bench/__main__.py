@@ -33,6 +33,11 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "tests": tests.run,
     "service": service.run,
 }
+NOTES = {
+    "scheduling": "One seed and a tenth of the pull requests; the tables are in scheduling.md."
+}
+"""What is said over the tables of a subject."""
+
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SHOWN = ("python", "aiohttp", "sqlalchemy", "uvloop")
 
@@ -72,7 +77,7 @@ def main() -> None:
 
 def section(name: str, measured: Mapping[str, Sequence[Row]], took_s: Mapping[str, int]) -> str:
     """What the page has of one subject."""
-    return tables.section(f"{name} ({took_s[name]} s)", measured[name])
+    return tables.section(f"{name} ({took_s[name]} s)", measured[name], NOTES.get(name, ""))
 
 
 def keep(measured: Mapping[str, Sequence[Row]], took_s: Mapping[str, int]) -> None:

@@ -33,11 +33,11 @@ def is_missed(row: Row) -> bool:
     return row.get("met") == MISSED
 
 
-def section(title: str, rows: Sequence[Row]) -> str:
-    """A heading, how many goals are missed, and the tables of judged rows."""
+def section(title: str, rows: Sequence[Row], note: str = "") -> str:
+    """A heading, a note, how many goals are missed, and the tables of judged rows."""
     goals, missed = sum("met" in row for row in rows), sum(map(is_missed, rows))
-    said = f"Goals missed: {missed} of {goals}.\n\n" if goals else ""
-    return f"## {title}\n\n{said}{tables(rows)}\n"
+    said = [f"Goals missed: {missed} of {goals}."] if goals else []
+    return "\n\n".join([f"## {title}", *([note] if note else []), *said, f"{tables(rows)}\n"])
 
 
 def tables(rows: Sequence[Row]) -> str:
