@@ -2,7 +2,7 @@
 
 ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, tests,
 service); SCALE multiplies the work, and above 1 adds longer histories.
-The whole takes less than ten minutes on two cores at SCALE=1.
+The whole is to take less than ten minutes on two idle cores.
 Figures mean nothing without their reference: each stands beside one that was measured in the
 same run. A missed goal is printed; a missed gate (FLAKY.md 12.1) also fails, when all is done.
 """
