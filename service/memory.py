@@ -12,14 +12,14 @@ from cachetools import LRUCache
 
 
 class Gates:
-    """One gate per queue: inside this process its turns go one at a time."""
+    """One gate per number: inside this process whoever goes through it goes alone."""
 
     def __init__(self) -> None:
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    def of(self, queue_id: int) -> asyncio.Lock:
-        """The gate of one queue; the same object every time."""
-        return self._locks[queue_id]
+    def of(self, number: int) -> asyncio.Lock:
+        """The gate of a queue's or a repository's number; the same object every time."""
+        return self._locks[number]
 
 
 class Looks:

@@ -157,6 +157,7 @@ class Runtime:
     instance: str = "alone"
     telemetry: Meter = SILENT
     gates: Gates = field(default_factory=Gates)
+    upload_gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)
     memory: Memory = field(default_factory=Memory)
     commands: Commands = field(default_factory=Commands)

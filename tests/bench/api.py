@@ -18,7 +18,7 @@ from tests.bench import databases, load
 from tests.bench.load import Round
 
 ROUNDS = 5
-REQUESTS = 2_000
+REQUESTS = 600
 
 
 @dataclass(frozen=True)

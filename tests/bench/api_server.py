@@ -18,32 +18,23 @@ from aiohttp import web
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import Entry, MergeQueue, RequiredSet
 from service.mergequeue.outputs import Step
-from service.provider.values import (
-    Repository,
-)
 from service.runtime import Runtime
-from service.store import access, queues
+from service.store import queues
 from service.store.database import Tx
-from service.vocabulary import (
-    MergeMethod,
-    RepoId,
-    RepoRef,
-    RequiredName,
-    RequiredSource,
-)
+from service.vocabulary import RequiredName, RequiredSource
 from tests.bench import door
+from tests.bench.door import REPO
 from tests.store.builders import an_entry
 
-REF = RepoRef("github.com", "octo", "widgets")
 QUEUE_ID = 1
-NAMED = {"repo": {"host": REF.host, "owner": REF.owner, "name": REF.name}}
+NAMED = {"repo": {"host": REPO.host, "owner": REPO.owner, "name": REPO.name}}
 
 
 async def serve(url: str, entries: int, *, changing: bool = False) -> None:
     """Serve a queue of so many entries until the standard input ends."""
     runtime = await door.runtime_at(url)
     await runtime.store.run(fill, entries)
-    token = await door.reader_of(runtime, REF)
+    token = await door.reader_of(runtime, REPO)
     application = door.application(runtime)
     if changing:
         application.middlewares.append(changing_before_reads(runtime, url))
@@ -108,20 +99,10 @@ def returning(body: bytes):
 
 def fill(session: Tx, entries: int) -> None:
     """One repository with one queue and its entries, all waiting."""
-    org = access.ensure_organization(session, REF.host, "1", REF.owner)
-    seen = Repository(
-        ref=REF,
-        id=RepoId(REF.host, "2"),
-        owner_id="1",
-        default_branch="main",
-        merge_methods=frozenset(MergeMethod),
-        archived=False,
-        url="https://github.com/octo/widgets",
-    )
-    repository = access.upsert_repository(session, org.id, seen)
+    repository = door.met(session)
     required = RequiredSet((RequiredName("unit"),), RequiredSource.BRANCH_PROTECTION)
     draft = MergeQueue(id=0, uid="bench", branch="main", config=QueueConfig(), required=required)
-    made = queues.create(session, org.id, repository.id, draft)
+    made = queues.create(session, repository.org_id, repository.id, draft)
     full = replace(made, entries={pr: entry(pr) for pr in range(1, entries + 1)})
     queues.save(session, made, Step(full, (), (), None, None))
 

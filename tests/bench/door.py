@@ -17,16 +17,20 @@ from service.clock import RandomIds, SystemClock
 from service.memory import Rate
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import tokens
+from service.operations import repositories, tokens
 from service.operations.tokens import TokenWish
+from service.provider.values import Repository
 from service.runtime import Options, Rates, Runtime
-from service.store.database import open_store
+from service.store.database import Tx, open_store
+from service.store.records import RepositoryRecord
 from service.store.wakeups import Wakeups
-from service.vocabulary import SYSTEM, RepoRef, Role
+from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role
 
 # Counted as always, refused never.
 PLENTY = Rate(1_000_000, 1_000_000)
 RATES = Rates(PLENTY, PLENTY, PLENTY, PLENTY, PLENTY)
+
+REPO = RepoRef("github.com", "octo", "widgets")
 
 
 async def runtime_at(url: str) -> Runtime:
@@ -44,6 +48,20 @@ async def runtime_at(url: str) -> Runtime:
         sender=HttpSender(Rules()),
         options=Options(version="bench", public_url="https://queue.example.org", rates=RATES),
     )
+
+
+def met(session: Tx, ref: RepoRef = REPO, number: int = 2) -> RepositoryRecord:
+    """Enter a repository and its organization; `number` is the repository's id at its host."""
+    seen = Repository(
+        ref=ref,
+        id=RepoId(ref.host, str(number)),
+        owner_id="1",
+        default_branch="main",
+        merge_methods=frozenset(MergeMethod),
+        archived=False,
+        url=f"https://{ref.host}/{ref.slug}",
+    )
+    return repositories.keep(session, seen)
 
 
 async def reader_of(runtime: Runtime, repo: RepoRef) -> str:

@@ -19,10 +19,9 @@ from service.mergequeue.reasons import Reason
 from service.metrics.facts import BOUNDS_S, Fact
 from service.metrics.queue_families import ROLLING
 from service.operations.figures import ZEROS
-from service.provider.values import Repository
-from service.store import access, figures, journal, queues
+from service.store import figures, journal, queues
 from service.store.database import Tx
-from service.vocabulary import SYSTEM, MergeMethod, QueueRef, RepoId, RepoRef, Sha
+from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
 from tests.bench import door
 from tests.bench.api_server import entry
 
@@ -65,24 +64,14 @@ def bare_app(body: bytes) -> web.Application:
 
 def fill(session: Tx, now: datetime, months: int) -> None:
     """One organization with 50 queues, what waits in them, and what has happened to them."""
-    org = access.ensure_organization(session, HOST, "1", "octo")
     for number in range(QUEUES):
         repo = RepoRef(HOST, "octo", f"widgets-{number}")
-        seen = Repository(
-            ref=repo,
-            id=RepoId(HOST, str(number + 2)),
-            owner_id="1",
-            default_branch="main",
-            merge_methods=frozenset(MergeMethod),
-            archived=False,
-            url=f"https://github.com/{repo.slug}",
-        )
-        record = access.upsert_repository(session, org.id, seen)
+        record = door.met(session, repo, number + 2)
         draft = MergeQueue(id=0, uid=f"bench-{number}", branch="main", config=QueueConfig())
-        empty = queues.create(session, org.id, record.id, draft)
+        empty = queues.create(session, record.org_id, record.id, draft)
         waiting = {pr: replace(entry(pr), id=f"{number}-{pr}") for pr in range(1, ENTRIES + 1)}
         queues.save(session, empty, Step(replace(empty, entries=waiting), (), (), None, None))
-        ref = QueueRef(empty.id, org.id, record.id, repo, "main")
+        ref = QueueRef(empty.id, record.org_id, record.id, repo, "main")
         remember(session, ref, now, months)
 
 

@@ -133,14 +133,13 @@ async def decisions(server: Server) -> Row:
     """V5: from a stored check event to the committed turn, at 100 events a second."""
     port, pid = server.about["port"], server.process.pid
     await load.round_of_many(port, pid, [submission(server, n) for n in range(1, EVENTS + 1)])
-    await CLOCK.sleep(3)
+    server.tell("built")
     server.tell("pause")
     shas = server.tell("green")
     for number, sha in enumerate(shas):
         began = time.perf_counter()
         await load.round_of_many(port, pid, [delivery(f"v5-{number}", sha)])
         await CLOCK.sleep(max(0.0, 1 / EVENTS_PER_SECOND - (time.perf_counter() - began)))
-    await CLOCK.sleep(2)
     taken = sorted(server.tell("report"))
     return {
         "goal": "V5",

@@ -1,9 +1,9 @@
 """The process under test of `service.py`: a whole service over a provider made of values.
 
 Its provider answers at once, so what is measured is the service. Prints one line of JSON;
-then obeys lines of its standard input: `green` lets every test branch pass, `report` prints
-the milliseconds from each stored event to its decision, `stall` how long its loop stood at most
-since `beat`.
+then obeys lines of its standard input: `built` answers when every entry is under test, `green`
+lets every test branch pass, `report` prints the milliseconds from each stored event to its
+decision when all are taken, `stall` how long its loop stood at most since `beat`.
 """
 
 import asyncio
@@ -41,6 +41,8 @@ from tests.harness.values import ValuesProvider
 
 SECRET = "the webhook secret of a benchmark, 32"
 OWN = OwnApp("1", "headgate")
+PATIENCE_S = 60.0
+"""How long a slow machine may take for what is not measured."""
 
 
 class Latencies:
@@ -67,6 +69,13 @@ class Latencies:
             self.decided += [self.runtime.clock.monotonic_s()] * (now - passed)
             passed = now
             await self.runtime.wakeups.wait(topic, seen, 60.0)
+
+    async def all_taken(self, queue: QueueRef) -> None:
+        """Wait until each stored delivery has its decision. Raises TimeoutError."""
+        topic = f"queue/{queue.id}"
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.decided) < len(self.stored):
+                await self.runtime.wakeups.wait(topic, self.runtime.wakeups.version(topic), 0.1)
 
     def milliseconds(self) -> list[float]:
         """From stored to decided, in the order they came."""
@@ -149,6 +158,18 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     await store.close()
 
 
+async def all_built(runtime: Runtime, queue: QueueRef) -> None:
+    """Wait until each entry has a run with a commit. Raises TimeoutError."""
+    topic = f"queue/{queue.id}"
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            seen = runtime.wakeups.version(topic)
+            value = await turn.value(runtime, queue.id)
+            if sum(run.sha is not None for run in value.runs.values()) >= len(value.entries):
+                return
+            await runtime.wakeups.wait(topic, seen, PATIENCE_S)
+
+
 async def read_and_answer(request: web.Request) -> web.Response:
     """The bare handler: reads the body, and nothing more."""
     await request.read()
@@ -176,7 +197,10 @@ async def obey(
     latencies, heartbeat = watched.latencies, watched.heartbeat
     beating: asyncio.Task[None] | None = None
     while line := (await asyncio.to_thread(sys.stdin.readline)).strip():
-        if line == "pause":
+        if line == "built":
+            await all_built(runtime, queue)
+            say({})
+        elif line == "pause":
             await queues.set_state(runtime, queue, QueueState.PAUSED, None, SYSTEM)
             say({})
         elif line == "green":
@@ -187,6 +211,7 @@ async def obey(
             provider.green.update(shas)
             say(shas)
         elif line == "report":
+            await latencies.all_taken(queue)
             say(latencies.milliseconds())
         elif line == "beat":
             heartbeat.stall_ms = 0.0

@@ -62,7 +62,7 @@ async def run(server: Served) -> dict[str, object]:
         "stall_ms": round(max(stalls[1:]), 1),
         "stall_goal_ms": 10,
         "memory_per_body": round(max(peaks[1:]), 1),
-        "memory_goal": 6,
+        "memory_per_body_goal": 6,
     }
 
 

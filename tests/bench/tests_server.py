@@ -19,20 +19,18 @@ from service.flaky import figures
 from service.flaky.identity import RepositoryKey
 from service.flaky.results import Outcome
 from service.flaky.settings import TestSettings
-from service.provider.values import Repository
-from service.store import access, evidence, test_cases, test_evidence, test_quarantine, test_states
+from service.store import evidence, test_cases, test_evidence, test_quarantine, test_states
 from service.store.database import Tx
 from service.store.test_cases import Case, Place
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
 from service.store.test_quarantine import Since
 from service.store.test_states import CaseState
-from service.vocabulary import Health, MergeMethod, RepoId, RepoRef
+from service.vocabulary import Health
 from tests.bench import door
+from tests.bench.door import REPO
 from tests.harness.evidence import own_of
 
-HOST = "github.com"
-REPO = RepoRef(HOST, "octo", "widgets")
-KEY = RepositoryKey("octo", f"{HOST}/octo/widgets")
+KEY = RepositoryKey(REPO.owner, f"{REPO.host}/{REPO.slug}")
 FOLDER = "/v1/flaky-tests"
 TESTS = 100_000
 FLAKY_EVERY, BROKEN_EVERY = 50, 100
@@ -89,7 +87,7 @@ async def pages_of(url: str, token: str, more: dict[str, object]) -> tuple[list[
     async with aiohttp.ClientSession(headers=headers) as session:
         while len(bodies) < PAGES_MAX:
             query = {"page_size": PAGE, "page_token": page_token}
-            repo = {"host": HOST, "owner": "octo", "name": "widgets"}
+            repo = {"host": REPO.host, "owner": REPO.owner, "name": REPO.name}
             body = json.dumps({"repo": repo, "org_url_slug": "octo", "page_query": query, **more})
             async with session.post(url, data=body) as answer:
                 said = await answer.read()
@@ -122,17 +120,8 @@ def returning(body: bytes):
 
 def fill(session: Tx, now: datetime, days: int) -> tuple[int, int]:
     """100,000 tests, three in a hundred unhealthy, and the runs of so many days; whose they are."""
-    org = access.ensure_organization(session, HOST, "1", "octo")
-    seen = Repository(
-        ref=REPO,
-        id=RepoId(HOST, "2"),
-        owner_id="1",
-        default_branch="main",
-        merge_methods=frozenset(MergeMethod),
-        archived=False,
-        url=f"https://{HOST}/octo/widgets",
-    )
-    place = Place(org.id, access.upsert_repository(session, org.id, seen).id)
+    repository = door.met(session)
+    place = Place(repository.org_id, repository.id)
     test_cases.name_repository(session, place, KEY)
     first = test_cases.take_numbers(session, place.repository_id, TESTS)
     assert first == 1

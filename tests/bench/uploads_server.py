@@ -13,16 +13,14 @@ import uvloop
 
 from bot import telemetry
 from service.clock import SystemClock
-from service.operations import repositories, tokens
+from service.operations import tokens
 from service.operations.tokens import TokenWish
-from service.provider.values import Repository
 from service.runtime import Runtime
 from service.store import access
 from service.store.database import Tx
-from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role
+from service.vocabulary import SYSTEM, Role
 from tests.bench import door
-
-REPO = RepoRef("github.com", "octo", "widgets")
+from tests.bench.door import REPO
 
 
 class Writer:
@@ -53,16 +51,7 @@ async def serve(url: str) -> None:
     """Take uploads in until the standard input ends."""
     telemetry.start("json", "warning", SystemClock())
     runtime = await door.runtime_at(url)
-    seen = Repository(
-        ref=REPO,
-        id=RepoId(REPO.host, "2"),
-        owner_id="1",
-        default_branch="main",
-        merge_methods=frozenset(MergeMethod),
-        archived=False,
-        url=f"https://{REPO.host}/octo/widgets",
-    )
-    await runtime.store.run(repositories.keep, seen)
+    await runtime.store.run(door.met)
     wish = TokenWish(REPO.host, REPO.owner, "bench", Role.CI)
     secret = (await tokens.create_token(runtime, wish, SYSTEM)).secret
     runner, port = await door.opened(door.application(runtime))

@@ -1,5 +1,6 @@
 """What is said of tests hangs on the uploads that are there, and on nothing else."""
 
+import asyncio
 import random
 from dataclasses import replace
 from datetime import timedelta
@@ -14,6 +15,7 @@ from service.operations.test_flags import FlagWish
 from service.operations.test_settings import SettingsWish
 from service.store import test_cases, test_figures, test_quarantine
 from service.store import uploads as stored_uploads
+from service.store.standings import Standings
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
 from service.store.test_states import ChangeKind
@@ -130,6 +132,27 @@ async def eager(store, name):
     settings = TestSettings(sensitivity=Sensitivity.EAGER)
     await store.run(test_quarantine.put_settings, place, settings, Since())
     return stage
+
+
+class Watched(Standings):
+    """Remembers how often nothing was there for whoever came to judge."""
+
+    def __init__(self):
+        super().__init__()
+        self.lacking = 0
+
+    def take(self, repository_id):
+        found = super().take(repository_id)
+        self.lacking += found is None
+        return found
+
+
+async def test_uploads_that_come_together_read_all_evidence_once(store):
+    store.standings = Watched()
+    stage = await upload_stage.staged(store)
+    runs = ({"test_0": "F" if n % 2 else "P", "test_1": "P"} for n in range(8))
+    await asyncio.gather(*(stage.ran(tests, run_id=f"r{n}") for n, tests in enumerate(runs)))
+    assert store.standings.lacking == 1
 
 
 @pytest.mark.parametrize("seed", range(6))

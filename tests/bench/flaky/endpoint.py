@@ -22,11 +22,9 @@ from bot import telemetry
 from service.flaky import identity
 from service.flaky.history import Value
 from service.flaky.identity import CaseKey, RepositoryKey
-from service.provider.values import Repository
-from service.store import access
-from service.store.database import Tx
-from service.vocabulary import MergeMethod, RepoId, RepoRef, Role
+from service.vocabulary import Role
 from tests.bench import door
+from tests.bench.door import REPO
 from tests.bench.flaky import uploads, worlds
 from tests.bench.flaky.ledger import Ledger, Upload
 from tests.bench.flaky.worlds import Law, Shape
@@ -37,7 +35,6 @@ REPEATED = 0.1
 """Share of the uploads that are sent twice."""
 
 SENDERS = 4
-REPO = RepoRef("github.com", "octo", "widgets")
 KEY = RepositoryKey("octo", f"{REPO.host}/{REPO.slug}")
 FOLDER = "/v1/flaky-tests"
 
@@ -146,7 +143,7 @@ class Client:
     async def __aenter__(self) -> Self:
         self._runtime = await door.runtime_at(f"sqlite:///{self._folder}/bench.db")
         telemetry.start("json", "error", self._runtime.clock)
-        await self._runtime.store.run(_meet)
+        await self._runtime.store.run(door.met)
         self._token = await door.token_of(self._runtime, REPO, Role.CI)
         self._reader = await door.reader_of(self._runtime, REPO)
         self._runner, port = await door.opened(door.application(self._runtime))
@@ -227,17 +224,3 @@ def _key(no: int) -> CaseKey:
 def _asking() -> dict[str, Any]:
     repo = {"host": REPO.host, "owner": REPO.owner, "name": REPO.name}
     return {"repo": repo, "org_url_slug": REPO.owner}
-
-
-def _meet(session: Tx) -> None:
-    org = access.ensure_organization(session, REPO.host, "1", REPO.owner)
-    seen = Repository(
-        ref=REPO,
-        id=RepoId(REPO.host, "2"),
-        owner_id="1",
-        default_branch="main",
-        merge_methods=frozenset(MergeMethod),
-        archived=False,
-        url=f"https://{REPO.host}/{REPO.slug}",
-    )
-    access.upsert_repository(session, org.id, seen)

@@ -146,14 +146,14 @@ class Ledger:
 
     def passes_of(self, no: int) -> Passes:
         """Its passing results; times on the days of its events."""
-        first, table = self._passing_by_day
-        counts = table[:, no].tolist()
         events = (*self.events_a.get(no, ()), *self.events_b.get(no, ()))
         days = {event.at.toordinal() for event in events}
-        return Passes(
-            {first + place: count for place, count in enumerate(counts) if count},
-            {day: self._passing_times(no, day) for day in days},
-        )
+        return Passes(self._passing_counts(no), {day: self._passing_times(no, day) for day in days})
+
+    def _passing_counts(self, no: int) -> dict[int, int]:
+        first, table = self._passing_by_day
+        counts = table[:, no].tolist()
+        return {first + place: count for place, count in enumerate(counts) if count}
 
     @cached_property
     def _failures(self) -> dict[int, list[datetime]]:
@@ -183,8 +183,7 @@ class Ledger:
         width = (size + 7) // 8
         table = np.zeros((self.clock.toordinal() - first + 1, width * 8), np.int64)
         for each in self.uploads:
-            packed = np.frombuffer(each.passing.to_bytes(width, "little"), np.uint8)
-            table[each.at.toordinal() - first] += np.unpackbits(packed, bitorder="little")
+            table[each.at.toordinal() - first] += _unpacked([each.passing], width)[0]
         return first, table
 
     @cached_property
@@ -309,7 +308,7 @@ class Ledger:
         found: defaultdict[int, list[Track]] = defaultdict(list)
         for (branch, job), (points, passed, failed) in self._verdicts.items():
             bare, alone = Series(branch, job, tuple(points)), Counter[Point]()
-            letters = {no: _letters(no, passed, failed) for no in self.failed}
+            letters = _letters(self.failed, passed, failed)
             letters = {no: text for no, text in letters.items() if text.strip(series.ABSENT)}
             for text in letters.values():
                 if series.FAILED in text:
@@ -366,7 +365,7 @@ class Ledger:
         for row, events in ((0, self.events_a), (2, self.events_b)):
             for event in events.get(no, ()):
                 rows[row][event.at.toordinal() - first] += round(event.weight * MILLION)
-        for day, count in self.passes_of(no).by_day.items():
+        for day, count in self._passing_counts(no).items():
             rows[1][day - first] += count
         for track in self.tracks.get(no, ()):
             for point in track.ran():
@@ -388,11 +387,20 @@ def _attempts(no: int, uploads: Iterable[Upload]) -> Iterable[GroupAttempt]:
                 yield GroupAttempt(upload.at, upload.digest, place, letter == "P")
 
 
-def _letters(no: int, passed: list[int], failed: list[int]) -> str:
-    return "".join(
-        "P" if green >> no & 1 else "F" if red >> no & 1 else "."
-        for green, red in zip(passed, failed, strict=True)
-    )
+def _letters(numbers: list[int], passed: list[int], failed: list[int]) -> dict[int, str]:
+    """By test, one letter for each point: P, F, or that it is absent."""
+    size = max(each.bit_length() for each in (1 << max(numbers, default=0), *passed, *failed))
+    green, red = (_unpacked(each, (size + 7) // 8) for each in (passed, failed))
+    codes = np.where(green, ord("P"), np.where(red, ord("F"), ord(series.ABSENT)))
+    by_test = np.ascontiguousarray(codes.astype(np.uint8).T)
+    return {no: by_test[no].tobytes().decode() for no in numbers}
+
+
+def _unpacked(sets: list[int], width: int) -> NDArray[np.uint8]:
+    """A row of bits for each set, over so many bytes."""
+    packed = b"".join(each.to_bytes(width, "little") for each in sets)
+    rows = np.frombuffer(packed, np.uint8).reshape(len(sets), width)
+    return np.unpackbits(rows, axis=1, bitorder="little")
 
 
 def _sums(values: Iterable[int]) -> list[int]:

@@ -90,8 +90,7 @@ def _failed(ci: Ci, world: World, run: Run) -> tuple[frozenset[int], int]:
         for job in range(world.shape.jobs):
             letters = ci.letters(run, job, run.day + (tries - 1) * 0.1)
             failed = {no for no, each in letters.items() if each[-1] == "F"}
-            tests = sum(1 for test in range(world.shape.tests) if job in world.jobs_of(test))
-            is_mass = is_mass or evidence.is_mass_failure(tests, len(failed))
+            is_mass = is_mass or evidence.is_mass_failure(ci.tests_in(job), len(failed))
             found |= failed
         if not is_mass:
             break

@@ -65,6 +65,10 @@ class Ci:
             if day >= self._world.shape.days:
                 return
 
+    def tests_in(self, job: int) -> int:
+        """How many tests a job runs."""
+        return len(self._tests[job])
+
     def letters(self, run: Run, job: int, day: float) -> dict[int, str]:
         """The attempts of every test that failed in one attempt of a job."""
         broken = run.broken & frozenset(self._tests[job]) if run.broken else run.broken

@@ -1,0 +1,14 @@
+"""A small world through the public endpoint ends as it is judged at once (FLAKY.md 12.1)."""
+
+from tests.bench.flaky import endpoint
+from tests.bench.flaky.worlds import Shape
+
+SMALL = Shape("A", tests=12, jobs=1, days=10, pr_runs=4, main_runs=2, flaky_share=0.5)
+
+
+def test_uploads_shuffled_and_repeated_end_in_the_states_of_all_at_once():
+    found = endpoint.sent(SMALL)
+    assert found.unhealthy
+    assert found.repeats
+    assert found.duplicates == found.repeats
+    assert found.differing == {}
