@@ -194,7 +194,10 @@ class _Walk:
         self._decides_from = settled.at if settled else None
         self._spans: list[FlakySpan] = []
         self._begin(settled.epoch if settled else None)
-        self._since = settled.since if settled else None
+        if settled and settled.since:
+            # After a long pause no event that held the span open may be left: then it was
+            # held open until `at`, and ends as after one observation. Those left say more.
+            self._since, self._renewed = settled.since, settled.at
 
     def take(self, event: Event) -> None:
         """Fold in the next event."""

@@ -246,6 +246,28 @@ async def test_what_a_pause_lets_grow_old_is_settled_before_it_is_forgotten(stor
     assert [each.kind for each in changes] == [ChangeKind.CHANGED]
 
 
+async def test_what_is_settled_in_a_long_pause_ends_after_it(store):
+    stage = await eager(store, "widgets")
+    start = stage.clock.present
+
+    async def ran_on(day, letters):
+        stage.clock.present = start + timedelta(days=day)
+        told = {"branch": "main", "run_id": f"{day}"}
+        await stage.ran({"total": letters}, ran_at=stage.clock.present, **told)
+
+    for day in (24, 26, 28, 30):
+        await ran_on(day, "FP")
+    await ran_on(40, "P")
+    stage.clock.present = start + timedelta(days=80)
+    wish = SettingsWish({"sensitivity": Sensitivity.NORMAL})
+    await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+    (state, _) = (await stage.states())["total"]
+    assert state.value is Health.FLAKY
+    await ran_on(82, "P")
+    (state, _) = (await stage.states())["total"]
+    assert state.value is Health.HEALTHY
+
+
 async def test_a_flag_taken_back_leaves_what_the_evidence_says(store):
     stage = await eager(store, "widgets")
     start = stage.clock.present
