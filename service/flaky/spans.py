@@ -230,7 +230,11 @@ class _Walk:
         self._weight = 0.0
 
     def _renew(self, event: Event) -> None:
-        """Quiet time is counted from this event on."""
+        """Quiet time is counted from this event on.
+
+        How much is needed hangs on what was seen then. A light event later, when older ones
+        have left its window, would put the end before itself, and days that were flaky behind.
+        """
         self._renewed = event.at
         self._weight = self._window.weight(Stream.A) + self._window.weight(Stream.B)
 
