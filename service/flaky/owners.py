@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
+from itertools import islice
 
 from service.flaky import patterns
 from service.flaky.identity import is_absolute
@@ -18,6 +19,10 @@ from service.flaky.patterns import Segment
 PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 BYTES_MAX = 3 * 1024 * 1024
 PATTERN_CHARACTERS_MAX = 1_000
+# Each test keeps its owners. An address of mail has at most 254 characters, a name of an
+# organization 39 and that of a team 100; more people than this do not look at one test.
+OWNER_CHARACTERS_MAX = 255
+OWNERS_MAX = 100
 
 # `@user`, `@organization/team`, an address of mail.
 OWNER = re.compile(r"@[^\s@]+|[^\s@]+@[^\s@]+")
@@ -72,7 +77,7 @@ class CodeOwners:
 def owners_in(text: str) -> CodeOwners:
     """The rules of a file; a line that names no path, or one that a later line names, is left out.
 
-    Of more than 3 MiB nothing is read, as the hosts do.
+    Of a line's owners the first 100 count. Of more than 3 MiB nothing is read, as the hosts do.
     """
     if len(text) > BYTES_MAX or len(text.encode("utf-8", "replace")) > BYTES_MAX:
         return CodeOwners(())
@@ -93,7 +98,12 @@ def rule_in(line: str) -> Rule | None:
         return None
     if not words[0].strip("/"):
         return None
-    return Rule(words[0], tuple(word for word in words[1:] if OWNER.fullmatch(word)))
+    return Rule(words[0], tuple(islice(filter(is_owner, words[1:]), OWNERS_MAX)))
+
+
+def is_owner(word: str) -> bool:
+    """Whether the word names somebody who may own a file."""
+    return len(word) <= OWNER_CHARACTERS_MAX and OWNER.fullmatch(word) is not None
 
 
 def indexed(rules: tuple[Rule, ...]) -> CodeOwners:

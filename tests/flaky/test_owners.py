@@ -123,3 +123,11 @@ def test_a_rule_is_asked_only_of_paths_that_may_fit():
     found = [rules.of(f"team{no % 99}/src/mod{no}_test.py") for no in range(300)]
     assert process_time() - began < 1
     assert found == [("@b",)] * 300
+
+
+def test_owners_are_few_and_short_as_each_test_keeps_its_own():
+    long = "@" + "a" * owners.OWNER_CHARACTERS_MAX
+    many = " ".join(f"@o{no}" for no in range(owners.OWNERS_MAX + 1))
+    found = owners.owners_in(f"* {long} {long[:-1]} {many}\n").of("a.py")
+    assert found[0] == long[:-1]
+    assert len(found) == owners.OWNERS_MAX
