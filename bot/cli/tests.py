@@ -128,6 +128,27 @@ def release(
         output.told("Still quarantined by its status, as the repository's settings say")
 
 
+@app.command(name="delete-upload")
+def delete_upload(
+    upload_id: Annotated[str, typer.Argument(help="The upload's id, as its answer has it.")],
+    repo: options.Repo = None,
+    url: options.Url = None,
+    token_file: options.TokenFile = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Forget an upload whose results were wrong; its tests are judged without it."""
+
+    async def act(connection: Client, about: Json) -> Json:
+        body = {**about, "upload_id": upload_id}
+        return await connection.post("/flaky-tests/delete-upload", body)
+
+    answer = asked(url, token_file, repo, act)
+    if as_json:
+        output.json_value(answer)
+        return
+    output.line(f"Deleted {answer['upload_id']}")
+
+
 Where = tuple[str | None, options.TokenFile, str | None]
 """What the options say of service, token and repository."""
 

@@ -15,6 +15,7 @@ from bot.github.answers import RunReport
 from bot.github.line import Line
 from bot.github.payloads import Words
 from bot.github.wire import Answer
+from service.provider import markers
 from service.provider.errors import GoneKind, OutcomeUnknown
 from service.provider.values import (
     CheckReport,
@@ -71,7 +72,7 @@ class Notices:
                 assert_never(notice)
 
     async def _status(self, line: Line, notice: StatusComment) -> str | None:
-        body = _marked(notice.body, notice.marker)
+        body = markers.marked(notice.body, notice.marker, BODY_CHARS_MAX)
         known = notice.known_id
         if known is None and not notice.first:
             known = await self._found_comment(line, notice.number, notice.marker)
@@ -92,7 +93,8 @@ class Notices:
             known = await self._found_comment(line, notice.number, marker)
             if known is not None:
                 return known
-        return await self._comment(line, notice.number, _marked(notice.body, marker))
+        body = markers.marked(notice.body, marker, BODY_CHARS_MAX)
+        return await self._comment(line, notice.number, body)
 
     async def _comment(self, line: Line, number: int, body: str) -> str | None:
         tail = f"/issues/{number}/comments"
@@ -102,11 +104,15 @@ class Notices:
         return self._wrote(line, answer.fields.id("id"), body)
 
     async def _found_comment(self, line: Line, number: int, marker: str) -> str | None:
-        """The newest comment of our own App that holds the marker."""
+        """The newest comment of our own App that the marker stands for."""
         listed, _ = await line.listed(f"/issues/{number}/comments", missing=GoneKind.PULL_REQUEST)
         login = f"{await line.client.slug()}[bot]"
         found = [payloads.words_of(each) for each in listed]
-        ours = [each.id for each in found if marker in each.body and self._is_own(each, login)]
+        ours = [
+            each.id
+            for each in found
+            if markers.is_marked(each.body, marker) and self._is_own(each, login)
+        ]
         return ours[-1] if ours else None
 
     def _is_own(self, words: Words, login: str) -> bool:
@@ -193,11 +199,6 @@ def _drop(line: Line, answer: Answer) -> str | None:
     if LOCKED in answer.message.lower():
         return None
     raise line.client.error_of(answer, "/comments")
-
-
-def _marked(body: str, marker: str) -> str:
-    text = body if marker in body else f"{marker}\n{body}"
-    return text[:BODY_CHARS_MAX]
 
 
 def _digest(text: str) -> str:

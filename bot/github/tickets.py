@@ -8,6 +8,7 @@ from bot.github import answers
 from bot.github.answers import IssueSeen
 from bot.github.line import Line
 from bot.github.wire import Answer
+from service.provider import markers
 from service.provider.errors import GoneKind, Refused, RefusedCode
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.values import NotPossible
@@ -41,7 +42,7 @@ async def put(line: Line, request: TicketRequest) -> Ticket:
     """Make the issue, or change what is different."""
     wanted: dict[str, object] = {
         "title": request.title[:TITLE_CHARS_MAX],
-        "body": _marked(request)[:BODY_CHARS_MAX],
+        "body": markers.marked(request.body, request.marker, BODY_CHARS_MAX),
     }
     found = request.found
     if found is None:
@@ -74,7 +75,7 @@ async def _with_marker(line: Line, app_id: str, marker: str) -> Ticket | None:
     pages = 0
     async for page in line.pages("/issues", query=query):
         for seen in answers.issues_of(page.listed):
-            ours = not seen.is_pull and marker in seen.ticket.body
+            ours = not seen.is_pull and markers.is_marked(seen.ticket.body, marker)
             if ours and await _is_own(line, app_id, seen):
                 return seen.ticket
         pages += 1
@@ -98,8 +99,3 @@ def _stands(answer: Answer) -> Ticket:
     if answer.status in ABSENT:
         raise Refused(answer.message or "GitHub has no such issue.", RefusedCode.OTHER)
     return answers.issue_of(answer.fields).ticket
-
-
-def _marked(request: TicketRequest) -> str:
-    body = request.body
-    return body if request.marker in body else f"{request.marker}\n{body}"

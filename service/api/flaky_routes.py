@@ -6,7 +6,7 @@ from service.api import tests, upload_form, uploads
 from service.api.models import tests as models
 from service.api.models import uploads as upload_models
 from service.api.models.answers import tests as answers
-from service.api.models.answers.uploads import UploadTaken
+from service.api.models.answers.uploads import UploadDeleted, UploadTaken
 from service.api.rates import RateClass
 from service.api.route import VERSIONED, Posted, Route, read, write
 from service.vocabulary import Role
@@ -69,4 +69,7 @@ FLAKY_ROUTES: tuple[Route, ...] = (
     read("flaky-tests/get-upload", upload_models.GetUpload, uploads.get, Role.CI).answering(
         UploadTaken, ORG, "upload_not_found"
     ),
+    write(
+        "flaky-tests/delete-upload", Role.ADMIN, upload_models.DeleteUpload, uploads.delete
+    ).answering(UploadDeleted, ORG, "upload_not_found"),
 )

@@ -7,7 +7,7 @@ from service.api.call import Call
 from service.api.models import uploads as models
 from service.api.responses import Json
 from service.api.upload_form import Upload
-from service.operations import test_records, uploads
+from service.operations import test_records, upload_removal, uploads
 from service.operations.upload_values import AnsweredFailure, AnsweredFile, UploadAnswer
 
 
@@ -29,6 +29,16 @@ async def get(call: Call, asked: models.GetUpload) -> Json:
     )
     upload_id = asked.upload_id.lower()
     return shown(await uploads.upload_answer(call.runtime, found.repository, upload_id))
+
+
+async def delete(call: Call, asked: models.DeleteUpload) -> Json:
+    """`/flaky-tests/delete-upload`."""
+    found = await test_records.find_home(
+        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+    )
+    upload_id = asked.upload_id.lower()
+    await upload_removal.remove(call.runtime, found.repository, upload_id, call.actor)
+    return {"upload_id": upload_id, "deleted": True}
 
 
 def shown(answer: UploadAnswer) -> Mapping[str, object]:

@@ -11,6 +11,7 @@ from service.flaky.capture import Captured
 from service.flaky.reading import (
     PROPERTIES_MAX,
     PROPERTY_CHARACTERS_MAX,
+    SUITE_FAILURE,
     Reading,
     Wishes,
     refused,
@@ -34,7 +35,6 @@ SUITES = "testsuites"
 PROPERTY = "property"
 STACK_TRACE = "stackTrace"
 ROOTS = (SUITES, SUITE, CASE)
-SUITE_FAILURE = "(suite)"
 
 # What a case can hold that decides: the highest rank wins, of equal ones the first.
 RANKS = {"skipped": 1, "failure": 2, "error": 3}

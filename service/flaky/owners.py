@@ -1,39 +1,43 @@
 """Who owns a file, by a CODEOWNERS file (FLAKY.md 7.4).
 
-The patterns are those of the hosts: like gitignore's, without `!` and without `[ ]`. They are
-a stranger's text matched against paths of any length, so matching never goes back behind the
-last star: what that would find, the first place that fits has found already.
+What a pattern means stands in patterns.py. A file of 3 MiB has more rules than can be asked of
+every path, so a rule is asked only of those that hold the rarest of its words.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import merge
+from itertools import islice
 
+from service.flaky import patterns
 from service.flaky.identity import is_absolute
+from service.flaky.patterns import Segment
 
 # Where hosts look, in this order; the first that exists counts.
 PLACES = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 BYTES_MAX = 3 * 1024 * 1024
 PATTERN_CHARACTERS_MAX = 1_000
+# Each test keeps its owners. An address of mail has at most 254 characters, a name of an
+# organization 39 and that of a team 100; more people than this do not look at one test.
+OWNER_CHARACTERS_MAX = 255
+OWNERS_MAX = 100
 
 # `@user`, `@organization/team`, an address of mail.
 OWNER = re.compile(r"@[^\s@]+|[^\s@]+@[^\s@]+")
 COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 WORD = re.compile(r"(?:\\.|[^\s\\])+")
-# An escaped character, stars, a question mark, or text.
-TOKEN = re.compile(r"\\(.)|(\*+)|(\?)|([^\\*?]+)")
 
-# Segments of a pattern: a name, an expression for one name, or None for any number of names.
-Segment = str | re.Pattern[str] | None
-ANY_NUMBER = None
-ANY_NAME = re.compile(".*", re.DOTALL)
+NO_WORD = ""
+"""Stands for the words of a rule that has none; every path holds it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line: what it matches, and its owners as written; none clear what came before."""
+    """One line: the pattern, and its owners as written; none clear what came before."""
 
-    segments: tuple[Segment, ...]
+    pattern: str
     owners: tuple[str, ...]
 
 
@@ -42,99 +46,72 @@ class CodeOwners:
     """A whole file, its rules in order; the last that matches counts."""
 
     rules: tuple[Rule, ...]
+    # Word → numbers of the rules to ask of a path that holds it, ascending.
+    _of_word: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    # Lengths of those words that are pieces of names.
+    _lengths: Sequence[int] = ()
+    # Number → segments of the rules that were asked before.
+    _segments: dict[int, tuple[Segment, ...]] = field(default_factory=dict)
 
     def of(self, file: str) -> tuple[str, ...]:
         """The owners of a path below the repository's root, case-sensitive; may be none."""
         if not file or is_absolute(file):
             return ()
         names = file.split("/")
-        matching = (rule.owners for rule in reversed(self.rules) if fits(rule.segments, names))
-        return next(matching, ())
+        matching = (no for no in self._asked(names) if patterns.fits(self._fitted(no), names))
+        no = next(matching, None)
+        return () if no is None else self.rules[no].owners
+
+    def _asked(self, names: Sequence[str]) -> Iterator[int]:
+        """Rules that may match, the last first."""
+        words = {NO_WORD, *patterns.words_in(names, self._lengths)}
+        found = (reversed(self._of_word[word]) for word in words if word in self._of_word)
+        return merge(*found, reverse=True)
+
+    def _fitted(self, no: int) -> tuple[Segment, ...]:
+        if no not in self._segments:
+            self._segments[no] = patterns.segments_of(self.rules[no].pattern)
+        return self._segments[no]
 
 
 def owners_in(text: str) -> CodeOwners:
-    """The rules of a file; a line that names no path is left out.
+    """The rules of a file; a line that names no path, or one that a later line names, is left out.
 
-    Of more than 3 MiB nothing is read, as the hosts do.
+    Of a line's owners the first 100 count. Of more than 3 MiB nothing is read, as the hosts do.
     """
     if len(text) > BYTES_MAX or len(text.encode("utf-8", "replace")) > BYTES_MAX:
         return CodeOwners(())
-    rules = (rule_in(line) for line in text.splitlines())
-    return CodeOwners(tuple(rule for rule in rules if rule))
+    last: dict[str, Rule] = {}
+    for line in reversed(text.splitlines()):
+        rule = rule_in(line)
+        if rule:
+            last.setdefault(rule.pattern, rule)
+    return indexed(tuple(reversed(last.values())))
 
 
 def rule_in(line: str) -> Rule | None:
     """The rule of one line, its comment left out."""
-    words = WORD.findall(COMMENT.sub("", line.strip()))
+    if "#" in line:
+        line = COMMENT.sub("", line.strip())
+    words = WORD.findall(line) if "\\" in line else line.split()
     if not words or words[0].startswith("!") or len(words[0]) > PATTERN_CHARACTERS_MAX:
         return None
-    segments = segments_of(words[0])
-    owners = tuple(word for word in words[1:] if OWNER.fullmatch(word))
-    return Rule(segments, owners) if segments else None
+    if not words[0].strip("/"):
+        return None
+    return Rule(words[0], tuple(islice(filter(is_owner, words[1:]), OWNERS_MAX)))
 
 
-def segments_of(pattern: str) -> tuple[Segment, ...]:
-    """The pattern as names to fit; empty when it has none.
-
-    With a slash before its end it stands at the root, else at any depth. It means a file, or a
-    folder with all below; with `/` at its end a folder alone; with `/*` what lies directly in
-    one; with `/**` or `/**/` all below one.
-    """
-    names = [name for name in pattern.split("/") if name]
-    if not names:
-        return ()
-    is_rooted = "/" in pattern[:-1]
-    start = () if is_rooted else (ANY_NUMBER,)
-    last = names[-1]
-    if last == "**":
-        return (*start, *map(segment_of, names[:-1]), ANY_NAME, ANY_NUMBER)
-    fitted = (*start, *map(segment_of, names))
-    if pattern.endswith("/"):
-        return (*fitted, ANY_NAME, ANY_NUMBER)
-    return fitted if last == "*" and is_rooted else (*fitted, ANY_NUMBER)
+def is_owner(word: str) -> bool:
+    """Whether the word names somebody who may own a file."""
+    return len(word) <= OWNER_CHARACTERS_MAX and OWNER.fullmatch(word) is not None
 
 
-def segment_of(name: str) -> Segment:
-    """One name of a pattern; a star inside stands for any text, `?` for one character."""
-    if name == "**":
-        return ANY_NUMBER
-    parts = [""]
-    is_plain = True
-    for escaped, stars, question, text in TOKEN.findall(name):
-        is_plain &= not stars and not question
-        if stars:
-            parts.append("")
-        else:
-            parts[-1] += "." if question else re.escape(escaped or text)
-    if is_plain:
-        return re.sub(r"\\(.)", r"\1", name)
-    if len(parts) == 1:
-        return re.compile(parts[0], re.DOTALL)
-    between = "".join(f"(?>.*?{part})" for part in parts[1:-1])
-    return re.compile(f"{parts[0]}{between}.*{parts[-1]}", re.DOTALL)
-
-
-def fits(segments: Sequence[Segment], names: Sequence[str]) -> bool:
-    """Whether all names fit all segments, in time of their product at most."""
-    at = name_at = 0
-    # Behind the last ANY_NUMBER, and the name at which it ends for now.
-    again = resume = -1
-    while name_at < len(names):
-        if at < len(segments) and segments[at] is ANY_NUMBER:
-            at += 1
-            again, resume = at, name_at
-        elif at < len(segments) and fits_one(segments[at], names[name_at]):
-            at, name_at = at + 1, name_at + 1
-        elif again >= 0:
-            resume += 1
-            at, name_at = again, resume
-        else:
-            return False
-    return all(segment is ANY_NUMBER for segment in segments[at:])
-
-
-def fits_one(segment: Segment, name: str) -> bool:
-    """Whether one name fits one segment that stands for one."""
-    if isinstance(segment, re.Pattern):
-        return segment.fullmatch(name) is not None
-    return segment == name
+def indexed(rules: tuple[Rule, ...]) -> CodeOwners:
+    """The rules, each to be found by the word of its pattern that the fewest others have."""
+    words = [patterns.words_of(rule.pattern) or [NO_WORD] for rule in rules]
+    often = Counter(word for each in words for word in each)
+    of_word: dict[str, list[int]] = {}
+    for no, each in enumerate(words):
+        of_word.setdefault(min(each, key=often.__getitem__), []).append(no)
+    lengths = {len(word) for word in of_word if word and not word.startswith("/")}
+    return CodeOwners(rules, of_word, sorted(lengths))

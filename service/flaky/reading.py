@@ -34,6 +34,7 @@ WALL_SLACK_S = 60.0
 REMEMBERED_MAX = 10_000
 
 UNNAMED = "(unnamed)"
+SUITE_FAILURE = "(suite)"
 TOO_MANY = f"The file holds more than {CASES_MAX:,} tests."
 TOO_MANY_FAILURES = f"The file holds more than {FAILURES_MAX:,} failed attempts."
 

@@ -4,6 +4,7 @@ FLAKY.md 5.3 and the second half of 6.3. What a pull request's runs say does not
 """
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -147,7 +148,7 @@ class Moment:
 
     `ran_on`: by branch, the code ids on which any job of it has a verdict for the test.
     `settled`: by branch and job key, since when the test was broken where the evidence for that
-    is gone; the track then begins within that span.
+    is gone, all of it or only what made the streak too long for chance.
     """
 
     clock: datetime
@@ -191,8 +192,8 @@ def _broken(track: Track, moment: Moment) -> Iterator[BrokenSpan]:
     if not letters or (settled is None and _STREAK.search(letters) is None):
         return
     ran, counted_from = track.ran(), 0
-    if settled is not None:
-        span, counted_from = _span(track, _Streak(0, 1, ""), moment)
+    if settled is not None and (held := _held(track, settled, moment)) is not None:
+        span, counted_from = _span(track, held, moment)
         yield replace(span, since=settled)
     streak = _STREAK.search(letters, counted_from)
     while streak is not None:
@@ -213,6 +214,22 @@ class _Streak:
     start: int
     enough: int
     before: str
+
+
+def _held(track: Track, since: datetime, moment: Moment) -> _Streak | None:
+    """The streak of a settled span; None when the verdicts at its beginning say otherwise now.
+
+    What is left of the verdicts before it need not say any more why it was enough.
+    """
+    ran, letters = track.ran(), track.letters()
+    place = bisect_left(ran, since, key=lambda point: point.at)
+    if place == len(ran) or (letters[place] == PASSED and ran[place].at == since):
+        return None
+    start = len(letters[:place].rstrip(FAILED))
+    before = letters[max(0, start - BEFORE_MAX) : start]
+    enough = place - start + 1
+    is_said = _enough(before, ran[start : place + 1], moment.first_pass) == enough
+    return _Streak(start, enough, before if is_said else "")
 
 
 def _span(track: Track, streak: _Streak, moment: Moment) -> tuple[BrokenSpan, int]:

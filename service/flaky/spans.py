@@ -194,7 +194,10 @@ class _Walk:
         self._decides_from = settled.at if settled else None
         self._spans: list[FlakySpan] = []
         self._begin(settled.epoch if settled else None)
-        self._since = settled.since if settled else None
+        if settled and settled.since:
+            # After a long pause no event that held the span open may be left: then it was
+            # held open until `at`, and ends as after one observation. Those left say more.
+            self._since, self._renewed = settled.since, settled.at
 
     def take(self, event: Event) -> None:
         """Fold in the next event."""
@@ -227,7 +230,11 @@ class _Walk:
         self._weight = 0.0
 
     def _renew(self, event: Event) -> None:
-        """Quiet time is counted from this event on."""
+        """Quiet time is counted from this event on.
+
+        How much is needed hangs on what was seen then. A light event later, when older ones
+        have left its window, would put the end before itself, and days that were flaky behind.
+        """
         self._renewed = event.at
         self._weight = self._window.weight(Stream.A) + self._window.weight(Stream.B)
 

@@ -89,13 +89,23 @@ def asked(no: int, status: Health, now: datetime) -> TicketIssue:
 
 
 def writing_of(
-    issue: TicketIssue, found: Standing | None, status: Health, now: datetime
+    issue: TicketIssue,
+    found: Standing | None,
+    status: Health,
+    now: datetime,
+    *,
+    is_linked: bool = False,
 ) -> Writing | None:
-    """What to write, None: nothing. `found` None: there is no such issue, or none any more."""
+    """What to write, None: nothing. `found` None: there is no such issue, or none any more.
+
+    `is_linked`: the test has a ticket.
+    """
     is_sick = status in UNHEALTHY
     if found is None:
-        # One that somebody deleted is not made again for the same status.
-        return Writing(is_open=True) if is_sick and issue.number is None else None
+        # One that somebody deleted is not made again for the same status, and none is made
+        # where people have linked a ticket of theirs since it was asked for.
+        is_wanted = is_sick and issue.number is None and not is_linked
+        return Writing(is_open=True) if is_wanted else None
     is_news = _is_news(issue, found, status)
     if not is_sick:
         return Writing(comments=True, is_open=False) if is_news else None

@@ -1,5 +1,6 @@
 """Rows past their time, removed in batches with turns between (ARCHITECTURE.md 6)."""
 
+from service.operations import judging, upload_counting
 from service.runtime import Runtime
 from service.store import retention
 from service.store.retention import RetentionLimits
@@ -9,7 +10,13 @@ ROUNDS_MAX = 1000
 
 
 async def prune(runtime: Runtime) -> bool:
-    """Remove what may go; whether there was anything."""
+    """Remove what may go; whether there was anything.
+
+    What uploads have left to be counted and judged is done first: after a long stop they may
+    be too old already.
+    """
+    await upload_counting.finish_all(runtime)
+    await judging.catch_up(runtime)
     found = False
     for _ in range(ROUNDS_MAX):
         if not await runtime.store.run(retention.prune, runtime.clock.now(), RetentionLimits()):

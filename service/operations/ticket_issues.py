@@ -122,7 +122,10 @@ async def keep(runtime: Runtime, row: OutboxRow, wanted: KeepTicket, *, first: b
         raise ProviderError(f"No provider is set for {ref.host}.")
     marker = tickets.marker(kept.test.case.id)
     stands = await provider.ticket(ref, marker, kept.issue.number)
-    writing = ticketing.writing_of(kept.issue, _standing(stands), kept.status, now)
+    is_linked = kept.test.case.ticket is not None
+    writing = ticketing.writing_of(
+        kept.issue, _standing(stands), kept.status, now, is_linked=is_linked
+    )
     if writing is not None:
         view = _view(runtime, kept)
         runtime.boundary.reach("act.ticket.before_send")
@@ -175,12 +178,11 @@ def _remember(
         stored.forget(session, repository.id, no)
     else:
         stored.put(session, Place(repository.org_id, repository.id), after)
-    is_link = test_quarantine.ticket_of(session, repository.id, no)
-    # A ticket that a person has linked stays.
-    if after is None and before is not None and is_link == before:
-        test_tickets.change(session, runtime, repository, (no, None), deed)
-    elif after is not None and before is None and is_link is None:
-        test_tickets.change(session, runtime, repository, (no, after.html_url), deed)
+    # A ticket that a person has linked stays; ours has another address when its repository has.
+    is_ours = test_quarantine.ticket_of(session, repository.id, no) == before
+    address = None if after is None else after.html_url
+    if is_ours and address != before:
+        test_tickets.change(session, runtime, repository, (no, address), deed)
 
 
 def _view(runtime: Runtime, kept: Kept) -> TicketText:

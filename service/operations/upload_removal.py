@@ -1,8 +1,10 @@
 """An upload taken out again: what it counted counts no more, and its tests are judged anew.
 
+For results that were wrong from the start, which would count for 45 days (FLAKY.md 2.4).
 Durations of single passing attempts are not kept, so the sum of a day's durations stays.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +15,15 @@ from service.flaky.results import Outcome
 from service.operations import access, deeds, judging, test_records, upload_counting
 from service.operations.judging import Bench
 from service.runtime import Runtime
-from service.store import audit, evidence, removal, test_cases, test_evidence, uploads
+from service.store import (
+    audit,
+    evidence,
+    removal,
+    run_evidence,
+    test_cases,
+    test_evidence,
+    uploads,
+)
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -32,6 +42,7 @@ async def remove(
     kept = await runtime.store.run(_remove, runtime, repository, upload_id, row)
     if kept is not None:
         runtime.store.standings.put(repository.id, kept)
+    runtime.wakeups.wake("outbox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,33 +125,39 @@ def _less(held: _Held) -> Iterable[Day]:
 
 def _renew_cases(bench: Bench, nos: set[int], remaining: set[str]) -> None:
     """Say anew when these tests ran, by the uploads that are left."""
-    ran: dict[int, list[datetime]] = {}
-    passed: set[int] = set()
-    failed: dict[int, datetime] = {}
-    asked = sorted(nos)
-    for upload_id, at, green, skipped in uploads.contents(bench.session, sorted(remaining)):
-        members = bench.sets.members([key for key in (green, skipped) if key], asked)
-        won = set(members.get(green or "", ()))
-        here = {*won, *members.get(skipped or "", ())}
-        for each in uploads.attempts_of(bench.session, upload_id):
-            if each.no in nos:
-                here.add(each.no)
-                if each.outcome is Outcome.PASSED:
-                    won.add(each.no)
-                elif each.outcome is Outcome.FAILED:
-                    failed[each.no] = max(at, failed.get(each.no, at))
-        passed |= won
-        for no in here:
-            ran.setdefault(no, []).append(at)
+    asked, ids = sorted(nos), sorted(remaining)
+    times: dict[str, datetime] = {}
+    times_of_set: defaultdict[str, list[datetime]] = defaultdict(list)
+    green: set[str] = set()
+    for upload_id, at, passed, skipped in uploads.contents(bench.session, ids):
+        times[upload_id] = at
+        green |= {passed} if passed else set()
+        for key in filter(None, (passed, skipped)):
+            times_of_set[key].append(at)
+    ran: defaultdict[int, list[datetime]] = defaultdict(list)
+    won: set[int] = set()
+    # Uploads share their sets: each is asked once, however often all its tests passed.
+    for key, held in bench.sets.members(times_of_set, asked).items():
+        span = (min(times_of_set[key]), max(times_of_set[key]))
+        won |= set(held) if key in green else set()
+        for no in held:
+            ran[no] += span
+    failed: defaultdict[int, list[datetime]] = defaultdict(list)
+    for upload_id, no, outcome in run_evidence.outcomes(bench.session, ids, asked):
+        ran[no].append(times[upload_id])
+        if outcome is Outcome.PASSED:
+            won.add(no)
+        elif outcome is Outcome.FAILED:
+            failed[no].append(times[upload_id])
     removal.renew_cases(
         bench.session,
         bench.place.repository_id,
         {
             no: Lasting(
-                first=min(ran.get(no, ()), default=None),
-                last=max(ran.get(no, ()), default=None),
-                failed=failed.get(no),
-                has_passed=no in passed,
+                first=min(ran[no], default=None),
+                last=max(ran[no], default=None),
+                failed=max(failed[no], default=None),
+                has_passed=no in won,
             )
             for no in asked
         },

@@ -240,7 +240,7 @@ class Provider(Protocol):
         ...
 
     async def ticket(self, repo: RepoRef, marker: str, number: int | None) -> Ticket | None:
-        """Our issue of that number, or without one the newest of ours that holds the marker.
+        """Our issue of that number, or without one the newest of ours that the marker stands for.
 
         None: there is none, or none any more. Looks through the newest 1,000 of ours.
         """

@@ -166,10 +166,12 @@ def outcomes(
     session: Connection, upload_ids: Sequence[str], nos: Iterable[int]
 ) -> Iterator[tuple[str, int, Outcome]]:
     """Upload, number and outcome of each stored attempt of these tests, a test's in order."""
-    for some in _parts(sorted(set(nos))):
-        told = {"of_uploads": upload_ids, "of_numbers": some}
-        for upload, no, outcome in session.execute(SELECT_OUTCOMES, told):
-            yield upload, no, Outcome(outcome)
+    asked = sorted(set(nos))
+    for here in _parts(upload_ids):
+        for some in _parts(asked):
+            told = {"of_uploads": here, "of_numbers": some}
+            for upload, no, outcome in session.execute(SELECT_OUTCOMES, told):
+                yield upload, no, Outcome(outcome)
 
 
 def failed_in(session: Connection, upload_ids: Sequence[str], at_most: int) -> tuple[FailedIn, ...]:

@@ -37,7 +37,7 @@ CONTRACT = {
         *("flaky-tests/get-test-details", "flaky-tests/check-quarantine"),
         *("flaky-tests/link-ticket-to-test-case", "flaky-tests/set-quarantine-override"),
         *("flaky-tests/flag-test", "flaky-tests/get-settings", "flaky-tests/update-settings"),
-        *("flaky-tests/get-upload", "flaky-tests/upload-test-results"),
+        *("flaky-tests/get-upload", "flaky-tests/upload-test-results", "flaky-tests/delete-upload"),
         *("tokens/create", "tokens/list", "tokens/rotate", "tokens/revoke"),
         *("webhooks/create-endpoint", "webhooks/list-endpoints", "webhooks/update-endpoint"),
         *("webhooks/delete-endpoint", "webhooks/rotate-secret", "webhooks/test-endpoint"),

@@ -115,6 +115,16 @@ def test_a_test_is_quarantined_and_released(api, capsys):
     assert capsys.readouterr().out == f"Released {ID}\n"
 
 
+def test_an_upload_is_deleted(api, capsys):
+    gone = {"upload_id": ID, "deleted": True}
+    api.says("/flaky-tests/delete-upload", gone)
+    assert headgate("delete-upload", ID) == 0
+    assert api.asked[-1][1] == ABOUT | {"upload_id": ID}
+    assert capsys.readouterr().out == f"Deleted {ID}\n"
+    assert headgate("delete-upload", ID, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == gone
+
+
 def test_a_test_that_its_status_quarantines_stays_so_when_released(api, capsys):
     api.says(OVERRIDE, {"test_id": ID, "quarantined": True})
     assert headgate("release", ID) == 0

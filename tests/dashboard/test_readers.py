@@ -32,6 +32,11 @@ async def paths(stage):
     return (f"/octo/widgets/tests/{case.id}", f"/octo/widgets/uploads/{answer.upload_id}")
 
 
+@pytest.mark.parametrize("packed", ["", "w\u00e9", "\udcff", "dTr/", "A" * 2000])
+def test_what_is_no_password_is_none(packed):
+    assert readers.password_of(f"Basic {packed}") == ""
+
+
 @pytest.mark.parametrize("role", [Role.READ, Role.QUEUE, Role.ADMIN])
 async def test_a_token_that_may_read_sees_the_pages_of_its_organization(stage, paths, role):
     token = await token_of(stage.runtime, role)

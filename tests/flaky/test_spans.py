@@ -98,6 +98,23 @@ def test_a_disagreement_renews_the_quiet_time():
     assert span.until > at(13)
 
 
+def test_a_light_event_does_not_end_in_the_past_what_still_lasts():
+    passes = passing(
+        *evenly(at(0), 22), *(moment for day in range(1, 30) for moment in evenly(at(day), 2))
+    )
+    heavy = [an_event(at(0, 60 * hour)) for hour in (1, 2, 3)] + [an_event(at(2, 60))]
+    light = an_event(at(15, 60), 0.2)
+
+    def until(events, clock):
+        return (
+            spans.fold(tuple(events), Results(passes, ()), an_old_repository(clock)).spans[0].until
+        )
+
+    assert until(heavy, at(15, 59)) is None
+    assert until([*heavy, light], at(16)) is None
+    assert until([*heavy, light], at(20)) == at(17)
+
+
 def test_a_flag_starts_anew_after_it_ended():
     passes = passing(*(moment for day in range(40) for moment in evenly(at(day), 20)))
     twice = [an_event(at(day, 60 * hour)) for day in (0, 8) for hour in (1, 2, 3)]

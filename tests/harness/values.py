@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
 
+from service.provider import markers
 from service.provider.archives import Archive, NoArchive
 from service.provider.ci import Artifact, CiJob, CiRun
 from service.provider.tickets import Ticket, TicketRequest
@@ -251,7 +252,7 @@ class ValuesProvider:
     async def ticket(self, repo: RepoRef, marker: str, number: int | None) -> Ticket | None:
         if number is not None:
             return self.tickets.get(number)
-        found = [each for each in self.tickets.values() if marker in each.body]
+        found = [each for each in self.tickets.values() if markers.is_marked(each.body, marker)]
         return found[-1] if found else None
 
     async def put_ticket(self, repo: RepoRef, request: TicketRequest) -> Ticket:

@@ -244,18 +244,18 @@ async def test_the_evidence_clock_goes_back_when_the_newest_upload_is_taken_out(
         assert await clock_of(stage) == left
 
 
+async def ran_on(stage, day, letters):
+    """The test `total` in a run of main on that day from the beginning on."""
+    stage.clock.present = NOW + timedelta(days=day)
+    told = {"branch": "main", "run_id": f"{day}"}
+    await stage.ran({"total": letters}, ran_at=stage.clock.present, **told)
+
+
 @pytest.mark.parametrize("is_cold", [False, True])
 async def test_what_a_pause_lets_grow_old_is_settled_before_it_is_forgotten(store, is_cold):
     stage = await eager(store, "widgets")
-    start = stage.clock.present
-
-    async def ran_on(day, letters):
-        stage.clock.present = start + timedelta(days=day)
-        told = {"branch": "main", "run_id": f"{day}-{letters}"}
-        await stage.ran({"total": letters}, ran_at=stage.clock.present, **told)
-
     for day in (*range(0, 40, 2), 41):
-        await ran_on(day, "FP")
+        await ran_on(stage, day, "FP")
     (before, _) = (await stage.states())["total"]
     if is_cold:
         stage.runtime.store.standings.take(stage.repository.id)
@@ -263,10 +263,25 @@ async def test_what_a_pause_lets_grow_old_is_settled_before_it_is_forgotten(stor
         settings = TestSettings(sensitivity=Sensitivity.EAGER, collect_artifacts=False)
         place = Place(stage.repository.org_id, stage.repository.id)
         await store.run(test_quarantine.put_settings, place, settings, Since())
-    await ran_on(50, "P")
+    await ran_on(stage, 50, "P")
     state, changes = (await stage.states())["total"]
     assert (state.value, state.since) == (Health.FLAKY, before.since)
     assert [each.kind for each in changes] == [ChangeKind.CHANGED]
+
+
+async def test_what_is_settled_in_a_long_pause_ends_after_it(store):
+    stage = await eager(store, "widgets")
+    for day in (24, 26, 28, 30):
+        await ran_on(stage, day, "FP")
+    await ran_on(stage, 40, "P")
+    stage.clock.present = NOW + timedelta(days=80)
+    wish = SettingsWish({"sensitivity": Sensitivity.NORMAL})
+    await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+    (state, _) = (await stage.states())["total"]
+    assert state.value is Health.FLAKY
+    await ran_on(stage, 82, "P")
+    (state, _) = (await stage.states())["total"]
+    assert state.value is Health.HEALTHY
 
 
 async def test_a_flag_taken_back_leaves_what_the_evidence_says(store):

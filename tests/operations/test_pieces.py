@@ -1,12 +1,13 @@
 """Large uploads in pieces: any order, repetition and death of the process ends the same."""
 
 import random
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from service.operations import judging, test_sweeps, upload_removal
+from service.operations import judging, retention, test_sweeps, upload_removal
 from service.store import uncounted
 from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
@@ -133,6 +134,22 @@ async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(st
         await stage.ran(failing, **told)
         await test_sweeps.expire(stage.runtime)
     assert await figures_of(stage) == await figures_of(untouched)
+
+
+async def test_what_a_crash_left_uncounted_is_counted_before_its_upload_is_too_old(
+    store, small_pieces
+):
+    stage = await upload_stage.staged(store)
+    for writes in range(30):
+        with suppress(Died):
+            await mortal(stage, writes).ran(MANY)
+        begin_anew(stage)
+        if await store.read(uncounted.uploads):
+            break
+    assert (await stage.cases()).keys() != MANY.keys()
+    stage.clock.present += timedelta(days=46)
+    await retention.prune(stage.runtime)
+    assert (await stage.cases()).keys() == MANY.keys()
 
 
 async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(store, small_pieces):

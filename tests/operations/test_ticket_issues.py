@@ -216,6 +216,32 @@ async def test_a_link_that_people_set_later_stays_and_the_issue_is_kept_all_the_
     assert await opened.link() == url
 
 
+async def test_a_link_that_people_set_before_the_issue_is_made_stands_instead(desk):
+    desk.tracker.before = Unavailable("away", desk.stage.clock.present)
+    await desk.flag(Flag.FLAKY)
+    await desk.passes(DAY)
+    wish = TicketWish((await desk.stage.case("total")).id, "https://tickets.example.org/KAN-7")
+    await test_tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
+    desk.tracker.before = None
+    await desk.passes(2 * DAY)
+    assert desk.tracker.tickets == {}
+    await test_tickets.link(
+        desk.stage.runtime, desk.stage.repository, replace(wish, html_url=""), SYSTEM
+    )
+    await desk.passes(HOUR)
+    assert desk.issue.is_open
+
+
+async def test_the_link_follows_an_issue_whose_repository_moved(opened):
+    number, moved = opened.issue.number, "https://github.test/new/name/issues/1000"
+    opened.tracker.tickets[number] = replace(opened.issue, url=moved)
+    await opened.passes(DAY)
+    assert await opened.link() == moved
+    opened.tracker.tickets.clear()
+    await opened.flag(Flag.NONE)
+    assert await opened.link() is None
+
+
 async def test_each_new_status_is_a_comment_and_healthy_closes_it(opened):
     await opened.flag(Flag.BROKEN)
     assert opened.comments == ["This test is **broken** now"]

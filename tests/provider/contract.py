@@ -458,6 +458,15 @@ class Notices:
         await stage.say(StatusComment(number, MARKER, "real"))
         assert stage.comments(number) == [f"{MARKER}\nfake", f"{MARKER}\nreal"]
 
+    async def test_a_comment_of_ours_that_quotes_the_marker_is_another(self, stage):
+        number, _ = await stage.open({"a.txt": "a\n"})
+        await stage.say(StatusComment(number, MARKER, "one", first=True))
+        await stage.say(Reply(number, "a-1", f"`total {MARKER}` failed", first=True))
+        await stage.say(StatusComment(number, MARKER, "two"))
+        status, reply = stage.comments(number)
+        assert status == f"{MARKER}\ntwo"
+        assert reply.endswith("failed")
+
     async def test_a_deleted_status_comment_is_made_anew(self, stage):
         number, _ = await stage.open({"a.txt": "a\n"})
         known = await stage.say(StatusComment(number, MARKER, "one"))

@@ -36,6 +36,15 @@ class Kept:
         assert await stage.provider.ticket(stage.repo, MARKER, made.number) == made
         assert await stage.provider.ticket(stage.repo, OTHER, None) is None
 
+    async def test_one_that_only_quotes_the_marker_is_another(self, stage):
+        quoting = a_request(marker=OTHER, body=f"{OTHER}\n`adds {MARKER}` fails.")
+        other = await stage.provider.put_ticket(stage.repo, quoting)
+        assert await stage.provider.ticket(stage.repo, MARKER, None) is None
+        body = f"{MARKER}\n`adds {OTHER}` fails."
+        made = await stage.provider.put_ticket(stage.repo, a_request(body=body))
+        assert await stage.provider.ticket(stage.repo, MARKER, None) == made
+        assert await stage.provider.ticket(stage.repo, OTHER, None) == other
+
     async def test_its_text_is_rewritten_in_place(self, stage):
         made = await stage.provider.put_ticket(stage.repo, a_request())
         body = f"{MARKER}\nIt fails often."

@@ -82,6 +82,12 @@ class UploadTestResults(AboutTests):
         )
 
 
+class DeleteUpload(AboutTests):
+    """`/flaky-tests/delete-upload`."""
+
+    upload_id: Uuid
+
+
 class GetUpload(AboutTests):
     """`/flaky-tests/get-upload`."""
 

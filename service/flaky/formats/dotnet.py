@@ -11,8 +11,8 @@ from service.flaky import capture
 from service.flaky.capture import Captured
 from service.flaky.durations import clock_seconds_of
 from service.flaky.formats.shapes import passed_at_once
-from service.flaky.reading import Reading, Wishes, refused
-from service.flaky.results import Attempt, CaseResult, Format, Outcome, ReportFile
+from service.flaky.reading import SUITE_FAILURE, Reading, Wishes, refused
+from service.flaky.results import Attempt, CaseKind, CaseResult, Format, Outcome, ReportFile
 from service.flaky.text import Text, without_escapes
 from service.flaky.xml import read_xml
 
@@ -37,6 +37,10 @@ class Dialect:
     # The element that holds the failure, and its attribute with the exception's type.
     failure: str = ""
     error_type: str = ""
+    # The element around tests, or beside them, that may fail by itself; whether this one did,
+    # by its attributes, its message, and whether anything failed inside it.
+    suite: str = ""
+    failed_alone: Callable[[Attributes, str, bool], bool] = lambda *_: True
 
 
 def spanned(_: Reading, attributes: Attributes) -> float | None:
@@ -49,7 +53,21 @@ def counted(reading: Reading, attributes: Attributes) -> float | None:
     return reading.seconds(attributes.get("duration") or attributes.get("time") or "")
 
 
+def nunit_failed_alone(attributes: Attributes, message: str, has_failed_inside: bool) -> bool:
+    """Whether a suite failed in its own set-up or tear-down, or without any failed test.
+
+    NUnit 3 names the place as `site`; NUnit 2 says it in the message alone.
+    """
+    if attributes.get("result") not in NUNIT_FAILED:
+        return False
+    is_own = attributes.get("site") in OWN_SITES or message.startswith(TORN_DOWN)
+    return is_own or not has_failed_inside
+
+
 PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+NUNIT_FAILED = ("Failed", "Failure", "Error")
+OWN_SITES = ("SetUp", "TearDown")
+TORN_DOWN = "TearDown : "
 
 TRX = Dialect(
     Format.TRX,
@@ -78,12 +96,14 @@ NUNIT = Dialect(
     outcome="result",
     outcomes={
         **dict.fromkeys(("Passed", "Success", "Warning"), PASSED),
-        **dict.fromkeys(("Failed", "Failure", "Error"), FAILED),
+        **dict.fromkeys(NUNIT_FAILED, FAILED),
     },
     errors=frozenset(("Error",)),
     message="message",
     stack="stack-trace",
     failure="failure",
+    suite="test-suite",
+    failed_alone=nunit_failed_alone,
 )
 XUNIT = Dialect(
     Format.XUNIT,
@@ -99,14 +119,19 @@ XUNIT = Dialect(
     stack="stack-trace",
     failure="failure",
     error_type="exception-type",
+    suite="error",
 )
 
 
 @dataclass(slots=True)
 class Open:
-    """An open test, with what was heard inside it."""
+    """An open test or suite, with what was heard inside it.
+
+    `failed_before`: how many failures there were when it began.
+    """
 
     attributes: Attributes
+    failed_before: int = 0
     has_inner: bool = False
     error_type: str = ""
     texts: dict[str, Captured] = field(default_factory=dict)
@@ -142,6 +167,8 @@ class DotnetElements:
         self._dialect = dialect
         self._reading = reading
         self._open: list[Open] = []
+        self._suites: list[Open] = []
+        self._failures = 0
         self._is_in_failure = False
         self._heard: Captured | None = None
         self._depth = 0
@@ -159,6 +186,10 @@ class DotnetElements:
             self._open.append(Open(attributes))
         elif self._open:
             self._hear(self._open[-1], name, attributes)
+        elif name == dialect.suite:
+            self._suites.append(Open(attributes, self._failures))
+        elif self._suites and (self._is_in_failure or name == dialect.failure):
+            self._hear(self._suites[-1], name, attributes)
         elif dialect is TRX:
             self._define(name, attributes)
         return self._heard is not None
@@ -173,6 +204,8 @@ class DotnetElements:
             self._is_in_failure = False
         elif name == self._dialect.case and self._open:
             self._close(self._open.pop())
+        elif name == self._dialect.suite and self._suites and not self._open:
+            self._close_suite(self._suites.pop())
         return self._heard is not None
 
     def text(self, piece: str) -> None:
@@ -226,6 +259,30 @@ class DotnetElements:
         else:
             self._reading.add(result)
 
+    def _close_suite(self, suite: Open) -> None:
+        """What failed outside of every test is a failure all the same (FLAKY.md 2.6)."""
+        dialect, attributes = self._dialect, suite.attributes
+        message, stack = self._said(suite)
+        has_failed_inside = self._failures > suite.failed_before
+        if not dialect.failed_alone(attributes, message, has_failed_inside):
+            return
+        self._failures += 1
+        names = (attributes.get(each, "") for each in ("fullname", "name", "type"))
+        parent = next(filter(None, names), "")
+        said = Attempt(FAILED, None, message, stack, suite.error_type, is_error=True)
+        told = (self._reading.failed(said),)
+        self._reading.add(
+            CaseResult(SUITE_FAILURE, "", parent, "", told=told, kind=CaseKind.SYNTHETIC)
+        )
+
+    def _said(self, element: Open) -> tuple[str, str]:
+        """Message and stack that were heard inside it, empty when there was none."""
+        message, stack = (
+            element.texts[name].text().strip() if name in element.texts else ""
+            for name in (self._dialect.message, self._dialect.stack)
+        )
+        return message, stack
+
     def _attempt(self, case: Open) -> Attempt:
         dialect, attributes = self._dialect, case.attributes
         told = attributes.get(dialect.outcome, "")
@@ -233,14 +290,12 @@ class DotnetElements:
         if attributes.get("executed", "").lower() == "false":
             outcome = Outcome.SKIPPED
         seconds = dialect.seconds(self._reading, attributes)
-        message, stack = (
-            case.texts[name].text().strip() if name in case.texts else ""
-            for name in (dialect.message, dialect.stack)
-        )
+        message, stack = self._said(case)
         if outcome is PASSED:
             return Attempt(outcome, seconds)
         if outcome is Outcome.SKIPPED:
             return Attempt(outcome, seconds, self._reading.bounded(without_escapes(message)))
+        self._failures += 1
         is_error = told in dialect.errors or attributes.get("label") in dialect.errors
         said = Attempt(outcome, seconds, message, stack, case.error_type, is_error)
         return self._reading.failed(said)

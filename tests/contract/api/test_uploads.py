@@ -241,6 +241,21 @@ async def test_an_upload_of_others_is_as_none(client, world):
     assert (await client.post("flaky-tests/get-upload", body)).is_problem(404, "upload_not_found")
 
 
+async def test_an_upload_is_deleted_by_an_admin_and_may_then_come_again(client, instance):
+    metadata = about(client)
+    said = await taken(client, metadata, ("a.xml", GOOD))
+    asked = {name: metadata[name] for name in ("repo", "org_url_slug")}
+    asked["upload_id"] = said["upload_id"]
+    for token in filter(None, (instance.ci_token, instance.queue_token)):
+        assert (await client.post("flaky-tests/delete-upload", asked, token)).status == 403
+    gone = await client.done("flaky-tests/delete-upload", asked)
+    assert gone == {"upload_id": said["upload_id"], "deleted": True}
+    for name in ("get-upload", "delete-upload"):
+        answer = await client.post(f"flaky-tests/{name}", asked)
+        assert answer.is_problem(404, "upload_not_found")
+    assert not (await taken(client, metadata, ("a.xml", GOOD)))["duplicate"]
+
+
 async def test_an_upload_may_be_sent_again_with_a_key(client):
     key = {"Idempotency-Key": str(uuid.uuid4())}
     content = a_form(about(client), ("a.xml", GOOD))

@@ -66,6 +66,13 @@ class VerdictShown(SnakeAnswer):
     message: str
 
 
+class UploadDeleted(SnakeAnswer):
+    """The upload is forgotten, and its tests are judged without it."""
+
+    upload_id: Id
+    deleted: Literal[True]
+
+
 class UploadTaken(SnakeAnswer):
     """What was read, and which failures count; without ids and address when nothing is stored."""
 
