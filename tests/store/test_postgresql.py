@@ -242,10 +242,14 @@ async def test_what_is_newest_is_told_again_after_its_session_was_ended(postgres
 
 
 class Blocked:
-    """A transaction in whose way every look stands, until it has found one waiting."""
+    """A transaction in whose way every look stands, until it has found one waiting.
+
+    `found` is set then; it ends when `released` is set, as it is unless somebody clears that.
+    """
 
     def __init__(self, then: str) -> None:
-        self.begun = Event()
+        self.begun, self.found, self.released = Event(), Event(), Event()
+        self.released.set()
         self._then = then
 
     def __call__(self, session: Connection) -> None:
@@ -258,6 +262,8 @@ class Blocked:
                 f"SELECT count({self._then}) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND wait_event_type = 'Lock'"
             ).scalar_one()
+        self.found.set()
+        self.released.wait()
 
 
 async def test_a_look_whose_session_is_ended_is_begun_again(postgres_url: str):
@@ -277,13 +283,16 @@ async def test_who_stops_waiting_leaves_no_answer_to_the_next(postgres_url: str)
     look = Look(make_url(postgres_url).set(drivername="postgresql+psycopg"), CONNECT)
     await look.newest({queue.id})
     blocked = Blocked("pid")
+    blocked.released.clear()
     blocking = asyncio.create_task(store.run(blocked))
     await asyncio.to_thread(blocked.begun.wait)
     impatient = asyncio.create_task(look.newest({queue.id}))
-    await blocking
+    await asyncio.to_thread(blocked.found.wait)
     impatient.cancel()
     with pytest.raises(asyncio.CancelledError):
         await impatient
+    blocked.released.set()
+    await blocking
     assert (await look.newest(set())).queues == {}
     assert (await look.newest({queue.id})).queues == {queue.id: queue.version}
     look.close()
