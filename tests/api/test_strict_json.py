@@ -27,6 +27,10 @@ ACCEPTED = [
     b'{"a": [' + b'"x",' * 200_000 + b"1]}",
     b'{"a": [' + b'"\\n",' * 200_000 + b"1]}",
     b'{"a": [' + b"1," * 99_990 + b"1]}",
+    # Lists are read many strings at a time, but for long ones and those with escapes.
+    json.dumps({"a": [c * n for n in range(65_533, 65_539) for c in "xé日"] * 3}).encode(),
+    json.dumps({"a": ["x\n" if n % 255 == 0 else f"é{n}" for n in range(9_000)]}).encode(),
+    '{"a": ["x", "日" , \n"", "y"]}'.encode() + b" " * strict_json.FAST_BYTES_MAX,
 ]
 
 
@@ -82,6 +86,12 @@ REFUSED = [
     (b'{"a":' * 33 + b"1" + b"}" * 33, 1, 161, "nested deeper than 32 levels"),
     (b'{"a": ' + b"[" * 100_000, 1, 38, "nested deeper than 32 levels"),
     (b'{"a": "' + b"x" * 1_048_577 + b'"}', 1, 7, "a string is longer than 1 MiB"),
+    (
+        b'{"a": [\n' + b'"abc",\n' * 20_000 + b'"\x01"]}',
+        20_002,
+        2,
+        "a control character in a string",
+    ),
     (
         b'{"a": ["' + "é".encode() * 524_289 + b'", 1]}',
         1,

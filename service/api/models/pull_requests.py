@@ -101,14 +101,17 @@ def targets_in(value: object) -> object:
         return targets.ALL
     if not isinstance(value, list):
         raise common.wrong("type", 'must be an array of strings or "ALL"')
-    distinct = frozenset(each for each in value if type(each) is str)
-    place = next((index for index, each in enumerate(value) if type(each) is not str), None)
-    if place is not None:
+    if not set(map(type, value)) <= {str}:
+        place = next(index for index, each in enumerate(value) if type(each) is not str)
         raise common.wrong("type", f"has a member that is no string, the one at index {place}")
-    for name in distinct:
-        if not name or (len(name) * 4 > TARGET_BYTES_MAX and len(name.encode()) > TARGET_BYTES_MAX):
-            place = value.index(name)
-            raise common.wrong("length", f"must hold 1 to 4096 bytes a target, see index {place}")
+    distinct = frozenset(value)
+    # Most names are far from the bounds; none is looked at alone then.
+    if "" in distinct or max(map(len, distinct), default=1) * 4 > TARGET_BYTES_MAX:
+        for place, name in enumerate(value):
+            if not name or len(name.encode()) > TARGET_BYTES_MAX:
+                raise common.wrong(
+                    "length", f"must hold 1 to 4096 bytes a target, see index {place}"
+                )
     return Targets(distinct) if _ALL_WORDS.isdisjoint(distinct) else targets.ALL
 
 
