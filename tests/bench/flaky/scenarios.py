@@ -182,7 +182,7 @@ def rows_of(scenario: Scenario, law: Law, outcomes: Sequence[Outcome]) -> Iterat
     name = scenario.shape.name
 
     def row(figure: str, value: float | None, gate: float | None, *, least: bool = False) -> Row:
-        shown = "-" if value is None else f"{value:.3g}"
+        shown = "-" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
         if gate is None or value is None:
             return {"scenario": name, "rates": law, "figure": figure, "value": shown}
         is_met = value >= gate if least else value <= gate
