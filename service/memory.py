@@ -128,7 +128,10 @@ class Buckets:
         """Seconds until one may be taken; 0: now."""
         if self.rate is None:
             return 0.0
-        missing_s = max(0.0, self._full_at_s.get(key, now_s) - now_s)
+        missing_s = self._full_at_s.get(key, now_s) - now_s
+        # Most buckets are nearly full: the rest is not reckoned for them.
+        if missing_s <= 0.0:
+            return 0.0
         return max(0.0, missing_s - (self.rate.burst - 1) / self.rate.per_second)
 
     def take(self, key: str, now_s: float) -> float:
@@ -172,31 +175,33 @@ Kept = TypeVar("Kept")
 
 
 class Shelf(Generic[Kept]):
-    """Answers to one kind of question, all of which stand as long as one version does."""
+    """Answers to one kind of question, all of which stand as long as one version does.
+
+    A full one is cleared as for another version: every request looks here, and who is looked for
+    least recently would cost more to know than to ask again.
+    """
 
     def __init__(self) -> None:
         self._version = -1
-        self._kept: LRUCache[Hashable, Kept] = LRUCache(SHELF_MAX)
+        self._kept: dict[Hashable, Kept] = {}
 
     def get(self, version: int, question: Hashable) -> Kept | None:
         """What was answered under this version, if anything."""
         if version != self._version:
             self._kept.clear()
             self._version = version
-        # `get` of this cache looks twice.
-        try:
-            return self._kept[question]
-        except KeyError:
-            return None
+        return self._kept.get(question)
 
     def put(self, version: int, question: Hashable, answer: Kept) -> None:
         """Keep an answer found under this version."""
         if version == self._version:
+            if len(self._kept) >= SHELF_MAX:
+                self._kept.clear()
             self._kept[question] = answer
 
 
 SHELF_MAX = 10_000
-"""Answers kept of one kind; the least recently used goes first."""
+"""Answers kept of one kind."""
 
 PASTS_MAX = 512
 """Queues whose past is kept, as many as their values (ARCHITECTURE.md 5)."""

@@ -4,7 +4,7 @@ The order is API.md 1.1: ready, known, not too often, allowed. The counts of API
 kept here, so that whoever guesses tokens is counted once, wherever they knock.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import structlog
 from aiohttp import web
@@ -21,8 +21,7 @@ from service.vocabulary import Role
 RECOVERING_RETRY_AFTER_S = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What somebody asks for: its name in the audit log, the role it takes, what it counts as.
 
     `role` None: any token will do.

@@ -9,7 +9,7 @@ import functools
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import orjson
 import structlog
@@ -70,8 +70,7 @@ class ForkRun:
     caller_of: Callable[..., Awaitable[Caller]]
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(NamedTuple):
     """A request that may be read: whose it is, and the key under which it may come again."""
 
     route: Posted

@@ -1,6 +1,6 @@
 """What a handler gets beside its request: the parts of the process, and who is asking."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from service.api.fragments import Fragments
 from service.operations import access
@@ -9,8 +9,7 @@ from service.runtime import Runtime
 from service.vocabulary import Actor
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One request after every check that does not depend on its body."""
 
     runtime: Runtime

@@ -232,7 +232,8 @@ async def repository_of_anyone(runtime: Runtime, ref: RepoRef) -> RepositoryReco
 async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str) -> QueueRef:
     """The queue of a branch. Raises NotFound: repository_not_found, queue_not_found."""
     version = runtime.memory.access_version
-    question = (caller.org_id, caller.repositories, ref, branch)
+    # Texts keep their hashes; a value of ours would be asked for its own each time.
+    question = (caller.org_id, caller.repositories, ref.host, ref.owner, ref.name, branch)
     known = runtime.memory.places.get(version, question)
     if isinstance(known, QueueRef):
         return known
