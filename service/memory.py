@@ -126,24 +126,28 @@ class Buckets:
 
     def wait_s(self, key: str, now_s: float) -> float:
         """Seconds until one may be taken; 0: now."""
-        if self.rate is None:
-            return 0.0
-        missing_s = self._full_at_s.get(key, now_s) - now_s
-        # Most buckets are nearly full: the rest is not reckoned for them.
-        if missing_s <= 0.0:
-            return 0.0
-        return max(0.0, missing_s - (self.rate.burst - 1) / self.rate.per_second)
+        return self._wait_s(self._full_at_s.get(key, now_s) - now_s)
 
     def take(self, key: str, now_s: float) -> float:
         """Take one, or nothing when the bucket is empty; seconds to wait then, else 0."""
-        wait_s = self.wait_s(key, now_s)
-        if self.rate is not None and not wait_s:
-            full_at_s = max(now_s, self._full_at_s.get(key, now_s))
-            self._full_at_s[key] = full_at_s + 1 / self.rate.per_second
-            if len(self._full_at_s) > self.KEYS_MAX:
-                emptiest = sorted(self._full_at_s.items(), key=lambda kept: kept[1])
-                self._full_at_s = dict(emptiest[self.KEYS_MAX // 2 :])
-        return wait_s
+        if self.rate is None:
+            return 0.0
+        full_at_s = self._full_at_s.get(key, now_s)
+        if full_at_s <= now_s:
+            full_at_s = now_s
+        elif wait_s := self._wait_s(full_at_s - now_s):
+            return wait_s
+        self._full_at_s[key] = full_at_s + 1 / self.rate.per_second
+        if len(self._full_at_s) > self.KEYS_MAX:
+            emptiest = sorted(self._full_at_s.items(), key=lambda kept: kept[1])
+            self._full_at_s = dict(emptiest[self.KEYS_MAX // 2 :])
+        return 0.0
+
+    def _wait_s(self, missing_s: float) -> float:
+        """How long from a bucket that is full in so many seconds, until it holds one."""
+        if self.rate is None:
+            return 0.0
+        return max(0.0, missing_s - (self.rate.burst - 1) / self.rate.per_second)
 
 
 class Redeliveries:

@@ -48,7 +48,7 @@ async def timeline(call: Call, asked: models.GetPullRequestTimeline) -> Json:
 
 async def queues(call: Call, asked: models.ListQueues) -> Json:
     """`/listQueues`."""
-    ref = None if asked.repo is None else asked.repo.ref()
+    ref = None if asked.repo is None else asked.repo.ref
     part = await queue_lists.listed(call.runtime, call.caller, ref, asked.count(), asked.cursor)
     return {"queues": [_queue(each) for each in part.rows], **_following(part.next_cursor)}
 
@@ -107,4 +107,4 @@ def _following(cursor: str | None) -> Json:
 
 
 async def _queue_of(call: Call, asked: Named) -> QueueRef:
-    return await access.find_queue(call.runtime, call.caller, asked.repo.ref(), asked.target_branch)
+    return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)

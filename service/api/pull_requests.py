@@ -76,9 +76,9 @@ async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
 
 async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTargets) -> Caller:
     """Who `/setImpactedTargets` comes from that has no token but names a CI run (API.md 2)."""
-    return await access.fork_caller(runtime, asked.repo.ref(), run_id, asked.fork_head())
+    return await access.fork_caller(runtime, asked.repo.ref, run_id, asked.fork_head())
 
 
 async def queue_of(call: Call, asked: Named) -> QueueRef:
     """The queue that a request names. Raises NotFound."""
-    return await access.find_queue(call.runtime, call.caller, asked.repo.ref(), asked.target_branch)
+    return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)

@@ -15,7 +15,7 @@ from service.vocabulary import QueueRef
 
 async def create(call: Call, asked: models.CreateQueue) -> Json:
     """`/createQueue`."""
-    repository = await access.find_repository(call.runtime, call.caller, asked.repo.ref())
+    repository = await access.find_repository(call.runtime, call.caller, asked.repo.ref)
     if common.git_would_refuse(asked.target_branch):
         raise NotFound(
             f'{repository.ref.slug} has no branch "{asked.target_branch}".',
@@ -90,4 +90,4 @@ async def release_hold(call: Call, asked: models.ReleaseQueueHold) -> Json:
 
 
 async def _queue_of(call: Call, asked: common.Named) -> QueueRef:
-    return await access.find_queue(call.runtime, call.caller, asked.repo.ref(), asked.target_branch)
+    return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)

@@ -24,9 +24,7 @@ WAITING = {
 
 async def details(call: Call, asked: GetMergeQueueTestingDetails) -> Json:
     """`/getMergeQueueTestingDetails`."""
-    queue = await access.find_queue(
-        call.runtime, call.caller, asked.repo.ref(), asked.target_branch
-    )
+    queue = await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
     return shown(await testing.details(call.runtime, queue, asked.test_run_id))
 
 

@@ -124,7 +124,7 @@ async def update_settings(call: Call, asked: models.UpdateSettings) -> Json:
 
 
 async def _home(call: Call, asked: models.AboutTests | models.LinkTicket) -> FoundHome:
-    ref, slug = asked.repo.ref(), asked.org_url_slug
+    ref, slug = asked.repo.ref, asked.org_url_slug
     return await test_records.find_home(call.runtime, call.caller, ref, slug)
 
 

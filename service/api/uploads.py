@@ -15,7 +15,7 @@ async def receive(call: Call, upload: Upload) -> Json:
     """`/flaky-tests/upload-test-results`."""
     asked = upload.asked
     found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+        call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
     )
     meta = upload.meta()
     home = found.repository
@@ -25,7 +25,7 @@ async def receive(call: Call, upload: Upload) -> Json:
 async def get(call: Call, asked: models.GetUpload) -> Json:
     """`/flaky-tests/get-upload`."""
     found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+        call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
     )
     upload_id = asked.upload_id.lower()
     return shown(await uploads.upload_answer(call.runtime, found.repository, upload_id))
@@ -34,7 +34,7 @@ async def get(call: Call, asked: models.GetUpload) -> Json:
 async def delete(call: Call, asked: models.DeleteUpload) -> Json:
     """`/flaky-tests/delete-upload`."""
     found = await test_records.find_home(
-        call.runtime, call.caller, asked.repo.ref(), asked.org_url_slug
+        call.runtime, call.caller, asked.repo.ref, asked.org_url_slug
     )
     upload_id = asked.upload_id.lower()
     await upload_removal.remove(call.runtime, found.repository, upload_id, call.actor)

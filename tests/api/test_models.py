@@ -65,7 +65,7 @@ def test_a_field_is_known_by_its_api_name_alone():
 @pytest.mark.parametrize("host", ["github.com", "GHE.example.org:8443", "127.0.0.1:1", "a" * 255])
 def test_a_host_stands_alone_with_or_without_port(host):
     body = {**NAMED, "repo": {**REPO, "host": host}}
-    assert common.read(queues.GetQueue, body).repo.ref().host == host.lower()
+    assert common.read(queues.GetQueue, body).repo.ref.host == host.lower()
 
 
 @pytest.mark.parametrize("host", ["https://github.com", "github.com/octo", "git://x"])

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from typing import Annotated, ClassVar, TypeVar
 
 from pydantic import (
@@ -344,6 +345,7 @@ class Repository(Request):
     owner: Annotated[str, Field(min_length=1, max_length=255, pattern=OWNER)]
     name: Annotated[str, Field(min_length=1, max_length=100, pattern=NAME)]
 
+    @cached_property
     def ref(self) -> RepoRef:
         """As operations name it; a host has no letter case."""
         return RepoRef(self.host.lower(), self.owner, self.name)

@@ -39,7 +39,7 @@ class CreateToken(SnakeRequest):
 
     def scope(self) -> tuple[RepoRef, ...] | None:
         """The repositories it is limited to, None: it is not."""
-        return None if self.repositories is None else tuple(one.ref() for one in self.repositories)
+        return None if self.repositories is None else tuple(one.ref for one in self.repositories)
 
 
 class ListTokens(SnakeListed):

@@ -166,4 +166,4 @@ class Replay(SnakeRequest):
 
 
 def _refs(given: list[Repository] | None) -> tuple[RepoRef, ...] | None:
-    return None if given is None else tuple(each.ref() for each in given)
+    return None if given is None else tuple(each.ref for each in given)
