@@ -15,6 +15,7 @@ from typing import Generic, TypeVar
 from service.operations.test_pages import Cut
 from service.runtime import Runtime
 from service.store.database import Tx
+from service.store.stamps import Renewal
 
 Row = TypeVar("Row")
 Stamp = TypeVar("Stamp", bound=Hashable)
@@ -66,7 +67,7 @@ async def found(runtime: Runtime, question: Question[Row, Stamp], now: datetime)
     def find(session: Tx, stamp: Stamp) -> Found[Row]:
         return _with_rows_of(before, question.find(session, stamp, before))
 
-    stamp, present = await runtime.store.renewed(known, question.stamp, find)
+    stamp, present = await runtime.store.renewed(Renewal(known, question.stamp, find))
     if present is not before:
         shelf[question.key] = Kept(stamp, present)
     return present

@@ -23,6 +23,7 @@ from service.errors import StartRefused
 from service.mergequeue.model import MergeQueue
 from service.store import migrate, postgresql, sqlite, sqlite_file
 from service.store.cache import QueueCache
+from service.store.stamps import Renewal
 from service.store.standings import Standings
 from service.store.tables.access import DeploymentRow
 from service.store.test_parts import CutDays
@@ -70,12 +71,7 @@ class Runner(Protocol):
         """Run it over one read-only snapshot."""
         ...
 
-    async def renewed(
-        self,
-        known: tuple[object, T] | None,
-        stamp: Callable[[Connection], S],
-        find: Callable[[Connection, S], T],
-    ) -> tuple[object, T]:
+    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
         """The present stamp and what is found under it; what is known if that is its stamp."""
         ...
 
@@ -139,18 +135,13 @@ class Store:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
         return await self._runner.read(_bound(fn, *args, **kwargs))
 
-    async def renewed(
-        self,
-        known: tuple[object, T] | None,
-        stamp: Callable[[Connection], S],
-        find: Callable[[Connection, S], T],
-    ) -> tuple[object, T]:
-        """The present stamp, and what `find` finds under it: `known` itself while its stamp stands.
+    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
+        """The present stamp and what is found under it: what is known while its stamp stands.
 
-        The stamp is one small statement, which may be asked outside of the snapshot that `find`
-        reads; then it is asked there again. Raises DatabaseUnavailable.
+        The stamp is one small statement, which may be asked before the snapshot is taken; where it
+        is another then, it is asked within that again. Raises DatabaseUnavailable.
         """
-        return await self._runner.renewed(known, stamp, find)
+        return await self._runner.renewed(renewal)
 
     def looks(self) -> int:
         """How many looks at the access version have begun: to be noted when a request comes."""

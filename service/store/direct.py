@@ -50,6 +50,11 @@ class Direct:
         result.close()
         return found
 
+    def number(self, session: Connection, told: Mapping[str, object]) -> int:
+        """The one number that a statement answers which counts."""
+        ((found,),) = self.rows(session, told)
+        return int(found)
+
 
 def _compiled(statement: Selectable, dialect: Dialect) -> _Text:
     compiled = statement.compile(dialect=dialect)

@@ -16,10 +16,10 @@ from sqlalchemy.exc import DBAPIError
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.errors import DatabaseUnavailable
-from service.store import stamps
 from service.store.joined import Joined
 from service.store.newest import Look, Newest
 from service.store.signs import Sign
+from service.store.stamps import Renewal
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -124,19 +124,13 @@ class PostgresqlRunner:
         except DBAPIError as error:
             raise meaning_of(error) from error
 
-    async def renewed(
-        self,
-        known: tuple[object, T] | None,
-        stamp: Callable[[Connection], S],
-        find: Callable[[Connection, S], T],
-    ) -> tuple[object, T]:
+    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
         """What is found under another stamp; the first question needs no transaction."""
-        if (
-            known is not None
-            and await self._on(self._reading, partial(self._ask, stamp)) == known[0]
-        ):
-            return known
-        return await self.read(lambda session: stamps.renewed(session, known, stamp, find))
+        if renewal.known is not None:
+            present = await self._on(self._reading, partial(self._ask, renewal.stamp))
+            if present == renewal.known[0]:
+                return renewal.known
+        return await self.read(renewal.made)
 
     def _ask(self, question: Callable[[Connection], T]) -> T:
         try:

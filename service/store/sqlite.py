@@ -24,8 +24,9 @@ from sqlalchemy.exc import DBAPIError
 
 from service.boundary import Boundary
 from service.errors import DatabaseUnavailable
-from service.store import sqlite_file, stamps
+from service.store import sqlite_file
 from service.store.outcome import Outcome
+from service.store.stamps import Renewal
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -122,14 +123,9 @@ class SqliteRunner:
                 driver.execute("ROLLBACK")
             self._idle.put(connection)
 
-    async def renewed(
-        self,
-        known: tuple[object, T] | None,
-        stamp: Callable[[Connection], S],
-        find: Callable[[Connection, S], T],
-    ) -> tuple[object, T]:
+    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
         """What is found under another stamp: the stamp is asked in the very snapshot."""
-        return await self.read(lambda session: stamps.renewed(session, known, stamp, find))
+        return await self.read(renewal.made)
 
     def looks(self) -> int:
         """Looks that have begun, each on the loop itself, without a thread's hop."""

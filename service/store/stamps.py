@@ -1,7 +1,8 @@
 """What stands under a stamp, and is found anew when the stamp is another."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from sqlalchemy import Connection
 
@@ -9,14 +10,17 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def renewed(
-    session: Connection,
-    known: tuple[object, T] | None,
-    stamp: Callable[[Connection], S],
-    find: Callable[[Connection, S], T],
-) -> tuple[object, T]:
-    """The present stamp and what is found under it, which is what is known under that stamp."""
-    present = stamp(session)
-    if known is not None and known[0] == present:
-        return known
-    return present, find(session, present)
+@dataclass(frozen=True, slots=True)
+class Renewal(Generic[S, T]):
+    """What is known with its stamp, None without any; how to ask for the stamp, and to find it."""
+
+    known: tuple[object, T] | None
+    stamp: Callable[[Connection], S]
+    find: Callable[[Connection, S], T]
+
+    def made(self, session: Connection) -> tuple[object, T]:
+        """The present stamp and what is found under it: what is known if that is its stamp."""
+        present = self.stamp(session)
+        if self.known is not None and self.known[0] == present:
+            return self.known
+        return present, self.find(session, present)

@@ -150,8 +150,7 @@ class UnhealthyRows:
 
     def count(self, session: Connection) -> int:
         """How many there are."""
-        ((many,),) = COUNT_UNHEALTHY.rows(session, self._binds())
-        return int(many)
+        return COUNT_UNHEALTHY.number(session, self._binds())
 
     def after(self, session: Connection, key: Key | None, limit: int) -> list[ListedCase]:
         """Those behind the key, or the first ones."""

@@ -112,11 +112,11 @@ class QuarantinedRows:
 
     def count(self, session: Connection) -> int:
         """How many there are."""
-        many = _how_many(session, COUNT_ALWAYS, self._binds())
+        many = COUNT_ALWAYS.number(session, self._binds())
         for status in self.statuses:
             told = {**self._binds(), "of_status": status.value}
-            many += _how_many(session, COUNT_UNHEALTHY, told)
-            many -= _how_many(session, COUNT_OVERRIDDEN, told)
+            many += COUNT_UNHEALTHY.number(session, told)
+            many -= COUNT_OVERRIDDEN.number(session, told)
         return many
 
     def after(self, session: Connection, key: Moment | None, limit: int) -> list[Moment]:
@@ -147,11 +147,6 @@ class QuarantinedRows:
 
     def _binds(self) -> dict[str, object]:
         return {"of_repository": self.repository_id, "now": self.now}
-
-
-def _how_many(session: Connection, question: Direct, told: dict[str, object]) -> int:
-    ((many,),) = question.rows(session, told)
-    return int(many)
 
 
 def _moments(session: Connection, question: Direct, told: dict[str, object]) -> list[Moment]:

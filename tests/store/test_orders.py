@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 from service.flaky import figures
 from service.flaky.identity import RepositoryKey
 from service.store import access, test_evidence, test_figures, test_orders, uncounted
+from service.store.stamps import Renewal
 from service.store.test_cases import Place
 from service.store.test_evidence import Day
 from service.store.test_listings import Span
@@ -106,7 +107,7 @@ async def test_what_stands_under_a_stamp_is_found_anew_only_under_another(store)
     def found(_: Connection, stamp: int) -> list[int]:
         return [stamp]
 
-    known = await store.renewed(None, lambda _: 1, found)
+    known = await store.renewed(Renewal(None, lambda _: 1, found))
     assert known == (1, [1])
-    assert await store.renewed(known, lambda _: 1, found) is known
-    assert await store.renewed(known, lambda _: 2, found) == (2, [2])
+    assert await store.renewed(Renewal(known, lambda _: 1, found)) is known
+    assert await store.renewed(Renewal(known, lambda _: 2, found)) == (2, [2])
