@@ -20,7 +20,6 @@ from service.flaky.results import Fault, FileStatus, ReportFile
 from service.operations import (
     collecting,
     parsing,
-    test_records,
     test_settings,
     upload_answers,
     upload_class,
@@ -239,8 +238,8 @@ def _refuse(
 ) -> None:
     place = Place(repository.org_id, repository.id)
     meta, known = told.meta, told.known
-    home = test_records.home_of(session, repository, now)
-    found = upload_class.classified(session, repository, home.settings, meta, known)
+    settings = test_quarantine.settings_of(session, repository.id)
+    found = upload_class.classified(session, repository, settings, meta, known)
     if not artifacts.note(session, place, known.artifact_id, refusal.upload_id, now):
         return
     upload = Upload(

@@ -132,7 +132,7 @@ def _looked_up(
     began: Began,
 ) -> LookedUp:
     repository = access.repository(session, queue.repository_id)
-    home = test_records.home_of(session, repository, runtime.clock.now())
+    home = test_records.home_of(session, runtime, repository, runtime.clock.now())
     return failed_tests.look_up(Bench(session, runtime, home), reported, began)
 
 

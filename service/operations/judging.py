@@ -124,7 +124,7 @@ def _judge_more(session: Tx, runtime: Runtime, repository_id: int) -> KeptStandi
     if not evidence.lock(session, repository_id).is_behind:
         return None
     repository = access.repository(session, repository_id)
-    home = test_records.home_of(session, repository, runtime.clock.now())
+    home = test_records.home_of(session, runtime, repository, runtime.clock.now())
     bench = Bench(session, runtime, home)
     return kept_of(bench, judge(bench, ()))
 

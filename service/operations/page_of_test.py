@@ -1,6 +1,6 @@
 """One test as its page shows it: how it is and why, its last runs, what was said of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -82,16 +82,16 @@ async def read(runtime: Runtime, where: FoundHome, test_id: str) -> PageOfTest:
     now, repository = runtime.clock.now(), where.repository
 
     def found(session: Tx) -> PageOfTest:
-        home = test_records.home_of(session, repository, now)
+        home = test_records.home_of(session, runtime, repository, now)
         case = test_records.find_case(session, repository, test_id)
         sets, here = runtime.store.outcome_sets, repository.id
         span = Span(now - figures.WEEK, now)
-        (test,) = test_lists.with_figures(session, runtime.store.cut_days, home, [case.no], span)
+        (test,) = test_lists.with_figures(session, home, [case.no], span)
         stands = test_records.override_of(home, test.case) is not Override.UNSPECIFIED
         return PageOfTest(
             repository=repository,
             test=test,
-            case=case,
+            case=replace(case, last_run_at=test_records.last_run(session, home, case)),
             setting=test_records.setting_of(home, test.case),
             override=test_quarantine.override_of(session, here, case.no) if stands else None,
             expires_soon=stands and test_notices.expires_soon(home, test),

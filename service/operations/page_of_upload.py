@@ -60,7 +60,7 @@ async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUplo
         if known is None or known.place.repository_id != repository.id:
             raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
         upload = known.upload
-        home = test_records.home_of(session, repository, now)
+        home = test_records.home_of(session, runtime, repository, now)
         attempts = uploads.attempts_of(session, upload_id)
         failing = upload_answers.remembered(session, home, attempts)
         address = page_addresses.upload(runtime.options, repository.ref, upload_id)

@@ -1,6 +1,6 @@
 """Rows past their time, removed in batches with turns between (ARCHITECTURE.md 6)."""
 
-from service.operations import judging, upload_counting
+from service.operations import judging, tallying, upload_counting
 from service.runtime import Runtime
 from service.store import retention
 from service.store.retention import RetentionLimits
@@ -16,6 +16,7 @@ async def prune(runtime: Runtime) -> bool:
     be too old already.
     """
     await upload_counting.finish_all(runtime)
+    await tallying.add_up(runtime)
     await judging.catch_up(runtime)
     found = False
     for _ in range(ROUNDS_MAX):

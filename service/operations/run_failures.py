@@ -46,11 +46,11 @@ def of_run(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTe
     if not found:
         return NONE
     repository = access.repository(session, queue.repository_id)
-    home = test_records.home_of(session, repository, runtime.clock.now())
+    home = test_records.home_of(session, runtime, repository, runtime.clock.now())
     looked = _looked(session, home, run, sent, found)
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
-    rates = test_figures.rates(session, runtime.store.cut_days, repository.id, nos, home.now)
+    rates = test_figures.rates(session, home.measures, repository.id, nos, home.now)
     forgiven = sum(each.standing is Standing.FORGIVEN for each in looked)
     return FailedTests(
         failed=len(looked) - forgiven,

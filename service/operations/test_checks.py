@@ -58,7 +58,7 @@ async def check(
     present = key_of(caller.org_slug, repository.ref)
 
     def read(session: Tx) -> Checked:
-        home = test_records.home_of(session, repository, now)
+        home = test_records.home_of(session, runtime, repository, now)
         names = names_of(session, repository, present)
         meant = [_ids_of(each, names, home) for each in asked]
         known = test_cases.by_ids(session, repository.id, [each for ids in meant for each in ids])

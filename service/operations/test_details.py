@@ -28,12 +28,13 @@ async def read(runtime: Runtime, repository: RepositoryRecord, test_id: str) -> 
     now = runtime.clock.now()
 
     def found(session: Tx) -> Details:
-        home = test_records.home_of(session, repository, now)
+        home = test_records.home_of(session, runtime, repository, now)
         case = test_records.find_case(session, repository, test_id)
         span = Span(now - figures.WEEK, now)
-        (test,) = test_lists.with_figures(session, runtime.store.cut_days, home, [case.no], span)
+        (test,) = test_lists.with_figures(session, home, [case.no], span)
+        last = test_records.last_run(session, home, case)
         override = test_records.override_of(home, test.case)
         expires_at = None if override is Override.UNSPECIFIED else test.case.expires_at
-        return Details(test, override, expires_at, case.first_run_at, case.last_run_at)
+        return Details(test, override, expires_at, case.first_run_at, last)
 
     return await runtime.store.read(found)

@@ -57,7 +57,7 @@ def _put(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, row: AuditRow
 ) -> tuple[ShownTest, KeptStanding | None]:
     access.recheck(session, row.actor, row.at)
-    home = test_records.home_of(session, repository, row.at)
+    home = test_records.home_of(session, runtime, repository, row.at)
     case = test_records.find_case(session, repository, wish.test_id)
     before = test_states.state(session, repository.id, case.no) or _unjudged(session, home, case)
     after, kept = _flagged(Bench(session, runtime, home), before, wish, row)
@@ -108,7 +108,7 @@ def _by_evidence(
     kept, found = judging.evidence_now(bench, [before.no])
     known, scale = found.get(before.no), kept.standing.scale
     if known is None or scale is None:
-        said = _said_of_unjudged(bench.session, bench.place.repository_id, before.no)
+        said = _said_of_unjudged(bench.session, bench.home, before.no)
         return Health.HEALTHY, said, kept
     taken_back = health.Flag(row.at, Value.HEALTHY, row.actor.login)
     judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)
@@ -116,13 +116,13 @@ def _by_evidence(
 
 
 def _unjudged(session: Tx, home: Home, case: Case) -> CaseState:
-    said = _said_of_unjudged(session, home.repository.id, case.no)
+    said = _said_of_unjudged(session, home, case.no)
     return CaseState(case.no, case.status, said, case.status_since)
 
 
-def _said_of_unjudged(session: Tx, repository_id: int, no: int) -> str:
-    found = test_listings.records(session, repository_id, [no])
-    return test_records.reasons_of_unjudged(session, repository_id, found)[no]
+def _said_of_unjudged(session: Tx, home: Home, no: int) -> str:
+    found = test_listings.records(session, home.repository.id, [no])
+    return test_records.reasons_of_unjudged(session, home, found)[no]
 
 
 def _since(before: CaseState, value: Health, now: datetime) -> datetime:

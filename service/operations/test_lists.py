@@ -26,7 +26,6 @@ from service.store.records import RepositoryRecord
 from service.store.test_figures import Rates
 from service.store.test_listings import Span, UnhealthyRows
 from service.store.test_orders import AsOf, Order, Rank
-from service.store.test_parts import CutDays
 from service.store.test_quarantine import Since
 from service.store.test_quarantined import Moment, QuarantinedRows
 from service.vocabulary import Health
@@ -50,7 +49,7 @@ async def unhealthy(
     asked = test_pages.asked(runtime, listing, wish)
 
     def find(session: Tx, _: int, before: Found[ShownTest] | None) -> Found[ShownTest]:
-        home = test_records.home_of(session, repository, asked.now)
+        home = test_records.home_of(session, runtime, repository, asked.now)
         cut, cases = test_pages.cut(session, UnhealthyRows(repository.id, status), asked)
         until = test_quarantine.next_expiry(session, repository.id, asked.now)
         known = {row.case.no: row for row in test_shelf.rows_by(home.settings, before)}
@@ -104,11 +103,11 @@ async def failing(
 
     def find(session: Tx, as_of: AsOf, before: Found[FailingTest] | None) -> Found[FailingTest]:
         order = _order(runtime, session, span, repository.id, (as_of, asked.now))
-        home = test_records.home_of(session, repository, asked.now)
+        home = test_records.home_of(session, runtime, repository, asked.now)
         cut, ranks = test_pages.cut(session, FailingRows(order), asked)
         nos = [rank.no for rank in ranks]
         known = {row.test.case.no: row.test for row in test_shelf.rows_by(home.settings, before)}
-        rows = measured(session, runtime.store.cut_days, home, (nos, span), known)
+        rows = measured(session, home, (nos, span), known)
         return Found(cut, tuple(rows), _until(session, home), home.settings)
 
     key = (listing.endpoint, length, repository, asked.boundary, asked.size)
@@ -157,7 +156,6 @@ def _until(session: Tx, home: Home) -> datetime | None:
 
 def measured(
     session: Tx,
-    cut_days: CutDays,
     home: Home,
     asked: tuple[Sequence[int], Span],
     before: Mapping[int, ShownTest] = test_records.NONE,
@@ -167,7 +165,7 @@ def measured(
     `before` are tests that were shown before (`test_records.shown`).
     """
     repository_id, (nos, span) = home.repository.id, asked
-    rates = test_figures.rates(session, cut_days, repository_id, nos, home.now)
+    rates = test_figures.rates(session, home.measures, repository_id, nos, home.now)
     failures = test_figures.common_failures(session, repository_id, nos, span)
     listed = test_listings.records(session, repository_id, nos)
     return [
@@ -176,13 +174,11 @@ def measured(
     ]
 
 
-def with_figures(
-    session: Tx, cut_days: CutDays, home: Home, nos: Sequence[int], span: Span
-) -> list[ShownTest]:
+def with_figures(session: Tx, home: Home, nos: Sequence[int], span: Span) -> list[ShownTest]:
     """The same as tests that show these figures themselves."""
     return [
         test._replace(rates=rates, failures=failures)
-        for test, rates, failures in measured(session, cut_days, home, (nos, span))
+        for test, rates, failures in measured(session, home, (nos, span))
     ]
 
 
@@ -228,7 +224,7 @@ async def quarantined(
     asked = test_pages.asked(runtime, listing, wish)
 
     def find(session: Tx, _: int, before: Found[Quarantined] | None) -> Found[Quarantined]:
-        home = test_records.home_of(session, repository, asked.now)
+        home = test_records.home_of(session, runtime, repository, asked.now)
         if not home.settings.quarantine_enabled:
             return Found(test_pages.Cut(0, 0), (), None)
         cut, moments = test_pages.cut(session, _Newest(rows_of(home)), asked)

@@ -98,7 +98,7 @@ def _put(
     _change(session, runtime, repository, before, said)
     changed = {"before": _words(before), "after": _words(said)}
     audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
-    home = test_records.home_of(session, repository, row.at)
+    home = test_records.home_of(session, runtime, repository, row.at)
     test = test_records.shown_case(session, home, case)
     return OverrideView(case.id, wish.override, wish.expires_at, test.quarantined)
 
@@ -115,7 +115,7 @@ def _change(
     if said.override is Override.UNSPECIFIED and before is None:
         return
     test_quarantine.put_override(session, Place(repository.org_id, repository.id), said)
-    home = test_records.home_of(session, repository, said.at)
+    home = test_records.home_of(session, runtime, repository, said.at)
     _tell(session, runtime, home, said, previous)
 
 

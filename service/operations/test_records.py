@@ -13,11 +13,11 @@ from service.flaky.settings import TestSettings
 from service.operations import access, page_addresses
 from service.operations.views import Caller
 from service.runtime import Options, Runtime
-from service.store import test_cases, test_figures, test_listings, test_quarantine
+from service.store import tallies, test_cases, test_figures, test_listings, test_quarantine
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.test_cases import Case
-from service.store.test_figures import CommonFailure, Rates
+from service.store.test_figures import CommonFailure, Measures, Rates
 from service.store.test_listings import ListedCase
 from service.vocabulary import Override, RepoRef
 
@@ -45,6 +45,7 @@ class Home:
     repository: RepositoryRecord
     settings: TestSettings
     now: datetime
+    measures: Measures
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,10 @@ async def find_home(
     return FoundHome(found, runtime.options)
 
 
-def home_of(session: Tx, repository: RepositoryRecord, now: datetime) -> Home:
+def home_of(session: Tx, runtime: Runtime, repository: RepositoryRecord, now: datetime) -> Home:
     """The repository with its settings."""
-    return Home(repository, test_quarantine.settings_of(session, repository.id), now)
+    settings = test_quarantine.settings_of(session, repository.id)
+    return Home(repository, settings, now, runtime.store.measures)
 
 
 def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
@@ -95,6 +97,12 @@ def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
             code="test_not_found",
         )
     return found
+
+
+def last_run(session: Tx, home: Home, case: Case) -> datetime:
+    """When a test ran last."""
+    here, sets = home.repository.id, home.measures.sets
+    return tallies.last_run(session, sets, here, case.no, case.last_run_at)
 
 
 def shown_case(session: Tx, home: Home, case: Case) -> ShownTest:
@@ -112,7 +120,7 @@ def shown(
     has expired: those of which nothing is different come as the same objects.
     """
     unjudged = [case for case in found if case.reason is None]
-    said = reasons_of_unjudged(session, home.repository.id, unjudged) if unjudged else {}
+    said = reasons_of_unjudged(session, home, unjudged) if unjudged else {}
     tests = []
     for case in found:
         known = before.get(case.no)
@@ -133,15 +141,14 @@ def override_of(home: Home, case: ListedCase) -> Override:
     return quarantine.in_force(case.override, case.expires_at, home.now)
 
 
-def reasons_of_unjudged(
-    session: Tx, repository_id: int, unjudged: Sequence[ListedCase]
-) -> dict[int, str]:
+def reasons_of_unjudged(session: Tx, home: Home, unjudged: Sequence[ListedCase]) -> dict[int, str]:
     """Number → why a test that nobody has judged yet counts as healthy (FLAKY.md 6.4)."""
     never_failed = [case.no for case in unjudged if not case.has_failed]
-    results = test_figures.results(session, repository_id, never_failed)
+    sets, here = home.measures.sets, home.repository.id
+    results = test_figures.results(session, sets, here, never_failed)
     return {
         case.no: "Failed, and is judged within a minute."
         if case.has_failed
-        else f"No failure in {results.get(case.no, 0):,} runs since {case.first_run_at:%Y-%m-%d}."
+        else f"No failure in {results[case.no]:,} runs since {case.first_run_at:%Y-%m-%d}."
         for case in unjudged
     }

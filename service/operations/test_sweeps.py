@@ -1,11 +1,12 @@
 """Time passes for tests: overrides end, pull requests hit long ago count no more.
 
-Queues hear of repositories that send results no more. What a crash left uncounted is counted.
-Tests that stay unhealthy get an issue.
+Queues hear of repositories that send results no more. What a crash left uncounted is counted,
+and what passed is added to the days of tests. Tests that stay unhealthy get an issue.
 """
 
 from service.operations import (
     judging,
+    tallying,
     test_overrides,
     ticket_issues,
     upload_counting,
@@ -22,6 +23,7 @@ async def expire(runtime: Runtime) -> None:
     while await runtime.store.run(test_evidence.expire_impacts, now):
         pass
     await upload_counting.finish_all(runtime)
+    await tallying.add_up(runtime)
     await judging.catch_up(runtime)
     await upload_news.tell(runtime)
     await ticket_issues.sweep(runtime)

@@ -77,7 +77,7 @@ def change(
         test_quarantine.put_ticket(session, place, no, after, row.at)
     audit.append(session, replace(row, data={"before": before, "after": after}))
     if after != before:
-        home = test_records.home_of(session, repository, row.at)
+        home = test_records.home_of(session, runtime, repository, row.at)
         (test,) = test_records.shown(
             session, home, test_listings.records(session, repository.id, [no])
         )

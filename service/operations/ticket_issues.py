@@ -144,12 +144,12 @@ async def keep(runtime: Runtime, row: OutboxRow, wanted: KeepTicket, *, first: b
 
 def _kept(session: Tx, runtime: Runtime, of: tuple[int, int], now: datetime) -> Kept | None:
     repository_id, no = of
-    home = test_records.home_of(session, access.repository(session, repository_id), now)
+    home = test_records.home_of(session, runtime, access.repository(session, repository_id), now)
     issue = stored.issue_of(session, repository_id, no)
     if issue is None or not home.settings.ticket_issues:
         return None
     span = Span(now - figures.WEEK, now)
-    found = test_lists.with_figures(session, runtime.store.cut_days, home, [no], span)
+    found = test_lists.with_figures(session, home, [no], span)
     return Kept(home, found[0], issue) if found else None
 
 

@@ -13,25 +13,41 @@ from service.flaky.duplicates import Sorted
 from service.flaky.identity import RepositoryKey
 from service.flaky.results import CaseKind, CaseResult
 from service.operations import upload_names
-from service.store import evidence, test_cases
+from service.store import evidence, test_cases, test_numbers
 from service.store.database import Tx
-from service.store.evidence import Numbered
 from service.store.test_cases import TEXT_MAX, Case, Own, Place
+from service.store.test_numbers import Numbered, Numbers
 
 ENTERED_AT_ONCE = 2000
 """Tests that one transaction enters (ARCHITECTURE.md 5)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Identified:
-    """The results of an upload by test id, and the numbers of the tests that exist.
+class Asked:
+    """Whose tests are looked up, of which variant, and when they ran."""
 
-    `warnings` are about the names of its tests.
+    repository_id: int
+    variant: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """The results of an upload by test id, and the tests that exist.
+
+    `warnings` are about the names of its tests. What was looked up stands until something is
+    taken out of the repository, which is then another `removal`.
     """
 
     results: Sorted[str]
-    numbers: Mapping[str, int]
+    known: Numbers
     warnings: tuple[str, ...] = ()
+    removal: int = 0
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """Id → number of the tests that exist."""
+        return self.known.by_id
 
     def new(self) -> dict[str, CaseResult]:
         """The first cases of tests that do not."""
@@ -44,41 +60,41 @@ class Identified:
 
 
 def identified(
-    session: Tx,
-    repository_id: int,
-    names: Sequence[RepositoryKey],
-    variant: str,
-    cases: Sequence[CaseResult],
+    session: Tx, asked: Asked, names: Sequence[RepositoryKey], cases: Sequence[CaseResult]
 ) -> Identified:
     """The tests of these cases, by whichever name of the repository they were first seen under.
 
     `names` begins with the present one, which new tests get their ids by.
     """
-    ids = identity.ids_of(names[0], cases, variant)
-    numbers, meant = _looked_up(session, repository_id, ids)
+    ids = identity.ids_of(names[0], cases, asked.variant)
+    numbers, meant = _looked_up(session, asked, ids)
     for name in names[1:]:
-        unknown = [n for n, each in enumerate(ids) if each not in numbers and each not in meant]
-        older = identity.ids_of(name, [cases[n] for n in unknown], variant)
-        found, others = _looked_up(session, repository_id, older)
-        numbers, meant = numbers | found, meant | others
+        known = numbers.by_id
+        unknown = [n for n, each in enumerate(ids) if each not in known and each not in meant]
+        older = identity.ids_of(name, [cases[n] for n in unknown], asked.variant)
+        found, others = _looked_up(session, asked, older)
+        numbers = Numbers(known | found.by_id, numbers.lacks | found.lacks)
+        meant |= others
         for n, each in zip(unknown, older, strict=True):
-            if each in found or each in others:
+            if each in found.by_id or each in others:
                 ids[n] = each
     tests = [meant[each].id if each in meant else each for each in ids] if meant else ids
     results = duplicates.sorted_by_test(tests, cases)
-    numbers |= {each.id: each.no for each in meant.values()}
-    warnings = upload_names.warnings_of(session, repository_id, ids, cases)
-    return Identified(results, numbers, warnings)
+    numbers.by_id.update((each.id, each.no) for each in meant.values())
+    numbers.lacks.update((each.no, each.lack) for each in meant.values())
+    warnings = upload_names.warnings_of(session, asked.repository_id, ids, cases)
+    removal = test_cases.shared_by(session, asked.repository_id).removal
+    return Identified(results, numbers, warnings, removal)
 
 
 def _looked_up(
-    session: Tx, repository_id: int, ids: Sequence[str]
-) -> tuple[dict[str, int], dict[str, Numbered]]:
+    session: Tx, asked: Asked, ids: Sequence[str]
+) -> tuple[Numbers, dict[str, Numbered]]:
     """Tests of these ids, and those that are known by them as well."""
-    numbers = evidence.numbers_of(session, repository_id, ids)
-    return numbers, evidence.aliased(
-        session, repository_id, (each for each in ids if each not in numbers)
-    )
+    here, at = asked.repository_id, asked.at
+    numbers = test_numbers.numbers_of(session, here, ids, at)
+    unknown = (each for each in ids if each not in numbers.by_id)
+    return numbers, test_numbers.aliased(session, here, unknown, at)
 
 
 def aliases_of(
@@ -116,8 +132,9 @@ def enter(
     place = entrance.place
     shared = test_cases.name_repository(session, place, entrance.name)
     evidence.lock(session, place.repository_id)
-    known, meant = _looked_up(session, place.repository_id, [each for each, _ in new])
-    known |= {each: test.no for each, test in meant.items()}
+    asked = Asked(place.repository_id, entrance.variant, entrance.at)
+    numbers, meant = _looked_up(session, asked, [each for each, _ in new])
+    known = numbers.by_id | {each: test.no for each, test in meant.items()}
     missing = [(each, case) for each, case in new if each not in known]
     if not missing:
         return known
@@ -126,10 +143,10 @@ def enter(
     numbered = enumerate(missing, first)
     own = [Own(no, each, *_shown(case), case.line) for no, (each, case) in numbered]
     test_cases.add(session, place, _alike(entrance, own[0], named_under), own)
-    numbers = {each.id: each.no for each in own}
-    found = {aliases[each]: no for each, no in numbers.items() if each in aliases}
+    entered = {each.id: each.no for each in own}
+    found = {aliases[each]: no for each, no in entered.items() if each in aliases}
     test_cases.add_aliases(session, place, found)
-    return known | numbers
+    return known | entered
 
 
 def _shown(case: CaseResult) -> tuple[str, str, str, str]:

@@ -1,11 +1,13 @@
-"""Results of a complete upload, counted in parts (FLAKY.md 4).
+"""What a complete upload says of single tests, noted and counted in parts (FLAKY.md 4).
 
-What lists show of tests follows the upload a part at a time, so that a large one keeps no other
-writer waiting. Parts are rows: whoever begins anew after a crash goes on with those left. Every
-part adds or takes the later of two times, so the order of parts and of uploads does not matter.
+First runs, owners and failures follow the upload a part at a time, so that a large one keeps no
+other writer waiting. Parts are rows: whoever begins anew after a crash goes on with those left.
+Every part adds or takes the earlier or later of two times, so the order of parts and of uploads
+does not matter. Tests that passed or were skipped at once are counted apart (`tallying.py`).
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter
@@ -14,11 +16,31 @@ from typing import NamedTuple
 from service.flaky import figures
 from service.flaky.results import Outcome
 from service.runtime import Runtime
-from service.store import bulk, code_owners, evidence, test_cases, test_evidence, uncounted, uploads
+from service.store import (
+    bulk,
+    code_owners,
+    evidence,
+    tallies,
+    test_cases,
+    test_evidence,
+    uncounted,
+    uploads,
+)
 from service.store.database import Tx
 from service.store.test_cases import Place
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
+from service.store.test_sets import OutcomeSets
 from service.store.uncounted import Owned, Part
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where uploads of a repository are counted: in a transaction, at a time."""
+
+    session: Tx
+    sets: OutcomeSets
+    place: Place
+    now: datetime
 
 
 class Counted(NamedTuple):
@@ -32,7 +54,8 @@ class Counted(NamedTuple):
 async def finish(runtime: Runtime, upload_id: str) -> None:
     """Count what is left of an upload, each part in a transaction of its own."""
     now = runtime.clock.now()
-    while (counted := await runtime.store.run(_count_next, upload_id, now)) is not None:
+    sets = runtime.store.outcome_sets
+    while (counted := await runtime.store.run(_count_next, sets, upload_id, now)) is not None:
         runtime.store.standings.advance(counted.repository_id, counted.before)
         if counted.is_last:
             return
@@ -44,32 +67,28 @@ async def finish_all(runtime: Runtime) -> None:
         await finish(runtime, upload_id)
 
 
-def finish_within(session: Tx, place: Place, upload: Upload, now: datetime) -> None:
+def finish_within(desk: Desk, upload: Upload) -> None:
     """Count what is left in the transaction of somebody who holds the lock of the evidence."""
-    while (part := uncounted.take(session, upload.id)) is not None:
-        count(session, place, upload, part, now)
+    while (part := uncounted.take(desk.session, upload.id)) is not None:
+        count(desk, upload, part)
 
 
-def count(session: Tx, place: Place, upload: Upload, part: Part, now: datetime) -> None:
-    """Let the results of a part count: when tests ran, their day, how they failed and for whom.
+def count(desk: Desk, upload: Upload, part: Part) -> None:
+    """Note what a part says: first runs, owners, and how tests failed and for whom.
 
     When those ran whose attempts are stored is known since the upload is complete.
     """
+    session, here, at = desk.session, desk.place.repository_id, upload.ran_at
     if part.apart != bulk.NONE:
-        _count_apart(session, place, upload, part.apart, now)
+        _count_apart(desk, upload, part.apart)
         return
-    here, at = place.repository_id, upload.ran_at
     won, skipped = bulk.numbers_of(part.passed), bulk.numbers_of(part.skipped)
     if not upload.is_eligible:
         evidence.note_strangers(session, here, [*won, *skipped], at)
         return
     evidence.note_runs(session, here, won, at, passed=True)
     evidence.note_runs(session, here, skipped, at, passed=False)
-    own(session, place, part.owners, upload)
-    day, passing = figures.day_of(at), int(not upload.is_mass)
-    green = Day(0, day, results=1, passing_results=passing, passed=1)
-    test_evidence.add_equal_days(session, place, green, part.passed)
-    test_evidence.add_equal_days(session, place, Day(0, day, skipped=1), part.skipped)
+    own(desk, part.owners, upload)
 
 
 def days_of(upload: Upload, attempts: Iterable[StoredAttempt]) -> Iterator[Day]:
@@ -89,11 +108,11 @@ def days_of(upload: Upload, attempts: Iterable[StoredAttempt]) -> Iterator[Day]:
             failed=failed,
             skipped=outcomes.count(Outcome.SKIPPED),
             quarantined=sum(1 for each in told if each.is_quarantined),
-            duration_ms=sum(each.duration_ms or 0 for each in told),
         )
 
 
-def _count_apart(session: Tx, place: Place, upload: Upload, rows: str, now: datetime) -> None:
+def _count_apart(desk: Desk, upload: Upload, rows: str) -> None:
+    session, place = desk.session, desk.place
     attempts = uploads.attempts_among(session, upload.id, rows)
     seen = [
         SeenFailure(each.no, each.failure, each.headline or "", each.stack or "", each.ran_at)
@@ -107,21 +126,24 @@ def _count_apart(session: Tx, place: Place, upload: Upload, rows: str, now: date
     else:
         hit = evidence.known_among(session, place.repository_id, hit)
     impacts = [(no, pr) for no in hit for pr in upload.prs]
-    test_evidence.note_impact(session, place, impacts, upload.ran_at, now)
+    test_evidence.note_impact(session, place, impacts, upload.ran_at, desk.now)
 
 
-def own(session: Tx, place: Place, owned: tuple[Owned, ...], upload: Upload) -> None:
+def own(desk: Desk, owned: tuple[Owned, ...], upload: Upload) -> None:
     """Note owners of tests, unless the repository's own file says who they are.
 
     Of each test the newest upload counts that sends such a file along.
     """
-    if not owned or code_owners.path_of(session, place.repository_id):
+    session, here, at = desk.session, desk.place.repository_id, upload.ran_at
+    if not owned or code_owners.path_of(session, here):
         return
     wanted = {no: each.owners for each in owned for no in each.nos}
-    evidence.put_owners(session, place.repository_id, wanted, upload.ran_at)
+    for no in tallies.ran_after(session, desk.sets, here, sorted(wanted), at):
+        del wanted[no]
+    evidence.put_owners(session, here, wanted, at)
 
 
-def _count_next(session: Tx, upload_id: str, now: datetime) -> Counted | None:
+def _count_next(session: Tx, sets: OutcomeSets, upload_id: str, now: datetime) -> Counted | None:
     found = uploads.by_id(session, upload_id)
     if found is None:
         uncounted.drop(session, upload_id)
@@ -131,6 +153,6 @@ def _count_next(session: Tx, upload_id: str, now: datetime) -> Counted | None:
     part = uncounted.take(session, upload_id)
     if part is None:
         return None
-    count(session, place, found.upload, part, now)
+    count(Desk(session, sets, place, now), found.upload, part)
     test_cases.note_change(session, place.repository_id)
     return Counted(place.repository_id, revision.number, part.n == 1)

@@ -1,8 +1,9 @@
 """What one upload changes of its repository's tests, in the transaction that completes it.
 
 `count` makes it evidence and judges; `record` writes down single attempts, which say whether
-each failure was quarantined, and that is known only then. What figures say of a large upload
-is left to be counted in parts (`upload_counting.py`).
+each failure was quarantined, and that is known only then. Of tests that passed or were skipped at
+once the upload's sets say it all; what else figures say of a large upload is left to be counted
+in parts (`upload_counting.py`).
 """
 
 from dataclasses import replace
@@ -12,8 +13,17 @@ from service.flaky.standing import Standing
 from service.flaky.uploads import FAILED, PASSED
 from service.operations import judging, upload_counting
 from service.operations.judging import Bench
+from service.operations.upload_counting import Desk
 from service.operations.upload_findings import Findings
-from service.store import code_owners, evidence, test_cases, test_evidence, uncounted, uploads
+from service.store import (
+    code_owners,
+    evidence,
+    tallies,
+    test_cases,
+    test_evidence,
+    uncounted,
+    uploads,
+)
 from service.store.test_evidence import Upload
 
 
@@ -28,23 +38,25 @@ def count(
     passed = test_evidence.put_set(session, place, found.passed, draft.ran_at)
     skipped = test_evidence.put_set(session, place, found.skipped, draft.ran_at)
     upload = replace(draft, passed=passed, skipped=skipped)
+    desk = _desk(bench)
     if found.is_large:
         uncounted.put(session, place, upload.id, found.parts + found.parts_apart)
     else:
         for part in found.parts:
-            upload_counting.count(bench.session, place, upload, part, bench.home.now)
+            upload_counting.count(desk, upload, part)
     here = place.repository_id
     if not upload.is_eligible:
         evidence.note_strangers(session, here, found.apart, upload.ran_at)
         test_cases.note_change(session, here)
         return upload, None
+    tallies.put(session, place, upload)
     won = {no for no, word in found.letters.items() if PASSED in word}
     evidence.note_runs(session, here, won, upload.ran_at, passed=True)
     evidence.note_runs(session, here, found.apart.keys() - won, upload.ran_at, passed=False)
     failed = [no for no, word in found.letters.items() if FAILED in word]
     evidence.note_failed(session, here, failed, upload.ran_at)
     _look_after_owners(bench, has_new=has_new)
-    upload_counting.own(session, place, found.owners, upload)
+    upload_counting.own(desk, found.owners, upload)
     letters = {no: word for no, word in found.letters.items() if word}
     muddled = frozenset(no for no in letters if not found.apart[no].is_comparable)
     told = uploads.evidence_of(upload, letters, muddled, found.passed_size)
@@ -82,4 +94,9 @@ def record(bench: Bench, upload: Upload, found: Findings, quarantined: set[int])
     test_evidence.record_attempts(session, place, attempts)
     if not found.is_large:
         for part in found.parts_apart:
-            upload_counting.count(session, place, upload, part, bench.home.now)
+            upload_counting.count(_desk(bench), upload, part)
+
+
+def _desk(bench: Bench) -> Desk:
+    sets = bench.runtime.store.outcome_sets
+    return Desk(bench.session, sets, bench.place, bench.home.now)

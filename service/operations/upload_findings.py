@@ -15,6 +15,7 @@ from service.flaky.uploads import LETTERS
 from service.operations.upload_values import UploadMeta
 from service.store import bulk, test_evidence, uncounted
 from service.store.test_evidence import PackedSet, StoredAttempt
+from service.store.test_numbers import Lack
 from service.store.uncounted import Owned, Part
 
 STACK_MAX = 8000
@@ -28,10 +29,11 @@ Results = Sorted[int]
 class Findings:
     """An upload's results: those that one attempt says all of in sets, others apart.
 
-    Both are in parts as transactions count them, `parts` and `parts_apart`.
-    `letters` are the attempts of those apart, `attempts` theirs as they are stored, before
-    anybody says which are quarantined or trusted. `owners` are those of tests apart. Of one
-    that `is_large` no part is counted by the transaction that completes it.
+    What is to be noted of the former is in `parts`, what is counted of the latter in
+    `parts_apart`, as transactions take them. `letters` are the attempts of those apart,
+    `attempts` theirs as they are stored, before anybody says which are quarantined or trusted.
+    `owners` are those of tests apart. Of one that `is_large` the transaction that completes it
+    takes no part.
     """
 
     passed: PackedSet | None
@@ -46,18 +48,19 @@ class Findings:
     owners: tuple[Owned, ...]
 
 
-def findings_of(found: Results, upload_id: str, ran_at: datetime, meta: UploadMeta) -> Findings:
-    """Take an upload's results apart."""
-    passed = [(no, round((each.duration_s or 0) * 1000)) for no, each in found.passed.items()]
-    skipped: list[tuple[int, int]] = []
+def findings_of(
+    found: Results, lacks: Mapping[int, int], upload_id: str, ran_at: datetime, meta: UploadMeta
+) -> Findings:
+    """Take an upload's results apart; `lacks` says of which tests what is to be noted."""
+    passed, skipped = list(found.passed), []
     apart: dict[int, Result] = {}
     for no, result in sorted(found.others.items()):
-        first = result.attempts[0]
-        if is_once(result):
-            told = passed if first.outcome is Outcome.PASSED else skipped
-            told.append((no, milliseconds(first) or 0))
-        else:
+        if not is_once(result):
             apart[no] = result
+        elif result.attempts[0].outcome is Outcome.PASSED:
+            passed.append(no)
+        else:
+            skipped.append(no)
     passed.sort()
     attempts = (
         attempt
@@ -65,20 +68,27 @@ def findings_of(found: Results, upload_id: str, ran_at: datetime, meta: UploadMe
         for attempt in _attempts(upload_id, ran_at, no, result, meta.source_root)
     )
     of_test = _owners(found, meta.codeowners)
-    parts = tuple(_parts(passed, skipped, of_test))
+    new = _lacking(passed, lacks, Lack.PASS), _lacking(skipped, lacks, Lack.RUN)
+    owned = [*passed, *skipped] if of_test else []
+    parts = tuple(_parts(new, owned, of_test))
     return Findings(
-        passed=test_evidence.packed_set(no for no, _ in passed),
+        passed=test_evidence.packed_set(passed),
         passed_size=len(passed),
-        skipped=test_evidence.packed_set(no for no, _ in skipped),
+        skipped=test_evidence.packed_set(skipped),
         parts=parts,
         parts_apart=tuple(_parts_apart(list(apart), len(parts) + 1)),
-        is_large=len(passed) + len(skipped) > uncounted.ROWS_MAX
+        is_large=sum(map(len, new)) + len(owned) > uncounted.ROWS_MAX
         or len(apart) > uncounted.APART_MAX,
         apart=apart,
         letters={no: letters_of(result) for no, result in apart.items()},
         attempts=tuple(attempts),
         owners=_owned(apart, of_test),
     )
+
+
+def _lacking(nos: Sequence[int], lacks: Mapping[int, int], most: Lack) -> list[int]:
+    """The tests that lack no more than that, but something."""
+    return [no for no in nos if lacks.get(no, Lack.NOTHING) <= most] if lacks else []
 
 
 def is_once(result: Result) -> bool:
@@ -102,23 +112,23 @@ def milliseconds(attempt: Attempt) -> int | None:
 
 
 def _parts(
-    passed: list[tuple[int, int]],
-    skipped: list[tuple[int, int]],
+    new: tuple[Sequence[int], Sequence[int]],
+    owned: Sequence[int],
     of_test: Mapping[int, tuple[str, ...]],
 ) -> Iterable[Part]:
-    """The results as transactions count them, those of one outcome in each."""
+    """What transactions note: passed and skipped tests of which they should, and all owners."""
     n = 0
-    for rows, is_passed in ((passed, True), (skipped, False)):
-        for first in range(0, len(rows), uncounted.ROWS_MAX):
-            some = rows[first : first + uncounted.ROWS_MAX]
-            n, text = n + 1, bulk.text_of(some)
-            owned = _owned((no for no, _ in some), of_test)
-            yield Part(n, text, bulk.NONE, owned) if is_passed else Part(n, bulk.NONE, text, owned)
+    for nos, is_passed in zip(new, (True, False), strict=True):
+        for some in bulk.parts(nos, uncounted.ROWS_MAX):
+            n, text = n + 1, bulk.text_of((no,) for no in some)
+            yield Part(n, passed=text) if is_passed else Part(n, skipped=text)
+    for some in bulk.parts(owned, uncounted.ROWS_MAX):
+        n += 1
+        yield Part(n, owners=_owned(some, of_test))
 
 
 def _parts_apart(nos: Sequence[int], first_n: int) -> Iterable[Part]:
-    for n, first in enumerate(range(0, len(nos), uncounted.APART_MAX), first_n):
-        some = nos[first : first + uncounted.APART_MAX]
+    for n, some in enumerate(bulk.parts(nos, uncounted.APART_MAX), first_n):
         yield Part(n, apart=bulk.text_of((no,) for no in some))
 
 

@@ -1,7 +1,6 @@
 """An upload taken out again: what it counted counts no more, and its tests are judged anew.
 
 For results that were wrong from the start, which would count for 45 days (FLAKY.md 2.4).
-Durations of single passing attempts are not kept, so the sum of a day's durations stays.
 """
 
 from collections import defaultdict
@@ -12,14 +11,16 @@ from datetime import datetime
 from service.errors import NotFound
 from service.flaky import figures
 from service.flaky.results import Outcome
-from service.operations import access, deeds, judging, test_records, upload_counting
+from service.operations import access, deeds, judging, tallying, test_records, upload_counting
 from service.operations.judging import Bench
+from service.operations.upload_counting import Desk
 from service.runtime import Runtime
 from service.store import (
     audit,
     evidence,
     removal,
     run_evidence,
+    tallies,
     test_cases,
     test_evidence,
     uploads,
@@ -73,9 +74,11 @@ def _remove(
     if found is None or found.place.repository_id != repository.id:
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
     evidence.lock(session, repository.id)
-    home = test_records.home_of(session, repository, row.at)
+    home = test_records.home_of(session, runtime, repository, row.at)
     bench = Bench(session, runtime, home)
-    upload_counting.finish_within(session, bench.place, found.upload, row.at)
+    desk = Desk(session, runtime.store.outcome_sets, bench.place, row.at)
+    upload_counting.finish_within(desk, found.upload)
+    tallying.finish_within(desk, found.upload)
     held = _held(bench, found.upload)
     uploads.remove(session, upload_id)
     test_cases.note_removal(session, repository.id)
@@ -84,11 +87,12 @@ def _remove(
     audit.append(session, row)
     if not held.upload.is_eligible:
         return None
+    tallies.take_back(session, bench.place, held.upload)
     test_evidence.add_days(session, bench.place, list(_less(held)))
     counted = [(each.no, each.failure or "") for each in held.failed]
     removal.count_less(session, repository.id, counted, figures.day_of(held.upload.ran_at))
     remaining = uploads.eligible(session, repository.id, bench.horizon)
-    _renew_cases(bench, held.nos, remaining)
+    _renew_cases(bench, held, remaining)
     standing = judging.judge(bench, (), [upload_id])
     return judging.kept_of(bench, standing)
 
@@ -102,30 +106,26 @@ def _held(bench: Bench, upload: Upload) -> _Held:
 
 
 def _less(held: _Held) -> Iterable[Day]:
-    """What each test's day loses."""
-    upload, day = held.upload, figures.day_of(held.upload.ran_at)
-    counts = 0 if upload.is_mass else 1
-    for no in held.passed:
-        yield Day(no, day, results=-1, passing_results=-counts, passed=-1)
-    for no in held.skipped:
-        yield Day(no, day, skipped=-1)
-    for gained in upload_counting.days_of(upload, held.attempts):
+    """What days of tests lose of which attempts are stored."""
+    for gained in upload_counting.days_of(held.upload, held.attempts):
         yield Day(
             gained.no,
-            day,
+            gained.day,
             results=-gained.results,
             passing_results=-gained.passing_results,
             passed=-gained.passed,
             failed=-gained.failed,
             skipped=-gained.skipped,
             quarantined=-gained.quarantined,
-            duration_ms=-gained.duration_ms,
         )
 
 
-def _renew_cases(bench: Bench, nos: set[int], remaining: set[str]) -> None:
-    """Say anew when these tests ran, by the uploads that are left."""
-    asked, ids = sorted(nos), sorted(remaining)
+def _renew_cases(bench: Bench, held: _Held, remaining: set[str]) -> None:
+    """Say anew when its tests ran, by the uploads that are left."""
+    ids = sorted(remaining)
+    asked = removal.doubtful(
+        bench.session, bench.place.repository_id, held.nos, (held.upload.ran_at, bench.horizon)
+    )
     times: dict[str, datetime] = {}
     times_of_set: defaultdict[str, list[datetime]] = defaultdict(list)
     green: set[str] = set()
@@ -137,10 +137,10 @@ def _renew_cases(bench: Bench, nos: set[int], remaining: set[str]) -> None:
     ran: defaultdict[int, list[datetime]] = defaultdict(list)
     won: set[int] = set()
     # Uploads share their sets: each is asked once, however often all its tests passed.
-    for key, held in bench.sets.members(times_of_set, asked).items():
+    for key, members in bench.sets.members(times_of_set, asked).items():
         span = (min(times_of_set[key]), max(times_of_set[key]))
-        won |= set(held) if key in green else set()
-        for no in held:
+        won |= set(members) if key in green else set()
+        for no in members:
             ran[no] += span
     failed: defaultdict[int, list[datetime]] = defaultdict(list)
     for upload_id, no, outcome in run_evidence.outcomes(bench.session, ids, asked):

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from service.errors import FieldError, Invalid, Malformed, NotFound
 from service.flaky import results
@@ -40,7 +41,7 @@ from service.operations import (
 from service.operations.judging import Bench
 from service.operations.parsing import SentFile
 from service.operations.test_records import Home
-from service.operations.upload_cases import Entrance, Identified
+from service.operations.upload_cases import Asked, Entrance, Identified
 from service.operations.upload_class import Classified, Collected
 from service.operations.upload_draft import Arrived, Sums
 from service.operations.upload_findings import Findings
@@ -53,6 +54,7 @@ from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.standings import KeptStanding
 from service.store.test_evidence import Upload
+from service.store.test_numbers import Lack
 from service.vocabulary import SYSTEM, Sha
 
 TESTS_MAX = 500_000
@@ -113,7 +115,7 @@ async def take_in(
         counts=await asyncio.to_thread(_counted, files),
     )
     if meta.dry_run:
-        return await runtime.store.read(_tried, arrived)
+        return await runtime.store.read(_tried, runtime, arrived)
     return await _enter(runtime, arrived)
 
 
@@ -149,7 +151,12 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """Enter its tests, complete it, and keep at hand what comes of it."""
     with collector.put_off():
         found = await _made_ready(runtime, arrived)
-        answer, kept = await _completed(runtime, arrived, found)
+        done = await _completed(runtime, arrived, found)
+        # What was taken out meanwhile may be what was looked up.
+        while done is None:
+            found = await _made_ready(runtime, arrived)
+            done = await _completed(runtime, arrived, found)
+    answer, kept = done
     if found.told.is_large:
         await upload_counting.finish(runtime, arrived.id)
     if kept is not None:
@@ -158,17 +165,15 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     return answer
 
 
-async def _completed(
-    runtime: Runtime, arrived: Arrived, found: "_Ready"
-) -> tuple[UploadAnswer, KeptStanding | None]:
+async def _completed(runtime: Runtime, arrived: Arrived, found: "_Ready") -> "_Done | None":
     here = arrived.repository.id
     # The next upload judges by what this one brings back. Without it, as when both stood in one
     # commit, it would read all of the repository's evidence again.
     async with runtime.upload_gates.of(here):
-        answer, kept = await runtime.store.run(_complete, runtime, arrived, found)
-        if kept is not None:
-            runtime.store.standings.put(here, kept)
-    return answer, kept
+        done = await runtime.store.run(_complete, runtime, arrived, found)
+        if done is not None and done.kept is not None:
+            runtime.store.standings.put(here, done.kept)
+    return done
 
 
 async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
@@ -184,15 +189,26 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
     return await asyncio.to_thread(_ready, arrived, known, numbers, name)
 
 
+class _Done(NamedTuple):
+    """The answer, and how tests stand once this is committed; None: as before."""
+
+    answer: UploadAnswer
+    kept: KeptStanding | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """All that an upload says, in the words of the store, and its repository's present name."""
+    """All that an upload says, in the words of the store, and its repository's present name.
+
+    It holds until something is taken out of the repository, which is then another `removal`.
+    """
 
     name: RepositoryKey
     numbers: Mapping[str, int]
     has_new: bool
     sums: Sums
     told: Findings
+    removal: int
 
 
 def _ready(
@@ -202,9 +218,10 @@ def _ready(
         {numbers[each]: case for each, case in known.results.passed.items()},
         {numbers[each]: result for each, result in known.results.others.items()},
     )
-    told = upload_findings.findings_of(by_no, arrived.id, arrived.ran_at, arrived.meta)
-    has_new = len(numbers) > len(known.numbers)
-    return _Ready(name, numbers, has_new, upload_draft.sums_of(known), told)
+    new = numbers.keys() - known.numbers.keys() if len(numbers) > len(known.numbers) else ()
+    lacks = {**known.known.lacks, **dict.fromkeys((numbers[each] for each in new), Lack.RUN)}
+    told = upload_findings.findings_of(by_no, lacks, arrived.id, arrived.ran_at, arrived.meta)
+    return _Ready(name, numbers, bool(new), upload_draft.sums_of(known), told, known.removal)
 
 
 async def upload_answer(
@@ -276,14 +293,14 @@ def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKe
     present = test_checks.key_of(slug, repository.ref)
     names = test_checks.names_of(session, repository, present)
     cases = [case for each in arrived.files for case in each.report.cases]
-    variant = arrived.meta.variant
-    return upload_cases.identified(session, repository.id, names, variant, cases), present
+    asked = Asked(repository.id, arrived.meta.variant, arrived.ran_at)
+    return upload_cases.identified(session, asked, names, cases), present
 
 
-def _tried(session: Tx, arrived: Arrived) -> UploadAnswer:
+def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """The answer that the upload would get."""
     found, _ = _identified(session, arrived)
-    home = test_records.home_of(session, arrived.repository, arrived.now)
+    home = test_records.home_of(session, runtime, arrived.repository, arrived.now)
     classified = _classified(session, home, arrived)
     sums = upload_draft.sums_of(found)
     failing = upload_answers.failing_in(sums.failing, found.numbers)
@@ -301,15 +318,14 @@ def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
     )
 
 
-def _complete(
-    session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready
-) -> tuple[UploadAnswer, KeptStanding | None]:
-    """All that the upload changes, and the answer; what to keep once this is committed."""
+def _complete(session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready) -> _Done | None:
+    """All that the upload changes, and the answer; None: what was found holds no more."""
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, found.name)
-    evidence.lock(session, place.repository_id)
-    home = test_records.home_of(session, repository, arrived.now)
+    if evidence.lock(session, place.repository_id).removal != found.removal:
+        return None
+    home = test_records.home_of(session, runtime, repository, arrived.now)
     bench = Bench(session, runtime, home)
     classified = _classified(session, home, arrived)
     kin = upload_kin.kin_of(session, place.repository_id, arrived.meta)
@@ -327,14 +343,14 @@ def _complete(
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
     answer = upload_answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
-        return replace(answer, duplicate=True), None
+        return _Done(replace(answer, duplicate=True))
     shielded = {each.test_id for each in said if each.quarantined}
     quarantined = {found.numbers[each] for each in shielded}
     upload_evidence.record(bench, upload, found.told, quarantined)
     _tell(bench, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
-    return answer, None if standing is None else judging.kept_of(bench, standing)
+    return _Done(answer, None if standing is None else judging.kept_of(bench, standing))
 
 
 def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> Upload | None:
@@ -374,7 +390,7 @@ def _remembered(
     found = uploads.by_id(session, upload_id)
     if found is None or found.place.repository_id != repository.id:
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
-    home = test_records.home_of(session, repository, runtime.clock.now())
+    home = test_records.home_of(session, runtime, repository, runtime.clock.now())
     attempts = uploads.attempts_of(session, upload_id)
     failing = upload_answers.remembered(session, home, attempts)
     address = page_addresses.upload(runtime.options, repository.ref, upload_id)

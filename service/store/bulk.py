@@ -142,9 +142,9 @@ def numbers_of(rows: str) -> list[int]:
     return [number for number, *_ in orjson.loads(rows)]
 
 
-def parts(whole: Sequence[T]) -> Iterator[Sequence[T]]:
+def parts(whole: Sequence[T], at_once: int = AT_ONCE) -> Iterator[Sequence[T]]:
     """As many of them as one statement takes, and again."""
-    return (whole[first : first + AT_ONCE] for first in range(0, len(whole), AT_ONCE))
+    return (whole[first : first + at_once] for first in range(0, len(whole), at_once))
 
 
 def same(**values: object) -> dict[str, object]:

@@ -26,7 +26,7 @@ from service.store.cache import QueueCache
 from service.store.stamps import Renewal
 from service.store.standings import Standings
 from service.store.tables.access import DeploymentRow
-from service.store.test_parts import CutDays
+from service.store.test_figures import Measures
 from service.store.test_sets import OutcomeSets
 
 P = ParamSpec("P")
@@ -104,7 +104,7 @@ class Store:
         self.dialect = dialect
         self.cache = QueueCache()
         self.outcome_sets = OutcomeSets()
-        self.cut_days = CutDays(self.outcome_sets)
+        self.measures = Measures(self.outcome_sets)
         self.standings = Standings()
         self.is_alone = dialect == "sqlite"
         """Whether no other process works on it: one that serves a SQLite file holds its lock."""

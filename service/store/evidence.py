@@ -1,4 +1,4 @@
-"""What an upload changes of tests, many at a time: numbers by id, first and last runs, states."""
+"""What an upload changes of tests, many at a time: first and last runs, states."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,6 @@ from sqlalchemy import (
     Connection,
     Integer,
     Select,
-    Text,
     Update,
     bindparam,
     case,
@@ -26,7 +25,7 @@ from service.flaky.score import Noise
 from service.store import bulk
 from service.store.codec import JsonCodec
 from service.store.tables.test_evidence import NoiseRow
-from service.store.tables.tests import CaseAliasRow, CaseRow, TestedRepositoryRow
+from service.store.tables.tests import CaseRow, TestedRepositoryRow
 from service.store.test_cases import Place
 from service.store.test_states import (
     CHANGE,
@@ -43,24 +42,15 @@ EPOCH_DAY = date(1970, 1, 1).toordinal()
 """Rows count days from there."""
 
 cases = CaseRow.__table__
-aliases = CaseAliasRow.__table__
 shared = TestedRepositoryRow.__table__
 noises = NoiseRow.__table__
 
 _HERE: BindParameter[int] = bindparam("of_repository")
-_IDS, _NOS = bulk.firsts(Text), bulk.firsts(Integer)
+_NOS = bulk.firsts(Integer)
 _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
 
-SELECT_NUMBERS = select(cases.c.id, cases.c.no).where(
-    cases.c.repository_id == _HERE, cases.c.id.in_(_IDS)
-)
-SELECT_ALIASED = (
-    select(aliases.c.id, cases.c.no, cases.c.id)
-    .join(cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no))
-    .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
-)
 LOCK_SHARED = (
-    select(shared.c.revision, shared.c.clock, shared.c.is_behind)
+    select(shared.c.revision, shared.c.clock, shared.c.is_behind, shared.c.removal)
     .where(shared.c.repository_id == _HERE)
     .with_for_update()
 )
@@ -77,9 +67,14 @@ _PASSED: BindParameter[bool] = bindparam("to_passed", type_=Boolean)
 _IS_NEW, _IS_FIRST = cases.c.is_known.is_(False), cases.c.first_run_at > _AT
 _WAS_ALWAYS_SO = cases.c.status_since == cases.c.first_run_at
 # A test that was a stranger's alone begins anew, as if nobody had seen it.
-NOTE_FIRST = (
+NOTE_RUN = (
     _of_cases()
-    .where(_IS_NEW | _IS_FIRST | (_PASSED & cases.c.ever_passed.is_(False)))
+    .where(
+        _IS_NEW
+        | _IS_FIRST
+        | (cases.c.last_run_at < _AT)
+        | (_PASSED & cases.c.ever_passed.is_(False))
+    )
     .values(
         is_known=True,
         first_run_at=case((_IS_NEW | _IS_FIRST, _AT), else_=cases.c.first_run_at),
@@ -91,7 +86,7 @@ NOTE_FIRST = (
         ever_passed=case((_IS_NEW, _PASSED), else_=or_(cases.c.ever_passed, _PASSED)),
     )
 )
-# What nearly every run changes, by itself: no list is ordered by it, so no index is touched.
+# What nearly every run changes, by itself: no list is ordered by it.
 NOTE_LAST = _of_cases().where(cases.c.last_run_at < _AT).values(last_run_at=_AT)
 NOTE_STRANGERS_RUN = (
     _of_cases()
@@ -137,22 +132,17 @@ PUT_NOISE = _noise.on_conflict_do_update(
 )
 
 
-class Numbered(NamedTuple):
-    """A test by number and its own id."""
-
-    no: int
-    id: str
-
-
 class Revision(NamedTuple):
     """How often the repository's evidence changed, and up to when it reaches.
 
-    It `is_behind` while tests are left to be judged by it.
+    It `is_behind` while tests are left to be judged by it; `removal` is the one with which an
+    upload or a test was last taken out.
     """
 
     number: int
     clock: datetime | None
     is_behind: bool
+    removal: int
 
 
 class Past(NamedTuple):
@@ -172,30 +162,13 @@ class DayOfNoise:
     noise: Noise
 
 
-def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, int]:
-    """Id → number of the test of that very id, known or not."""
-    found: dict[str, int] = {}
-    for told in _asked(repository_id, ids):
-        found.update(session.execute(SELECT_NUMBERS, told).all())
-    return found
-
-
-def aliased(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Numbered]:
-    """Other id → the test that it means, known or not; ids that are nobody's are left out."""
-    return {
-        asked_id: Numbered(no, test_id)
-        for told in _asked(repository_id, ids)
-        for asked_id, no, test_id in session.execute(SELECT_ALIASED, told)
-    }
-
-
 def lock(session: Connection, repository_id: int) -> Revision:
     """Where the repository's evidence stands; nobody else changes it until this transaction ends.
 
     The repository must have been named by then.
     """
     row = session.execute(LOCK_SHARED, {"of_repository": repository_id}).one()
-    return Revision(row.revision, row.clock, row.is_behind)
+    return Revision(row.revision, row.clock, row.is_behind, row.removal)
 
 
 def note_runs(
@@ -203,7 +176,12 @@ def note_runs(
 ) -> None:
     """These tests ran, and all or none of them passed: they are known from now on."""
     for told in _told(repository_id, nos):
-        session.execute(NOTE_FIRST, told | {"to_at": at, "to_passed": passed})
+        session.execute(NOTE_RUN, told | {"to_at": at, "to_passed": passed})
+
+
+def note_last(session: Connection, repository_id: int, nos: Iterable[int], at: datetime) -> None:
+    """These tests, which are known, ran then."""
+    for told in _told(repository_id, nos):
         session.execute(NOTE_LAST, told | {"to_at": at})
 
 
@@ -313,12 +291,6 @@ def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> 
                 for each in days
             ],
         )
-
-
-def _asked(repository_id: int, ids: Iterable[str]) -> Iterator[dict[str, object]]:
-    # Sorted, so that a statement reads neighbours of the index and not all of it.
-    for some in bulk.parts(sorted(set(ids))):
-        yield bulk.told((each,) for each in some) | {"of_repository": repository_id}
 
 
 def _told(repository_id: int, nos: Iterable[int]) -> Iterator[dict[str, object]]:

@@ -35,6 +35,7 @@ REVISIONS = (
     "0018",
     "0019",
     "0020",
+    "0021",
 )
 """Every revision, in order; the last is what this program works on."""
 

@@ -8,8 +8,9 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from service.flaky import figures
 from service.flaky.results import Outcome
-from service.store import test_evidence
+from service.store import bulk, test_evidence
 from service.store.codec import JsonCodec
+from service.store.direct import Direct
 from service.store.tables.tests import CaseRow
 from service.store.test_cases import Place
 from service.store.test_evidence import attempts, group_days, impacts, uploads
@@ -45,6 +46,15 @@ COUNT_LESS = (
         group_days.c.day == bindparam("of_day"),
     )
     .values(count=group_days.c.count - 1)
+)
+SELECT_DOUBTFUL = Direct(
+    select(cases.c.no).where(
+        cases.c.repository_id == bindparam("of_repository"),
+        bulk.among(cases.c.no, "of_numbers"),
+        (cases.c.first_run_at >= bindparam("since", type_=Utc))
+        | (cases.c.last_run_at == bindparam("at", type_=Utc))
+        | (cases.c.last_failed_at == bindparam("at", type_=Utc)),
+    )
 )
 UNKNOW = (
     update(cases)
@@ -101,6 +111,22 @@ def count_less(
     ]
     if told:
         session.execute(COUNT_LESS, told)
+
+
+def doubtful(
+    session: Connection, repository_id: int, nos: Iterable[int], edges: tuple[datetime, datetime]
+) -> list[int]:
+    """Those of the tests whose first or last run may have been one `at` an instant.
+
+    `edges` are that instant, and since when first runs are told by uploads that are stored.
+    """
+    at, since = edges
+    told = {"of_repository": repository_id, "at": at, "since": since}
+    return [
+        no
+        for some in bulk.parts(sorted(nos))
+        for (no,) in SELECT_DOUBTFUL.rows(session, told | {"of_numbers": some})
+    ]
 
 
 def renew_cases(

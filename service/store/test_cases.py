@@ -37,12 +37,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What a repository's tests share; `names` oldest first, `clock` None before any evidence."""
+    """What a repository's tests share; `names` oldest first, `clock` None before any evidence.
+
+    `removal` is the revision with which an upload or a test was last taken out.
+    """
 
     names: tuple[RepositoryKey, ...] = ()
     last_no: int = 0
     revision: int = 0
     clock: datetime | None = None
+    removal: int = 0
 
 
 class Fields(NamedTuple):
@@ -174,7 +178,7 @@ def shared_by(session: Connection, repository_id: int) -> Shared:
     row = session.execute(SELECT_SHARED, {"of_repository": repository_id}).first()
     if row is None:
         return Shared()
-    return Shared(NAMES.decode(row.names), row.last_no, row.revision, row.clock)
+    return Shared(NAMES.decode(row.names), row.last_no, row.revision, row.clock, row.removal)
 
 
 def revision_of(session: Connection, repository_id: int) -> int:
@@ -251,7 +255,7 @@ def next_revision(session: Connection, repository_id: int) -> int | None:
 
 
 def note_removal(session: Connection, repository_id: int) -> None:
-    """An upload is taken out: what was counted with it is counted anew."""
+    """An upload or tests are taken out: what was counted with them is counted anew."""
     session.execute(NOTE_REMOVAL, {"of_repository": repository_id})
 
 

@@ -16,7 +16,6 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import Connection, Integer, bindparam, func, insert, select, update
-from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky import figures
@@ -125,7 +124,6 @@ class Day:
     failed: int = 0
     skipped: int = 0
     quarantined: int = 0
-    duration_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +164,10 @@ PUT_SET = _set.on_conflict_do_update(
 _COUNTED = [name for name in DAY.names if name not in {"no", "day"}]
 
 
-def _counting_on(days: Insert) -> Insert:
-    return days.on_conflict_do_update(
-        index_elements=["repository_id", "no", "day"],
-        set_={name: daily.c[name] + days.excluded[name] for name in _COUNTED},
-    )
-
-
-_OWN = ("no", "duration_ms")
-ADD_DAYS = _counting_on(bulk.inserted(daily, DAY.columns, [daily.c[name] for name in _KEYS]))
-ADD_EQUAL_DAYS = _counting_on(
-    bulk.inserted(
-        daily,
-        [daily.c[name] for name in _OWN],
-        [daily.c[name] for name in (*DAY.names, *_KEYS) if name not in _OWN],
-    )
+_days = bulk.inserted(daily, DAY.columns, [daily.c[name] for name in _KEYS])
+ADD_DAYS = _days.on_conflict_do_update(
+    index_elements=["repository_id", "no", "day"],
+    set_={name: daily.c[name] + _days.excluded[name] for name in _COUNTED},
 )
 
 _group = upsert(groups)
@@ -304,14 +291,6 @@ def add_days(session: Connection, place: Place, given: Sequence[Day]) -> None:
     for some in bulk.parts(given):
         told = bulk.told(tuple(DAY.row(each).values()) for each in some)
         session.execute(ADD_DAYS, told | common)
-
-
-def add_equal_days(session: Connection, place: Place, like: Day, rows: str) -> None:
-    """Count on what differs in nothing but test and duration: `rows` of both (`bulk.text_of`)."""
-    common = DAY.row(like) | keys_of(place)
-    for name in _OWN:
-        del common[name]
-    session.execute(ADD_EQUAL_DAYS, bulk.again(rows) | bulk.same(**common))
 
 
 def note_failures(session: Connection, place: Place, given: Sequence[SeenFailure]) -> None:

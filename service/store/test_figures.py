@@ -1,10 +1,11 @@
 """How often tests fail, and how, counted exactly (FLAKY.md 7.1, 7.2).
 
 A passing test leaves no attempt of its own where it was tried once, but stands in its upload's
-set: so whole days come from counts, and a part of a day from attempts and sets.
+set: so whole days come from counts and sets that are not counted yet, and a part of a day from
+attempts and sets.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,12 +17,14 @@ from sqlalchemy import BindParameter, Connection, and_, bindparam, func, select
 
 from service.flaky import figures
 from service.flaky.results import Outcome
-from service.store import bulk
+from service.store import bulk, tallies
 from service.store.codec import Raw
 from service.store.direct import Direct
 from service.store.test_evidence import attempts, daily, groups, uploads
 from service.store.test_listings import Span
 from service.store.test_parts import AHEAD, DAY, WEEK, CutDays
+from service.store.test_sets import OutcomeSets
+from service.store.test_today import TodaysPasses
 from service.store.types import Utc, instant
 
 GROUPS_MAX = 5
@@ -106,8 +109,17 @@ SELECT_WAYS = Direct(
 )
 
 
+class Measures:
+    """What is kept between two questions for rates. Used from several threads."""
+
+    def __init__(self, sets: OutcomeSets) -> None:
+        self.sets = sets
+        self.cut_days = CutDays(sets)
+        self.today = TodaysPasses(sets)
+
+
 def rates(
-    session: Connection, cut_days: CutDays, repository_id: int, nos: Sequence[int], now: datetime
+    session: Connection, measures: Measures, repository_id: int, nos: Sequence[int], now: datetime
 ) -> dict[int, Rates]:
     """Number of each test → its rates at `now`."""
     if not nos:
@@ -123,12 +135,14 @@ def rates(
         "day_before": day.part_end,
         "ahead_after": now,
     }
-    held = cut_days.held(session, repository_id, nos, told)
+    held = measures.cut_days.held(session, repository_id, nos, told)
+    at_once = measures.today.passed(session, repository_id, nos, day.whole_from)
     numbered = told | {"of_numbers": nos}
     today = {no: counts for no, *counts in SELECT_TODAY.rows(session, numbered)}
     found = {}
     for no in nos:
         passed, failed = today.get(no, _NOTHING)
+        passed += at_once[no]
         week_passed, week_failed, day_passed, day_failed = held[no]
         found[no] = Rates(
             figures.rate(week_passed + passed, week_failed + failed),
@@ -186,9 +200,13 @@ SELECT_RESULTS = Direct(
 )
 
 
-def results(session: Connection, repository_id: int, nos: Sequence[int]) -> dict[int, int]:
+def results(
+    session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int]
+) -> Counter[int]:
     """Number → results of 400 days; tests without any are left out."""
     if not nos:
-        return {}
+        return Counter()
     told = {"of_repository": repository_id, "of_numbers": nos}
-    return {no: int(many) for no, many in SELECT_RESULTS.rows(session, told)}
+    found = tallies.passed(session, sets, repository_id, nos)
+    found.update({no: int(many) for no, many in SELECT_RESULTS.rows(session, told)})
+    return found

@@ -1,9 +1,10 @@
 """What rates hold of each test besides what was counted today (FLAKY.md 7.2).
 
-Whole days come from counts. Of the day that a window cuts, and of what lies ahead of the present
-instant, single attempts and the sets of uploads are read, and that is most of the work. But what
-an upload holds of a test never changes, few uploads pass an edge between two questions, and few
-come late: so what was read is kept as long as the same uploads lie in the parts, and before today.
+Whole days come from counts, and from sets that are not counted yet. Of the day that a window
+cuts, and of what lies ahead of the present instant, single attempts and the sets of uploads are
+read, and that is most of the work. But what an upload holds of a test never changes, few uploads
+pass an edge between two questions, and few come late: so what was read is kept as long as the
+same uploads lie in the parts, and before today.
 """
 
 from collections import Counter, defaultdict
@@ -27,10 +28,12 @@ from sqlalchemy import (
 
 from service.flaky.results import Outcome
 from service.store import bulk
+from service.store import tallies as stored_tallies
 from service.store.codec import Raw
 from service.store.direct import Direct
 from service.store.tables.test_evidence import UncountedRow
 from service.store.tables.tests import TestedRepositoryRow
+from service.store.tallies import tallies
 from service.store.test_evidence import attempts, daily, uploads
 from service.store.test_sets import OutcomeSets
 from service.store.types import Id, Utc
@@ -38,7 +41,10 @@ from service.store.types import Id, Utc
 WEEK, DAY, AHEAD = "week", "day", "ahead"
 """Parts of days: the first of either window, and what lies ahead of the present instant."""
 
-SIGNS = {WEEK: (1, 0), DAY: (0, 1), AHEAD: (-1, -1)}
+TALLIED = "tallied"
+"""Whole days before today, as far as uploads of them are not in the days of tests yet."""
+
+SIGNS = {WEEK: (1, 0), DAY: (0, 1), AHEAD: (-1, -1), TALLIED: (1, 0)}
 """Part → what it adds to the week, and to the last day."""
 
 REPOSITORIES_MAX = 64
@@ -150,11 +156,19 @@ SELECT_ATTEMPTS = Direct(
 SELECT_SETS = Direct(
     union_all(
         *(
-            select(literal(part), uploads.c.passed, func.count())
+            select(literal(part), uploads.c.passed, literal(0), func.count())
             .where(*_uploads_in(part), uploads.c.passed.is_not(None))
             .group_by(uploads.c.passed)
             for part in (WEEK, DAY, AHEAD)
+        ),
+        select(literal(TALLIED), tallies.c.passed, tallies.c.counted_to, func.sum(tallies.c.weight))
+        .where(
+            tallies.c.repository_id == _HERE,
+            tallies.c.passed.is_not(None),
+            tallies.c.day >= bindparam("week_from"),
+            tallies.c.day < bindparam("day_from"),
         )
+        .group_by(tallies.c.passed, tallies.c.counted_to),
     )
 )
 
@@ -211,17 +225,15 @@ class CutDays:
         figures: Mapping[tuple[int, Outcome], Counter[int]],
     ) -> None:
         nos, told = asked
-        weights: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for part, key, many in SELECT_SETS.rows(session, told):
-            for window, sign in enumerate(SIGNS[part]):
-                weights[key][window] += sign * many
-        members = self._sets.members(session, repository_id, weights, nos)
-        for key, of_windows in weights.items():
-            for window, weight in enumerate(of_windows):
-                if weight:
-                    passed = figures[window, Outcome.PASSED]
-                    for no in members.get(key, ()):
-                        passed[no] += weight
+        rows = SELECT_SETS.rows(session, told)
+        for window in (0, 1):
+            weights = [
+                (key, counted_to, SIGNS[part][window] * many)
+                for part, key, counted_to, many in rows
+                if SIGNS[part][window]
+            ]
+            passed = stored_tallies.weighed(session, self._sets, repository_id, weights, nos)
+            figures[window, Outcome.PASSED].update(passed)
 
 
 def _stamped(session: Connection, told: Told, kept: Kept | None) -> tuple[Kept, Mapping[int, Held]]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, delete, select
 
 from service.flaky import figures
+from service.store import test_cases
 from service.store.tables.test_evidence import (
     ArtifactRow,
     CaseAttemptRow,
@@ -91,6 +92,9 @@ def _forget_tests(session: Connection, tests: set[tuple[int, int]], before: date
             cases.c.last_run_at < before,
         )
         gone = session.execute(old).scalars().all()
+        if gone:
+            # Before anything is deleted: who takes an upload in has this row first, too.
+            test_cases.note_removal(session, repository_id)
         for table in OF_TESTS if gone else ():
             session.execute(
                 delete(table).where(table.c.repository_id == repository_id, table.c.no.in_(gone))

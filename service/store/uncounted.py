@@ -1,4 +1,4 @@
-"""Results of complete uploads that are not counted yet, in parts of one transaction each.
+"""Tests of complete uploads of which something is to be noted, in parts of a transaction each.
 
 A part goes in the transaction that counts it, so each counts once, whoever does it and however
 often it was begun.
@@ -15,7 +15,7 @@ from service.store.tables.test_evidence import UncountedRow
 from service.store.test_cases import Place, keys_of
 
 ROWS_MAX = bulk.AT_ONCE
-"""Results of one part."""
+"""Tests of one part."""
 
 APART_MAX = 500
 """Tests of one part whose attempts are stored: each costs several times as much to count."""
@@ -31,11 +31,11 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The `n`th part of an upload, from 1: tests that passed or were skipped at once, or others.
+    """The `n`th part of an upload, from 1; all but one of its fields are empty.
 
-    `passed` and `skipped` are rows of number and milliseconds as `bulk.text_of` makes them;
-    `apart` are rows of the numbers of tests whose attempts are stored. `owners` are those of the
-    former that the upload names, none when it names no owners at all.
+    `passed` and `skipped` are tests whose first run it may be, or their first for long; of those
+    `apart` attempts are stored, which are to be counted. All are rows of numbers as
+    `bulk.text_of` makes them. `owners` are those of tests that passed or were skipped at once.
     """
 
     n: int

@@ -39,8 +39,8 @@ FAILING_AN_UPLOAD = 100
 PAGE = 100
 COUNT_DAY = text(
     "INSERT INTO daily (repository_id, no, day, org_id, results, passing_results, passed, failed,"
-    " skipped, quarantined, duration_ms)"
-    " SELECT repository_id, no, :day, org_id, 20, 20, 20, 0, 0, 0, 400 FROM test_case"
+    " skipped, quarantined)"
+    " SELECT repository_id, no, :day, org_id, 20, 20, 20, 0, 0, 0 FROM test_case"
 )
 PAGES_MAX = 20
 KEPT_DAYS = 45

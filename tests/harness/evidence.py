@@ -10,13 +10,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 
-from service.flaky import figures, identity
+from service.flaky import figures, identity, tallying
 from service.flaky.identity import CaseKey, RepositoryKey
 from service.flaky.results import Outcome
-from service.store import test_cases, test_evidence, test_states
+from service.store import tallies, test_cases, test_evidence, test_states
 from service.store.database import Tx
+from service.store.tallies import Due
 from service.store.test_cases import Case, Own, Place
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
+from service.store.test_sets import OutcomeSets
 from service.store.test_states import DETECTOR, CaseState, StateChange
 from service.vocabulary import Health
 
@@ -82,12 +84,23 @@ class Ledger:
         ]
         test_evidence.record_attempts(session, self.place, attempts)
         if ran.is_trusted:
-            days = [a_day(ran, by_name[name], word) for name, word in ran.tests.items()]
+            tallies.put(session, self.place, upload)
+            apart = ran.tests.keys() - once.keys()
+            days = [a_day(ran, by_name[name], ran.tests[name]) for name in apart]
             test_evidence.add_days(session, self.place, days)
             test_evidence.note_failures(session, self.place, seen)
         hit = [(each.no, pr) for each in seen for pr in ran.prs]
         test_evidence.note_impact(session, self.place, hit, ran.at, self.now)
         test_cases.note_evidence(session, self.place.repository_id, ran.at)
+
+    def add_up(self, session: Tx, sets: OutcomeSets, day: int, pieces: int = 1000) -> None:
+        """Let sets of a day become days of tests, so many pieces of two tests each."""
+        for _ in range(pieces):
+            batch = tallies.batch(session, sets, Due(self.place, day))
+            if batch is None:
+                return
+            piece = tallying.piece(batch.tallied, batch.after, 2)
+            assert tallies.add(session, batch, batch.after, piece)
 
     def judge(
         self, session: Tx, name: str, value: Health, since: datetime, reason: str = "Because."

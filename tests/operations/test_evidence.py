@@ -49,7 +49,7 @@ async def looked_up(stage: Stage, answer, *, heads=None, name="unit") -> LookedU
     """What was known of the tests that failed in an upload when its run began, an hour ago."""
 
     def look(session) -> LookedUp:
-        home = test_records.home_of(session, stage.repository, stage.clock.present)
+        home = test_records.home_of(session, stage.runtime, stage.repository, stage.clock.present)
         bench = Bench(session, stage.runtime, home)
         found = uploads.by_id(session, answer.upload_id)
         assert found is not None

@@ -10,7 +10,7 @@ import pytest
 from service.flaky import history
 from service.flaky.history import Change, Value
 from service.flaky.settings import TestSettings
-from service.operations import test_flags, test_settings, upload_removal
+from service.operations import test_flags, test_records, test_settings, upload_removal
 from service.operations.test_flags import FlagWish
 from service.operations.test_settings import SettingsWish
 from service.store import test_cases, test_figures, test_quarantine
@@ -66,13 +66,16 @@ async def figures_of(stage):
     cases = await stage.cases()
 
     def read(session):
+        home = test_records.home_of(session, stage.runtime, stage.repository, now)
         nos = [case.no for case in cases.values()]
-        cut_days, here = stage.runtime.store.cut_days, stage.repository.id
-        return test_figures.rates(session, cut_days, here, nos, now)
+        rates = test_figures.rates(session, home.measures, stage.repository.id, nos, now)
+        return rates, {
+            each.no: test_records.last_run(session, home, each) for each in cases.values()
+        }
 
-    rates = await stage.runtime.store.read(read)
+    rates, last_runs = await stage.runtime.store.read(read)
     return {
-        name: (case.first_run_at, case.last_run_at, case.last_failed_at, case.ever_passed,
+        name: (case.first_run_at, last_runs[case.no], case.last_failed_at, case.ever_passed,
                case.impact, rates[case.no])
         for name, case in cases.items()
     }  # fmt: skip

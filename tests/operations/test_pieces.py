@@ -4,11 +4,12 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from service.operations import judging, retention, test_sweeps, upload_removal
-from service.store import uncounted
+from service.operations import judging, retention, tallying, test_sweeps, upload_removal
+from service.store import tallies, uncounted
 from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
 from tests.operations.test_judging import compared, drawn, eager, figures_of, sent, sent_as
@@ -61,6 +62,8 @@ def small_pieces(monkeypatch):
     monkeypatch.setattr(uncounted, "ROWS_MAX", 2)
     monkeypatch.setattr(uncounted, "APART_MAX", 1)
     monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    monkeypatch.setattr(tallies, "TESTS_MAX", 2)
+    monkeypatch.setattr(tallies, "SUMMED_MAX", 2)
 
 
 async def test_an_upload_is_answered_when_all_of_its_parts_are_counted(store, small_pieces):
@@ -156,10 +159,11 @@ async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(s
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     await stage.ran(MANY, run_id="1")
     await untouched.ran(MANY, run_id="1")
+    more = {**MANY, **{f"more_{no}": "P" for no in range(9)}}
     found: tuple[str, ...] = ()
     for writes in range(30):
         try:
-            await mortal(stage, writes).ran(MANY, run_id="2")
+            await mortal(stage, writes).ran(more, run_id="2")
         except Died:
             begin_anew(stage)
         found = await store.read(uncounted.uploads)
@@ -168,6 +172,50 @@ async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(s
     (upload_id,) = found
     await upload_removal.remove(stage.runtime, stage.repository, upload_id, SYSTEM)
     await test_sweeps.expire(stage.runtime)
+    assert await figures_of(stage) == await figures_of(untouched)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
+    store, small_pieces, seed
+):
+    chance = random.Random(seed)
+    stage, bare = await eager(store, "widgets"), await eager(store, "gears")
+    told, ids = [], []
+    for each in drawn(chance):
+        told.append(each)
+        ids.append((await sent_as(stage, each))[1])
+        with suppress(Died):
+            await tallying.add_up(mortal(stage, chance.randint(0, 4)).runtime)
+        if chance.random() < 0.4:
+            gone = chance.randrange(len(told))
+            del told[gone]
+            await upload_removal.remove(stage.runtime, stage.repository, ids.pop(gone), SYSTEM)
+    for each in told:
+        await sent(bare, each)
+    for _ in range(2):
+        assert await told_by_the_trusted(stage) == await told_by_the_trusted(bare)
+        await test_sweeps.expire(stage.runtime)
+
+
+async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew(store):
+    stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
+    first: Any = await stage.ran(MANY, run_id="1")
+
+    class Slow(Mortal):
+        """A store before whose first write somebody takes out the first upload."""
+
+        async def run(self, fn, *args, **kwargs):
+            if self._writes == 0:
+                removed = (stage.repository, first.upload_id, SYSTEM)
+                await upload_removal.remove(stage.runtime, *removed)
+            self._writes += 1
+            return await self._store.run(fn, *args, **kwargs)
+
+    slow: Any = Slow(stage.runtime.store, 0)
+    await replace(stage, runtime=replace(stage.runtime, store=slow)).ran(MANY, run_id="2")
+    await untouched.ran(MANY, run_id="2")
+    assert (await stage.cases()).keys() == MANY.keys()
     assert await figures_of(stage) == await figures_of(untouched)
 
 

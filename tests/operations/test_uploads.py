@@ -103,7 +103,7 @@ async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
     result = duplicates.result_of([a_case("total", "F")])
 
     def answered(session):
-        home = test_records.home_of(session, stage.repository, NOW + HOUR)
+        home = test_records.home_of(session, stage.runtime, stage.repository, NOW + HOUR)
         began = since.quarantine_since + timedelta(minutes=minutes)
         failing = [upload_answers.Failing(case.id, case.no, result)]
         return upload_answers.answered(session, home, failing, "", began)

@@ -12,8 +12,8 @@ from service.store import access, test_evidence, test_figures, test_orders, unco
 from service.store.stamps import Renewal
 from service.store.test_cases import Place
 from service.store.test_evidence import Day
+from service.store.test_figures import Measures
 from service.store.test_listings import Span
-from service.store.test_parts import CutDays
 from service.store.test_sets import OutcomeSets
 from service.store.uncounted import Part
 from tests.harness.evidence import Ledger, Ran
@@ -74,19 +74,19 @@ def test_rates_from_what_is_kept_of_cut_days_are_the_rates(session, ledger, seed
     chance = Random(seed)
     here = ledger.place.repository_id
     ledger.take_in(session, Ran(NOW, dict.fromkeys(NAMES, "p")))
-    kept = CutDays(OutcomeSets())
+    kept = Measures(OutcomeSets())
     for _ in range(15):
         for _ in range(chance.randint(0, 2)):
             ledger.take_in(session, an_upload(chance))
         now = NOW + chance.randint(-20, 200) * HOUR
         nos = chance.sample(range(1, len(NAMES) + 1), 5)
-        anew = CutDays(OutcomeSets())
+        anew = Measures(OutcomeSets())
         found = test_figures.rates(session, kept, here, nos, now)
         assert found == test_figures.rates(session, anew, here, nos, now)
 
 
 def test_what_comes_late_or_is_counted_late_of_a_day_before_today_shows_in_rates(session, ledger):
-    place, kept, at = ledger.place, CutDays(OutcomeSets()), NOW - 48 * HOUR
+    place, kept, at = ledger.place, Measures(OutcomeSets()), NOW - 48 * HOUR
 
     def rate() -> float:
         return test_figures.rates(session, kept, place.repository_id, [1], NOW)[1].week

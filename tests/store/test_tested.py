@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
+from service.flaky import figures
 from service.flaky.identity import RepositoryKey
 from service.store import (
     access,
@@ -125,6 +126,7 @@ def test_the_history_of_overrides_tells_what_stood_when(session, ledger):
 def test_evidence_goes_after_45_days_counts_and_tests_after_400(session, ledger):
     ledger.take_in(session, Ran(NOW, {"a": "fp", "b": "p"}, prs=(3,)))
     ledger.judge(session, "a", Health.FLAKY, NOW)
+    ledger.add_up(session, OutcomeSets(), figures.day_of(NOW))
     prune_all(session, 7.9)
     assert count(session, "pr_impact") == 1
     prune_all(session, 8.1)
@@ -142,6 +144,7 @@ def test_evidence_goes_after_45_days_counts_and_tests_after_400(session, ledger)
 
 def test_a_test_stays_as_long_as_it_runs(session, ledger):
     ledger.take_in(session, Ran(NOW, {"a": "p"}))
+    ledger.add_up(session, OutcomeSets(), figures.day_of(NOW))
     session.exec_driver_sql(
         "UPDATE test_case SET last_run_at = "
         + (

@@ -7,14 +7,18 @@ from sqlalchemy import Connection
 
 from service.flaky import ticketing
 from service.flaky.identity import RepositoryKey
+from service.flaky.tallying import Piece, Sum
 from service.store import (
     artifacts,
     code_owners,
+    removal,
     run_evidence,
+    tallies,
     test_cases,
     test_evidence,
     test_figures,
     test_listings,
+    test_numbers,
     test_orders,
     test_quarantine,
     test_retention,
@@ -24,11 +28,12 @@ from service.store import (
     uploads,
 )
 from service.store.code_owners import Claimed, FoundFile
+from service.store.tallies import Due
 from service.store.test_cases import Place
-from service.store.test_evidence import Day, SeenFailure
+from service.store.test_evidence import Day, SeenFailure, Upload
+from service.store.test_figures import Measures
 from service.store.test_listings import Span, UnhealthyRows
 from service.store.test_orders import AsOf
-from service.store.test_parts import CutDays
 from service.store.test_quarantine import StoredOverride
 from service.store.test_quarantined import Moment, QuarantinedRows
 from service.store.test_sets import OutcomeSets
@@ -53,6 +58,7 @@ ROWS = {
     "attempt": 20_000,
     "daily": 20_000,
     "noise": 5000,
+    "tally": 2000,
     "uncounted": 1000,
     "failure_group": 5000,
     "failure_daily": 20_000,
@@ -96,6 +102,11 @@ GIVEN = {
     "attempt.is_eligible": "(i % 10 <> 0)",
     "daily.day": "20513 - i % 400",
     "noise.day": "20513 - i / 20",
+    "tally.day": "20513 - i % 40",
+    "tally.upload": "'upload-' || i",
+    "tally.passed": "'lost-' || (i % 50)",
+    "tally.weight": "1",
+    "tally.counted_to": "0",
     "uncounted.owners": "'[]'",
     "failure_daily.day": "20513 - i % 400",
     "pr_impact.is_counted": "(i % 2 = 0)",
@@ -116,6 +127,7 @@ SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, 
 STATE = CaseState(6, Health.FLAKY, "x", NOW)
 ISSUE = ticketing.asked(6, Health.FLAKY, NOW)
 NOS = [6, 26, 46]
+UPLOAD = Upload("upload-7", "x", "pr", "x", "x", "x", NOW, NOW, passed="lost-1")
 
 
 def due(session: Connection) -> Claimed:
@@ -143,6 +155,20 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "code_owners.put": lambda s: code_owners.put(s, 7, FoundFile("CODEOWNERS", "x", "y"), NOW),
     "code_owners.cases_after": lambda s: code_owners.cases_after(s, 7, 26, 100),
     "code_owners.own": lambda s: code_owners.own(s, PLACE, read_at(s), {6: ("@a",)}, 6),
+    "tallies.put": lambda s: tallies.put(s, PLACE, UPLOAD),
+    "tallies.take_back": lambda s: tallies.take_back(s, PLACE, UPLOAD),
+    "tallies.begun": lambda s: tallies.begun(s, OutcomeSets(), Due(PLACE, 20_507), "upload-7"),
+    "tallies.batch, add": lambda s: [
+        tallies.add(s, each, 0, Piece((Sum(6, 1, 1, 0),), {NOW: [6]}, 6, is_last))
+        for is_last in (False, True)
+        if (each := tallies.batch(s, OutcomeSets(), Due(PLACE, 20_507)))
+    ],
+    "tallies.passed": lambda s: tallies.passed(s, OutcomeSets(), 7, NOS),
+    "tallies.last_run": lambda s: tallies.last_run(s, OutcomeSets(), 7, 6, NOW),
+    "tallies.ran_after": lambda s: tallies.ran_after(s, OutcomeSets(), 7, NOS, NOW),
+    "test_numbers.numbers_of": lambda s: test_numbers.numbers_of(s, 7, ["text-6", "x"], NOW),
+    "test_numbers.aliased": lambda s: test_numbers.aliased(s, 7, ["text-6", "x"], NOW),
+    "removal.doubtful": lambda s: removal.doubtful(s, 7, NOS, (NOW, NOW)),
     "uploads.of_run": lambda s: uploads.of_run(s, 7, "run-7", 1),
     "run_evidence.of_run": lambda s: run_evidence.of_run(s, 7, Sha("text-6"), NOW - 30 * DAY),
     "run_evidence.of_heads": lambda s: run_evidence.of_heads(
@@ -196,9 +222,9 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_quarantined, after": lambda s: QUARANTINED.after(s, MOMENT, 100),
     "test_quarantined, before": lambda s: QUARANTINED.before(s, MOMENT, 100),
     "test_quarantined, last": lambda s: QUARANTINED.before(s, None, 100),
-    "test_figures.rates": lambda s: test_figures.rates(s, CutDays(OutcomeSets()), 7, NOS, NOW),
+    "test_figures.rates": lambda s: test_figures.rates(s, Measures(OutcomeSets()), 7, NOS, NOW),
     "test_figures.common_failures": lambda s: test_figures.common_failures(s, 7, NOS, SPAN),
-    "test_figures.results": lambda s: test_figures.results(s, 7, NOS),
+    "test_figures.results": lambda s: test_figures.results(s, OutcomeSets(), 7, NOS),
     "test_evidence.put_set": lambda s: test_evidence.put_set(
         s, PLACE, test_evidence.packed_set(NOS), NOW
     ),

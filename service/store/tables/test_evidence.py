@@ -170,14 +170,38 @@ class DailyRow(Row, table=True):
     failed: int
     skipped: int
     quarantined: int
-    duration_ms: int = Field(sa_type=Id)
+
+
+class TallyRow(Row, table=True):
+    """An upload whose sets are not in the days of their tests; `weight` -1: one taken out again.
+
+    Tests up to number `counted_to` have it in their days already.
+    """
+
+    __tablename__ = "tally"
+    __table_args__ = (
+        Index("ix_tally_repository_id_day", "repository_id", "day"),
+        Index("ix_tally_upload", "upload"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Id)
+    org_id: int = Field(sa_type=Id)
+    repository_id: int = Field(sa_type=Id)
+    upload: str
+    day: int
+    ran_at: datetime = Field(sa_type=Utc)
+    weight: int
+    passed: str | None
+    skipped: str | None
+    is_mass: bool
+    counted_to: int
 
 
 class UncountedRow(Row, table=True):
-    """Results of a complete upload that are to be counted; gone once they are.
+    """Tests of a complete upload of which something is to be noted; gone once it is.
 
-    `passed` and `skipped` are rows of a test's number and milliseconds, as JSON; `apart` are
-    rows of the number of a test whose attempts are stored.
+    `passed` and `skipped` are rows of the number of a test that ran for the first time, as far
+    as is known; `apart` are those of tests whose attempts are stored. All are JSON.
     """
 
     __tablename__ = "uncounted"

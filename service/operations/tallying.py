@@ -1,0 +1,47 @@
+"""Passing and skipped tests of uploads, added up into the days of tests (FLAKY.md 4).
+
+Uploads leave their sets (`store/tallies.py`); here those of a day become counts of tests, when
+the day is over or they are many: a test's day is written once for all of them.
+"""
+
+import asyncio
+
+from service.flaky import figures, tallying
+from service.operations.upload_counting import Desk
+from service.runtime import Runtime
+from service.store import tallies
+from service.store.tallies import Batch, Due
+from service.store.test_evidence import Upload
+
+
+async def add_up(runtime: Runtime) -> None:
+    """Add up what is due, some tests in each transaction."""
+    today = figures.day_of(runtime.clock.now())
+    while due := await runtime.store.read(tallies.due, today):
+        for each in due:
+            await _add_day(runtime, each)
+
+
+async def _add_day(runtime: Runtime, due: Due) -> None:
+    sets = runtime.store.outcome_sets
+    batch = await runtime.store.read(tallies.batch, sets, due)
+    if batch is not None:
+        await _add(runtime, batch)
+
+
+async def _add(runtime: Runtime, batch: Batch) -> None:
+    """Add the batch, from where it stands, unless somebody else goes on with it."""
+    after, is_last = batch.after, False
+    while not is_last:
+        piece = await asyncio.to_thread(tallying.piece, batch.tallied, after, tallies.TESTS_MAX)
+        if not await runtime.store.run(tallies.add, batch, after, piece):
+            return
+        after, is_last = piece.counted_to, piece.is_last
+
+
+def finish_within(desk: Desk, upload: Upload) -> None:
+    """Add what is begun, in the transaction of somebody who holds the lock of the evidence."""
+    due = Due(desk.place, figures.day_of(upload.ran_at))
+    while (batch := tallies.begun(desk.session, desk.sets, due, upload.id)) is not None:
+        piece = tallying.piece(batch.tallied, batch.after, tallies.TESTS_MAX)
+        tallies.add(desk.session, batch, batch.after, piece)
