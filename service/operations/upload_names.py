@@ -42,9 +42,7 @@ def warnings_of(
     return tuple(said)
 
 
-def _clashing(
-    session: Tx, repository_id: int, odd: Sequence[tuple[str, CaseResult]]
-) -> list[str]:
+def _clashing(session: Tx, repository_id: int, odd: Sequence[tuple[str, CaseResult]]) -> list[str]:
     """The names of cases whose id belongs to a test of other fields."""
     doubtful = [
         (each, case)

@@ -12,7 +12,6 @@ from sqlalchemy import (
     Connection,
     Integer,
     Select,
-    Text,
     Update,
     bindparam,
     case,
@@ -24,7 +23,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.score import Noise
 from service.store import bulk
-from service.store.codec import JsonCodec
+from service.store.codec import JsonCodec, Raw
+from service.store.direct import Direct
 from service.store.tables.test_evidence import NoiseRow
 from service.store.tables.tests import CaseAliasRow, CaseRow, TestedRepositoryRow
 from service.store.test_cases import Place
@@ -48,16 +48,25 @@ shared = TestedRepositoryRow.__table__
 noises = NoiseRow.__table__
 
 _HERE: BindParameter[int] = bindparam("of_repository")
-_IDS, _NOS = bulk.firsts(Text), bulk.firsts(Integer)
+_TEXTS, _NOS = bulk.placed(), bulk.firsts(Integer)
 _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
 
-SELECT_NUMBERS = select(cases.c.id, cases.c.no).where(
-    cases.c.repository_id == _HERE, cases.c.id.in_(_IDS)
+SELECT_NUMBERS = Direct(
+    select(*bulk.together(cases.c.no.is_not(None), _TEXTS.c.key, cases.c.no)).select_from(
+        _TEXTS.outerjoin(cases, (cases.c.repository_id == _HERE) & (cases.c.id == _TEXTS.c.value))
+    )
 )
-SELECT_ALIASED = (
-    select(aliases.c.id, cases.c.no, cases.c.id)
-    .join(cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no))
-    .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
+SELECT_ALIASED = Direct(
+    select(
+        *bulk.together(cases.c.no.is_not(None), _TEXTS.c.key, cases.c.no, cases.c.id)
+    ).select_from(
+        _TEXTS.outerjoin(
+            aliases, (aliases.c.repository_id == _HERE) & (aliases.c.id == _TEXTS.c.value)
+        ).outerjoin(
+            cases,
+            (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no),
+        )
+    )
 )
 LOCK_SHARED = (
     select(shared.c.revision, shared.c.clock, shared.c.is_behind)
@@ -173,19 +182,19 @@ class DayOfNoise:
 
 
 def numbers_of(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, int]:
-    """Id → number of the test of that very id, known or not."""
+    """Id, as it was given → number of the test of that very id, known or not."""
     found: dict[str, int] = {}
-    for told in _asked(repository_id, ids):
-        found.update(session.execute(SELECT_NUMBERS, told).all())
+    for some, (places, nos) in _found(session, SELECT_NUMBERS, repository_id, ids):
+        found.update(zip(map(some.__getitem__, places), nos, strict=True))
     return found
 
 
 def aliased(session: Connection, repository_id: int, ids: Iterable[str]) -> dict[str, Numbered]:
     """Other id → the test that it means, known or not; ids that are nobody's are left out."""
     return {
-        asked_id: Numbered(no, test_id)
-        for told in _asked(repository_id, ids)
-        for asked_id, no, test_id in session.execute(SELECT_ALIASED, told)
+        some[place]: Numbered(no, test_id)
+        for some, columns in _found(session, SELECT_ALIASED, repository_id, ids)
+        for place, no, test_id in zip(*columns, strict=True)
     }
 
 
@@ -315,10 +324,15 @@ def put_noise(session: Connection, place: Place, days: Sequence[DayOfNoise]) -> 
         )
 
 
-def _asked(repository_id: int, ids: Iterable[str]) -> Iterator[dict[str, object]]:
+def _found(
+    session: Connection, question: Direct, repository_id: int, ids: Iterable[str]
+) -> Iterator[tuple[Sequence[str], Raw]]:
+    """Some of the ids, and columns of what is found, first of all its places among these."""
     # Sorted, so that a statement reads neighbours of the index and not all of it.
-    for some in bulk.parts(sorted(set(ids))):
-        yield bulk.told((each,) for each in some) | {"of_repository": repository_id}
+    for some in bulk.parts(sorted(ids)):
+        told = bulk.texts_told(some) | {"of_repository": repository_id}
+        (row,) = question.rows(session, told)
+        yield some, bulk.columns_of(row)
 
 
 def _told(repository_id: int, nos: Iterable[int]) -> Iterator[dict[str, object]]:
