@@ -65,23 +65,21 @@ class Sorted(NamedTuple, Generic[K]):
 
 def sorted_by_test(tests: Sequence[K], cases: Sequence[CaseResult]) -> Sorted[K]:
     """The results of an upload's cases, given in document order with the test of each."""
-    several = _several(tests, cases)
-    passed: dict[K, CaseResult] = {}
-    others: dict[K, Result] = {}
-    for test, case in zip(tests, cases, strict=True):
-        if test in several:
-            others.setdefault(test, several[test])
-        elif case.told or case.kind is not CaseKind.TEST:
-            others[test] = _alone(case)
-        else:
-            passed[test] = case
+    passed = dict(zip(tests, cases, strict=True))
+    several = _several(tests, cases) if len(passed) < len(tests) else {}
+    plain = CaseKind.TEST
+    others = {
+        test: several.get(test) or _alone(case)
+        for test, case in zip(tests, cases, strict=True)
+        if case.told or case.kind is not plain or test in several
+    }
+    for test in others:
+        del passed[test]
     return Sorted(passed, others)
 
 
 def _several(tests: Sequence[K], cases: Sequence[CaseResult]) -> dict[K, Result]:
     """The results of tests with more than one case."""
-    if len(set(tests)) == len(tests):
-        return {}
     counted = Counter(tests)
     groups: dict[K, list[CaseResult]] = {}
     for test, case in zip(tests, cases, strict=True):

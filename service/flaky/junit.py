@@ -292,10 +292,11 @@ class JUnitElements:
         reading, get = self._reading, attributes.get
         line = get("line") or get("lineno")
         file = get("file") or get("filepath") or self._suite_file
+        classname = get("classname") or get("class") or ""
         time = get("time")
         result = CaseResult(
             reading.name(get("name") or "") if reading.has_masks else get("name") or "",
-            get("classname") or get("class") or "",
+            reading.classnames.get(classname) or reading.classname(classname),
             self._parent,
             reading.files[file] if file in reading.files else reading.file(file),
             reading.seconds(time) if time else None,

@@ -30,7 +30,7 @@ PROPERTIES_MAX = 50
 PROPERTY_CHARACTERS_MAX = 255
 # FLAKY.md 2.6: a case may exceed the job's wall time by so much before its unit is doubted.
 WALL_SLACK_S = 60.0
-# Files repeat; normalized paths are kept for so many.
+# Files and classes repeat; of so many, each text is kept once.
 REMEMBERED_MAX = 10_000
 
 UNNAMED = "(unnamed)"
@@ -76,6 +76,7 @@ class Reading:
         self._failures = 0
         # Paths as written to normalized ones.
         self.files = {"": ""}
+        self.classnames = {"": ""}
 
     def warn(self, code: WarningCode) -> None:
         """Count one more oddity of a kind."""
@@ -95,6 +96,12 @@ class Reading:
         if len(self.files) < REMEMBERED_MAX:
             self.files[file] = normalized
         return normalized
+
+    def classname(self, classname: str) -> str:
+        """The same text, once for all cases of the class."""
+        if len(self.classnames) < REMEMBERED_MAX:
+            self.classnames[classname] = classname
+        return classname
 
     def seconds(self, text: str) -> float | None:
         """The duration that a report's text gives in seconds; None, with a warning, if none."""

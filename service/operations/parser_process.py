@@ -54,7 +54,7 @@ def digest_of(content: bytes) -> str:
 
 
 def main() -> int:
-    """Do the work of standard input; the exit code."""
+    """Do the work of standard input, say all of it; the exit code."""
     # Nothing of what is made lies in a circle, and all of it goes with the process.
     gc.disable()
     # Both ends are ours: what a stranger sent is bytes inside of the work.
@@ -64,6 +64,7 @@ def main() -> int:
     try:
         for piece in parser_answer.told(read(work)):
             sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
     except MemoryError:
         return EXIT_NO_MEMORY
     return 0

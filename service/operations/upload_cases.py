@@ -73,15 +73,16 @@ def identified(
         unknown = [n for n, each in enumerate(ids) if each not in known and each not in meant]
         older = identity.ids_of(name, [cases[n] for n in unknown], asked.variant)
         found, others = _looked_up(session, asked, older)
-        numbers = Numbers(known | found.by_id, numbers.lacks | found.lacks)
-        meant |= others
         for n, each in zip(unknown, older, strict=True):
             if each in found.by_id or each in others:
                 ids[n] = each
+        numbers = Numbers(
+            known | found.by_id, numbers.unrun | found.unrun, numbers.unpassed | found.unpassed
+        )
+        meant |= others
     tests = [meant[each].id if each in meant else each for each in ids] if meant else ids
     results = duplicates.sorted_by_test(tests, cases)
     numbers.by_id.update((each.id, each.no) for each in meant.values())
-    numbers.lacks.update((each.no, each.lack) for each in meant.values())
     warnings = upload_names.warnings_of(session, asked.repository_id, ids, cases)
     removal = test_cases.shared_by(session, asked.repository_id).removal
     return Identified(results, numbers, warnings, removal)
@@ -93,8 +94,11 @@ def _looked_up(
     """Tests of these ids, and those that are known by them as well."""
     here, at = asked.repository_id, asked.at
     numbers = test_numbers.numbers_of(session, here, ids, at)
-    unknown = (each for each in ids if each not in numbers.by_id)
-    return numbers, test_numbers.aliased(session, here, unknown, at)
+    unknown = [each for each in ids if each not in numbers.by_id]
+    meant = test_numbers.aliased(session, here, unknown, at)
+    numbers.unrun.update(meant.unrun)
+    numbers.unpassed.update(meant.unpassed)
+    return numbers, meant.by_id
 
 
 def aliases_of(

@@ -4,9 +4,10 @@ Nothing here asks the database: numbers of tests are given, and what is found is
 down afterwards, so that nobody waits meanwhile.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from service.flaky import failures, owners
 from service.flaky.duplicates import Result, Sorted
@@ -15,7 +16,6 @@ from service.flaky.uploads import LETTERS
 from service.operations.upload_values import UploadMeta
 from service.store import bulk, test_evidence, uncounted
 from service.store.test_evidence import PackedSet, StoredAttempt
-from service.store.test_numbers import Lack
 from service.store.uncounted import Owned, Part
 
 STACK_MAX = 8000
@@ -23,6 +23,13 @@ STACK_MAX = 8000
 
 Results = Sorted[int]
 """The results of an upload by the number of the test."""
+
+
+class Unnoted(NamedTuple):
+    """Tests of which it is to be noted that they ran; others of which it is if they passed."""
+
+    ran: Set[int]
+    passed: Set[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +56,9 @@ class Findings:
 
 
 def findings_of(
-    found: Results, lacks: Mapping[int, int], upload_id: str, ran_at: datetime, meta: UploadMeta
+    found: Results, unnoted: Unnoted, upload_id: str, ran_at: datetime, meta: UploadMeta
 ) -> Findings:
-    """Take an upload's results apart; `lacks` says of which tests what is to be noted."""
+    """Take an upload's results apart."""
     passed, skipped = list(found.passed), []
     apart: dict[int, Result] = {}
     for no, result in sorted(found.others.items()):
@@ -68,7 +75,10 @@ def findings_of(
         for attempt in _attempts(upload_id, ran_at, no, result, meta.source_root)
     )
     of_test = _owners(found, meta.codeowners)
-    new = _lacking(passed, lacks, Lack.PASS), _lacking(skipped, lacks, Lack.RUN)
+    new = (
+        [no for no in passed if no in unnoted.ran or no in unnoted.passed] if any(unnoted) else [],
+        [no for no in skipped if no in unnoted.ran] if unnoted.ran else [],
+    )
     owned = [*passed, *skipped] if of_test else []
     parts = tuple(_parts(new, owned, of_test))
     return Findings(
@@ -84,11 +94,6 @@ def findings_of(
         attempts=tuple(attempts),
         owners=_owned(apart, of_test),
     )
-
-
-def _lacking(nos: Sequence[int], lacks: Mapping[int, int], most: Lack) -> list[int]:
-    """The tests that lack no more than that, but something."""
-    return [no for no in nos if lacks.get(no, Lack.NOTHING) <= most] if lacks else []
 
 
 def is_once(result: Result) -> bool:

@@ -14,6 +14,7 @@ from service.store.test_cases import TEXT_MAX, Fields
 # Where names are full of `#`, as Ruby's are, so many are compared with those that are stored.
 COMPARED_MAX = 2_000
 
+SEPARATOR = "#"
 CLASH = WarningCode.IDENTITY_CLASH.value + (
     ": {n:,} of the tests have the id of another, as {name!r}: `#` in their fields"
     " makes them equal. Give them other names, or an `id`."
@@ -26,22 +27,26 @@ def warnings_of(
 ) -> tuple[str, ...]:
     """The sentences about them; `ids` are those of the cases, in their order."""
     said = []
-    clashing = _clashing(session, repository_id, ids, cases)
+    # Asked of each of 500,000: one look at all its texts finds the few that may be odd.
+    odd = [
+        (each, case)
+        for each, case in zip(ids, cases, strict=True)
+        if SEPARATOR in (texts := "".join(case[:4])) or len(texts) > TEXT_MAX
+    ]
+    clashing = _clashing(session, repository_id, odd)
     if clashing:
         said.append(CLASH.format(n=len(clashing), name=clashing[0][:TEXT_MAX]))
-    long = sum(1 for case in cases if _is_long(case))
+    long = sum(1 for _, case in odd if max(map(len, case[:4])) > TEXT_MAX)
     if long:
         said.append(CUT.format(n=long))
     return tuple(said)
 
 
-def _clashing(
-    session: Tx, repository_id: int, ids: Sequence[str], cases: Sequence[CaseResult]
-) -> list[str]:
+def _clashing(session: Tx, repository_id: int, odd: Sequence[tuple[str, CaseResult]]) -> list[str]:
     """The names of cases whose id belongs to a test of other fields."""
     doubtful = [
         (each, case)
-        for each, case in zip(ids, cases, strict=True)
+        for each, case in odd
         if case.kind is CaseKind.TEST and not case.claimed_id and _has_separator(case)
     ]
     owners = _owners(session, repository_id, doubtful)
@@ -53,14 +58,8 @@ def _clashing(
     return list(dict.fromkeys(found))
 
 
-def _is_long(case: CaseResult) -> bool:
-    # Asked of each of 500,000, so that the sum comes first.
-    sum_of = len(case.name) + len(case.classname) + len(case.parent) + len(case.file)
-    return sum_of > TEXT_MAX and max(map(len, case[:4])) > TEXT_MAX
-
-
 def _has_separator(case: CaseResult) -> bool:
-    return "#" in case.name or "#" in case.classname or "#" in case.parent or "#" in case.file
+    return any(SEPARATOR in text for text in case[:4])
 
 
 def _owners(

@@ -44,7 +44,7 @@ from service.operations.test_records import Home
 from service.operations.upload_cases import Asked, Entrance, Identified
 from service.operations.upload_class import Classified, Collected
 from service.operations.upload_draft import Arrived, Sums
-from service.operations.upload_findings import Findings
+from service.operations.upload_findings import Findings, Unnoted
 from service.operations.upload_kin import Kin
 from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.operations.views import Caller
@@ -54,7 +54,6 @@ from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.standings import KeptStanding
 from service.store.test_evidence import Upload
-from service.store.test_numbers import Lack
 from service.vocabulary import SYSTEM, Sha
 
 TESTS_MAX = 500_000
@@ -219,8 +218,8 @@ def _ready(
         {numbers[each]: result for each, result in known.results.others.items()},
     )
     new = numbers.keys() - known.numbers.keys() if len(numbers) > len(known.numbers) else ()
-    lacks = {**known.known.lacks, **dict.fromkeys((numbers[each] for each in new), Lack.RUN)}
-    told = upload_findings.findings_of(by_no, lacks, arrived.id, arrived.ran_at, arrived.meta)
+    unnoted = Unnoted(known.known.unrun.union(numbers[each] for each in new), known.known.unpassed)
+    told = upload_findings.findings_of(by_no, unnoted, arrived.id, arrived.ran_at, arrived.meta)
     return _Ready(name, numbers, bool(new), upload_draft.sums_of(known), told, known.removal)
 
 

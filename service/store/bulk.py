@@ -2,7 +2,8 @@
 
 A parameter a value costs more on the way than the row itself, on PostgreSQL ten times as much.
 A statement over `inserted()`, `rows()` or `firsts()` is built once at import and sent with
-`told()`. One that asks for a few tests has their numbers in one parameter, too: `among()`.
+`told()`. One that asks for a few tests has their numbers in one parameter, too: `among()`. One
+that looks very many up has its answer in one row: `placed()` and `together()`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Integer,
     Select,
     Table,
+    TableValuedAlias,
     Text,
     bindparam,
     cast,
@@ -32,6 +34,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from service.store.codec import Raw
+
 T = TypeVar("T")
 
 AT_ONCE = 2000
@@ -41,6 +45,10 @@ ROWS = "of_rows"
 NONE = "[]"
 SAME = "same_"
 AMONG_ON_SQLITE = "{} IN (SELECT value FROM json_each({}))"
+PLACED_ON_POSTGRESQL = (
+    "(SELECT value, n - 1 AS key"
+    " FROM json_array_elements_text(CAST({} AS json)) WITH ORDINALITY AS told (value, n))"
+)
 
 OPTIONS = orjson.OPT_PASSTHROUGH_DATETIME
 
@@ -81,6 +89,21 @@ class _Numbers(TypeDecorator[Sequence[int]]):
         return orjson.dumps(list(value)).decode() if dialect.name == "sqlite" else list(value)
 
 
+class _Placed(FunctionElement[object]):
+    """The texts of a JSON array and their places in it, as a table."""
+
+    name = "placed"
+    inherit_cache = True
+
+
+class _Together(FunctionElement[str]):
+    """All values of a column as one JSON array."""
+
+    name = "together"
+    type = Text()
+    inherit_cache = True
+
+
 class _At(FunctionElement[object]):
     """What stands at a place of such an element, untyped."""
 
@@ -108,6 +131,26 @@ def _among_on_sqlite(element: _Among, compiler: SQLCompiler, **more: object) -> 
 def _among_on_postgresql(element: _Among, compiler: SQLCompiler, **more: object) -> str:
     number, told_numbers = (compiler.process(part, **more) for part in element.clauses)
     return f"{number} = ANY({told_numbers})"
+
+
+@compiles(_Placed, "sqlite")
+def _placed_on_sqlite(element: _Placed, compiler: SQLCompiler, **more: object) -> str:
+    return f"json_each({compiler.process(element.clauses, **more)})"
+
+
+@compiles(_Placed, "postgresql")
+def _placed_on_postgresql(element: _Placed, compiler: SQLCompiler, **more: object) -> str:
+    return PLACED_ON_POSTGRESQL.format(compiler.process(element.clauses, **more))
+
+
+@compiles(_Together, "sqlite")
+def _together_on_sqlite(element: _Together, compiler: SQLCompiler, **more: object) -> str:
+    return f"json_group_array({compiler.process(element.clauses, **more)})"
+
+
+@compiles(_Together, "postgresql")
+def _together_on_postgresql(element: _Together, compiler: SQLCompiler, **more: object) -> str:
+    return f"json_agg({compiler.process(element.clauses, **more)})"
 
 
 @compiles(_At, "sqlite")
@@ -177,6 +220,35 @@ def firsts(kind: type[TypeEngine[T]]) -> Select[*tuple[object, ...]]:
 def among(number: ColumnElement[int], name: str) -> ColumnElement[bool]:
     """Whether a number is one of a sequence, which is told by name as one parameter."""
     return _Among(number, bindparam(name, type_=_Numbers()))
+
+
+def texts_told(texts: Sequence[str]) -> dict[str, object]:
+    """The texts as the parameter of a statement over `placed`."""
+    return again(orjson.dumps(texts).decode())
+
+
+def placed() -> TableValuedAlias:
+    """The texts told as a table: each `value`, and its place from 0 as `key`.
+
+    To look them up, join it `outerjoin` to the table: of an inner join SQLite begins with the
+    table, all of which it reads for each of the texts.
+    """
+    return _Placed(bindparam(ROWS, type_=Text)).table_valued(column("key"), column("value"))
+
+
+def together(
+    asked: ColumnElement[bool], *columns: ColumnElement[object]
+) -> list[ColumnElement[str | None]]:
+    """The columns of all rows that are asked for as one row, which `columns_of` takes apart.
+
+    What a driver does for a row costs more than the search for it.
+    """
+    return [cast(_Together(each).filter(asked), Text) for each in columns]
+
+
+def columns_of(row: Raw) -> Raw:
+    """The columns of a row of `together`, each a list, all in one order, which is any."""
+    return tuple(orjson.loads(each or NONE) for each in row)
 
 
 def _each() -> ColumnElement[object]:

@@ -4,14 +4,14 @@ When a test ran last follows with its days (`tallies.py`), and most tests have r
 before: so of a large upload next to nothing has to be noted.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from enum import IntEnum
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Text, bindparam, case, select
+from sqlalchemy import BindParameter, Connection, bindparam, select
 
 from service.store import bulk
+from service.store.codec import Raw
 from service.store.direct import Direct
 from service.store.tables.tests import CaseAliasRow, CaseRow
 from service.store.types import Utc
@@ -23,87 +23,105 @@ Tests are forgotten 400 days after the run that is noted (FLAKY.md 4).
 """
 
 
-class Lack(IntEnum):
-    """What is to be noted of a test: that it ran, or that it passed if it did; or nothing."""
-
-    RUN = 0
-    PASS = 1
-    NOTHING = 2
-
-
 class Numbered(NamedTuple):
-    """A test by its own id and its number, and what is to be noted of it."""
+    """A test by its number and its own id."""
 
-    id: str
     no: int
-    lack: int
+    id: str
+
+
+class Numbers(NamedTuple):
+    """Id → number of a test, known or not.
+
+    By number those of which a run is to be noted, `unrun`, and those of which a pass is: these
+    and `unpassed` ones.
+    """
+
+    by_id: dict[str, int]
+    unrun: set[int]
+    unpassed: set[int]
+
+
+class Aliased(NamedTuple):
+    """Other id → the test that it means, known or not; what is to be noted as of `Numbers`."""
+
+    by_id: dict[str, Numbered]
+    unrun: set[int]
+    unpassed: set[int]
 
 
 cases = CaseRow.__table__
 aliases = CaseAliasRow.__table__
 
 _HERE: BindParameter[int] = bindparam("of_repository")
-_IDS = bulk.firsts(Text)
 _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
 _RECENT: BindParameter[datetime] = bindparam("of_recent", type_=Utc)
-_LACK = case(
-    (
-        cases.c.is_known.is_(False)
-        | (cases.c.first_run_at > _AT)
-        | (cases.c.last_run_at < _RECENT),
-        Lack.RUN.value,
-    ),
-    (cases.c.ever_passed.is_(False), Lack.PASS.value),
-    else_=Lack.NOTHING.value,
-)
-SELECT_NUMBERED = Direct(
-    select(cases.c.id, cases.c.no, _LACK).where(
-        cases.c.repository_id == _HERE, cases.c.id.in_(_IDS)
+_TEXTS = bulk.placed()
+_FOUND = cases.c.no.is_not(None)
+_UNRUN = [
+    cases.c.is_known.is_(False) | (cases.c.first_run_at > _AT) | (cases.c.last_run_at < _RECENT),
+    cases.c.ever_passed.is_(False),
+]
+_LACKING = [each for lack in _UNRUN for each in bulk.together(_FOUND & lack, cases.c.no)]
+SELECT_NUMBERS = Direct(
+    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no), *_LACKING).select_from(
+        _TEXTS.outerjoin(cases, (cases.c.repository_id == _HERE) & (cases.c.id == _TEXTS.c.value))
     )
 )
 SELECT_ALIASED = Direct(
-    select(aliases.c.id, cases.c.id, cases.c.no, _LACK)
-    .join(cases, (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no))
-    .where(aliases.c.repository_id == _HERE, aliases.c.id.in_(_IDS))
+    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no, cases.c.id), *_LACKING).select_from(
+        _TEXTS.outerjoin(
+            aliases, (aliases.c.repository_id == _HERE) & (aliases.c.id == _TEXTS.c.value)
+        ).outerjoin(
+            cases,
+            (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no),
+        )
+    )
 )
-
-
-class Numbers(NamedTuple):
-    """Id → number of a test, known or not; number → what of its run is to be noted, if anything."""
-
-    by_id: dict[str, int]
-    lacks: dict[int, int]
 
 
 def numbers_of(
     session: Connection, repository_id: int, ids: Iterable[str], at: datetime
 ) -> Numbers:
-    """The tests of these very ids, if they run at an instant."""
-    found = Numbers({}, {})
-    for told in _asked(repository_id, ids, at):
-        rows = SELECT_NUMBERED.rows(session, told)
-        if rows:
-            known, nos, lacks = zip(*rows, strict=True)
-            found.by_id.update(zip(known, nos, strict=True))
-            if min(lacks) < Lack.NOTHING:
-                pairs = zip(nos, lacks, strict=True)
-                found.lacks.update((no, lack) for no, lack in pairs if lack < Lack.NOTHING)
+    """The tests of these very ids, each as it was given, if they run at an instant."""
+    found = Numbers({}, set(), set())
+    asked = _asked(repository_id, ids, at)
+    for some, (places, nos, *lacking) in _found(session, SELECT_NUMBERS, asked):
+        found.by_id.update(zip(map(some.__getitem__, places), nos, strict=True))
+        _note(found, lacking)
     return found
 
 
-def aliased(
-    session: Connection, repository_id: int, ids: Iterable[str], at: datetime
-) -> dict[str, Numbered]:
-    """Other id → the test that it means, known or not; ids that are nobody's are left out."""
-    return {
-        asked_id: Numbered(*found)
-        for told in _asked(repository_id, ids, at)
-        for asked_id, *found in SELECT_ALIASED.rows(session, told)
-    }
+def aliased(session: Connection, repository_id: int, ids: Iterable[str], at: datetime) -> Aliased:
+    """The tests of these other ids; ids that are nobody's are left out."""
+    found = Aliased({}, set(), set())
+    asked = _asked(repository_id, ids, at)
+    for some, (places, nos, own, *lacking) in _found(session, SELECT_ALIASED, asked):
+        tests = map(Numbered, nos, own)
+        found.by_id.update(zip(map(some.__getitem__, places), tests, strict=True))
+        _note(found, lacking)
+    return found
 
 
-def _asked(repository_id: int, ids: Iterable[str], at: datetime) -> Iterator[dict[str, object]]:
+def _note(found: Numbers | Aliased, lacking: Sequence[Sequence[int]]) -> None:
+    unrun, unpassed = lacking
+    found.unrun.update(unrun)
+    found.unpassed.update(unpassed)
+
+
+Asked = Iterator[tuple[Sequence[str], dict[str, object]]]
+
+
+def _asked(repository_id: int, ids: Iterable[str], at: datetime) -> Asked:
     common = {"of_repository": repository_id, "to_at": at, "of_recent": at - NOTED_FOR}
     # Sorted, so that a statement reads neighbours of the index and not all of it.
-    for some in bulk.parts(sorted(set(ids))):
-        yield bulk.told((each,) for each in some) | common
+    return ((some, bulk.texts_told(some) | common) for some in bulk.parts(sorted(ids)))
+
+
+def _found(
+    session: Connection, question: Direct, asked: Asked
+) -> Iterator[tuple[Sequence[str], Raw]]:
+    """Some of the ids, and columns of what is found, first of all its places among these."""
+    for some, told in asked:
+        (row,) = question.rows(session, told)
+        yield some, bulk.columns_of(row)

@@ -3,7 +3,7 @@
 Known tests and new ones by turns, on both databases. `cpu_s` is what the service and its parsers
 compute; PostgreSQL's own work is in `wall_s` alone. Beside it stand the parse of the same bytes
 to results and the bare one by lxml; the ratio is to the former. `waited_ms` is how long another
-writer waited at most.
+writer waited at most, in rounds of its own: what it computes is no part of an upload.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from service.flaky import reports
 from service.flaky.reading import Wishes
@@ -24,11 +23,12 @@ from tests.bench import reports as parsing
 from tests.bench.service import Server
 
 ROUNDS = 3
+WATCHED_ROUNDS = 2
 CASES = 100_000
 FAILING_EVERY = 1000
 WALL_GOALS_S = {"known": 4.0, "new": 6.0}
 RATIO_GOALS = {"sqlite": 4.0, "postgresql": 5.0}
-WAITED_GOAL_MS = 250
+WAITED_GOAL = {"waited_goal_ms": 250}
 BOUNDARY = "a-boundary-of-parts"
 Row = dict[str, object]
 
@@ -58,26 +58,32 @@ def serving(url: str) -> Iterator[Server]:
 def measured(server: Server, dialect: str, cases: int) -> list[Row]:
     """The two lines of one database."""
     took: dict[str, list[dict[str, float]]] = {"known": [], "new": []}
+    waited: dict[str, list[float]] = {"known": [], "new": []}
     send(server, report(cases, "known"), "first")
     for number in range(ROUNDS):
         for kind, figures in took.items():
             content = report(cases, "known" if kind == "known" else f"new{number}")
             figures.append(beside_parsers(content) | send(server, content, f"{kind}-{number}"))
-    return [row(kind, dialect, cases, found) for kind, found in took.items()]
+    for number in range(WATCHED_ROUNDS):
+        for kind, times_ms in waited.items():
+            content = report(cases, "known" if kind == "known" else f"watched{number}")
+            times_ms.append(watch(server, content, f"{kind}-watched-{number}"))
+    return [
+        row(kind, dialect, cases, found) | {"waited_ms": round(max(waited[kind]))} | WAITED_GOAL
+        for kind, found in took.items()
+    ]
 
 
 def row(kind: str, dialect: str, cases: int, found: list[dict[str, float]]) -> Row:
-    """One line of the table; medians, and the longest that anybody waited."""
+    """The medians of one line of the table."""
     middle = {name: statistics.median(each[name] for each in found) for name in found[0]}
     return {
         "goal": "V11",
         "subject": f"upload of {cases:,} {kind} cases, {dialect}",
-        **{name: round(value, 2) for name, value in middle.items() if name != "waited_ms"},
+        **{name: round(value, 2) for name, value in middle.items()},
         "wall_goal_s": WALL_GOALS_S[kind],
         "ratio": round(middle["cpu_s"] / middle["parse_s"], 2),
         "ratio_goal": RATIO_GOALS[dialect],
-        "waited_ms": round(max(each["waited_ms"] for each in found)),
-        "waited_goal_ms": WAITED_GOAL_MS,
     }
 
 
@@ -93,12 +99,18 @@ def beside_parsers(content: bytes) -> dict[str, float]:
 def send(server: Server, content: bytes, run_id: str) -> dict[str, float]:
     """Upload the report as the run of that id; what it took."""
     request = form(server.about["token"], content, run_id)
-    server.tell("watch")
     before = load.children_us(server.pid)
     taken = asyncio.run(load.round_of_many(server.about["port"], server.pid, [request]))
     cpu_us = taken.cpu_us + load.children_us(server.pid) - before
-    waited: Any = server.tell("waited")
-    return {"wall_s": taken.p50_ms / 1000, "cpu_s": cpu_us / 1_000_000, "waited_ms": waited}
+    return {"wall_s": taken.p50_ms / 1000, "cpu_s": cpu_us / 1_000_000}
+
+
+def watch(server: Server, content: bytes, run_id: str) -> float:
+    """The same while somebody else writes; how many milliseconds he waited at most."""
+    server.tell("watch")
+    send(server, content, run_id)
+    waited_ms: float = server.tell("waited")
+    return waited_ms
 
 
 def report(cases: int, names: str) -> bytes:

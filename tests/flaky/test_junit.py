@@ -99,6 +99,13 @@ def test_nested_suites_are_their_joined_names():
     assert [case.outermost_suite for case in report.cases] == ["a", ""]
 
 
+def test_cases_of_a_class_share_its_name():
+    one = '<testcase classname="pkg.Cart" name="n"/>'
+    first, second = read(f"<testsuite>{one}{one}</testsuite>").cases
+    assert first.classname == "pkg.Cart"
+    assert first.classname is second.classname
+
+
 def test_a_failure_of_a_suite_is_a_failed_test_of_its_own():
     report = read(
         '<testsuites><testsuite name="a" file="a.py"><error message="no database"/>'

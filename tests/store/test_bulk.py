@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Column, Integer, MetaData, String, Table, delete, select
 
 from service.store import bulk
+from service.store.direct import Direct
 from service.store.types import Id, Json, Utc
 
 TABLE = Table(
@@ -22,6 +23,12 @@ INSERT = bulk.inserted(
     TABLE, [TABLE.c[name] for name in ("no", "name", "owners", "at", "large")], [TABLE.c.org_id]
 )
 AMONG = select(TABLE.c.no).where(TABLE.c.no.in_(bulk.firsts(Integer))).order_by(TABLE.c.no)
+TEXTS = bulk.placed()
+NAMED = Direct(
+    select(*bulk.together(TABLE.c.no.is_not(None), TEXTS.c.key, TABLE.c.no)).select_from(
+        TEXTS.outerjoin(TABLE, TABLE.c.name == TEXTS.c.value)
+    )
+)
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ROWS = [
     (1, "plain", '["@octo/web"]', NOON, 2**40),
@@ -64,3 +71,16 @@ async def test_no_row_is_no_row(filled):
     await filled.run(lambda session: session.execute(delete(TABLE)))
     await filled.run(lambda s: s.execute(INSERT, bulk.told([]) | bulk.same(org_id=7)))
     assert await filled.read(lambda s: s.execute(select(TABLE)).all()) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["nobody's", ROWS[1][1], "", "plain"], [(1, 2), (2, 3), (3, 1)]),
+        (["nobody's"], []),
+        ([], []),
+    ],
+)
+async def test_texts_are_looked_up_by_their_places_in_one_row(filled, texts, found):
+    (row,) = await filled.read(NAMED.rows, bulk.texts_told(texts))
+    assert sorted(zip(*bulk.columns_of(row), strict=True)) == found
