@@ -70,6 +70,8 @@ class Standing:
         """Tests that `change` named and nobody had time for; kept by who judges."""
         self.settling: Settling | None = None
         """What is to be concluded before `forget`; None: nothing, kept by who judges."""
+        self.noted: dict[int, Noise] = {}
+        """The noise as it was written down last; kept by who judges."""
         self._clock: datetime | None = None
         self._first_day = 0
         self._evidence: dict[int, Evidence | None] = {}
@@ -97,6 +99,11 @@ class Standing:
         for no in touched - self._evidence.keys():
             self._evidence[no] = self.book.evidence_of(no)
         return touched
+
+    def hold_against(self, threshold: float) -> set[int]:
+        """Let another score be enough; the tests that must be judged."""
+        self.threshold = threshold
+        return set(self.book.shelf.nos)
 
     def forget(self, before: datetime, sets: PassedSets) -> set[int]:
         """Let go of what ran before a midnight; the tests that must be judged.

@@ -47,9 +47,7 @@ async def put(
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
     row = replace(row, reason=wish.reason or "")
-    test, kept = await runtime.store.run(_put, runtime, repository, wish, row)
-    if kept is not None:
-        runtime.store.standings.put(repository.id, kept)
+    test, _ = await judging.alone(runtime, repository.id, _put, runtime, repository, wish, row)
     return test
 
 
