@@ -149,26 +149,14 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """Enter its tests, complete it, and keep at hand what comes of it."""
     with collector.put_off():
         found = await _made_ready(runtime, arrived)
-        answer, kept = await _completed(runtime, arrived, found)
+        here = arrived.repository.id
+        answer, kept = await judging.alone(runtime, here, _complete, runtime, arrived, found)
     if found.told.is_large:
         await upload_counting.finish(runtime, arrived.id)
     if kept is not None:
         await upload_news.tell(runtime, arrived.repository.id)
         runtime.wakeups.wake("outbox")
     return answer
-
-
-async def _completed(
-    runtime: Runtime, arrived: Arrived, found: "_Ready"
-) -> tuple[UploadAnswer, KeptStanding | None]:
-    here = arrived.repository.id
-    # The next upload judges by what this one brings back. Without it, as when both stood in one
-    # commit, it would read all of the repository's evidence again.
-    async with runtime.upload_gates.of(here):
-        answer, kept = await runtime.store.run(_complete, runtime, arrived, found)
-        if kept is not None:
-            runtime.store.standings.put(here, kept)
-    return answer, kept
 
 
 async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
