@@ -40,6 +40,7 @@ from service.operations import (
 from service.operations.judging import Bench
 from service.operations.parsing import SentFile
 from service.operations.test_records import Home
+from service.operations.upload_answers import Failing
 from service.operations.upload_cases import Entrance, Identified
 from service.operations.upload_class import Classified, Collected
 from service.operations.upload_draft import Arrived, Sums
@@ -177,9 +178,9 @@ class _Ready:
     """All that an upload says, in the words of the store, and its repository's present name."""
 
     name: RepositoryKey
-    numbers: Mapping[str, int]
     has_new: bool
     sums: Sums
+    failing: Sequence[Failing]
     told: Findings
 
 
@@ -192,7 +193,9 @@ def _ready(
     )
     told = upload_findings.findings_of(by_no, arrived.id, arrived.ran_at, arrived.meta)
     has_new = len(numbers) > len(known.numbers)
-    return _Ready(name, numbers, has_new, upload_draft.sums_of(known), told)
+    sums = upload_draft.sums_of(known)
+    failing = upload_answers.failing_in(sums.failing, numbers)
+    return _Ready(name, has_new, sums, failing, told)
 
 
 async def upload_answer(
@@ -308,17 +311,14 @@ def _complete(
         upload, standing = upload_evidence.count(bench, draft, found.told, has_new=found.has_new)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
-    failing = upload_answers.failing_in(found.sums.failing, found.numbers)
     said = upload_answers.answered(
-        session, home, failing, arrived.meta.variant, classified.started_at
+        session, home, found.failing, arrived.meta.variant, classified.started_at
     )
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
     answer = upload_answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
         return replace(answer, duplicate=True), None
-    shielded = {each.test_id for each in said if each.quarantined}
-    quarantined = {found.numbers[each] for each in shielded}
-    upload_evidence.record(bench, upload, found.told, quarantined)
+    upload_evidence.record(bench, upload, found.told, set(said.quarantined))
     _tell(bench, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)

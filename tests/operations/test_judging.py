@@ -161,6 +161,7 @@ async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(
     stage = await upload_stage.staged(store)
     tests = {"test_0": "F", "test_1": "F"}
     first = await stage.ran(tests, run_id="first")
+    assert first.upload_id is not None
     case = await stage.case("test_0")
     await test_flags.put(
         stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM
