@@ -167,12 +167,10 @@ class Standing:
     def _refresh(self, touched: Iterable[int]) -> Iterator[int]:
         """Draw the evidence of these anew; the days on which it differs."""
         for no in touched:
-            events, verdicts = self.book.events.get(no, ()), self.book.verdicts_of(no)
+            events = self.book.events.get(no, ())
             self._evidence[no] = self.book.evidence_of(no)
             for event in {*events} ^ {*self.book.events.get(no, ())}:
                 yield event.at.toordinal()
-            now = self.book.verdicts_of(no)
-            yield from (day for day in {*verdicts, *now} if verdicts[day] != now[day])
 
     def _move_clock(self) -> None:
         ordered = self.book.shelf.ordered
@@ -225,8 +223,8 @@ class Standing:
             found = [event for event in events if event.at.toordinal() in days]
             if found:
                 yield (
-                    Tally(_weight(found, Stream.A), _within(self.book.passes[no], days)),
-                    Tally(_weight(found, Stream.B), _within(self.book.verdicts[no], days)),
+                    Tally(_weight(found, Stream.A), self.book.passes_within(no, days)),
+                    Tally(_weight(found, Stream.B), self.book.verdicts_within(no, days)),
                 )
 
 
@@ -247,7 +245,3 @@ def _weight(events: Iterable[Event], stream: Stream) -> float:
     """In millionths first: sums of whole numbers do not depend on their order."""
     units = sum(round(event.weight * _MILLION) for event in events if event.stream is stream)
     return units / _MILLION
-
-
-def _within(by_day: Mapping[int, int], days: range) -> int:
-    return sum(by_day.get(day, 0) for day in days)
