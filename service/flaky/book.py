@@ -16,6 +16,7 @@ from service.flaky.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.flaky.health import Evidence, Flag
 from service.flaky.kept import Kept, Shelf, bits_of, places
 from service.flaky.lines import Line, PointKey, Verdicts
+from service.flaky.series import Track
 from service.flaky.spans import Settled
 from service.flaky.uploads import PASSED, EvidenceUpload, PassedSets, UploadClass
 
@@ -74,31 +75,38 @@ class Book:
     def evidence_of(
         self, no: int, flags: tuple[Flag, ...] = (), settled: Settled | None = None
     ) -> Evidence | None:
-        """What judging a test needs; None if no upload ran it."""
+        """What judging a test needs, its events as last renewed; None if no upload ran it."""
         bit = self.shelf.bits.get(no)
         ran = None if bit is None else self.shelf.span(bit)
         if bit is None or ran is None:
-            self.events.pop(no, None)
-            self._events_a.pop(no, None)
             return None
-        tracks = [track for line in self._lines.values() if (track := line.track(bit))]
-        if no not in self._events_a:
-            self._events_a[no] = tuple(self._disagreements(no, bit))
-        events = self._events_a[no]
-        codes = {event.code for event in events}
-        events += tuple(event for track in tracks for event in series.events_of(track, codes))
-        self.events[no] = tuple(sorted(events))
         return Evidence(
             first_run=ran.first,
             last_run=ran.last,
             first_pass=ran.first_pass,
-            events=self.events[no],
+            events=self.events.get(no, ()),
             passes=self._passes_of(no, bit),
             failures=tuple(sorted(self.shelf.failures(no))),
-            tracks=tuple(tracks),
+            tracks=tuple(self._tracks(bit)),
             flags=flags,
             settled=settled,
         )
+
+    def renew_events(self, no: int) -> Iterator[int]:
+        """Find the events of a test that `change` named anew; the days of those that differ."""
+        bit, before = self.shelf.bits[no], self.events.pop(no, ())
+        if no not in self._events_a:
+            self._events_a[no] = tuple(self._disagreements(no, bit))
+        now = list(self._events_a[no])
+        codes = {event.code for event in now}
+        now += (event for track in self._tracks(bit) for event in series.events_of(track, codes))
+        if now:
+            self.events[no] = tuple(sorted(now))
+        if before or now:
+            yield from (event.at.toordinal() for event in {*before} ^ {*now})
+
+    def _tracks(self, bit: int) -> Iterator[Track]:
+        return (track for line in self._lines.values() if (track := line.track(bit)))
 
     def passes_within(self, no: int, days: range) -> int:
         """In how many uploads of these days a test passed."""
@@ -125,7 +133,7 @@ class Book:
                 line.note_passed((upload.code, upload.run), passing)
 
     def _passes_of(self, no: int, bit: int) -> Passes:
-        days = {event.at.toordinal() for event in self.events[no]}
+        days = {event.at.toordinal() for event in self.events.get(no, ())}
         known = self._times.pop(no, {})
         times = {day: self._times_on(day, bit, known.get(day)) for day in days}
         if times:

@@ -74,7 +74,6 @@ class Standing:
         """The noise as it was written down last; kept by who judges."""
         self._clock: datetime | None = None
         self._first_day = 0
-        self._evidence: dict[int, Evidence | None] = {}
         self._due: dict[int, datetime] = {}
         self._ever_broken: set[int] = set()
 
@@ -92,13 +91,11 @@ class Standing:
         before = self.scale
         # A point of a series at which a test is missing may end the time in which it was broken.
         touched = self.book.change(added, removed, sets) | self._ever_broken
-        oldest = min([self.book.oldest_changed, *self._refresh(touched)])
+        differing = (day for no in touched for day in self.book.renew_events(no))
+        oldest = min([self.book.oldest_changed, *differing])
         self._move_clock()
         self._renew_noise(oldest)
-        touched |= self._by_noise(before) | self._by_clock(before)
-        for no in touched - self._evidence.keys():
-            self._evidence[no] = self.book.evidence_of(no)
-        return touched
+        return touched | self._by_noise(before) | self._by_clock(before)
 
     def hold_against(self, threshold: float) -> set[int]:
         """Let another score be enough; the tests that must be judged."""
@@ -124,9 +121,7 @@ class Standing:
 
     def judge(self, no: int, known: Known = NOTHING_KNOWN) -> Health | None:
         """The health of a test that `change` named; None if no upload has it any more."""
-        found, scale = self._evidence.pop(no, None), self.scale
-        if found is None:
-            found = self.book.evidence_of(no)
+        found, scale = self.book.evidence_of(no), self.scale
         if found is None or scale is None:
             self._due.pop(no, None)
             self._ever_broken.discard(no)
@@ -163,14 +158,6 @@ class Standing:
         if later:
             self._due[no] = min(later)
         (self._ever_broken.add if judged.broken else self._ever_broken.discard)(no)
-
-    def _refresh(self, touched: Iterable[int]) -> Iterator[int]:
-        """Draw the evidence of these anew; the days on which it differs."""
-        for no in touched:
-            events = self.book.events.get(no, ())
-            self._evidence[no] = self.book.evidence_of(no)
-            for event in {*events} ^ {*self.book.events.get(no, ())}:
-                yield event.at.toordinal()
 
     def _move_clock(self) -> None:
         ordered = self.book.shelf.ordered
