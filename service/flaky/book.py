@@ -16,7 +16,6 @@ from service.flaky.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.flaky.health import Evidence, Flag
 from service.flaky.kept import Kept, Shelf, bits_of, places
 from service.flaky.lines import Line, PointKey, Verdicts
-from service.flaky.series import Track
 from service.flaky.spans import Settled
 from service.flaky.uploads import PASSED, EvidenceUpload, PassedSets, UploadClass
 
@@ -87,7 +86,7 @@ class Book:
             events=self.events.get(no, ()),
             passes=self._passes_of(no, bit),
             failures=tuple(sorted(self.shelf.failures(no))),
-            tracks=tuple(self._tracks(bit)),
+            tracks=tuple(t for line in self._lines.values() if (t := line.track(bit))),
             flags=flags,
             settled=settled,
         )
@@ -99,14 +98,13 @@ class Book:
             self._events_a[no] = tuple(self._disagreements(no, bit))
         now = list(self._events_a[no])
         codes = {event.code for event in now}
-        now += (event for track in self._tracks(bit) for event in series.events_of(track, codes))
+        lines = [line for line in self._lines.values() if line.red >> bit & 1]
+        tracks = (track for line in lines if (track := line.track(bit)))
+        now += (event for track in tracks for event in series.events_of(track, codes))
         if now:
             self.events[no] = tuple(sorted(now))
         if before or now:
             yield from (event.at.toordinal() for event in {*before} ^ {*now})
-
-    def _tracks(self, bit: int) -> Iterator[Track]:
-        return (track for line in self._lines.values() if (track := line.track(bit)))
 
     def passes_within(self, no: int, days: range) -> int:
         """In how many uploads of these days a test passed."""

@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from service.flaky import series
+from service.flaky.kept import bits_of
 from service.flaky.series import Point, Series, Track
 
 PointKey = tuple[str, str]
@@ -50,6 +51,8 @@ class Line:
     shown: Series | None = None
     in_order: list[Verdicts] | None = None
     days: list[int] = field(default_factory=list)
+    red: int = 0
+    """A bit for each test with a failed verdict: nobody else stands alone or is broken here."""
     known: dict[int, str] = field(default_factory=dict)
     """By bit, verdicts of tests that were asked for, as far as they still hold."""
 
@@ -66,6 +69,7 @@ class Line:
         self.order = order[-series.POINTS_MAX :]
         self.shown = self.in_order = None
         self.days = [each.at.toordinal() for each in self._verdicts()]
+        self.red = bits_of(each.red for each in self._verdicts())
         self._keep_known(was, changed)
         return touched
 
@@ -93,12 +97,10 @@ class Line:
         """
         bare, changed = self._series(), set()
         for no, bit in tests:
-            track = Track(bare, self.letters(bit))
-            keys = (
-                frozenset((point.code, point.run) for point in series.lonely_points(track))
-                if series.FAILED in track.verdicts
-                else frozenset[PointKey]()
-            )
+            keys = frozenset[PointKey]()
+            if self.red >> bit & 1:
+                track = Track(bare, self.letters(bit))
+                keys = frozenset((point.code, point.run) for point in series.lonely_points(track))
             before = self.lonely.pop(no, frozenset())
             if keys:
                 self.lonely[no] = keys

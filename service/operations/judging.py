@@ -37,10 +37,11 @@ KEPT_DAYS = 44
 SETTLED_AFTER_DAYS = 29
 """Evidence that the fold needs from before a moment as of which it was settled."""
 
-JUDGED_MAX = 1000
+JUDGED_MAX = 500
 """Tests that one transaction judges; the rest follow within 60 s.
 
-FLAKY.md 6.6 allows 5,000; so many take half a second, in which nobody else writes on SQLite.
+FLAKY.md 6.6 allows 5,000; with a long history so many take a second, in which nobody else writes
+on SQLite.
 """
 
 GONE = "No run of it is known any more."
