@@ -167,7 +167,8 @@ class Book:
         for code in sorted(codes):
             before, together = self._disagreeing.pop(code, 0), self.shelf.on_code(code)
             after = 0
-            for bit in places(bits_of(kept.lost for kept in together)):
+            lost, passing = (kept.lost for kept in together), (kept.passing for kept in together)
+            for bit in places(bits_of(lost) & bits_of(passing)):
                 if evidence.disagreements(self._group(code, bit, together)):
                     after |= 1 << bit
             if after:

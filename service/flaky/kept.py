@@ -245,7 +245,9 @@ def bits_of(parts: Iterable[int]) -> int:
 
 def places(marks: int) -> Iterator[int]:
     """The places of the bits that are set, the lowest first."""
-    while marks:
-        low = marks & -marks
-        yield low.bit_length() - 1
-        marks ^= low
+    # Searched as text, for each step over a large number takes as long as the number is.
+    digits = f"{marks:b}"[::-1]
+    place = digits.find("1")
+    while place >= 0:
+        yield place
+        place = digits.find("1", place + 1)
