@@ -304,6 +304,21 @@ async def test_what_a_pause_lets_grow_old_is_settled_before_it_is_forgotten(stor
     assert [each.kind for each in changes] == [ChangeKind.CHANGED]
 
 
+async def test_what_taking_a_flag_back_settles_is_kept(store):
+    stage = await eager(store, "widgets")
+    for day in (*range(0, 40, 2), 41):
+        await ran_on(stage, day, "FP")
+    (before, _) = (await stage.states())["total"]
+    case = await stage.case("total")
+    for flag, day in ((Flag.FLAKY, 42), (Flag.NONE, 50)):
+        stage.clock.present = NOW + timedelta(days=day)
+        wish = FlagWish(case.id, flag, "no clock")
+        await test_flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+    await ran_on(stage, 50, "P")
+    state, _ = (await stage.states())["total"]
+    assert (state.value, state.since) == (Health.FLAKY, before.since)
+
+
 async def test_what_is_settled_in_a_long_pause_ends_after_it(store):
     stage = await eager(store, "widgets")
     for day in (24, 26, 28, 30):
