@@ -249,14 +249,15 @@ def _forget(bench: Bench, standing: Standing) -> None:
 def _settle(bench: Bench, standing: Standing, nos: list[int]) -> None:
     at = bench.horizon + timedelta(days=SETTLED_AFTER_DAYS)
     states = _states(bench, nos)
-    known = _known(bench, nos, states)
+    known, put = _known(bench, nos, states), list[CaseState]()
     for no in nos:
         judged, state = standing.judge(no, known[no]), states.get(no)
         if judged is None or state is None:
             continue
         settled = _to_store(health.settled_at(judged, at, known[no].settled))
         if state.settled is not None or settled != StoredSettled(settled.at):
-            test_states.put(bench.session, bench.place, replace(state, settled=settled))
+            put.append(replace(state, settled=settled))
+    test_states.put(bench.session, bench.place, *put)
 
 
 def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:
