@@ -6,10 +6,12 @@ not in them, so losing it costs time alone. Tests that never failed are healthy 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import NamedTuple
 
 from service.flaky import evidence, series
+from service.flaky.daily import DailyPasses
 from service.flaky.evidence import Charged, Event, Group, GroupAttempt, Passes
 from service.flaky.health import Evidence, Flag
 from service.flaky.kept import Kept, Shelf, bits_of, places
@@ -20,16 +22,24 @@ from service.flaky.uploads import PASSED, EvidenceUpload, PassedSets, UploadClas
 JobCode = tuple[str, str]
 
 
+class _Times(NamedTuple):
+    """When a test passed on a day, and which counts of the day those are of."""
+
+    changed: int
+    times: tuple[datetime, ...]
+
+
 class Book:
     """Uploads with what they say of the tests that failed in any of them."""
 
     def __init__(self) -> None:
         self.shelf = Shelf()
         self.events: dict[int, tuple[Event, ...]] = {}
-        self.passes: defaultdict[int, Counter[int]] = defaultdict(Counter)
-        self.verdicts: dict[int, Counter[int]] = {}
         self.passing_by_day: Counter[int] = Counter()
         self.verdicts_by_day: Counter[int] = Counter()
+        self._events_a: dict[int, tuple[Event, ...]] = {}
+        self._passes = DailyPasses()
+        self._times: dict[int, Mapping[int, _Times]] = {}
         self._lines: dict[tuple[str, str], Line] = {}
         self._disagreeing: dict[JobCode, int] = {}
         self._charged: dict[str, Charged] = {}
@@ -54,70 +64,87 @@ class Book:
             (kept.upload.day for kept in changed), default=date.max.toordinal()
         )
         touched = bits_of(each.ran for each in changed)
-        touched |= self._regroup(self._codes_to_group(changed), changed)
+        weighed = self._regroup(self._codes_to_group(changed), changed)
+        for no in self.shelf.nos_in(weighed):
+            self._events_a.pop(no, None)
+        touched |= weighed
         touched |= self._draw_lines([each for each in changed if is_point(each)], sets)
         return set(self.shelf.nos_in(touched))
 
     def evidence_of(
         self, no: int, flags: tuple[Flag, ...] = (), settled: Settled | None = None
     ) -> Evidence | None:
-        """What judging a test needs; None if no upload ran it."""
+        """What judging a test needs, its events as last renewed; None if no upload ran it."""
         bit = self.shelf.bits.get(no)
         ran = None if bit is None else self.shelf.span(bit)
         if bit is None or ran is None:
-            self._forget(no)
             return None
-        lines = [(line, track) for line in self._lines.values() if (track := line.track(bit))]
-        tracks = [track for _, track in lines]
-        events = tuple(self._events_a(no, bit))
-        codes = {event.code for event in events}
-        events += tuple(event for track in tracks for event in series.events_of(track, codes))
-        self.events[no] = tuple(sorted(events))
-        days = (day for line, track in lines for day in line.days(track.verdicts))
-        self.verdicts[no] = Counter(days)
         return Evidence(
             first_run=ran.first,
             last_run=ran.last,
             first_pass=ran.first_pass,
-            events=self.events[no],
+            events=self.events.get(no, ()),
             passes=self._passes_of(no, bit),
             failures=tuple(sorted(self.shelf.failures(no))),
-            tracks=tuple(tracks),
+            tracks=tuple(t for line in self._lines.values() if (t := line.track(bit))),
             flags=flags,
             settled=settled,
         )
 
-    def verdicts_of(self, no: int) -> Counter[int]:
-        """Day → verdicts of the test in all series, as last read by `evidence_of`."""
-        return self.verdicts.get(no, Counter())
+    def renew_events(self, no: int) -> Iterator[int]:
+        """Find the events of a test that `change` named anew; the days of those that differ."""
+        bit, before = self.shelf.bits[no], self.events.pop(no, ())
+        if no not in self._events_a:
+            self._events_a[no] = tuple(self._disagreements(no, bit))
+        now = list(self._events_a[no])
+        codes = {event.code for event in now}
+        lines = [line for line in self._lines.values() if line.red >> bit & 1]
+        tracks = (track for line in lines if (track := line.track(bit)))
+        now += (event for track in tracks for event in series.events_of(track, codes))
+        if now:
+            self.events[no] = tuple(sorted(now))
+        if before or now:
+            yield from (event.at.toordinal() for event in {*before} ^ {*now})
 
-    def _forget(self, no: int) -> None:
-        self.events.pop(no, None)
-        self.verdicts.pop(no, None)
+    def passes_within(self, no: int, days: range) -> int:
+        """In how many uploads of these days a test passed."""
+        by_day = self._passes.of(self.shelf.bits[no])
+        return sum(by_day.get(day, 0) for day in days)
+
+    def verdicts_within(self, no: int, days: range) -> int:
+        """How many verdicts a test has on these days in all series."""
+        bit = self.shelf.bits[no]
+        return sum(line.verdicts_within(bit, days) for line in self._lines.values())
 
     def _count(self, kept: Kept, sign: int) -> None:
         upload = kept.upload
         self.passing_by_day[upload.day] += sign * upload.passing
-        for no in self.shelf.nos_in(kept.passing):
-            self.passes[no][upload.day] += sign
+        (self._passes.add if sign > 0 else self._passes.take)(upload.day, kept.passing)
 
     def _note_followed(self, followed: Iterable[tuple[Kept, int]]) -> None:
         """What tests that are followed from now on passed before."""
         for kept, passing in followed:
             upload = kept.upload
-            for no in self.shelf.nos_in(passing):
-                self.passes[no][upload.day] += 1
+            self._passes.add_new(upload.day, passing)
             if is_point(kept):
                 line = self._lines[upload.branch, upload.job]
                 line.note_passed((upload.code, upload.run), passing)
 
     def _passes_of(self, no: int, bit: int) -> Passes:
-        days = {event.at.toordinal() for event in self.events[no]}
-        times = {
-            day: tuple(sorted(k.upload.at for k in self.shelf.on_day(day) if k.passing >> bit & 1))
-            for day in days
-        }
-        return Passes({day: many for day, many in self.passes[no].items() if many}, times)
+        days = {event.at.toordinal() for event in self.events.get(no, ())}
+        known = self._times.pop(no, {})
+        times = {day: self._times_on(day, bit, known.get(day)) for day in days}
+        if times:
+            self._times[no] = times
+        return Passes(self._passes.of(bit), {day: found.times for day, found in times.items()})
+
+    def _times_on(self, day: int, bit: int, known: "_Times | None") -> "_Times":
+        """When a test passed on a day; days of long ago are not read again."""
+        changed = self._passes.changed(day)
+        if known is not None and known.changed == changed:
+            return known
+        found = (kept.upload.at for kept in self.shelf.on_day(day) if kept.passing >> bit & 1)
+        return _Times(changed, tuple(sorted(found)))
 
     # Stream A.
 
@@ -140,7 +167,8 @@ class Book:
         for code in sorted(codes):
             before, together = self._disagreeing.pop(code, 0), self.shelf.on_code(code)
             after = 0
-            for bit in places(bits_of(kept.lost for kept in together)):
+            lost, passing = (kept.lost for kept in together), (kept.passing for kept in together)
+            for bit in places(bits_of(lost) & bits_of(passing)):
                 if evidence.disagreements(self._group(code, bit, together)):
                     after |= 1 << bit
             if after:
@@ -178,7 +206,7 @@ class Book:
         )
         return Group(*code, tuple(attempts), is_ambiguous=code[0] in self._ambiguous)
 
-    def _events_a(self, no: int, bit: int) -> Iterator[Event]:
+    def _disagreements(self, no: int, bit: int) -> Iterator[Event]:
         for code in sorted(self.shelf.codes_lost(no)):
             if self._disagreeing.get(code, 0) >> bit & 1:
                 group = self._group(code, bit, self.shelf.on_code(code))
@@ -196,7 +224,11 @@ class Book:
             line = self._lines.setdefault(name, Line(*name))
             before = {key: line.points.get(key) for key in keys}
             after = {key: self._verdicts_at(name, key, sets) for key in keys}
+            began = (line.order[:1], line.days[:1])
             ran = line.put(after)
+            if line.order[:1] != began[0]:
+                # What a series lets go of, or takes up again, is no change of an upload's point.
+                self.oldest_changed = min([self.oldest_changed, *began[1], *line.days[:1]])
             self._count_verdicts(before.values(), -1)
             self._count_verdicts(after.values(), 1)
             tests = [(self.shelf.nos[bit], bit) for bit in places(ran)]

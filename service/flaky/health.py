@@ -167,18 +167,19 @@ class _Stretch:
 
 
 def _results(evidence: Evidence) -> Results:
-    verdicts = tuple(tuple(point.at for point in track.ran()) for track in evidence.tracks)
-    return Results(evidence.passes, tuple(tuple(sorted(each)) for each in verdicts))
+    # They are counted at events alone, and most tests have none.
+    tracks = evidence.tracks if evidence.events else ()
+    return Results(evidence.passes, tuple(track.times() for track in tracks))
 
 
 def _broken(evidence: Evidence, clock: datetime) -> tuple[BrokenSpan, ...]:
-    moment = Moment(
-        clock=clock,
-        first_pass=evidence.first_pass,
-        ran_on=series.ran_on(evidence.tracks),
-        settled=evidence.settled.broken if evidence.settled else _NONE_BROKEN,
-    )
-    return tuple(span for track in evidence.tracks for span in series.broken_spans(track, moment))
+    settled = evidence.settled.broken if evidence.settled else _NONE_BROKEN
+    able = [track for track in evidence.tracks if series.may_be_broken(track, settled)]
+    if not able:
+        return ()
+    ran_on = series.ran_on(evidence.tracks)
+    moment = Moment(clock, evidence.first_pass, ran_on, settled)
+    return tuple(span for track in able for span in series.broken_spans(track, moment))
 
 
 def _changes(stretches: tuple[_Stretch, ...]) -> Iterator[Change]:

@@ -141,14 +141,20 @@ class Shelf:
         wanted = list(uploads)
         keys = {each.upload.passed for each in wanted if each.upload.passed is not None}
         members = sets.members(sorted(keys), nos)
-        passed = {key: self.bits_for(found) for key, found in members.items()}
-        chosen = set(nos)
+        chosen, whole = frozenset(nos), self.bits_for(nos)
+        passed = {key: self._passed(found, chosen, whole) for key, found in members.items()}
         for kept in wanted:
             if kept.upload.passed is not None:
                 kept.note_passed(passed.get(kept.upload.passed, 0))
             for no in kept.upload.attempts:
                 if no in chosen:
                     kept.note_attempts(no, self.bits[no])
+
+    def _passed(self, found: Sequence[int], asked: frozenset[int], whole: int) -> int:
+        """The bits of those found of all that were asked for: nearly all, or few."""
+        if len(found) * 2 < len(asked):
+            return self.bits_for(found)
+        return whole ^ self.bits_for(asked.difference(found))
 
     def _file(self, kept: Kept) -> None:
         upload = kept.upload
@@ -239,7 +245,9 @@ def bits_of(parts: Iterable[int]) -> int:
 
 def places(marks: int) -> Iterator[int]:
     """The places of the bits that are set, the lowest first."""
-    while marks:
-        low = marks & -marks
-        yield low.bit_length() - 1
-        marks ^= low
+    # Searched as text, for each step over a large number takes as long as the number is.
+    digits = f"{marks:b}"[::-1]
+    place = digits.find("1")
+    while place >= 0:
+        yield place
+        place = digits.find("1", place + 1)

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 
 from service.flaky import evidence, score
 from service.flaky.evidence import Event, Stream
@@ -30,7 +31,7 @@ RED_VERDICTS = 2
 SILENT_FOR = timedelta(days=14)
 
 PASSED, FAILED, ABSENT = "P", "F", "."
-_LONELY = re.compile("(?<=P)F(?=P)|(?<=F)P(?=F)")
+_LONELY = (PASSED + FAILED + PASSED, FAILED + PASSED + FAILED)
 _STREAK = re.compile(f"{FAILED}{{{STREAK_MIN},}}")
 
 
@@ -50,13 +51,18 @@ class Point:
     alone: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Series:
     """One job key on one stable branch; at most POINTS_MAX points by (at, code, run)."""
 
     branch: str
     job: str
     points: tuple[Point, ...]
+
+    @cached_property
+    def times(self) -> tuple[datetime, ...]:
+        """When its points were; asked for by every test in it."""
+        return tuple(point.at for point in self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +77,18 @@ class Track:
 
     def ran(self) -> list[Point]:
         """The points at which it has a verdict, in order."""
+        if ABSENT not in self.verdicts:
+            return list(self.series.points)
         pairs = zip(self.series.points, self.verdicts, strict=True)
         return [point for point, verdict in pairs if verdict != ABSENT]
+
+    def times(self) -> tuple[datetime, ...]:
+        """When it had a verdict, in order."""
+        times = self.series.times
+        if ABSENT not in self.verdicts:
+            return times
+        pairs = zip(times, self.verdicts, strict=True)
+        return tuple([at for at, verdict in pairs if verdict != ABSENT])
 
     def letters(self) -> str:
         """Its verdicts without the absences, in step with `ran`."""
@@ -81,18 +97,29 @@ class Track:
 
 def lonely(verdicts: str) -> list[int]:
     """Places at which a verdict differs from both neighbors while these agree."""
-    return [match.start() for match in _LONELY.finditer(verdicts)]
+    # A search for text; a pattern that looks around takes as long as all the rest of judging.
+    return sorted(place for three in _LONELY for place in _middles(verdicts, three))
+
+
+def _middles(verdicts: str, three: str) -> Iterator[int]:
+    start = verdicts.find(three)
+    while start >= 0:
+        yield start + 1
+        start = verdicts.find(three, start + 1)
 
 
 def lonely_points(track: Track) -> list[Point]:
     """The points at which the test counts in `Point.alone`."""
-    ran = track.ran()
-    return [ran[place] for place in lonely(track.letters())]
+    places = lonely(track.letters())
+    ran = track.ran() if places else []
+    return [ran[place] for place in places]
 
 
 def events_of(track: Track, disagreeing: Container[str]) -> tuple[Event, ...]:
     """The track's events of stream B; `disagreeing`: the test's code ids with one of stream A."""
-    ran, letters = track.ran(), track.letters()
+    letters = track.letters()
+    places = lonely(letters)
+    ran = track.ran() if places else []
     return tuple(
         Event(
             at=ran[place + 1].at,
@@ -103,7 +130,7 @@ def events_of(track: Track, disagreeing: Container[str]) -> tuple[Event, ...]:
             branch=track.series.branch,
             passed=letters[place] == PASSED,
         )
-        for place in lonely(letters)
+        for place in places
         if ran[place].code not in disagreeing
     )
 
@@ -180,6 +207,16 @@ def is_red(track: Track, moment: Moment) -> bool:
     return until is None
 
 
+def may_be_broken(track: Track, settled: Mapping[tuple[str, str], datetime]) -> bool:
+    """Whether it failed often enough in a row, or was broken where the evidence is gone.
+
+    Most tests never fail so often: their points need not be looked at.
+    """
+    return (track.series.branch, track.series.job) in settled or bool(
+        _STREAK.search(track.letters())
+    )
+
+
 def broken_spans(track: Track, moment: Moment) -> tuple[BrokenSpan, ...]:
     """Every time the test was broken in this series, oldest first."""
     return tuple(_broken(track, moment))
@@ -188,8 +225,7 @@ def broken_spans(track: Track, moment: Moment) -> tuple[BrokenSpan, ...]:
 def _broken(track: Track, moment: Moment) -> Iterator[BrokenSpan]:
     letters = track.letters()
     settled = moment.settled.get((track.series.branch, track.series.job))
-    # Most tests never fail so often; the points need not be looked at then.
-    if not letters or (settled is None and _STREAK.search(letters) is None):
+    if not letters:
         return
     ran, counted_from = track.ran(), 0
     if settled is not None and (held := _held(track, settled, moment)) is not None:

@@ -70,9 +70,10 @@ class Standing:
         """Tests that `change` named and nobody had time for; kept by who judges."""
         self.settling: Settling | None = None
         """What is to be concluded before `forget`; None: nothing, kept by who judges."""
+        self.noted: dict[int, Noise] = {}
+        """The noise as it was written down last; kept by who judges."""
         self._clock: datetime | None = None
         self._first_day = 0
-        self._evidence: dict[int, Evidence | None] = {}
         self._due: dict[int, datetime] = {}
         self._ever_broken: set[int] = set()
 
@@ -90,13 +91,16 @@ class Standing:
         before = self.scale
         # A point of a series at which a test is missing may end the time in which it was broken.
         touched = self.book.change(added, removed, sets) | self._ever_broken
-        oldest = min([self.book.oldest_changed, *self._refresh(touched)])
+        differing = (day for no in touched for day in self.book.renew_events(no))
+        oldest = min([self.book.oldest_changed, *differing])
         self._move_clock()
         self._renew_noise(oldest)
-        touched |= self._by_noise(before) | self._by_clock(before)
-        for no in touched - self._evidence.keys():
-            self._evidence[no] = self.book.evidence_of(no)
-        return touched
+        return touched | self._by_noise(before) | self._by_clock(before)
+
+    def hold_against(self, threshold: float) -> set[int]:
+        """Let another score be enough; the tests that must be judged."""
+        self.threshold = threshold
+        return set(self.book.shelf.nos)
 
     def forget(self, before: datetime, sets: PassedSets) -> set[int]:
         """Let go of what ran before a midnight; the tests that must be judged.
@@ -117,9 +121,7 @@ class Standing:
 
     def judge(self, no: int, known: Known = NOTHING_KNOWN) -> Health | None:
         """The health of a test that `change` named; None if no upload has it any more."""
-        found, scale = self._evidence.pop(no, None), self.scale
-        if found is None:
-            found = self.book.evidence_of(no)
+        found, scale = self.book.evidence_of(no), self.scale
         if found is None or scale is None:
             self._due.pop(no, None)
             self._ever_broken.discard(no)
@@ -156,16 +158,6 @@ class Standing:
         if later:
             self._due[no] = min(later)
         (self._ever_broken.add if judged.broken else self._ever_broken.discard)(no)
-
-    def _refresh(self, touched: Iterable[int]) -> Iterator[int]:
-        """Draw the evidence of these anew; the days on which it differs."""
-        for no in touched:
-            events, verdicts = self.book.events.get(no, ()), self.book.verdicts_of(no)
-            self._evidence[no] = self.book.evidence_of(no)
-            for event in {*events} ^ {*self.book.events.get(no, ())}:
-                yield event.at.toordinal()
-            now = self.book.verdicts_of(no)
-            yield from (day for day in {*verdicts, *now} if verdicts[day] != now[day])
 
     def _move_clock(self) -> None:
         ordered = self.book.shelf.ordered
@@ -218,8 +210,8 @@ class Standing:
             found = [event for event in events if event.at.toordinal() in days]
             if found:
                 yield (
-                    Tally(_weight(found, Stream.A), _within(self.book.passes[no], days)),
-                    Tally(_weight(found, Stream.B), _within(self.book.verdicts[no], days)),
+                    Tally(_weight(found, Stream.A), self.book.passes_within(no, days)),
+                    Tally(_weight(found, Stream.B), self.book.verdicts_within(no, days)),
                 )
 
 
@@ -240,7 +232,3 @@ def _weight(events: Iterable[Event], stream: Stream) -> float:
     """In millionths first: sums of whole numbers do not depend on their order."""
     units = sum(round(event.weight * _MILLION) for event in events if event.stream is stream)
     return units / _MILLION
-
-
-def _within(by_day: Mapping[int, int], days: range) -> int:
-    return sum(by_day.get(day, 0) for day in days)

@@ -14,7 +14,7 @@ from service.mergequeue.inputs import EvidenceReported
 from service.mergequeue.model import Run
 from service.mergequeue.outputs import AskEvidence
 from service.mergequeue.reported import Evidence
-from service.operations import failed_tests, test_records, turn
+from service.operations import failed_tests, judging, test_records, turn
 from service.operations.failed_tests import Began, LookedUp, Reported
 from service.operations.judging import Bench
 from service.provider.ci import CiJob
@@ -23,6 +23,7 @@ from service.provider.port import Provider
 from service.runtime import Runtime
 from service.store import access, run_evidence
 from service.store.database import Tx
+from service.store.standings import KeptStanding
 from service.store.test_evidence import Upload
 from service.vocabulary import CheckOutcome, QueueRef, RepoRef
 
@@ -50,9 +51,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     if reported is None:
         return
     began = Began(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
-    found = await runtime.store.run(_looked_up, runtime, queue, reported, began)
-    if found.kept is not None:
-        runtime.store.standings.put(here, found.kept)
+    found, _ = await judging.alone(runtime, here, _looked_up, runtime, queue, reported, began)
     suspects = [
         Suspect(pr, await _paths(provider, queue.repo, pr), found.fails_alone.get(pr, frozenset()))
         for pr in run.prs
@@ -130,7 +129,7 @@ def _looked_up(
     queue: QueueRef,
     reported: Sequence[Reported],
     began: Began,
-) -> LookedUp:
+) -> tuple[LookedUp, KeptStanding | None]:
     repository = access.repository(session, queue.repository_id)
     home = test_records.home_of(session, runtime, repository, runtime.clock.now())
     return failed_tests.look_up(Bench(session, runtime, home), reported, began)

@@ -72,7 +72,6 @@ class LookedUp:
 
     checks: tuple[FailedCheck, ...]
     fails_alone: Mapping[int, frozenset[str]]
-    kept: KeptStanding | None
 
 
 def _failures_in(upload: Upload) -> int:
@@ -115,8 +114,10 @@ class _Known:
     flaky: Flaky = Flaky()
 
 
-def look_up(bench: Bench, reported: Sequence[Reported], began: Began) -> LookedUp:
-    """What was known of every test that failed in these checks.
+def look_up(
+    bench: Bench, reported: Sequence[Reported], began: Began
+) -> tuple[LookedUp, KeptStanding | None]:
+    """What was known of every test that failed in these checks, and what to keep.
 
     Quarantine is that of the start of the run, as it was written down with each upload.
     """
@@ -136,7 +137,7 @@ def look_up(bench: Bench, reported: Sequence[Reported], began: Began) -> LookedU
         )
         for each in reported
     )
-    return LookedUp(checks, _fails_alone(bench, known.cases, began), kept)
+    return LookedUp(checks, _fails_alone(bench, known.cases, began)), kept
 
 
 def _failed_in(bench: Bench, sent: Iterable[Upload]) -> dict[int, _Failed]:

@@ -4,9 +4,10 @@ What a test is said to be hangs on the uploads that are stored and on nothing el
 order in which they came, and not on what was said before.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Concatenate, ParamSpec, TypeVar
 
 from service.flaky import figures, health, history, noise, score
 from service.flaky.health import Flag, Health
@@ -27,16 +28,20 @@ from service.store.test_states import DETECTOR, CaseState, ChangeKind, StateChan
 from service.store.uploads import StoredSets
 from service.vocabulary import Health as Status
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 KEPT_DAYS = 44
 """Whole days of which evidence is read; rows stay a day longer (FLAKY.md 4)."""
 
 SETTLED_AFTER_DAYS = 29
 """Evidence that the fold needs from before a moment as of which it was settled."""
 
-JUDGED_MAX = 1000
+JUDGED_MAX = 500
 """Tests that one transaction judges; the rest follow within 60 s.
 
-FLAKY.md 6.6 allows 5,000; so many take half a second, in which nobody else writes on SQLite.
+FLAKY.md 6.6 allows 5,000; with a long history so many take a second, in which nobody else writes
+on SQLite.
 """
 
 GONE = "No run of it is known any more."
@@ -66,6 +71,33 @@ class Bench:
         return figures.beginning_of(figures.day_of(self.home.now) - KEPT_DAYS)
 
 
+async def alone(
+    runtime: Runtime,
+    repository_id: int,
+    change: Callable[Concatenate[Tx, P], tuple[T, KeptStanding | None]],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> tuple[T, KeptStanding | None]:
+    """Run a transaction that may judge tests of the repository: what it returns, after the commit.
+
+    That is what it found, and what it would keep, None where it judged nobody.
+
+    Whatever judges comes through here, one after the other inside this process: each goes on
+    from what the one before it has kept. What is read or let go of for that, seconds' worth for
+    a large repository that nobody judged here before, is read before the transaction, which
+    keeps everybody else from writing on SQLite.
+    """
+    standings = runtime.store.standings
+    async with runtime.upload_gates.of(repository_id):
+        ready = await runtime.store.read(_made_ready, runtime, repository_id)
+        if ready is not None:
+            standings.put(repository_id, ready)
+        found, kept = await runtime.store.run(change, *args, **kwargs)
+        if kept is not None:
+            standings.put(repository_id, kept)
+    return found, kept
+
+
 def judge(bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()) -> Standing:
     """Let uploads count or count no more; how tests stand now (`kept_of`).
 
@@ -76,17 +108,18 @@ def judge(bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] 
     failed = {no for upload in added for no in upload.attempts}
     revision = evidence.lock(bench.session, place.repository_id)
     standing, touched = _opened(bench, revision.number)
-    measured = dict(standing.noise)
     touched |= standing.change(added, removed, bench.sets)
-    touched |= _settled(bench, standing, max(1, JUDGED_MAX - len(touched)))
     touched |= standing.unjudged
     now = _first_of(touched, failed)
     standing.unjudged = touched - now
     _judge_all(bench, standing, now)
+    # Who is left to be judged has no state yet that could keep what is forgotten.
+    if not standing.unjudged:
+        _settle_some(bench, standing, max(1, JUDGED_MAX - len(now)))
     is_behind = bool(standing.unjudged) or standing.settling is not None
     if is_behind or revision.is_behind:
         test_cases.note_behind(bench.session, place.repository_id, is_behind=is_behind)
-    _keep_noise(bench, standing, measured)
+    _keep_noise(bench, standing)
     clock = None if standing.scale is None else standing.scale.clock
     test_cases.note_evidence(bench.session, place.repository_id, clock)
     return standing
@@ -115,18 +148,40 @@ def evidence_now(
 async def catch_up(runtime: Runtime) -> None:
     """Judge the tests that uploads have left, some in each transaction (FLAKY.md 6.6)."""
     for repository_id in await runtime.store.read(test_cases.repositories_behind):
-        while (kept := await runtime.store.run(_judge_more, runtime, repository_id)) is not None:
-            runtime.store.standings.put(repository_id, kept)
+        is_behind = True
+        while is_behind:
+            is_behind, _ = await alone(runtime, repository_id, _judge_more, runtime, repository_id)
 
 
-def _judge_more(session: Tx, runtime: Runtime, repository_id: int) -> KeptStanding | None:
-    """What to keep of a repository that was behind; None: it is not, any more."""
+def _judge_more(
+    session: Tx, runtime: Runtime, repository_id: int
+) -> tuple[bool, KeptStanding | None]:
+    """Whether the repository was behind, and what to keep of it then."""
     if not evidence.lock(session, repository_id).is_behind:
+        return False, None
+    bench = _bench_of(session, runtime, repository_id)
+    return True, kept_of(bench, judge(bench, ()))
+
+
+def _made_ready(session: Tx, runtime: Runtime, repository_id: int) -> KeptStanding | None:
+    """How tests stand by what is stored, nothing of which is too old; None: there are none.
+
+    Nobody is judged here: who must be for it is left to who judges next.
+    """
+    revision = test_cases.revision_of(session, repository_id)
+    if not revision:
         return None
+    bench = _bench_of(session, runtime, repository_id)
+    standing, touched = _opened(bench, revision)
+    standing.unjudged |= touched
+    _forget(bench, standing)
+    return KeptStanding(revision, standing)
+
+
+def _bench_of(session: Tx, runtime: Runtime, repository_id: int) -> Bench:
     repository = access.repository(session, repository_id)
     home = test_records.home_of(session, runtime, repository, runtime.clock.now())
-    bench = Bench(session, runtime, home)
-    return kept_of(bench, judge(bench, ()))
+    return Bench(session, runtime, home)
 
 
 def _first_of(touched: set[int], failed: set[int]) -> set[int]:
@@ -138,21 +193,20 @@ def _first_of(touched: set[int], failed: set[int]) -> set[int]:
 
 def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:
     """How tests stand by what is stored, and who must be judged for it."""
-    here = bench.place.repository_id
+    here, touched = bench.place.repository_id, set[int]()
     threshold = score.THRESHOLDS[bench.home.settings.sensitivity.value]
     kept = bench.runtime.store.standings.take(here)
-    if kept is not None and kept.standing.threshold == threshold:
-        standing = kept.standing
-        if kept.revision == revision:
-            return standing, set()
-    else:
-        standing = Standing(threshold, _earlier(bench))
+    standing = Standing(threshold, _earlier(bench)) if kept is None else kept.standing
+    if standing.threshold != threshold:
+        touched |= standing.hold_against(threshold)
+    if kept is not None and kept.revision == revision:
+        return standing, touched
     shelf = standing.book.shelf
     stored = uploads.eligible(bench.session, here, figures.beginning_of(0))
     added = uploads.evidence(bench.session, bench.sets, stored - shelf.ids())
     # What lies before the horizon goes when it is settled, whether rows of it are left or not.
     gone = shelf.ids_since(bench.horizon) - stored
-    return standing, standing.change(added, gone, bench.sets)
+    return standing, touched | standing.change(added, gone, bench.sets)
 
 
 def _earlier(bench: Bench) -> Earlier | None:
@@ -165,39 +219,45 @@ def _earlier(bench: Bench) -> Earlier | None:
     return Earlier(first, {day: found for day, found in days.items() if day < until})
 
 
-def _settled(bench: Bench, standing: Standing, at_most: int) -> set[int]:
-    """Let go of old evidence after noting what was concluded from it; who is judged for it.
+def _settle_some(bench: Bench, standing: Standing, at_most: int) -> None:
+    """Note what was concluded from evidence that is too old, of so many tests.
 
-    Of so many tests it is noted; nothing is let go of before it is noted of all, by
-    transactions that follow. Whatever else must go by then begins it anew.
+    It is let go of (`_forget`) when it is noted of all, by transactions that follow. Whatever
+    else must go by then begins it anew.
     """
     going = standing.going(bench.horizon)
-    # Who is left to be judged has no state yet that could keep what is forgotten.
-    if not going or standing.unjudged:
-        return set()
+    if not going:
+        standing.settling = None
+        return
     begun = standing.settling
     if begun is None or begun.going != going:
         begun = Settling(going, sorted(standing.book.shelf.nos))
-    left = begun.left
-    _settle(bench, standing, left[:at_most])
-    if left[at_most:]:
-        standing.settling = Settling(going, left[at_most:])
-        return set()
-    standing.settling = None
-    return standing.forget(bench.horizon, bench.sets)
+    _settle(bench, standing, begun.left[:at_most])
+    standing.settling = Settling(going, begun.left[at_most:])
+
+
+def _forget(bench: Bench, standing: Standing) -> None:
+    """Let go of what is too old, once all that was concluded from it is committed."""
+    settled = standing.settling
+    if settled is None or settled.left or standing.unjudged:
+        return
+    if settled.going == standing.going(bench.horizon):
+        standing.settling = None
+        standing.unjudged |= standing.forget(bench.horizon, bench.sets)
 
 
 def _settle(bench: Bench, standing: Standing, nos: list[int]) -> None:
     at = bench.horizon + timedelta(days=SETTLED_AFTER_DAYS)
     states = _states(bench, nos)
-    known = _known(bench, nos, states)
+    known, put = _known(bench, nos, states), list[CaseState]()
     for no in nos:
         judged, state = standing.judge(no, known[no]), states.get(no)
         if judged is None or state is None:
             continue
         settled = _to_store(health.settled_at(judged, at, known[no].settled))
         if state.settled is not None or settled != StoredSettled(settled.at):
-            test_states.put(bench.session, bench.place, replace(state, settled=settled))
+            put.append(replace(state, settled=settled))
+    test_states.put(bench.session, bench.place, *put)
 
 
 def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:
@@ -327,11 +387,12 @@ def _from_store(stored: StoredSettled | None) -> Settled | None:
     return Settled(stored.at, stored.since, stored.epoch, broken)
 
 
-def _keep_noise(bench: Bench, standing: Standing, before: Mapping[int, score.Noise]) -> None:
+def _keep_noise(bench: Bench, standing: Standing) -> None:
     book = standing.book
     changed = [
         DayOfNoise(day, book.passing_by_day[day], book.verdicts_by_day[day], found)
         for day, found in standing.noise.items()
-        if before.get(day) != found
+        if standing.noted.get(day) != found
     ]
     evidence.put_noise(bench.session, bench.place, changed)
+    standing.noted = dict(standing.noise)

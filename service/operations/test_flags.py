@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from service.errors import Invalid
 from service.flaky import health
@@ -47,9 +48,7 @@ async def put(
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
     row = replace(row, reason=wish.reason or "")
-    test, kept = await runtime.store.run(_put, runtime, repository, wish, row)
-    if kept is not None:
-        runtime.store.standings.put(repository.id, kept)
+    test, _ = await judging.alone(runtime, repository.id, _put, runtime, repository, wish, row)
     return test
 
 
@@ -59,8 +58,12 @@ def _put(
     access.recheck(session, row.actor, row.at)
     home = test_records.home_of(session, runtime, repository, row.at)
     case = test_records.find_case(session, repository, wish.test_id)
-    before = test_states.state(session, repository.id, case.no) or _unjudged(session, home, case)
-    after, kept = _flagged(Bench(session, runtime, home), before, wish, row)
+    before, judged, kept = _state(session, home, case), None, None
+    if wish.flag is Flag.NONE and before.flag is not Flag.NONE:
+        judged, kept = _by_evidence(Bench(session, runtime, home), case.no, row)
+        # Judging may have written down what it concluded from evidence that is too old now.
+        before = _state(session, home, case)
+    after = _flagged(before, wish, row, judged)
     place = Place(repository.org_id, repository.id)
     test_states.put(session, place, after)
     changed = {"before": before.flag.value, "after": after.flag.value}
@@ -77,13 +80,17 @@ def _put(
     return test, kept
 
 
-def _flagged(
-    bench: Bench, before: CaseState, wish: FlagWish, row: AuditRow
-) -> tuple[CaseState, KeptStanding | None]:
-    """The state under the flag; without one, as the evidence has it."""
-    kept = None
+class _Judged(NamedTuple):
+    """How a test is by its evidence."""
+
+    value: Health
+    reason: str
+
+
+def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged | None) -> CaseState:
+    """The state under the flag; without one as it was judged, else as it was."""
     if wish.flag is Flag.NONE:
-        value, reason, kept = _by_evidence(bench, before, row)
+        value, reason = judged or (before.value, before.reason)
         said = replace(before, flag=Flag.NONE, flag_reason="", flagged_by="", flagged_at=None)
     else:
         value = FLAGGED[wish.flag]
@@ -95,27 +102,26 @@ def _flagged(
             flagged_by=row.actor.login,
             flagged_at=row.at,
         )
-    since = _since(before, value, row.at)
-    return replace(said, value=value, reason=reason, since=since), kept
+    return replace(said, value=value, reason=reason, since=_since(before, value, row.at))
 
 
-def _by_evidence(
-    bench: Bench, before: CaseState, row: AuditRow
-) -> tuple[Health, str, KeptStanding | None]:
+def _by_evidence(bench: Bench, no: int, row: AuditRow) -> tuple[_Judged, KeptStanding]:
     """What the test is once the flag is gone; what was found before it may be over by now."""
-    if before.flag is Flag.NONE:
-        return before.value, before.reason, None
-    kept, found = judging.evidence_now(bench, [before.no])
-    known, scale = found.get(before.no), kept.standing.scale
+    kept, found = judging.evidence_now(bench, [no])
+    known, scale = found.get(no), kept.standing.scale
     if known is None or scale is None:
-        said = _said_of_unjudged(bench.session, bench.home, before.no)
-        return Health.HEALTHY, said, kept
+        said = _said_of_unjudged(bench.session, bench.home, no)
+        return _Judged(Health.HEALTHY, said), kept
     taken_back = health.Flag(row.at, Value.HEALTHY, row.actor.login)
     judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)
-    return Health(judged.value.value), judged.reason, kept
+    return _Judged(Health(judged.value.value), judged.reason), kept
 
 
-def _unjudged(session: Tx, home: Home, case: Case) -> CaseState:
+def _state(session: Tx, home: Home, case: Case) -> CaseState:
+    """How the test is, judged or not."""
+    known = test_states.state(session, home.repository.id, case.no)
+    if known is not None:
+        return known
     said = _said_of_unjudged(session, home, case.no)
     return CaseState(case.no, case.status, said, case.status_since)
 

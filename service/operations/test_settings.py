@@ -47,9 +47,9 @@ async def update(
     subject = f"repository/{repository.id}"
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.update_settings", subject, now)
-    after, kept = await runtime.store.run(_update, runtime, repository, wish, row)
+    here = repository.id
+    after, kept = await judging.alone(runtime, here, _update, runtime, repository, wish, row)
     if kept is not None:
-        runtime.store.standings.put(repository.id, kept)
         runtime.wakeups.wake("outbox")
     return after
 

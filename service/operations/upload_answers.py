@@ -9,7 +9,7 @@ from service.flaky.duplicates import Result
 from service.flaky.history import Change, Value
 from service.flaky.results import Counts, Fault, FileStatus, Outcome
 from service.flaky.settings import TestSettings
-from service.operations import test_checks
+from service.operations import test_checks, test_records
 from service.operations.test_records import Home
 from service.operations.upload_values import (
     AnsweredFailure,
@@ -39,11 +39,21 @@ class Failing:
     result: Result
 
 
-def answer_of(
-    upload: Upload, failing: tuple[AnsweredFailure, ...], counts: Counts, html_url: str | None
-) -> UploadAnswer:
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The failures of an upload: the first `FAILURES_MAX`, how many there are, who is quarantined.
+
+    The unquarantined come first. `quarantined` has numbers of tests, of all failures.
+    """
+
+    shown: tuple[AnsweredFailure, ...]
+    failed: int
+    quarantined: frozenset[int]
+
+
+def answer_of(upload: Upload, said: Answered, counts: Counts, html_url: str | None) -> UploadAnswer:
     """The answer to an upload whose tests are judged; `html_url` None: a dry run."""
-    quarantined = sum(1 for each in failing if each.quarantined)
+    quarantined = len(said.quarantined)
     is_whole = all(each.status is FileStatus.ACCEPTED for each in upload.files)
     return UploadAnswer(
         upload_id=None if html_url is None else upload.id,
@@ -52,13 +62,13 @@ def answer_of(
         trusted=upload.is_eligible,
         counts=counts,
         files=tuple(map(_answered, upload.files)),
-        failures=failing[:FAILURES_MAX],
-        failures_truncated=len(failing) > FAILURES_MAX,
+        failures=said.shown,
+        failures_truncated=said.failed > len(said.shown),
         quarantined_failures=quarantined,
-        unquarantined_failures=len(failing) - quarantined,
+        unquarantined_failures=said.failed - quarantined,
         verdict=verdict_of(
             quarantined,
-            len(failing) - quarantined,
+            said.failed - quarantined,
             upload.command_exit_code,
             is_whole=is_whole,
         ),
@@ -123,26 +133,45 @@ def answered(
     failing: Sequence[Failing],
     variant: str,
     started_at: datetime | None,
-) -> tuple[AnsweredFailure, ...]:
+) -> Answered:
     """The failures, the unquarantined first, else in their order.
 
-    Those of a queue's test run are quarantined as they were when it began, `started_at`.
+    Those of a queue's test run are quarantined as they were when it began, `started_at`. What
+    only an answer shows is looked up of those that it shows: an upload may have 100,000.
     """
-    listed = _listed(session, home, [each.no for each in failing if each.no is not None])
     if started_at is not None:
-        listed = _as_of(session, home, listed, started_at)
         home = replace(home, now=started_at, settings=_switched_at(session, home, started_at))
-    found = [_failure(home, each, listed, variant) for each in failing]
-    return tuple(sorted(found, key=lambda each: each.quarantined))
+    nos = [each.no for each in failing if each.no is not None]
+    known = _listed(session, home, _marked(session, home, nos), started_at)
+    quarantined = frozenset(
+        no for no, case in known.items() if test_records.setting_of(home, case) is not None
+    )
+    shown = sorted(failing, key=lambda each: each.no in quarantined)[:FAILURES_MAX]
+    others = [each.no for each in shown if each.no is not None and each.no not in known]
+    known |= _listed(session, home, others, started_at)
+    found = tuple(_failure(home, each, known, variant) for each in shown)
+    return Answered(found, len(failing), quarantined)
 
 
-def _listed(session: Tx, home: Home, nos: Sequence[int]) -> dict[int, ListedCase]:
+def _marked(session: Tx, home: Home, nos: Sequence[int]) -> list[int]:
+    """Those of the tests that may be quarantined."""
+    if not home.settings.quarantine_enabled:
+        return []
+    here = home.repository.id
+    parts = (nos[start : start + ASKED_AT_ONCE] for start in range(0, len(nos), ASKED_AT_ONCE))
+    return [no for some in parts for no in test_listings.marked(session, here, some)]
+
+
+def _listed(
+    session: Tx, home: Home, nos: Sequence[int], at: datetime | None = None
+) -> dict[int, ListedCase]:
+    """The tests by number; `at`: as they were told to be then."""
     found: dict[int, ListedCase] = {}
     for start in range(0, len(nos), ASKED_AT_ONCE):
         some = nos[start : start + ASKED_AT_ONCE]
         cases = test_listings.records(session, home.repository.id, some)
         found |= {case.no: case for case in cases}
-    return found
+    return found if at is None else _as_of(session, home, found, at)
 
 
 def _switched_at(session: Tx, home: Home, at: datetime) -> TestSettings:
@@ -165,11 +194,10 @@ def _as_of(
     """The tests as they were told to be at an instant, whatever became known since."""
     here = home.repository.id
     written = evidence.histories_of(session, here, listed)
+    overrides = test_quarantine.override_histories(session, here, listed)
     then: dict[int, ListedCase] = {}
     for no, case in listed.items():
-        said = [
-            each for each in test_quarantine.override_history(session, here, no) if each.at <= at
-        ]
+        said = [each for each in overrides.get(no, ()) if each.at <= at]
         last = said[-1] if said else None
         then[no] = case._replace(
             status=status_at(written.get(no, ()), at),
@@ -216,9 +244,7 @@ def _summary(result: Result) -> str:
     return failures.summary_of(failures.headline_of(failed[-1])) if failed else ""
 
 
-def remembered(
-    session: Tx, home: Home, attempts: Sequence[StoredAttempt]
-) -> tuple[AnsweredFailure, ...]:
+def remembered(session: Tx, home: Home, attempts: Sequence[StoredAttempt]) -> Answered:
     """The failures of an earlier upload, quarantined as they were then."""
     last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
     failed = {no: each for no, each in last.items() if each.outcome is Outcome.FAILED}
@@ -240,4 +266,6 @@ def remembered(
         )
         for no, case in listed.items()
     ]
-    return tuple(sorted(found, key=lambda each: (each.quarantined, each.test_id)))
+    ordered = sorted(found, key=lambda each: (each.quarantined, each.test_id))
+    quarantined = frozenset(no for no in listed if failed[no].is_quarantined)
+    return Answered(tuple(ordered[:FAILURES_MAX]), len(found), quarantined)

@@ -40,9 +40,7 @@ async def remove(
     """Take an upload out (FLAKY.md 2.4). Raises NotFound(upload_not_found)."""
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now)
-    kept = await runtime.store.run(_remove, runtime, repository, upload_id, row)
-    if kept is not None:
-        runtime.store.standings.put(repository.id, kept)
+    await judging.alone(runtime, repository.id, _remove, runtime, repository, upload_id, row)
     runtime.wakeups.wake("outbox")
 
 
@@ -68,7 +66,7 @@ class _Held:
 
 def _remove(
     session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
-) -> KeptStanding | None:
+) -> tuple[None, KeptStanding | None]:
     access.recheck(session, row.actor, row.at)
     found = uploads.by_id(session, upload_id)
     if found is None or found.place.repository_id != repository.id:
@@ -86,7 +84,7 @@ def _remove(
     removal.renew_impacts(session, bench.place, hit, row.at)
     audit.append(session, row)
     if not held.upload.is_eligible:
-        return None
+        return None, None
     tallies.take_back(session, bench.place, held.upload)
     test_evidence.add_days(session, bench.place, list(_less(held)))
     counted = [(each.no, each.failure or "") for each in held.failed]
@@ -94,7 +92,7 @@ def _remove(
     remaining = uploads.eligible(session, repository.id, bench.horizon)
     _renew_cases(bench, held, remaining)
     standing = judging.judge(bench, (), [upload_id])
-    return judging.kept_of(bench, standing)
+    return None, judging.kept_of(bench, standing)
 
 
 def _held(bench: Bench, upload: Upload) -> _Held:

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from service.errors import FieldError, Invalid, Malformed, NotFound
 from service.flaky import results
@@ -41,6 +40,7 @@ from service.operations import (
 from service.operations.judging import Bench
 from service.operations.parsing import SentFile
 from service.operations.test_records import Home
+from service.operations.upload_answers import Failing
 from service.operations.upload_cases import Asked, Entrance, Identified
 from service.operations.upload_class import Classified, Collected
 from service.operations.upload_draft import Arrived, Sums
@@ -149,30 +149,17 @@ async def take_in_collected(
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """Enter its tests, complete it, and keep at hand what comes of it."""
     with collector.put_off():
-        found = await _made_ready(runtime, arrived)
-        done = await _completed(runtime, arrived, found)
-        # What was taken out meanwhile may be what was looked up.
-        while done is None:
+        here, answer, kept = arrived.repository.id, None, None
+        # What is taken out meanwhile may be what was looked up.
+        while answer is None:
             found = await _made_ready(runtime, arrived)
-            done = await _completed(runtime, arrived, found)
-    answer, kept = done
+            answer, kept = await judging.alone(runtime, here, _complete, runtime, arrived, found)
     if found.told.is_large:
         await upload_counting.finish(runtime, arrived.id)
     if kept is not None:
         await upload_news.tell(runtime, arrived.repository.id)
         runtime.wakeups.wake("outbox")
     return answer
-
-
-async def _completed(runtime: Runtime, arrived: Arrived, found: "_Ready") -> "_Done | None":
-    here = arrived.repository.id
-    # The next upload judges by what this one brings back. Without it, as when both stood in one
-    # commit, it would read all of the repository's evidence again.
-    async with runtime.upload_gates.of(here):
-        done = await runtime.store.run(_complete, runtime, arrived, found)
-        if done is not None and done.kept is not None:
-            runtime.store.standings.put(here, done.kept)
-    return done
 
 
 async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
@@ -188,13 +175,6 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
     return await asyncio.to_thread(_ready, arrived, known, numbers, name)
 
 
-class _Done(NamedTuple):
-    """The answer, and how tests stand once this is committed; None: as before."""
-
-    answer: UploadAnswer
-    kept: KeptStanding | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Ready:
     """All that an upload says, in the words of the store, and its repository's present name.
@@ -203,9 +183,9 @@ class _Ready:
     """
 
     name: RepositoryKey
-    numbers: Mapping[str, int]
     has_new: bool
     sums: Sums
+    failing: Sequence[Failing]
     told: Findings
     removal: int
 
@@ -220,7 +200,9 @@ def _ready(
     new = numbers.keys() - known.numbers.keys() if len(numbers) > len(known.numbers) else ()
     unnoted = Unnoted(known.known.unrun.union(numbers[each] for each in new), known.known.unpassed)
     told = upload_findings.findings_of(by_no, unnoted, arrived.id, arrived.ran_at, arrived.meta)
-    return _Ready(name, numbers, bool(new), upload_draft.sums_of(known), told, known.removal)
+    sums = upload_draft.sums_of(known)
+    failing = upload_answers.failing_in(sums.failing, numbers)
+    return _Ready(name, bool(new), sums, failing, told, known.removal)
 
 
 async def upload_answer(
@@ -317,7 +299,9 @@ def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
     )
 
 
-def _complete(session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready) -> _Done | None:
+def _complete(
+    session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready
+) -> tuple[UploadAnswer | None, KeptStanding | None]:
     """All that the upload changes, and the answer; None: what was found holds no more."""
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
@@ -335,21 +319,18 @@ def _complete(session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready) ->
         upload, standing = upload_evidence.count(bench, draft, found.told, has_new=found.has_new)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
-    failing = upload_answers.failing_in(found.sums.failing, found.numbers)
     said = upload_answers.answered(
-        session, home, failing, arrived.meta.variant, classified.started_at
+        session, home, found.failing, arrived.meta.variant, classified.started_at
     )
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
     answer = upload_answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
-        return _Done(replace(answer, duplicate=True))
-    shielded = {each.test_id for each in said if each.quarantined}
-    quarantined = {found.numbers[each] for each in shielded}
-    upload_evidence.record(bench, upload, found.told, quarantined)
+        return replace(answer, duplicate=True), None
+    upload_evidence.record(bench, upload, found.told, set(said.quarantined))
     _tell(bench, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
-    return _Done(answer, None if standing is None else judging.kept_of(bench, standing))
+    return answer, None if standing is None else judging.kept_of(bench, standing)
 
 
 def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> Upload | None:

@@ -13,11 +13,15 @@ from typing import NamedTuple
 import orjson
 from sqlalchemy import (
     BindParameter,
+    Column,
+    ColumnElement,
     Connection,
     and_,
     bindparam,
     desc,
+    exists,
     func,
+    or_,
     select,
     tuple_,
 )
@@ -25,7 +29,13 @@ from sqlalchemy import (
 from service.store import bulk
 from service.store.codec import Raw
 from service.store.direct import Direct
-from service.store.tables.tests import CaseOverrideRow, CaseRow, CaseStateRow, TicketRow
+from service.store.tables.tests import (
+    CaseOverrideRow,
+    CaseRow,
+    CaseStateEventRow,
+    CaseStateRow,
+    TicketRow,
+)
 from service.store.types import instant
 from service.vocabulary import Health, Override
 
@@ -74,6 +84,7 @@ class Span:
 
 cases = CaseRow.__table__
 states = CaseStateRow.__table__
+events = CaseStateEventRow.__table__
 overrides = CaseOverrideRow.__table__
 tickets = TicketRow.__table__
 
@@ -88,6 +99,12 @@ SAME_OVERRIDE = and_(
     overrides.c.no == cases.c.no,
     overrides.c.is_open.is_(True),
 )
+
+
+def _has(repository_id: Column[int], no: Column[int]) -> ColumnElement[bool]:
+    return exists().where(repository_id == cases.c.repository_id, no == cases.c.no)
+
+
 RECORDS = (
     select(
         cases.c.no,
@@ -117,6 +134,18 @@ RECORDS = (
     .where(cases.c.repository_id == HERE)
 )
 SELECT_NUMBERED = Direct(RECORDS.where(bulk.among(cases.c.no, "of_numbers")))
+
+SELECT_MARKED = Direct(
+    select(cases.c.no).where(
+        cases.c.repository_id == HERE,
+        bulk.among(cases.c.no, "of_numbers"),
+        or_(
+            cases.c.status != Health.HEALTHY.value,
+            _has(overrides.c.repository_id, overrides.c.no),
+            _has(events.c.repository_id, events.c.no),
+        ),
+    )
+)
 
 _UNHEALTHY = RECORDS.where(cases.c.status == STATUS).limit(LIMIT)
 _KEY = tuple_(cases.c.impact_rank, cases.c.id)
@@ -177,6 +206,15 @@ class UnhealthyRows:
 
     def _binds(self) -> dict[str, object]:
         return {"of_repository": self.repository_id, "of_status": self.status.value}
+
+
+def marked(session: Connection, repository_id: int, nos: Sequence[int]) -> list[int]:
+    """Those of the tests that may be, or have been, quarantined; all others never were.
+
+    They are unhealthy or have a history, or somebody said something of their quarantine.
+    """
+    told = {"of_repository": repository_id, "of_numbers": nos}
+    return [no for (no,) in SELECT_MARKED.rows(session, told)] if nos else []
 
 
 def records(session: Connection, repository_id: int, nos: Sequence[int]) -> list[ListedCase]:

@@ -1,5 +1,6 @@
 """What people decide about tests: settings, overrides of quarantine, tickets (FLAKY.md 8)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -8,7 +9,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, inser
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.settings import TestSettings
-from service.store import test_cases
+from service.store import bulk, test_cases
 from service.store.codec import RowCodec
 from service.store.direct import Direct
 from service.store.tables.tests import CaseOverrideRow, TestSettingsRow, TicketRow
@@ -71,6 +72,11 @@ PUT_SETTINGS = _put.on_conflict_do_update(
 )
 SELECT_OPEN = select(*OVERRIDE.columns).where(*_OF_CASE, _IS_OPEN)
 SELECT_HISTORY = select(*OVERRIDE.columns).where(*_OF_CASE).order_by(overrides.c.id)
+SELECT_HISTORIES = (
+    select(*OVERRIDE.columns)
+    .where(overrides.c.repository_id == _HERE, bulk.among(overrides.c.no, "of_numbers"))
+    .order_by(overrides.c.id)
+)
 SELECT_RECENT = (
     select(*OVERRIDE.columns)
     .where(*_OF_CASE)
@@ -156,6 +162,18 @@ def override_history(
     """All that was ever said, oldest first; UNSPECIFIED took back what stood before."""
     told = {"of_repository": repository_id, "of_number": no}
     return tuple(OVERRIDE.value(row) for row in session.execute(SELECT_HISTORY, told))
+
+
+def override_histories(
+    session: Connection, repository_id: int, nos: Iterable[int]
+) -> dict[int, tuple[StoredOverride, ...]]:
+    """The same of several tests by number; those of which nothing was said are left out."""
+    found: dict[int, tuple[StoredOverride, ...]] = {}
+    for some in bulk.parts(sorted(nos)):
+        told = {"of_repository": repository_id, "of_numbers": some}
+        for said in map(OVERRIDE.value, session.execute(SELECT_HISTORIES, told)):
+            found[said.no] = (*found.get(said.no, ()), said)
+    return found
 
 
 def recent_overrides(

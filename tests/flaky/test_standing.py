@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.flaky import series
 from service.flaky.standing import Standing
 from service.flaky.uploads import EvidenceUpload, UploadClass
 from tests.bench.flaky.ledger import Ledger, Upload
@@ -86,8 +88,21 @@ def test_any_order_repetition_and_batching_end_in_the_same_health(given_uploads,
 
 
 @given(uploads(), st.randoms(use_true_random=False), st.integers(1, 5))
+@settings(max_examples=30, deadline=None)
+def test_series_that_let_go_of_points_end_in_the_same_health(given_uploads, chance, size):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(series, "POINTS_MAX", 5)
+        come_and_go(given_uploads, chance, size)
+
+
+@given(uploads(), st.randoms(use_true_random=False), st.integers(1, 5))
 @settings(max_examples=80, deadline=None)
 def test_uploads_that_were_taken_out_leave_nothing_behind(given_uploads, chance, size):
+    come_and_go(given_uploads, chance, size)
+
+
+def come_and_go(given_uploads, chance, size):
+    """Take uploads in, and some out again: the health of all tests is that of who is left."""
     arriving = list(given_uploads)
     chance.shuffle(arriving)
     judged = Judged()

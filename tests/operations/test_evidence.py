@@ -48,7 +48,7 @@ async def stage(store):
 async def looked_up(stage: Stage, answer, *, heads=None, name="unit") -> LookedUp:
     """What was known of the tests that failed in an upload when its run began, an hour ago."""
 
-    def look(session) -> LookedUp:
+    def look(session):
         home = test_records.home_of(session, stage.runtime, stage.repository, stage.clock.present)
         bench = Bench(session, stage.runtime, home)
         found = uploads.by_id(session, answer.upload_id)
@@ -56,7 +56,8 @@ async def looked_up(stage: Stage, answer, *, heads=None, name="unit") -> LookedU
         began = Began(stage.clock.present - MINUTE, "main", heads or {1: HEAD})
         return failed_tests.look_up(bench, [Reported(name, (found.upload,), 1)], began)
 
-    return await stage.runtime.store.run(look)
+    found, _ = await stage.runtime.store.run(look)
+    return found
 
 
 async def flaky_on(stage: Stage, **meta) -> None:

@@ -10,7 +10,7 @@ import pytest
 from service.flaky import history
 from service.flaky.history import Change, Value
 from service.flaky.settings import TestSettings
-from service.operations import test_flags, test_records, test_settings, upload_removal
+from service.operations import judging, test_flags, test_records, test_settings, upload_removal
 from service.operations.test_flags import FlagWish
 from service.operations.test_settings import SettingsWish
 from service.store import test_cases, test_figures, test_quarantine
@@ -158,6 +158,41 @@ async def test_uploads_that_come_together_read_all_evidence_once(store):
     assert store.standings.lacking == 1
 
 
+async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(store, monkeypatch):
+    store.standings = Watched()
+    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    stage = await upload_stage.staged(store)
+    tests = {"test_0": "F", "test_1": "F"}
+    first = await stage.ran(tests, run_id="first")
+    assert first.upload_id is not None
+    case = await stage.case("test_0")
+    await test_flags.put(
+        stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM
+    )
+    runtime, here = stage.runtime, stage.repository
+    await asyncio.gather(
+        stage.ran(tests, run_id="second"),
+        test_flags.put(runtime, here, FlagWish(case.id, Flag.NONE), SYSTEM),
+        test_settings.update(
+            runtime, here, SettingsWish({"sensitivity": Sensitivity.EAGER}), SYSTEM
+        ),
+        upload_removal.remove(runtime, here, first.upload_id, SYSTEM),
+        judging.catch_up(runtime),
+        stage.ran(tests, run_id="third"),
+    )
+    assert store.standings.lacking == 1
+
+
+async def test_another_sensitivity_reads_no_evidence_anew(store):
+    stage = await eager(store, "widgets")
+    await stage.ran({"total": "FP"})
+    before = store.standings.take(stage.repository.id)
+    store.standings.put(stage.repository.id, before)
+    wish = SettingsWish({"sensitivity": Sensitivity.STRICT})
+    await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
+    assert store.standings.take(stage.repository.id).standing is before.standing
+
+
 @pytest.mark.parametrize("seed", range(6))
 async def test_any_order_and_repetition_of_uploads_ends_in_the_same_states(store, seed):
     chance = random.Random(seed)
@@ -270,6 +305,21 @@ async def test_what_a_pause_lets_grow_old_is_settled_before_it_is_forgotten(stor
     state, changes = (await stage.states())["total"]
     assert (state.value, state.since) == (Health.FLAKY, before.since)
     assert [each.kind for each in changes] == [ChangeKind.CHANGED]
+
+
+async def test_what_taking_a_flag_back_settles_is_kept(store):
+    stage = await eager(store, "widgets")
+    for day in (*range(0, 40, 2), 41):
+        await ran_on(stage, day, "FP")
+    (before, _) = (await stage.states())["total"]
+    case = await stage.case("total")
+    for flag, day in ((Flag.FLAKY, 42), (Flag.NONE, 50)):
+        stage.clock.present = NOW + timedelta(days=day)
+        wish = FlagWish(case.id, flag, "no clock")
+        await test_flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+    await ran_on(stage, 50, "P")
+    state, _ = (await stage.states())["total"]
+    assert (state.value, state.since) == (Health.FLAKY, before.since)
 
 
 async def test_what_is_settled_in_a_long_pause_ends_after_it(store):

@@ -1,5 +1,6 @@
 """Large uploads in pieces: any order, repetition and death of the process ends the same."""
 
+import asyncio
 import random
 from contextlib import suppress
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.operations import judging, retention, tallying, test_sweeps, upload_removal
-from service.store import tallies, uncounted
+from service.store import tallies, test_cases, uncounted
 from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
 from tests.operations.test_judging import compared, drawn, eager, figures_of, sent, sent_as
@@ -264,6 +265,39 @@ async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_
     monkeypatch.undo()
     await ran_on(51, "FP", [whole])
     assert await said(stage) == await said(whole)
+
+
+async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store, monkeypatch):
+    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    stage = await upload_stage.staged(store)
+    failing = dict.fromkeys(("total", "sum", "rest"), "F")
+    old = await stage.ran(failing, ran_at=stage.clock.present)
+    await test_sweeps.expire(stage.runtime)
+    stage.clock.present += timedelta(days=50)
+    await stage.ran(failing, ran_at=stage.clock.present, run_id="2")
+    assert old.upload_id is not None
+    await upload_removal.remove(stage.runtime, stage.repository, old.upload_id, SYSTEM)
+    async with asyncio.timeout(5):
+        await test_sweeps.expire(stage.runtime)
+    assert await store.read(test_cases.repositories_behind) == ()
+
+
+async def test_who_begins_anew_reads_and_forgets_before_anybody_is_kept_from_writing(store):
+    stage, standings = await upload_stage.staged(store), store.standings
+    here = stage.repository.id
+    for day in (0, 50):
+        stage.clock.present += timedelta(days=day)
+        await stage.ran({"total": "F"}, ran_at=stage.clock.present, run_id=f"{day}")
+    begin_anew(stage)
+    with suppress(Died):
+        await mortal(stage, 0).ran({"total": "F"}, run_id="51")
+    ready = standings.take(here)
+    assert len(ready.standing.book.shelf.ids()) == 2
+    standings.put(here, ready)
+    await stage.ran({"total": "F"}, run_id="51")
+    with suppress(Died):
+        await mortal(stage, 0).ran({"total": "F"}, run_id="52")
+    assert len(standings.take(here).standing.book.shelf.ids()) == 2
 
 
 async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monkeypatch):

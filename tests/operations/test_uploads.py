@@ -87,6 +87,19 @@ async def test_a_quarantined_failure_passes_and_is_still_evidence(stage):
     assert (await stage.case("total")).last_failed_at == NOW - HOUR
 
 
+async def test_an_answer_shows_the_first_failures_and_counts_all(stage, monkeypatch):
+    monkeypatch.setattr(upload_answers, "FAILURES_MAX", 2)
+    await quarantining(stage)
+    await stage.ran({"a": "FP", "d": "FP"}, ran_at=NOW - 2 * HOUR)
+    failing = dict.fromkeys("abcd", "F")
+    answer = await stage.ran(failing, ran_at=NOW - HOUR, command_exit_code=3)
+    shown = [(each.name, each.quarantined) for each in answer.failures]
+    assert (shown, answer.failures_truncated) == ([("b", False), ("c", False)], True)
+    assert (answer.quarantined_failures, answer.unquarantined_failures) == (2, 2)
+    again = await uploads.upload_answer(stage.runtime, stage.repository, answer.upload_id)
+    assert (again.quarantined_failures, again.unquarantined_failures) == (2, 2)
+
+
 @pytest.mark.parametrize(("minutes", "quarantined"), [(-1, False), (0, True), (1, True)])
 async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
     stage, minutes, quarantined
@@ -108,7 +121,7 @@ async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
         failing = [upload_answers.Failing(case.id, case.no, result)]
         return upload_answers.answered(session, home, failing, "", began)
 
-    (failure,) = await stage.runtime.store.read(answered)
+    (failure,) = (await stage.runtime.store.read(answered)).shown
     assert failure.quarantined is quarantined
 
 
