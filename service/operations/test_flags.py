@@ -11,7 +11,7 @@ from service.operations import access, deeds, judging, test_messages, test_recor
 from service.operations.judging import Bench
 from service.operations.test_records import Home, ShownTest
 from service.runtime import Runtime
-from service.store import audit, test_listings, test_states
+from service.store import audit, evidence, test_listings, test_states
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -59,6 +59,8 @@ def _put(
     access.recheck(session, row.actor, row.at)
     home = test_records.home_of(session, repository, row.at)
     case = test_records.find_case(session, repository, wish.test_id)
+    # An upload that is judged meanwhile would write what it has read before.
+    evidence.lock(session, repository.id)
     before = test_states.state(session, repository.id, case.no) or _unjudged(session, home, case)
     after, kept = _flagged(Bench(session, runtime, home), before, wish, row)
     place = Place(repository.org_id, repository.id)

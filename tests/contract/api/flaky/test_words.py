@@ -167,6 +167,19 @@ async def test_words_on_a_test_that_is_not_known_are_404(tested):
     assert answer.is_problem(400, "invalid_field")
 
 
+async def test_a_test_of_another_repository_is_not_known_here(tested, one):
+    asked = [
+        ("get-test-details", one),
+        ("set-quarantine-override", one | ALWAYS),
+        ("flag-test", one | {"flag": "NONE"}),
+        ("link-ticket-to-test-case", {"test_case_id": one["test_id"], "html_url": ""}),
+    ]
+    for name, body in asked:
+        assert (await tested.asked_elsewhere(name, **body)).is_problem(404, "test_not_found")
+    answer = await tested.asked_elsewhere("check-quarantine", tests=[one])
+    assert [each["known"] for each in answer.json["tests"]] == [False]
+
+
 async def test_each_word_is_in_the_audit_log_with_what_stood_before(tested, one):
     await tested.done("set-quarantine-override", **one, **ALWAYS)
     await tested.done("flag-test", **one, flag="FLAKY", reason="it is")
