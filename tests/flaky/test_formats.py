@@ -479,3 +479,23 @@ def test_every_word_of_an_outcome_means_one(content, outcome, words):
 def test_retries_are_those_that_a_flaky_test_lists_or_counts(told, attempts):
     (case,) = read(ctrf({"name": "n", "status": "passed", **told})).cases
     assert len(case.attempts) == attempts
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said", "fails"),
+    [
+        ('result="Failed"', "", False),
+        ('result="Failed" site="SetUp"', "", True),
+        ('result="Failed" site="TearDown"', "", True),
+        ('result="Failed" site="Child"', "", False),
+        ('result="Failure"', "TearDown : no", True),
+        ('result="Passed" site="TearDown"', "", False),
+    ],
+)
+def test_a_suite_of_nunit_fails_beside_its_tests_where_it_says_so(attributes, said, fails):
+    """Else its failure is that of the test inside it."""
+    inside = '<test-case name="n" result="Failed"/>'
+    told = f"<failure><message>{said}</message></failure>"
+    suite = f'<test-suite name="s" {attributes}>{told}{inside}</test-suite>'
+    cases = read(f"<test-run>{suite}</test-run>").cases
+    assert [case.kind for case in cases if case.name != "n"] == [CaseKind.SYNTHETIC] * fails
