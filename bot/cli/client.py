@@ -12,6 +12,8 @@ import orjson
 from pydantic import JsonValue
 
 from bot.cli.exits import Exit, Failed
+from bot.portable import sending
+from bot.portable.sending import WHY_MAX
 from bot.settings import VERSION
 from service.clock import Clock, Ids, RandomIds
 
@@ -34,6 +36,18 @@ EXITS = {
     403: Exit.NOT_ALLOWED,
     404: Exit.NOT_FOUND,
 }
+
+
+class Answer(Json):
+    """What the service answers; what it does not name is not Headgate's, or not of our version."""
+
+    def __missing__(self, name: str) -> JsonValue:
+        """Raises Failed(UNREACHABLE)."""
+        raise Failed(
+            Exit.UNREACHABLE,
+            f"the service answered without {name!r}",
+            "Is it Headgate, and as new as this program?",
+        )
 
 
 class Refusal(Failed):
@@ -109,15 +123,23 @@ class Client:
                 params=sent.query,
                 headers=sent.headers,
                 data=sent.body,
+                # A POST would become a GET, and the token go to strangers.
+                allow_redirects=False,
             )
             async with asked as answer:
+                if 300 <= answer.status < 400 and (moved := answer.headers.get("Location")):
+                    return Trouble(f"leads to {moved[:WHY_MAX]!r}", may_pass=False)
                 retry_after = answer.headers.get("Retry-After")
                 return read_answer(answer.status, retry_after, await answer.read())
         except aiohttp.ClientConnectorError as failed:
             reason = failed.os_error.strerror or str(failed.os_error)
             return Trouble(f"cannot be reached ({reason.lower()})")
+        except ValueError as odd:
+            # A name that no host can have, or a port.
+            return Trouble(f"cannot be asked ({odd})", may_pass=False)
         except (aiohttp.ClientError, TimeoutError) as failed:
-            return Trouble(f"did not answer ({str(failed) or type(failed).__name__})")
+            text = " ".join(str(failed).split()) or type(failed).__name__
+            return Trouble(f"did not answer ({text[:WHY_MAX]})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +186,7 @@ def read_answer(status: int, retry_after: str | None, body: bytes) -> Json | Tro
         value = None
     code = value.get("code") if isinstance(value, dict) else None
     if status in TRY_AGAIN or code == FIRST_TRY_RUNS:
-        seconds = float(retry_after) if retry_after and retry_after.isdigit() else 0.0
+        seconds = sending.seconds_of(retry_after)
         return Trouble(f"answered {status}" + (f" ({code})" if code else ""), seconds)
     if status == 401:
         raise Failed(
@@ -177,7 +199,7 @@ def read_answer(status: int, retry_after: str | None, body: bytes) -> Json | Tro
         return Trouble(what, may_pass=False)
     if status != 200:
         raise Refusal(status, value)
-    return value
+    return Answer(value)
 
 
 def mend_of(problem: Json) -> str:

@@ -17,6 +17,8 @@ from pydantic import JsonValue
 from bot.cli import client, output
 from bot.cli.client import Client, Json
 from bot.cli.exits import Exit, Failed
+from bot.portable import sending
+from bot.portable.sending import Unsent
 from service.clock import SystemClock
 from service.vocabulary import RepoRef
 
@@ -92,11 +94,12 @@ def find(url: str | None, token_file: Path | None, repo: str | None, branch: str
 
 
 def find_url(url: str | None) -> str:
-    """The service's web root."""
+    """The service's address as it was given. Raises Failed(USAGE) when it is none."""
     found = url or os.environ.get("HEADGATE_URL") or DEFAULT_URL
-    parts = urlsplit(found)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise Failed(Exit.USAGE, f"{found!r} is no http address", f"Give --url {DEFAULT_URL}")
+    try:
+        sending.address_of(found)
+    except Unsent as odd:
+        raise Failed(Exit.USAGE, odd.why, f"Give --url {DEFAULT_URL}") from odd
     return found
 
 

@@ -62,7 +62,7 @@ class Sent:
     """What the service said of each upload, as it came and read, as far as it came."""
 
     raw: list[Json] = field(default_factory=list)
-    told: Told = field(default_factory=lambda: Told([], []))
+    told: Told = field(default_factory=Told)
 
 
 @app.command(name="test")
@@ -92,6 +92,8 @@ def upload(
 ) -> int:
     """Upload test reports, after a command if one is given; end as quarantine says."""
     if dry_run:
+        if command:
+            raise Failed(Exit.USAGE, "--dry-run runs no command", "Leave one of them out")
         found = files.reports_in(junit, 0, output.told)
         return validate.shown(found, report_format, source_root, as_json=as_json)
     if context.info_name == "test" and not command:
@@ -148,7 +150,7 @@ def uploaded(wish: Wish, found: Sequence[Report], command_code: int, sent: Sent)
             try:
                 raw = service.ask(asked)
             except Unsent as trouble:
-                sent.told.unread.extend(verdict.unread_in(batch, trouble))
+                verdict.pass_over(sent.told, batch, trouble)
                 continue
             sent.raw.append(raw)
             sent.told.answers.append(verdict.answer_of(raw))

@@ -55,7 +55,7 @@ def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
         # A fork's pull request has no secrets; the App collects its artifacts (FLAKY.md 2.9).
         say("::notice::Headgate: there is no token, so no test results were uploaded.")
         return 0
-    told = Told([], [])
+    told = Told()
     answers = told.answers
     try:
         ending = uploaded(chosen, environ, Service(chosen.url, token, say_so), told)
@@ -89,7 +89,7 @@ def uploaded(
         try:
             answer = verdict.answer_of(service.ask(Request(sending.UPLOAD, body, kind)))
         except Unsent as trouble:
-            told.unread.extend(verdict.unread_in(batch, trouble))
+            verdict.pass_over(told, batch, trouble)
             continue
         for warning in answer.warnings:
             say_so(warning)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import subprocess
@@ -12,6 +13,8 @@ from urllib.parse import urlsplit
 from bot.portable.sending import Unsent
 
 GIT_TIMEOUT_S = 5
+# API.md 8.4.
+LINE_MAX = 255
 
 # Marker of a CI system, then field → templates over its environment; the first whose variables
 # are all set counts. `machine` only where a second attempt has another number: a job that runs
@@ -108,17 +111,34 @@ def facts_of(environ: Mapping[str, str], matrix: str = "") -> dict[str, object]:
     job = found.get("job", "")
     number = re.search(r"[1-9]\d*$", event.get("number") or found.get("pr_number", ""))
     fields: dict[str, object] = {
-        "sha": event.get("sha") or found.get("sha") or git("rev-parse", "HEAD"),
+        "sha": event.get("sha") or sha_of(found.get("sha", "")),
         "tree_sha": git("rev-parse", "HEAD^{tree}"),
         "branch": branch_of(found.get("branch", "")),
         "pr_number": int(number[0]) if number else None,
         "run_id": found.get("run_id"),
         "run_attempt": attempt_of(environ, found.get("run_attempt", "")),
         "run_url": found.get("run_url"),
-        "job": f"{job} ({matrix})" if job and matrix else job,
+        "job": line_of(f"{job} ({matrix})" if job and matrix else job),
         "machine": found.get("machine"),
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def sha_of(named: str) -> str:
+    """The commit as CI names it; else the checkout's, for Buildkite may name it `HEAD`."""
+    return named if re.fullmatch(r"[0-9a-fA-F]{40,64}", named) else git("rev-parse", "HEAD")
+
+
+def line_of(text: str) -> str:
+    """The text as a field of the metadata can hold it, and still unlike any other.
+
+    The values of a matrix may be long and have several lines; such a job would be refused.
+    """
+    line = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)
+    if len(line) <= LINE_MAX:
+        return line
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return f"{line[: LINE_MAX - 17]} {digest}"
 
 
 def branch_of(named: str) -> str:

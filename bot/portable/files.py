@@ -18,6 +18,7 @@ PACKED_BYTES_MAX = 19 * 1024 * 1024
 PLAIN_BYTES_MAX = 48 * 1024 * 1024
 # Reports shrink to a tenth at any level; the lower ones take a fraction of the time.
 PACKING_LEVEL = 3
+PACKED = b"\x1f\x8b"
 # Some file systems keep even seconds alone.
 AGE_SLACK_S = 2
 ANY_FOLDERS = "**"
@@ -50,17 +51,26 @@ def reports_in(globs: Iterable[str], since_s: float, told: Callable[[str], objec
     for name in sorted(files.values()):
         try:
             if os.stat(name).st_mtime < since_s - AGE_SLACK_S:
-                told(f"{name} is older than this run and was ignored")
+                told(f"{shown(name)} is older than this run and was ignored")
                 continue
             content = Path(name).read_bytes()
         except OSError as failed:
-            told(f"{name} cannot be read ({failed.strerror})")
-            found.unread.append(name)
+            told(f"{shown(name)} cannot be read ({failed.strerror})")
+            found.unread.append(shown(name))
             continue
-        is_packed = content.startswith(b"\x1f\x8b")
-        packed = content if is_packed else gzip.compress(content, PACKING_LEVEL, mtime=0)
-        found.reports.append(Report(name.replace(os.sep, "/"), packed, len(content)))
+        if content.startswith(PACKED):
+            # How much it is unpacked stands in its last bytes; they may lie, the service counts.
+            plain_bytes = max(len(content), int.from_bytes(content[-4:], "little"))
+            found.reports.append(Report(shown(name), content, plain_bytes))
+            continue
+        packed = gzip.compress(content, PACKING_LEVEL, mtime=0)
+        found.reports.append(Report(shown(name), packed, len(content)))
     return found
+
+
+def shown(name: str) -> str:
+    """A file's name as text everywhere, also where its bytes are not."""
+    return os.fsencode(name).decode("utf-8", "replace").replace(os.sep, "/")
 
 
 def matching(pattern: str) -> Iterator[str]:

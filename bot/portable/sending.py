@@ -5,9 +5,9 @@ from __future__ import annotations
 import http.client
 import json
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,18 +21,18 @@ UPLOAD = "/flaky-tests/upload-test-results"
 CHUNK_BYTES = 65_536
 ANSWER_BYTES_MAX = 16 * 1024 * 1024
 SAID_BYTES_MAX = 4_000
+WHY_MAX = 200
+TOO_LARGE = "body_too_large"
+TOO_LARGE_STATUS = 413
 
 
 class Unsent(Exception):
-    """A request that has no answer; `is_empty`: the service found no result in it.
+    """A request that has no answer; `code` and `said`: the refusal's, if somebody refused."""
 
-    `said` is the body of a refusal, nothing where nobody refused.
-    """
-
-    def __init__(self, why: str, *, is_empty: bool = False, said: str = "") -> None:
+    def __init__(self, why: str, *, code: str = "", said: str = "") -> None:
         super().__init__(why)
         self.why = why
-        self.is_empty = is_empty
+        self.code = code
         self.said = said
 
 
@@ -43,14 +43,24 @@ class Trouble(NamedTuple):
     wait_s: float = 0.0
 
 
-class Unmoved(urllib.request.HTTPRedirectHandler):
-    """Nobody is followed elsewhere: a POST would become a GET, and the token go to strangers."""
+class AsItCame(urllib.request.HTTPErrorProcessor):
+    """Every answer is one, whatever its status; the library would raise, or go elsewhere.
 
-    def redirect_request(self, *_: object, **__: object) -> None:
-        """Nothing to ask instead: the answer stands as a refusal."""
+    Nobody is followed: a POST would become a GET, and the token go to strangers.
+    """
+
+    def http_response(
+        self,
+        request: urllib.request.Request,  # noqa: ARG002 - the library's signature
+        response: http.client.HTTPResponse,
+    ) -> http.client.HTTPResponse:
+        """The answer as it came."""
+        return response
+
+    https_response = http_response
 
 
-OPENER = urllib.request.build_opener(Unmoved)
+OPENER = urllib.request.build_opener(AsItCame)
 
 
 class Request(NamedTuple):
@@ -97,7 +107,7 @@ def once(service: Service, request: Request) -> Json | Trouble:
     """One try. Raises Unsent for what another try would not change."""
     headers = {"User-Agent": "headgate-upload"}
     if service.token or not service.fork_run:
-        headers["x-api-token"] = service.token
+        headers["x-api-token"] = token_of(service.token)
     else:
         headers["x-forked-workflow-run-id"] = service.fork_run
     if request.body is not None:
@@ -110,32 +120,48 @@ def once(service: Service, request: Request) -> Json | Trouble:
     )
     try:
         with OPENER.open(asked, timeout=service.timeout_s) as answer:
-            return read_answer(answer.read(ANSWER_BYTES_MAX))
-    except urllib.error.HTTPError as refused:
-        with refused:
-            body = refused.read(ANSWER_BYTES_MAX)
-        if moved := refused.headers.get("Location"):
-            raise Unsent(f"{service.url} leads to {moved[:200]!r}: give that address") from refused
-        return read_refusal(refused.code, refused.headers.get("Retry-After"), body)
+            status, headers = answer.status, answer.headers
+            body = answer.read(ANSWER_BYTES_MAX)
     except (OSError, http.client.HTTPException) as failed:
         reason = getattr(failed, "reason", failed)
         if isinstance(reason, TimeoutError):
             raise Unsent(f"no answer within {service.timeout_s:g} s") from failed
-        text = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-        return Trouble(str(text).lower())
-    except ValueError as odd:
-        # A name that no host can have, or a token with a line end in it.
+        text = str(getattr(reason, "strerror", None) or reason) or type(reason).__name__
+        return Trouble(" ".join(text.lower().split())[:WHY_MAX])
+    except (ValueError, OverflowError) as odd:
+        # A name that no host can have, or a port.
         raise Unsent(f"it cannot be asked: {odd}") from odd
+    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        return read_answer(body)
+    if moved := headers.get("Location"):
+        raise Unsent(f"{service.url} leads to {moved[:WHY_MAX]!r}: give that address")
+    return read_refusal(status, headers.get("Retry-After"), body)
 
 
 def address_of(url: str) -> str:
-    """The service's web root, given with or without `/v1`. Raises Unsent for no address."""
+    """The service's web root, given with or without `/v1`.
+
+    Raises Unsent for what is no address. One that names a user is none: its password would be
+    in every message about it.
+    """
     root = url.rstrip("/")
     root = root[: -len("/v1")] if root.endswith("/v1") else root
-    parts = urlsplit(root)
+    if "@" in root.partition("://")[2].partition("/")[0]:
+        raise Unsent("the address names a user, and needs none beside the token")
+    try:
+        parts = urlsplit(root)
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Unsent(f"{url!r} is no http address")
     return root
+
+
+def token_of(token: str) -> str:
+    """The token as a header can hold it. Raises Unsent, which does not show it."""
+    if not token.isascii() or not token.isprintable():
+        raise Unsent("the token holds characters no token has")
+    return token
 
 
 def chunks(body: bytes, sent: Callable[[int], object]) -> Iterator[bytes]:
@@ -159,18 +185,24 @@ def read_refusal(status: int, retry_after: str | None, body: bytes) -> Trouble:
     said = body[:SAID_BYTES_MAX].decode("utf-8", "replace")
     code = problem.get("code")
     if status == 429 or status >= 500:
-        wait_s = float(retry_after) if retry_after and retry_after.isdigit() else 0.0
+        wait_s = seconds_of(retry_after)
         return Trouble(f"answered {status}" + (f" ({code})" if code else ""), wait_s)
     if status == 401:
         raise Unsent("the token is unknown, expired or revoked", said=said)
-    why = str(problem.get("detail") or f"answered {status}")
-    raise Unsent(why, is_empty=code == "no_results", said=said)
+    why = str(problem.get("detail") or f"answered {status}")[:SAID_BYTES_MAX]
+    # A proxy in between may say so first, without a code.
+    raise Unsent(why, code=TOO_LARGE if status == TOO_LARGE_STATUS else str(code), said=said)
+
+
+def seconds_of(retry_after: str | None) -> float:
+    """The pause that a `Retry-After` asks for; nothing for a date, or for what is neither."""
+    return float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
 
 
 def json_of(body: bytes) -> Json | None:
     """The JSON object that the bytes are, if they are one."""
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

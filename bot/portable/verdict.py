@@ -7,12 +7,19 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from bot.portable import sending
 from bot.portable.files import Report
 from bot.portable.sending import Json, Unsent
 
+# Codes of API.md 3.
+NO_RESULTS = "no_results"
+TOO_MUCH = (sending.TOO_LARGE, "limit_reached")
 STRICT_EXIT = 70
 NAMES_SHOWN = 10
 NO_REPORT = "No test report matched"
+# What people wrote of it stands behind the colon, and may name any day, or none there is.
+ENDS = re.compile(r"[A-Z_]+ until (\d{4}-\d\d-\d\d)")
+EXIT_CODE_MAX = 255
 UNREAD = "could not read the quarantine list ({why}). No failure is forgiven in this run."
 
 
@@ -37,11 +44,16 @@ class Answer(NamedTuple):
     html_url: str
 
 
-class Told(NamedTuple):
-    """What the service said of each upload so far, and the names of files nobody could read."""
+class Told:
+    """What the service said of each upload so far, and the names of files nobody could read.
 
-    answers: list[Answer]
-    unread: list[str]
+    `refused`: the refusals of uploads for their size, which say nothing of other uploads.
+    """
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.unread: list[str] = []
+        self.refused: list[Unsent] = []
 
     @property
     def is_whole(self) -> bool:
@@ -65,12 +77,12 @@ def answer_of(value: Json) -> Answer:
             failed=forgiven + integer(value["unquarantined_failures"]),
             forgiven=forgiven,
             is_whole=all(each["status"] == "accepted" for each in objects(value["files"])),
-            exit_code=integer(member(value, "verdict")["exit_code"]),
+            exit_code=exit_code(member(value, "verdict")["exit_code"]),
             failures=tuple(failure_of(each) for each in objects(value["failures"])),
             warnings=tuple(str(each) for each in items(value["warnings"])),
             html_url=str(value["html_url"] or ""),
         )
-    except (KeyError, TypeError) as unlike:
+    except (KeyError, TypeError, ValueError) as unlike:
         raise Unsent("the answer is not one to an upload: is it Headgate") from unlike
 
 
@@ -86,8 +98,11 @@ def ending_of(told: Told, command_code: int) -> Ending:
     """How uploads end that were all answered.
 
     Of several those count that say something: an upload without a failure does not make the
-    command's code stand that another one forgives. A file that nobody could read does.
+    command's code stand that another one forgives. A file that nobody could read does. Raises
+    Unsent when one was too large.
     """
+    if told.refused:
+        raise told.refused[0]
     if not told.answers:
         return no_report_ending(command_code)
     telling = [each.exit_code for each in told.answers if each.failed or not each.is_whole]
@@ -128,11 +143,13 @@ def unsent_ending(trouble: Unsent, told: Told, command_code: int, *, strict: boo
     return Ending(code, UNREAD.format(why=trouble.why.rstrip(".")))
 
 
-def unread_in(batch: Sequence[Report], trouble: Unsent) -> list[str]:
-    """The files of an upload of which none was a report. Raises the trouble if it is another."""
-    if not trouble.is_empty:
+def pass_over(told: Told, batch: Sequence[Report], trouble: Unsent) -> None:
+    """Go on without an upload that holds no report, or too much. Raises any other trouble."""
+    if trouble.code not in (NO_RESULTS, *TOO_MUCH):
         raise trouble
-    return [each.name for each in batch]
+    told.unread.extend(each.name for each in batch)
+    if trouble.code in TOO_MUCH:
+        told.refused.append(trouble)
 
 
 def no_report_ending(command_code: int) -> Ending:
@@ -142,10 +159,11 @@ def no_report_ending(command_code: int) -> Ending:
 
 def with_end(failure: Failure) -> str:
     """`test_total (until 12 Dec)`: a quarantined test, and until when if its reason says so."""
-    found = re.search(r"\buntil (\d{4})-(\d\d)-(\d\d)", failure.reason or "")
-    if not found:
+    found = ENDS.match(failure.reason or "")
+    try:
+        end = date.fromisoformat(found[1] if found else "")
+    except ValueError:
         return failure.name
-    end = date(int(found[1]), int(found[2]), int(found[3]))
     return f"{failure.name} (until {end.day} {end:%b})"
 
 
@@ -178,6 +196,14 @@ def integer(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError("not an integer")
     return value
+
+
+def exit_code(value: object) -> int:
+    """The value, which must be a code that a process can end with: more would wrap round to 0."""
+    code = integer(value)
+    if not 0 <= code <= EXIT_CODE_MAX:
+        raise ValueError("not an exit code")
+    return code
 
 
 def items(value: object) -> list[object]:

@@ -12,7 +12,7 @@ from service.operations import access, deeds, judging, test_messages, test_recor
 from service.operations.judging import Bench
 from service.operations.test_records import Home, ShownTest
 from service.runtime import Runtime
-from service.store import audit, test_listings, test_states
+from service.store import audit, evidence, test_listings, test_states
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -58,6 +58,8 @@ def _put(
     access.recheck(session, row.actor, row.at)
     home = test_records.home_of(session, runtime, repository, row.at)
     case = test_records.find_case(session, repository, wish.test_id)
+    # An upload that is judged meanwhile would write what it has read before.
+    evidence.lock(session, repository.id)
     before, judged, kept = _state(session, home, case), None, None
     if wish.flag is Flag.NONE and before.flag is not Flag.NONE:
         judged, kept = _by_evidence(Bench(session, runtime, home), case.no, row)

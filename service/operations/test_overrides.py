@@ -10,7 +10,7 @@ from service.operations import access, deeds, test_messages, test_records
 from service.operations.test_records import Home
 from service.runtime import Runtime
 from service.store import access as stored_access
-from service.store import audit, test_listings, test_quarantine
+from service.store import audit, evidence, test_listings, test_quarantine
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -85,6 +85,8 @@ def _put(
 ) -> OverrideView:
     access.recheck(session, row.actor, row.at)
     case = test_records.find_case(session, repository, wish.test_id)
+    # One word at a time: each closes the one before.
+    evidence.lock(session, repository.id)
     said = StoredOverride(
         no=case.no,
         override=wish.override,
@@ -149,6 +151,10 @@ def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
     """Those that fit one transaction; whether there were any."""
     found = test_quarantine.expired(session, row.at)
     for place, before in found:
+        evidence.lock(session, place.repository_id)
+        if test_quarantine.override_of(session, place.repository_id, before.no) != before:
+            # Somebody has said something else by now.
+            continue
         repository = stored_access.repository(session, place.repository_id)
         said = StoredOverride(
             before.no, Override.UNSPECIFIED, EXPIRED, row.at, SYSTEM.kind, SYSTEM.login

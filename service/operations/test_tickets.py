@@ -7,7 +7,7 @@ from service.errors import Invalid
 from service.notifications import test_payloads
 from service.operations import access, deeds, test_messages, test_records
 from service.runtime import Runtime
-from service.store import audit, test_listings, test_quarantine
+from service.store import audit, evidence, test_listings, test_quarantine
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -54,6 +54,7 @@ def _link(
 ) -> TicketView:
     access.recheck(session, row.actor, row.at)
     case = test_records.find_case(session, repository, wish.test_id)
+    evidence.lock(session, repository.id)
     after = _address(session, repository, wish)
     row = replace(row, subject=f"test/{case.id}")
     change(session, runtime, repository, (case.no, after), row)

@@ -307,7 +307,7 @@ def _complete(
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, found.name)
     if evidence.lock(session, place.repository_id).removal != found.removal:
-        return None
+        return None, None
     home = test_records.home_of(session, runtime, repository, arrived.now)
     bench = Bench(session, runtime, home)
     classified = _classified(session, home, arrived)

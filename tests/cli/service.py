@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 TOKEN = "hgt_7hQ2mX9aLk_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1jpYjl"
+REQUEST_BYTES_MAX = 65_536
 UNKNOWN_TOKEN = "Missing or unknown x-api-token. Create one under Settings > Tokens."
 
 
@@ -94,6 +96,28 @@ def served() -> Iterator[Service]:
     finally:
         stops[0]()
         thread.join()
+
+
+@contextlib.contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """The address of a server that sends one caller these bytes, and does not hang up."""
+    over = threading.Event()
+
+    def answer_one() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(REQUEST_BYTES_MAX)
+            connection.sendall(answer)
+            over.wait()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer_one)
+        thread.start()
+        try:
+            yield "http://{}:{}".format(*listening.getsockname())
+        finally:
+            over.set()
+            thread.join()
 
 
 def a_record(state: str = "PENDING", **differences) -> dict:

@@ -115,3 +115,35 @@ def test_no_report_is_a_warning(checkout):
         0,
         "::warning::headgate: No test report matched: exit code 0.\n",
     )
+
+
+@pytest.mark.parametrize(("strict", "code"), [("false", 0), ("true", 70)])
+def test_a_machine_without_python_says_so(checkout, strict, code):
+    done = run(checkout, INPUT_STRICT=strict, PATH="/nowhere")
+    assert (done.returncode, done.stderr) == (code, "")
+    assert done.stdout.startswith("::warning::headgate: there is no Python on this runner")
+
+
+def test_no_input_is_run_as_a_command(checkout):
+    hostile = "$(touch ran)`touch ran`\"; touch ran; '--strict\n--url=http://127.0.0.1:1"
+    a_checkout_commit(checkout)
+    with service.served() as api:
+        api.says(UPLOAD, an_upload())
+        done = run(
+            checkout,
+            INPUT_URL=api.url,
+            HEADGATE_TOKEN=service.TOKEN,
+            INPUT_VARIANT=hostile,
+            INPUT_ORG=hostile,
+            INPUT_MATRIX=hostile,
+            INPUT_JUNIT=f"*.xml\n{hostile}",
+            GITHUB_HEAD_REF=hostile,
+            GITHUB_WORKFLOW=hostile,
+            GITHUB_JOB="unit",
+            RUNNER_OS="Linux",
+            RUNNER_ARCH="X64",
+        )
+    assert (done.returncode, done.stderr) == (0, "")
+    asked = api.asked[0][1]
+    assert (asked["variant"], asked["org_url_slug"], asked["branch"]) == (hostile,) * 3
+    assert not (checkout / "ran").exists()

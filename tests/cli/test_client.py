@@ -173,3 +173,27 @@ async def test_a_role_that_is_too_small_is_told_which_token_to_make(api, clock):
         await post(api, clock)
     assert refusal.value.code == Exit.NOT_ALLOWED
     assert refusal.value.todo == "Make one with `headgate token create --role admin`"
+
+
+async def test_the_token_follows_nobody_elsewhere(api, clock):
+    with service.served() as elsewhere:
+        elsewhere.says("/getQueue", {"branch": "main"})
+        api.says("/getQueue", {}, 307, Location=f"{elsewhere.url}/v1/getQueue")
+        with pytest.raises(Failed, match="leads to 'http://127") as failed:
+            await post(api, clock)
+    assert elsewhere.asked == []
+    assert (failed.value.code, clock.slept) == (Exit.UNREACHABLE, [])
+
+
+@pytest.mark.parametrize("url", ["http://a..b", "http://127.0.0.1:99999"])
+async def test_an_address_that_no_host_can_have_is_not_tried_again(clock, url):
+    with pytest.raises(Failed, match="cannot be asked") as failed:
+        await post(None, clock, url=url)
+    assert (failed.value.code, clock.slept) == (Exit.UNREACHABLE, [])
+
+
+async def test_an_answer_of_something_else_names_what_it_lacks(api, clock):
+    api.says("/getQueue", {"hello": "world"})
+    with pytest.raises(Failed, match="answered without 'state'") as failed:
+        (await post(api, clock))["state"]
+    assert failed.value.code == Exit.UNREACHABLE

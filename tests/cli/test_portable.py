@@ -255,3 +255,32 @@ def test_links_that_lead_in_a_circle_are_not_followed():
     ):
         found = files.reports_in(patterns, 0, print)
         assert [each.name for each in found.reports] == names, patterns
+
+
+def test_packed_files_are_counted_as_what_they_hold(monkeypatch):
+    monkeypatch.setattr(files, "PLAIN_BYTES_MAX", 1_500)
+    for name in ("a.gz", "b.gz"):
+        Path(name).write_bytes(gzip.compress(b"x" * 1_000))
+    found = files.reports_in(["*.gz"], 0, print).reports
+    assert [[each.name for each in batch] for batch in files.batches(found)] == [["a.gz"], ["b.gz"]]
+
+
+def test_a_name_that_is_no_text_is_sent_as_some():
+    Path(os.fsdecode(b"\xff.xml")).write_text("<testsuite/>")
+    told: list[str] = []
+    (report,) = files.reports_in(["*.xml"], 0, told.append).reports
+    assert report.name == "\ufffd.xml"
+    files.reports_in(["*.xml"], 4e9, told.append)
+    assert told == ["\ufffd.xml is older than this run and was ignored"]
+
+
+def test_a_commit_that_ci_does_not_name_by_its_id_is_the_checkouts():
+    environ = {"BUILDKITE": "true", "BUILDKITE_COMMIT": "HEAD", "BUILDKITE_BRANCH": "main"}
+    assert ci.facts_of(environ) == {"branch": "main"}
+
+
+def test_long_values_of_a_matrix_keep_jobs_apart_within_the_limit():
+    names = [str(ci.facts_of(GITHUB, "x\n" * 200 + each)["job"]) for each in "ab"]
+    assert [len(each) for each in names] == [255, 255]
+    assert names[0] != names[1]
+    assert all(each.startswith("ci / unit @ Linux-X64 (x x x ") for each in names)

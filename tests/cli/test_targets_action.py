@@ -217,6 +217,7 @@ def test_bazel_is_asked_what_depends_on_a_change(checkout, tmp_path, files, aske
         ({"INPUT_PATHS": "web web/**"}, 1, "`paths` has the line 'web web/**'"),
         ({"INPUT_PATHS": ""}, 1, "`paths` names no target"),
         ({"GITHUB_EVENT_PATH": "/nowhere"}, 0, "not of a pull request"),
+        ({"PATH": "/nowhere"}, 1, "::error::headgate: there is no Python on this runner"),
     ],
 )
 def test_what_ends_without_a_request(checkout, given, code, said):

@@ -350,3 +350,83 @@ def test_the_token_follows_nobody_elsewhere(api, capsys):
         assert headgate("--org", "octo", command=FAILS) == 3
     assert elsewhere.asked == []
     assert "give that address). No failure is forgiven" in capsys.readouterr().err
+
+
+def over(body, *lines):
+    head = "".join(f"{each}\r\n" for each in ("HTTP/1.1 503 Away", *lines))
+    return f"{head}\r\n".encode("latin-1") + body
+
+
+DEEP = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + b"[" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (over(b"ZZ\r\n", "Transfer-Encoding: chunked"), "incompleteread(0 bytes read)"),
+        (over(b"", "Content-Length: 9"), "no answer within 0.2 s"),
+        (over(b"{}", "Content-Length: 2", "Retry-After: \xb2"), "answered 503"),
+        (b"SSH-2.0-" + b"x\0" * 400 + b"\n", "ssh-2.0-" + "x " * 96),
+        (DEEP, "the answer cannot be read: is it Headgate"),
+    ],
+    ids=["cut", "hangs", "odd pause", "other protocol", "deep"],
+)
+def test_an_answer_that_breaks_off_forgives_nothing(monkeypatch, capsys, answer, why):
+    monkeypatch.setattr(sending, "PAUSES_S", ())
+    monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
+    with service.answering(answer) as url:
+        monkeypatch.setenv("HEADGATE_URL", url)
+        assert headgate("--org", "octo", "--timeout", "0.2s", command=FAILS) == 3
+    assert capsys.readouterr().err.endswith(UNREAD.format(why=why))
+
+
+def test_a_token_that_no_header_can_hold_is_not_shown():
+    asking = sending.Service("http://127.0.0.1:1", "hgt_secret\nhgt_other", str)
+    with pytest.raises(sending.Unsent) as unsent:
+        asking.ask(sending.Request("/x"))
+    assert "hgt_" not in unsent.value.why
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://bob:secret@127.0.0.1:1"])
+def test_what_is_no_address_is_said_before_anything_runs(api, capsys, url):
+    assert headgate("--url", url, command=FAILS) == exits.Exit.USAGE
+    assert not Path("a.xml").exists()
+    assert "secret" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("exit_code", [256, -1, 2**40])
+def test_no_code_that_a_process_cannot_end_with_is_believed(api, exit_code):
+    api.says(UPLOAD, an_upload(1, 1, exit_code))
+    assert headgate(command=FAILS) == 3
+
+
+@pytest.mark.parametrize(
+    ("reason", "named"),
+    [
+        ("ALWAYS_QUARANTINE until 2026-12-12: until 2027-01-01", "test_0 (until 12 Dec)"),
+        ("AUTO_QUARANTINE: off until 2026-02-30", "test_0"),
+        ("AUTO_QUARANTINE: off until 2026-12-12", "test_0"),
+        ("ALWAYS_QUARANTINE until 2026-13-12: #1", "test_0"),
+    ],
+)
+def test_the_end_of_a_quarantine_is_not_what_somebody_wrote_of_it(api, capsys, reason, named):
+    answer = an_upload(1, 1, 0)
+    answer["failures"][0]["quarantine_reason"] = reason
+    api.says(UPLOAD, answer)
+    assert headgate(command=FAILS) == 0
+    assert capsys.readouterr().err.endswith(f"exit code 0. {named}\n")
+
+
+def test_a_report_that_is_too_large_does_not_keep_the_next_away(api, capsys):
+    a_hundred_and_one_reports()
+    api.refuses(UPLOAD, 413, "body_too_large", "too much")
+    api.says(UPLOAD, an_upload(1, 1, 0))
+    assert headgate("--strict") == 70
+    assert [len(each[1]["files"]) for each in api.asked[1:]] == [100, 1]
+    assert capsys.readouterr().err.endswith(UNREAD.format(why="too much"))
+
+
+def test_what_only_reads_runs_no_command():
+    assert headgate("--dry-run", command=FAILS) == exits.Exit.USAGE
+    assert not Path("a.xml").exists()

@@ -429,3 +429,73 @@ def test_what_failed_outside_of_every_test_is_a_failure(name):
     synthetic = [case for case in report.cases if case.kind is CaseKind.SYNTHETIC]
     assert shown(report.cases) == lines(expected)
     assert [case.told[0].message for case in synthetic] == said
+
+
+TRX_WORD = '<TestRun><Results><UnitTestResult testName="n" outcome="WORD"/></Results></TestRun>'
+NUNIT_WORD = '<test-run><test-case name="n" result="WORD"/></test-run>'
+NUNIT2_WORD = '<test-results><test-case name="n" executed="True" result="WORD"/></test-results>'
+NOT_RUN = NUNIT2_WORD.replace("True", "False")
+XUNIT_WORD = '<assemblies><assembly><test name="n" result="WORD"/></assembly></assemblies>'
+CTRF_WORD = ctrf({"name": "n", "status": "WORD"})
+WORDS = [
+    (TRX_WORD, "passed", "Passed PassedButRunAborted Warning Completed"),
+    (TRX_WORD, "failed", "Failed Error Timeout Aborted"),
+    (TRX_WORD, "skipped", "NotExecuted Inconclusive NotRunnable Pending Disconnected InProgress"),
+    (NUNIT_WORD, "passed", "Passed Success Warning"),
+    (NUNIT_WORD, "failed", "Failed Failure Error"),
+    (NUNIT_WORD, "skipped", "Skipped Inconclusive Ignored NotRunnable Explicit"),
+    (NUNIT2_WORD, "passed", "Success"),
+    (NUNIT2_WORD, "failed", "Failure Error"),
+    (NOT_RUN, "skipped", "Success Failure"),
+    (XUNIT_WORD, "passed", "Pass"),
+    (XUNIT_WORD, "failed", "Fail"),
+    (XUNIT_WORD, "skipped", "Skip NotRun pass"),
+    (CTRF_WORD, "passed", "passed"),
+    (CTRF_WORD, "failed", "failed"),
+    (CTRF_WORD, "skipped", "skipped pending other Failed"),
+]
+
+
+@pytest.mark.parametrize(("content", "outcome", "words"), WORDS)
+def test_every_word_of_an_outcome_means_one(content, outcome, words):
+    for word in words.split():
+        (case,) = read(content.replace("WORD", word)).cases
+        assert case.outcome.value == outcome, word
+
+
+@pytest.mark.parametrize(
+    ("told", "attempts"),
+    [
+        ({"flaky": True, "retries": 2}, 3),
+        ({"flaky": True, "retries": 0}, 1),
+        ({"flaky": False, "retries": 2}, 1),
+        ({"retries": 2}, 1),
+        ({"flaky": True}, 1),
+        ({"flaky": True, "retries": 1e9}, 101),
+        ({"retryAttempts": [{"status": "failed"}] * 200}, 101),
+        ({"flaky": True, "retries": 9, "retryAttempts": [{"status": "failed"}]}, 2),
+    ],
+)
+def test_retries_are_those_that_a_flaky_test_lists_or_counts(told, attempts):
+    (case,) = read(ctrf({"name": "n", "status": "passed", **told})).cases
+    assert len(case.attempts) == attempts
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said", "fails"),
+    [
+        ('result="Failed"', "", False),
+        ('result="Failed" site="SetUp"', "", True),
+        ('result="Failed" site="TearDown"', "", True),
+        ('result="Failed" site="Child"', "", False),
+        ('result="Failure"', "TearDown : no", True),
+        ('result="Passed" site="TearDown"', "", False),
+    ],
+)
+def test_a_suite_of_nunit_fails_beside_its_tests_where_it_says_so(attributes, said, fails):
+    """Else its failure is that of the test inside it."""
+    inside = '<test-case name="n" result="Failed"/>'
+    told = f"<failure><message>{said}</message></failure>"
+    suite = f'<test-suite name="s" {attributes}>{told}{inside}</test-suite>'
+    cases = read(f"<test-run>{suite}</test-run>").cases
+    assert [case.kind for case in cases if case.name != "n"] == [CaseKind.SYNTHETIC] * fails

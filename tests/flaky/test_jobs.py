@@ -33,6 +33,12 @@ def test_the_first_rule_that_gives_any(sent: tuple[Sent, ...], found: tuple[str,
     assert of_unit(*sent) == found
 
 
+def test_a_job_of_which_no_machine_is_known_is_not_found_by_one() -> None:
+    unknown = Job("1", "unit", "CI", has_failed=True)
+    beside = Job("2", "lint", "CI", "runner-2")
+    assert jobs.uploads_of(unknown, (unknown, beside), (UNNAMED, BY_KEY)) == ("b",)
+
+
 def test_a_machine_that_ran_two_jobs_tells_of_none() -> None:
     beside = Job("2", "lint", "CI", "runner-1")
     assert of_unit(BY_MACHINE, others=(beside,)) == ()

@@ -163,7 +163,16 @@ def test_a_file_is_taken_from_the_nearest(attributes, suite, expected):
     ("line", "expected"), [("7", 7), ("0", 0), ("x", None), ("-1", None), ("9" * 40, None)]
 )
 def test_a_line_is_kept_when_it_is_one(line, expected):
-    assert case_of(attributes=f'line="{line}"').line == expected
+    for name in ("line", "lineno"):
+        assert case_of(attributes=f'{name}="{line}"').line == expected
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [('classname="a.B" class="C"', "a.B"), ('class="C"', "C"), ('classname=""', ""), ("", "")],
+)
+def test_a_class_is_taken_as_it_is_given(attributes, expected):
+    assert case_of(attributes=attributes).classname == expected
 
 
 @pytest.mark.parametrize(
@@ -250,9 +259,14 @@ def test_output_of_a_suite_belongs_to_its_only_case():
     one = '<testcase name="n"><failure/></testcase>'
     only = read(f"<testsuite>{one}<system-out>o</system-out></testsuite>")
     two = read(f"<testsuite>{one}{one}<system-out>o</system-out></testsuite>")
+    own = read(
+        '<testsuite><testcase name="n"><failure/><system-out>own</system-out></testcase>'
+        "<system-out>o</system-out></testsuite>"
+    )
     nested = read(f"<testsuite><testsuite>{one}</testsuite><system-err>o</system-err></testsuite>")
     assert [case.output for case in only.cases] == ["o"]
     assert [case.output for case in two.cases] == ["", ""]
+    assert [case.output for case in own.cases] == ["own"]
     assert [case.output for case in nested.cases] == ["o"]
 
 

@@ -171,8 +171,14 @@ def test_an_empty_file_is_refused(content):
 def test_a_bomb_is_refused_before_it_is_large():
     bomb = gzip.compress(b"\0" * 200_000_000)
     assert isinstance(text.unpacked(bomb), Fault)
-    ratio = gzip.compress(b"<testsuite>" + b" " * 1_000_000)
-    assert read(ratio).status is FileStatus.REFUSED
+
+
+def test_a_small_file_may_expand_to_200_times_its_size():
+    packed = gzip.compress(b" " * 500_000)
+    padded = packed + gzip.compress(random.Random(7).randbytes(3_000))
+    assert len(packed) * 200 < 500_000 < len(padded) * 200
+    assert isinstance(text.unpacked(packed), Fault)
+    assert not isinstance(text.unpacked(padded), Fault)
 
 
 def test_an_expanded_file_may_have_100_mib(monkeypatch):

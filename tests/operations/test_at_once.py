@@ -10,15 +10,26 @@ import pytest
 
 from service.errors import Invalid, NotFound
 from service.notifications.sender import HttpSender
-from service.operations import access, endpoints, notifications, queues, repositories, tokens
+from service.operations import (
+    access,
+    endpoints,
+    notifications,
+    queues,
+    repositories,
+    test_overrides,
+    tokens,
+)
 from service.operations.endpoints import EndpointWish
 from service.operations.notifications import ReplayWish
 from service.operations.queues import HoldWish, QueueWish
+from service.operations.test_overrides import OverrideWish
 from service.operations.tokens import TokenWish
 from service.provider.values import Repository
 from service.runtime import Runtime
-from service.vocabulary import MergeMethod, QueueRef, RepoId, RepoRef, Role
+from service.store import test_quarantine
+from service.vocabulary import SYSTEM, MergeMethod, Override, QueueRef, RepoId, RepoRef, Role
 from tests.harness.receiver import receiving
+from tests.operations import upload_stage
 from tests.operations.conftest import WaitingClock
 from tests.operations.message_stage import LOOPBACK, Stage, a_caller
 
@@ -138,3 +149,35 @@ async def test_a_change_of_a_disabled_endpoint_drops_no_replay(stage):
     await endpoints.update(stage.runtime, stage.caller, stage.view.id, named)
     await stage.drain()
     assert len(stage.receiver.got) == 2
+
+
+async def test_words_on_one_test_at_once_are_all_taken(store):
+    tested = await upload_stage.staged(store)
+    await tested.ran({"total": "F"})
+    test_id = (await tested.case("total")).id
+    words = [OverrideWish(test_id, Override.ALWAYS_QUARANTINE, str(n)) for n in range(8)]
+    said = (test_overrides.put(tested.runtime, tested.repository, each, SYSTEM) for each in words)
+    assert await refusals(*said) == []
+
+
+async def test_a_word_is_not_taken_back_because_the_one_before_ends(store):
+    tested = await upload_stage.staged(store)
+    names = [f"test_{n}" for n in range(8)]
+    await tested.ran(dict.fromkeys(names, "F"))
+    cases = await tested.cases()
+    words = [OverrideWish(cases[name].id, Override.ALWAYS_QUARANTINE, "x") for name in names]
+
+    def saying():
+        return [
+            test_overrides.put(tested.runtime, tested.repository, each, SYSTEM) for each in words
+        ]
+
+    await asyncio.gather(*saying())
+    tested.clock.present += test_overrides.ALWAYS_FOR
+    sweeps = [test_overrides.expire(tested.runtime) for _ in range(4)]
+    assert await refusals(*sweeps, *saying()) == []
+    for case in cases.values():
+        here = tested.repository.id
+        said = await tested.runtime.store.read(test_quarantine.override_of, here, case.no)
+        assert said is not None
+        assert said.at == tested.clock.present

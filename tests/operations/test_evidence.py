@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from service.flaky.results import FileStatus
+from service.flaky.results import Attempt, FileStatus, Outcome
 from service.mergequeue.inputs import RepositoryChanged
 from service.mergequeue.outputs import AskEvidence
 from service.mergequeue.reasons import HoldReason
@@ -12,6 +12,7 @@ from service.mergequeue.states import QueueState
 from service.operations import (
     failed_tests,
     queues,
+    test_flags,
     test_overrides,
     test_records,
     test_settings,
@@ -22,15 +23,16 @@ from service.operations import (
 from service.operations.failed_tests import Began, LookedUp, Reported
 from service.operations.judging import Bench
 from service.operations.queues import QueueWish
+from service.operations.test_flags import FlagWish
 from service.operations.test_overrides import OverrideWish
 from service.operations.test_settings import SettingsWish
 from service.store import queues as stored_queues
 from service.store import uploads
 from service.store.records import Lane
-from service.vocabulary import SYSTEM, Override, Sha
+from service.vocabulary import SYSTEM, Flag, Override, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
-from tests.operations.upload_stage import HOST, NOW, Stage, a_file
+from tests.operations.upload_stage import HOST, NOW, Stage, a_case, a_file
 
 HEAD = Sha("c" * 40)
 RUN_SHA = Sha("d" * 40)
@@ -45,16 +47,16 @@ async def stage(store):
     return staged
 
 
-async def looked_up(stage: Stage, answer, *, heads=None, name="unit") -> LookedUp:
-    """What was known of the tests that failed in an upload when its run began, an hour ago."""
+async def looked_up(stage: Stage, *answers, heads=None, name="unit") -> LookedUp:
+    """What was known of the tests that failed in uploads when their run began, a minute ago."""
 
     def look(session):
         home = test_records.home_of(session, stage.runtime, stage.repository, stage.clock.present)
         bench = Bench(session, stage.runtime, home)
-        found = uploads.by_id(session, answer.upload_id)
-        assert found is not None
+        found = [uploads.by_id(session, each.upload_id) for each in answers]
+        sent = tuple(each.upload for each in found if each is not None)
         began = Began(stage.clock.present - MINUTE, "main", heads or {1: HEAD})
-        return failed_tests.look_up(bench, [Reported(name, (found.upload,), 1)], began)
+        return failed_tests.look_up(bench, [Reported(name, sent, 1)], began)
 
     found, _ = await stage.runtime.store.run(look)
     return found
@@ -122,6 +124,45 @@ async def test_who_made_a_test_flaky_is_forgiven_by_a_persons_word(stage):
     sent = await failed_now(stage)
     (check,) = (await looked_up(stage, sent, heads={5: HEAD})).checks
     assert [each.was_quarantined for each in check.tests] == [True]
+
+
+async def test_a_persons_word_counts_from_its_time_to_its_end(stage):
+    await quarantining(stage)
+    await flaky_on(stage, pr_number=5)
+    test_id = (await stage.case("total")).id
+    soon = stage.clock.present + timedelta(hours=1)
+    wish = OverrideWish(test_id, Override.ALWAYS_QUARANTINE, "waits on the real clock", soon)
+    await test_overrides.put(stage.runtime, stage.repository, wish, SYSTEM)
+    sent = await failed_now(stage)
+
+    async def is_forgiven() -> bool:
+        (check,) = (await looked_up(stage, sent, heads={5: HEAD})).checks
+        return check.tests[0].was_quarantined
+
+    assert not await is_forgiven()
+    stage.clock.present += MINUTE
+    assert await is_forgiven()
+    stage.clock.present = soon + MINUTE
+    assert not await is_forgiven()
+
+
+async def test_what_is_said_after_the_run_began_does_not_change_what_was_known(stage):
+    await flaky_on(stage, pr_number=5)
+    sent = await failed_now(stage)
+    wish = FlagWish((await stage.case("total")).id, Flag.BROKEN, "it is")
+    await test_flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+    (check,) = (await looked_up(stage, sent)).checks
+    assert [each.was_flaky for each in check.tests] == [True]
+
+
+async def test_what_nobody_could_know_when_the_run_began_was_not_known(stage):
+    """The runs were before it, their results came after."""
+    sent = await failed_now(stage)
+    for minute, letters in ((1, "F"), (2, "P"), (3, "F"), (4, "P")):
+        told = {"ran_at": NOW + minute * MINUTE, "run_id": str(minute), "pr_number": 5}
+        await stage.ran({"total": letters}, **told)
+    (check,) = (await looked_up(stage, sent)).checks
+    assert [each.was_flaky for each in check.tests] == [False]
 
 
 async def test_what_became_flaky_after_the_run_began_was_not_flaky(stage):
@@ -202,8 +243,32 @@ async def test_an_upload_in_parts_is_one_of_the_head(stage):
     assert [names[each] for each in (await looked_up(stage, sent)).fails_alone[1]] == ["total"]
 
 
-async def test_what_was_not_read_whole_explains_nothing(stage):
-    sent = await stage.send([a_file({"total": "F"}, status=FileStatus.PARTIAL)])
+async def test_what_fails_alone_failed_at_the_head_that_is_tested_and_passed_nowhere(stage):
+    now = stage.clock.present
+
+    async def ran(days: int, **told) -> None:
+        stage.clock.present = now - timedelta(days=days)
+        meta = {"sha": HEAD, "pr_number": 1, "run_id": "1", "ran_at": stage.clock.present}
+        tests = {name: told.pop(name) for name in list(told) if name not in {*meta, "job"}}
+        await stage.ran(tests, **meta | told)
+
+    await ran(15, job="a", forgotten="F")
+    await ran(13, job="b", old="F")
+    await ran(1, job="c", lone="F", retried="FP", skipped="FS", passed="F")
+    await ran(1, job="d", lone="S", passed="P")
+    await ran(1, job="e", of_another="F", pr_number=9)
+    await ran(1, job="f", of_a_push="F", sha=RUN_SHA)
+    stage.clock.present = now
+    names = {case.id: name for name, case in (await stage.cases()).items()}
+    sent = await failed_now(stage, **dict.fromkeys(names.values(), "F"))
+    found = (await looked_up(stage, sent)).fails_alone[1]
+    assert sorted(names[each] for each in found) == ["lone", "old", "skipped"]
+
+
+@pytest.mark.parametrize("status", [FileStatus.PARTIAL, FileStatus.REFUSED])
+async def test_what_was_not_read_whole_explains_nothing(stage, status):
+    unread = a_file({"mail": "P"}, "b.xml", status=status)
+    sent = await stage.send([a_file({"total": "F"}), unread])
     (check,) = (await looked_up(stage, sent)).checks
     assert (check.is_reported, check.tests) == (False, ())
 
@@ -212,6 +277,38 @@ async def test_a_mass_failure_names_no_test(stage):
     sent = await failed_now(stage, **{f"test_{n}": "F" for n in range(25)})
     (check,) = (await looked_up(stage, sent)).checks
     assert (check.is_reported, check.is_mass, check.tests) == (True, True, ())
+
+
+async def test_a_mass_failure_beside_a_failed_test_is_none_of_the_check(stage):
+    mass = await failed_now(stage, **{f"test_{n}": "F" for n in range(25)})
+    beside = await failed_now(stage, total="F")
+    (check,) = (await looked_up(stage, mass, beside)).checks
+    assert (check.is_reported, check.is_mass, len(check.tests)) == (True, False, 26)
+
+
+async def test_more_failures_than_are_looked_at_explain_nothing(stage, monkeypatch):
+    monkeypatch.setattr(failed_tests, "TESTS_MAX", 1)
+    (check,) = (await looked_up(stage, await failed_now(stage, a="F", b="P"))).checks
+    assert (check.is_reported, len(check.tests)) == (True, 1)
+    (check,) = (await looked_up(stage, await failed_now(stage, a="F", b="F"))).checks
+    assert (check.is_reported, check.tests) == (False, ())
+
+
+async def test_a_test_has_failed_as_it_ended_where_its_stack_says(stage):
+    failed = Attempt(Outcome.FAILED, stack='  File "src/total.py", line 3, in total')
+    cases = (
+        a_case("total", "F", told=(failed,)),
+        a_case("mail", "FP"),
+        a_case("cart", "FS"),
+        a_case("list", "PF"),
+    )
+    sent = await stage.send([a_file({}, cases=cases)])
+    (check,) = (await looked_up(stage, sent)).checks
+    assert {each.file: sorted(each.files) for each in check.tests} == {
+        "tests/total.py": ["src/total.py"],
+        "tests/cart.py": [],
+        "tests/list.py": [],
+    }
 
 
 async def test_queues_hear_of_the_first_results_and_that_none_come_any_more(stage):

@@ -224,7 +224,10 @@ async def test_settings_that_are_none_or_out_of_bounds_are_refused(tested):
     (fault,) = answer.json["errors"]
     assert (fault["field"], fault["did_you_mean"]) == ("/quarantine_enable", "quarantine_enabled")
     for wrong in WRONG_SETTINGS:
-        assert (await tested.post("update-settings", **wrong)).is_problem(400, "invalid_field")
+        answer = await tested.post("update-settings", **wrong)
+        assert answer.is_problem(400, "invalid_field")
+        (field,) = wrong
+        assert answer.json["errors"][0]["field"].startswith(f"/{field}")
     assert await tested.done("get-settings") == DEFAULTS
 
 

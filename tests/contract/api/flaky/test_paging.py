@@ -106,6 +106,7 @@ async def test_a_token_is_good_for_a_day_for_its_own_list_alone(tested):
     refused = [
         await tested.post("list-unhealthy-tests", status="BROKEN", page_query=query),
         await tested.post("list-quarantined-tests", page_query=query),
+        await tested.asked_elsewhere("list-unhealthy-tests", status="FLAKY", page_query=query),
         await tested.post("list-failing-tests", **span, page_query=query),
         await tested.post(
             "list-unhealthy-tests", status="FLAKY", page_query=query | {"page_token": other}

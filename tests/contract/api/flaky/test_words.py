@@ -151,20 +151,31 @@ async def test_a_ticket_is_named_in_one_way_and_by_an_address_of_the_web(tested,
     await tested.client.done("flaky-tests/link-ticket-to-test-case", without_slug)
 
 
+def words_on(test_id):
+    """A request to each endpoint that takes the id of a test."""
+    one = {"test_id": test_id}
+    return [
+        ("get-test-details", one),
+        ("set-quarantine-override", one | ALWAYS),
+        ("flag-test", one | {"flag": "NONE"}),
+        ("link-ticket-to-test-case", {"test_case_id": test_id, "html_url": ""}),
+    ]
+
+
 async def test_words_on_a_test_that_is_not_known_are_404(tested):
     await tested.ran(stranger="f", is_trusted=False)
     for test_id in (UNKNOWN, tested.id_of("stranger")):
-        one = {"test_id": test_id}
-        asked = [
-            ("get-test-details", one),
-            ("set-quarantine-override", one | ALWAYS),
-            ("flag-test", one | {"flag": "NONE"}),
-            ("link-ticket-to-test-case", {"test_case_id": test_id, "html_url": ""}),
-        ]
-        for name, body in asked:
+        for name, body in words_on(test_id):
             assert (await tested.post(name, **body)).is_problem(404, "test_not_found")
     answer = await tested.post("get-test-details", test_id="no-uuid")
     assert answer.is_problem(400, "invalid_field")
+
+
+async def test_a_test_of_another_repository_is_not_known_here(tested, one):
+    for name, body in words_on(one["test_id"]):
+        assert (await tested.asked_elsewhere(name, **body)).is_problem(404, "test_not_found")
+    answer = await tested.asked_elsewhere("check-quarantine", tests=[one])
+    assert [each["known"] for each in answer.json["tests"]] == [False]
 
 
 async def test_each_word_is_in_the_audit_log_with_what_stood_before(tested, one):

@@ -131,6 +131,12 @@ class Tested:
         """What runs once a minute has run."""
         await test_sweeps.expire(self.runtime)
 
+    async def asked_elsewhere(self, name: str, **more: Any) -> Answer:
+        """Any answer of an endpoint about another repository of the organization, `gadgets`."""
+        await self.runtime.store.run(_place, "gadgets", "102")
+        repo = {"host": HOST, "owner": "octo", "name": "gadgets"}
+        return await self.client.post(f"flaky-tests/{name}", self.about(**more) | {"repo": repo})
+
     async def caller(self) -> Caller:
         """The admin, as operations know him."""
         return await operations_access.look_up(self.runtime, self.client.instance.admin_token)

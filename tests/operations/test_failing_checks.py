@@ -1,0 +1,72 @@
+"""Which failed checks of a run results are looked for, and when they are explained."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.mergequeue import config
+from service.mergequeue.model import Run
+from service.mergequeue.reported import Evidence
+from service.operations import evidence
+from service.vocabulary import Check, CheckOutcome, Explanation, RequiredName
+from tests.mergequeue.stage import Stage, a_check
+
+PASSED, FAILED, RUNNING = CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.RUNNING
+UNIT, E2E = RequiredName("unit"), RequiredName("e2e", "7")
+
+
+def a_run(*checks: Check, reruns: tuple[str, ...] = ()) -> Run:
+    """A run in tests that must pass `unit` of any App, and `e2e` of one."""
+    stage = Stage(config.QueueConfig())
+    stage.tell(stage.submit(1))
+    (run,) = stage.queue.runs.values()
+    return replace(run, checks=checks, required=(UNIT, E2E), rerun_ids=reruns)
+
+
+def beside(check: Check, number: int, source_id: str) -> Check:
+    """Another check of the same name, in a suite of its own."""
+    return replace(check, id=str(number), group=f"g{number}", source_id=source_id)
+
+
+FAILING = a_check("unit", FAILED)
+
+
+@pytest.mark.parametrize(
+    ("checks", "failing"),
+    [
+        ((), {}),
+        ((FAILING,), {"unit": {"1"}}),
+        ((a_check("unit", PASSED),), {}),
+        ((a_check("unit", RUNNING),), {}),
+        ((a_check("docs", FAILED),), {}),
+        ((FAILING, a_check("unit", PASSED, 2)), {}),
+        ((FAILING, a_check("unit", FAILED, 2)), {"unit": {"2"}}),
+        ((FAILING, beside(FAILING, 2, "9")), {"unit": {"1", "2"}}),
+        ((a_check("e2e", FAILED, 1, "9"),), {}),
+        ((a_check("e2e", FAILED), a_check("e2e", FAILED, 2, "9")), {"e2e": {"1"}}),
+        ((FAILING, a_check("e2e", FAILED, 2)), {"unit": {"1"}, "e2e": {"2"}}),
+    ],
+)
+def test_the_newest_failed_reports_of_required_checks_are_explained(
+    checks: tuple[Check, ...], failing: dict[str, set[str]]
+) -> None:
+    assert evidence.failing_of(a_run(*checks)) == failing
+
+
+def test_a_report_that_is_run_again_is_not_explained() -> None:
+    other = beside(FAILING, 2, "9")
+    assert evidence.failing_of(a_run(FAILING, other, reruns=("1",))) == {"unit": {"2"}}
+
+
+def test_a_run_is_explained_when_each_of_its_failures_is() -> None:
+    run = a_run(FAILING, a_check("e2e", FAILED, 2))
+    assert not evidence.is_explained(run)
+    for names, is_explained in ((("unit",), False), (("unit", "e2e", "docs"), True)):
+        said = Evidence(run.attempt, dict.fromkeys(names, Explanation.UNEXPLAINED))
+        assert evidence.is_explained(replace(run, evidence=said)) is is_explained
+
+
+def test_a_check_that_two_apps_must_report_fails_by_both() -> None:
+    both = (RequiredName("unit", "7"), RequiredName("unit", "9"))
+    run = replace(a_run(FAILING, beside(FAILING, 2, "9")), required=both)
+    assert evidence.failing_of(run) == {"unit": {"1", "2"}}
