@@ -37,6 +37,9 @@ def count(
     session, place = bench.session, bench.place
     passed = test_evidence.put_set(session, place, found.passed, draft.ran_at)
     skipped = test_evidence.put_set(session, place, found.skipped, draft.ran_at)
+    for each in (found.passed, found.skipped):
+        if each is not None:
+            bench.sets.keep(each)
     upload = replace(draft, passed=passed, skipped=skipped)
     desk = _desk(bench)
     if found.is_large:

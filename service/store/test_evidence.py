@@ -242,18 +242,20 @@ def record_upload(session: Connection, place: Place, upload: Upload) -> None:
 
 
 class PackedSet(NamedTuple):
-    """A set of tests as it is stored, under its key."""
+    """A set of tests, sorted, and as it is stored under its key."""
 
     key: str
+    nos: "array[int]"
     packed: bytes
 
 
 def packed_set(nos: Iterable[int]) -> PackedSet | None:
     """The set of these tests, None for the empty one."""
-    packed = _lowest_first(array(NO_BYTES, sorted(set(nos)))).tobytes()
-    if not packed:
+    members = array(NO_BYTES, sorted(set(nos)))
+    if not members:
         return None
-    return PackedSet(hashlib.sha256(packed).hexdigest(), zlib.compress(packed))
+    packed = _lowest_first(members[:]).tobytes()
+    return PackedSet(hashlib.sha256(packed).hexdigest(), members, zlib.compress(packed))
 
 
 def put_set(session: Connection, place: Place, given: PackedSet | None, at: datetime) -> str | None:

@@ -32,6 +32,12 @@ class OutcomeSets:
         )
         self._lock = Lock()
 
+    def keep(self, repository_id: int, key: str, nos: "array[int]") -> None:
+        """Have a set at hand whose members are known already."""
+        if nos.itemsize * len(nos) <= BYTES_MAX:
+            with self._lock:
+                self._kept[repository_id, key] = nos
+
     def members(
         self, session: Connection, repository_id: int, keys: Iterable[str], nos: Sequence[int]
     ) -> dict[str, tuple[int, ...]]:
@@ -63,10 +69,9 @@ class OutcomeSets:
             told = {"of_repository": repository_id, "of_keys": missing}
             for row in session.execute(SELECT_SETS, told):
                 found[row.hash] = test_evidence.numbers_in(row.nos)
-            with self._lock:
-                for key in missing:
-                    if key in found and found[key].itemsize * len(found[key]) <= BYTES_MAX:
-                        self._kept[repository_id, key] = found[key]
+            for key in missing:
+                if key in found:
+                    self.keep(repository_id, key, found[key])
         return found
 
 

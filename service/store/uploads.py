@@ -14,7 +14,15 @@ from service.store import bulk
 from service.store import queues as stored_queues
 from service.store.tables.queues import MergeQueueRow, RunRow
 from service.store.test_cases import ASKED_AT_ONCE, Place
-from service.store.test_evidence import ATTEMPT, UPLOAD, StoredAttempt, Upload, attempts, uploads
+from service.store.test_evidence import (
+    ATTEMPT,
+    UPLOAD,
+    PackedSet,
+    StoredAttempt,
+    Upload,
+    attempts,
+    uploads,
+)
 from service.store.test_sets import OutcomeSets
 from service.store.types import Utc
 from service.vocabulary import Sha
@@ -78,6 +86,10 @@ class StoredSets:
     session: Connection
     sets: OutcomeSets
     repository_id: int
+
+    def keep(self, given: PackedSet) -> None:
+        """Have a set at hand that was packed here, for those who look into it next."""
+        self.sets.keep(self.repository_id, given.key, given.nos)
 
     def members(self, keys: Iterable[str], nos: Sequence[int]) -> Mapping[str, Sequence[int]]:
         """Key of each set → those of the tests that are in it."""
