@@ -77,7 +77,8 @@ class Order:
     """The tests that failed in a span as of a revision, in order.
 
     Those in `moved` stand where that says, None: nowhere, and all others where they did: to touch
-    each of many rows takes longer than all else after an upload.
+    each of many rows takes longer than all else after an upload. `come` are those that stand
+    somewhere by `moved`, in order, and `length` counts all.
     """
 
     span: Span
@@ -85,14 +86,11 @@ class Order:
     base: Sorted
     moved: Mapping[int, Rank | None]
     come: Sequence[Rank]
+    length: int
 
     def __len__(self) -> int:
         """How many tests failed."""
-        return (
-            len(self.base.ranks)
-            + len(self.come)
-            - sum(map(self.base.by_no.__contains__, self.moved))
-        )
+        return self.length
 
     def rank_of(self, no: int) -> Rank | None:
         """Where a test stands, None for one that did not fail."""
@@ -125,7 +123,7 @@ class Order:
 def sorted_order(span: Span, revision: int, ranks: Iterable[Rank]) -> Order:
     """An order in which nothing has moved."""
     base = sorted(ranks)
-    return Order(span, revision, Sorted(base, {rank.no: rank for rank in base}), {}, ())
+    return Order(span, revision, Sorted(base, {rank.no: rank for rank in base}), {}, (), len(base))
 
 
 shared = TestedRepositoryRow.__table__
@@ -253,9 +251,13 @@ def _with(order: Order, places: Mapping[int, Rank | None]) -> Order:
     if not places:
         return order
     moved = {**order.moved, **places}
-    come = sorted(rank for rank in moved.values() if rank is not None)
+    placed = sorted(rank for rank in places.values() if rank is not None)
+    # Of what is sorted in two parts already, sorting does no more than to merge them.
+    come = sorted([rank for rank in order.come if rank.no not in places] + placed)
     if len(moved) * MOVED_APART <= len(order.base.ranks):
-        return replace(order, moved=moved, come=come)
+        stood = sum(order.rank_of(no) is not None for no in places)
+        length = order.length - stood + len(placed)
+        return replace(order, moved=moved, come=come, length=length)
     stayed = [rank for rank in order.base.ranks if rank.no not in moved]
     return sorted_order(order.span, order.revision, stayed + come)
 
