@@ -132,7 +132,7 @@ def _order(
     if isinstance(kept, Order) and (kept.span, kept.revision) == (span, as_of.revision):
         return kept
     if isinstance(kept, Order) and _can_move(kept, span, as_of, present):
-        order = test_orders.moved(session, repository_id, kept, span, as_of)
+        order = test_orders.moved(session, kept, span, as_of)
     else:
         order = test_orders.counted(session, repository_id, span, as_of)
     runtime.memory.test_orders.put(key, order)
@@ -205,15 +205,15 @@ class FailingRows:
 
     def count(self, _session: Tx) -> int:
         """How many there are."""
-        return len(self.order)
+        return self.order.length
 
-    def after(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
+    def after(self, session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
         """Those behind the key, or the first ones."""
-        return self.order.after(key, limit)
+        return self.order.after(session, key, limit)
 
-    def before(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
+    def before(self, session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
         """Those before the key, or the last ones, in the list's order."""
-        return self.order.before(key, limit)
+        return self.order.before(session, key, limit)
 
     def key(self, row: Rank) -> Key:
         """A row's place in the order."""
