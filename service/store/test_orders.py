@@ -262,7 +262,7 @@ def as_of(session: Connection, repository_id: int, span: Span) -> AsOf:
 
 def counted(session: Connection, repository_id: int, span: Span, now: AsOf) -> Order:
     """The order of a span, from all its failed attempts."""
-    failures = dict(SELECT_COUNTS.rows(session, _told(repository_id, span)))
+    failures: dict[int, int] = dict(SELECT_COUNTS.rows(session, _told(repository_id, span)))
     groups = {minus: Group(come=(nos,)) for minus, nos in _by_minus(failures).items()}
     counts = Counts(failures, {})
     return Order(repository_id, span, now.revision, counts, groups, len(failures))
