@@ -283,7 +283,7 @@ def moved(session: Connection, order: Order, span: Span, now: AsOf) -> Order:
     gains: Counter[int] = Counter()
     for sign, no, many in SELECT_MOVES.rows(session, told):
         gains[no] += sign * many
-    changed = {no: order.counts.of(no) + gain for no, gain in gains.items() if gain}
+    changed = {no: max(0, order.counts.of(no) + gain) for no, gain in gains.items() if gain}
     stood = sum(order.counts.of(no) > 0 for no in changed)
     length = order.length - stood + sum(many > 0 for many in changed.values())
     groups = dict(order.groups)
