@@ -44,7 +44,8 @@ async def list_failing(call: Call, asked: models.ListFailingTests) -> bytes:
     """`/flaky-tests/list-failing-tests`."""
     home = await _home(call, asked)
     page = await test_lists.failing(call.runtime, home.repository, asked.wish())
-    rows = call.fragments.tests(page.rows, partial(_failing, call.fragments, home))
+    around = call.fragments, home
+    rows = call.fragments.tests(page.rows, partial(call.fragments.part, _failing, around))
     return b'{"tests":%b,"page":%b}' % (rows, _page(page))
 
 
@@ -139,12 +140,16 @@ def record(home: FoundHome, test: ShownTest) -> dict[str, object]:
     return _of_case(home, test, status)
 
 
-def _failing(fragments: Fragments, home: FoundHome, row: FailingTest) -> bytes:
+def _failing(around: tuple[Fragments, FoundHome], row: FailingTest) -> orjson.Fragment:
     """The rates of many tests are others after each upload, and hardly anything else of them is."""
-    return b'{%b,"most_common_failures":%b,%b}' % (
-        fragments.part(_without_value, home, row.test)[1:-1],
-        fragments.part(_common, home, row.failures),
-        orjson.dumps(_rates(*row.rates))[1:-1],
+    fragments, home = around
+    return orjson.Fragment(
+        b'{%b,"most_common_failures":%b,%b}'
+        % (
+            fragments.part(_without_value, home, row.test)[1:-1],
+            fragments.part(_common, home, row.failures),
+            orjson.dumps(_rates(*row.rates))[1:-1],
+        )
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
 from service.errors import Invalid
@@ -51,10 +52,9 @@ async def unhealthy(
     def find(session: Tx, _: int, before: Found[ShownTest] | None) -> Found[ShownTest]:
         home = test_records.home_of(session, runtime, repository, asked.now)
         cut, cases = test_pages.cut(session, UnhealthyRows(repository.id, status), asked)
-        until = test_quarantine.next_expiry(session, repository.id, asked.now)
         known = {row.case.no: row for row in test_shelf.rows_by(home.settings, before)}
         rows = test_records.shown(session, home, cases, known)
-        return Found(cut, tuple(rows), until, home.settings)
+        return Found(cut, tuple(rows), test_records.next_expiry(home, rows), home.settings)
 
     key = (listing, repository, asked.boundary, asked.size)
     question = Question(key, _revision_of(repository), find)
@@ -77,6 +77,9 @@ class FailingTest(NamedTuple):
     test: ShownTest
     rates: Rates
     failures: CommonFailures
+
+
+_TEST = attrgetter("test")
 
 
 async def failing(
@@ -106,9 +109,9 @@ async def failing(
         home = test_records.home_of(session, runtime, repository, asked.now)
         cut, ranks = test_pages.cut(session, FailingRows(order), asked)
         nos = [rank.no for rank in ranks]
-        known = {row.test.case.no: row.test for row in test_shelf.rows_by(home.settings, before)}
+        known = {row.test.case.no: row for row in test_shelf.rows_by(home.settings, before)}
         rows = measured(session, home, (nos, span), known)
-        return Found(cut, tuple(rows), _until(session, home), home.settings)
+        return Found(cut, tuple(rows), _until(session, home, rows), home.settings)
 
     key = (listing.endpoint, length, repository, asked.boundary, asked.size)
     found = await test_shelf.found(runtime, Question(key, stamp, find), asked.now)
@@ -128,7 +131,7 @@ def _order(
     if isinstance(kept, Order) and (kept.span, kept.revision) == (span, as_of.revision):
         return kept
     if isinstance(kept, Order) and _can_move(kept, span, as_of, present):
-        order = test_orders.moved(session, repository_id, kept, span, as_of)
+        order = test_orders.moved(session, kept, span, as_of)
     else:
         order = test_orders.counted(session, repository_id, span, as_of)
     runtime.memory.test_orders.put(key, order)
@@ -145,11 +148,11 @@ def _can_move(order: Order, span: Span, as_of: AsOf, now: datetime) -> bool:
     )
 
 
-def _until(session: Tx, home: Home) -> datetime | None:
-    """When time alone changes rates or what is quarantined."""
+def _until(session: Tx, home: Home, rows: Sequence[FailingTest]) -> datetime | None:
+    """When time alone changes rates or which of them is quarantined."""
     moments = (
         test_figures.next_change(session, home.repository.id, home.now),
-        test_quarantine.next_expiry(session, home.repository.id, home.now),
+        test_records.next_expiry(home, map(_TEST, rows)),
     )
     return min((at for at in moments if at is not None), default=None)
 
@@ -158,20 +161,28 @@ def measured(
     session: Tx,
     home: Home,
     asked: tuple[Sequence[int], Span],
-    before: Mapping[int, ShownTest] = test_records.NONE,
+    before: Mapping[int, FailingTest] = MappingProxyType({}),
 ) -> list[FailingTest]:
     """Tests by number with their rates now, and the ways in which they failed in the span.
 
-    `before` are tests that were shown before (`test_records.shown`).
+    `before` are rows that were shown before, as `test_records.shown` has tests.
     """
     repository_id, (nos, span) = home.repository.id, asked
     rates = test_figures.rates(session, home.measures, repository_id, nos, home.now)
     failures = test_figures.common_failures(session, repository_id, nos, span)
     listed = test_listings.records(session, repository_id, nos)
-    return [
-        FailingTest(test, rates[test.case.no], failures.get(test.case.no, ()))
-        for test in test_records.shown(session, home, listed, before)
-    ]
+    shown_before = {no: row.test for no, row in before.items()}
+    found = []
+    for test in test_records.shown(session, home, listed, shown_before):
+        no = test.case.no
+        row = FailingTest(test, rates[no], failures.get(no, ()))
+        known = before.get(no)
+        found.append(known if known is not None and _is_same(known, row) else row)
+    return found
+
+
+def _is_same(known: FailingTest, row: FailingTest) -> bool:
+    return known.test is row.test and known.failures is row.failures and known.rates == row.rates
 
 
 def with_figures(session: Tx, home: Home, nos: Sequence[int], span: Span) -> list[ShownTest]:
@@ -190,15 +201,15 @@ class FailingRows:
 
     def count(self, _session: Tx) -> int:
         """How many there are."""
-        return len(self.order)
+        return self.order.length
 
-    def after(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
+    def after(self, session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
         """Those behind the key, or the first ones."""
-        return self.order.after(key, limit)
+        return self.order.after(session, key, limit)
 
-    def before(self, _session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
+    def before(self, session: Tx, key: Key | None, limit: int) -> Sequence[Rank]:
         """Those before the key, or the last ones, in the list's order."""
-        return self.order.before(key, limit)
+        return self.order.before(session, key, limit)
 
     def key(self, row: Rank) -> Key:
         """A row's place in the order."""

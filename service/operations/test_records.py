@@ -1,6 +1,6 @@
 """A test as lists, answers and messages show it: found, judged by the rule, with its address."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -139,6 +139,12 @@ def setting_of(home: Home, case: ListedCase) -> QuarantineSetting | None:
 def override_of(home: Home, case: ListedCase) -> Override:
     """What is said of its quarantine that has not expired."""
     return quarantine.in_force(case.override, case.expires_at, home.now)
+
+
+def next_expiry(home: Home, tests: Iterable[ShownTest]) -> datetime | None:
+    """When time alone changes whether one of these is quarantined; None: it never does."""
+    moments = (test.case.expires_at for test in tests)
+    return min((at for at in moments if at is not None and at > home.now), default=None)
 
 
 def reasons_of_unjudged(session: Tx, home: Home, unjudged: Sequence[ListedCase]) -> dict[int, str]:

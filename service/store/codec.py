@@ -171,7 +171,10 @@ class RowCodec(Generic[T]):
         return {name: write(getattr(value, name)) for name, write in self._writers}
 
     def value(self, row: Sequence[Any], elsewhere: Mapping[str, Any] | None = None) -> T:
-        """The value of a row that begins with `columns`, and of fields held elsewhere."""
+        """The value of a row that begins with `columns`, and of fields held elsewhere.
+
+        The row may be the driver's own (`Raw`), unless it has times or truths that may lack.
+        """
         found = {
             name: read(column) for (name, read), column in zip(self._readers, row, strict=False)
         }
@@ -203,6 +206,8 @@ def _reader(hint: Any, column: Column[Any], where: str) -> Restore:
     restore = restorer(hint, where)
     if isinstance(column.type, Json):
         return lambda value: None if value is None else restore(orjson.loads(value))
+    if hint is bool:
+        return bool
     kind = _without_none(hint)[0]
     if kind is datetime or _bare(kind) in (*SCALARS, bytes):
         return _same

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Dialect
+from sqlalchemy.engine.interfaces import DBAPIModule
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.selectable import Selectable
 
 from service.store.codec import Raw, Restore
@@ -44,16 +46,31 @@ class Direct:
         text = self._texts.get(session.dialect.name)
         if text is None:
             text = self._texts[session.dialect.name] = _compiled(self.statement, session.dialect)
-        result = session.exec_driver_sql(text.text, text.parameters(told))
-        # The driver's own cursor: rows of Core are another object each.
-        found = [] if result.cursor is None else list[Raw](result.cursor.fetchall())
-        result.close()
-        return found
+        parameters = text.parameters(told)
+        # Whoever listens to the connection's statements hears these from Core alone.
+        if session.dispatch.before_cursor_execute:
+            return list(map(tuple, session.exec_driver_sql(text.text, parameters)))
+        cursor = session.connection.cursor()
+        try:
+            cursor.execute(text.text, parameters)
+            return list[Raw](cursor.fetchall())
+        except session.dialect.loaded_dbapi.Error as error:
+            raise _as_by_core(session, text.text, error) from error
+        finally:
+            cursor.close()
 
     def number(self, session: Connection, told: Mapping[str, object]) -> int:
         """The one number that a statement answers which counts."""
         ((found,),) = self.rows(session, told)
         return int(found)
+
+
+def _as_by_core(session: Connection, text: str, error: DBAPIModule.Error) -> DBAPIError:
+    """What Core would raise; a session that is lost is used no more."""
+    is_lost = session.dialect.is_disconnect(error, session.connection, None)
+    if is_lost:
+        session.invalidate(error)
+    return DBAPIError(text, None, error, connection_invalidated=is_lost)
 
 
 def _compiled(statement: Selectable, dialect: Dialect) -> _Text:

@@ -2,16 +2,18 @@
 
 A span holds as many failed attempts as failed in a week, and whoever watches it asks again after
 every upload. So an order is moved from one span and revision to another by what lies between
-them: attempts that the span's ends passed over, and those of uploads that came meanwhile.
+them: attempts that the span's ends passed over, and those of uploads that came meanwhile. Of many
+tests it is then known how often they failed; they are put in order by the page that shows them,
+for most pages show the few that failed most often.
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from heapq import merge
-from itertools import islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -37,9 +39,14 @@ from service.store.test_evidence import attempts, cases, uploads
 from service.store.test_listings import HERE, Key, Span
 from service.store.types import Id, Utc
 
-MOVED_APART = 16
-"""Where one in so many rows has moved, all are sorted again."""
+MOVED_APART = 8
+"""Where one in so many tests has moved, all are written down again."""
 
+RUNS_MAX = 16
+"""Runs of a group, before they are merged."""
+
+STALE_MAX = 2
+"""Places of a group for each test that stands in it, before the others are taken out."""
 
 _PLACE = itemgetter(slice(2))
 
@@ -65,67 +72,120 @@ class AsOf(NamedTuple):
     last_at: object
 
 
-class Sorted(NamedTuple):
-    """Rows in order, and by number."""
+class Counts(NamedTuple):
+    """Number of each test → its failing attempts: those in `moved` have these, 0: none.
 
-    ranks: Sequence[Rank]
-    by_no: Mapping[int, Rank]
+    To touch each of many takes longer than all else after an upload.
+    """
+
+    base: Mapping[int, int]
+    moved: Mapping[int, int]
+
+    def of(self, no: int) -> int:
+        """How often a test failed."""
+        return self.moved[no] if no in self.moved else self.base.get(no, 0)
+
+
+class Group(NamedTuple):
+    """Tests that failed equally often: some in order, in several runs, and numbers of newcomers.
+
+    Any of them may have gone elsewhere: a test stands where its count says.
+    """
+
+    runs: tuple[Sequence[Rank], ...] = ()
+    come: tuple[Collection[int], ...] = ()
+
+    @property
+    def places(self) -> int:
+        """How many are named, some of which may stand elsewhere."""
+        return sum(map(len, chain(self.runs, self.come)))
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The tests that failed in a span as of a revision, in order.
+    """The tests that failed in a span as of a revision, in order; `length` says how many.
 
-    Those in `moved` stand where that says, None: nowhere, and all others where they did: to touch
-    each of many rows takes longer than all else after an upload.
+    `groups` are by minus the failing attempts. One is put in order where that is asked for, which
+    several threads may do at once: they put the same in its place.
     """
 
+    repository_id: int
     span: Span
     revision: int
-    base: Sorted
-    moved: Mapping[int, Rank | None]
-    come: Sequence[Rank]
+    counts: Counts
+    groups: dict[int, Group]
+    length: int
 
-    def __len__(self) -> int:
-        """How many tests failed."""
-        return (
-            len(self.base.ranks)
-            + len(self.come)
-            - sum(map(self.base.by_no.__contains__, self.moved))
-        )
-
-    def rank_of(self, no: int) -> Rank | None:
-        """Where a test stands, None for one that did not fail."""
-        return self.moved[no] if no in self.moved else self.base.by_no.get(no)
-
-    def after(self, key: Key | None, limit: int) -> list[Rank]:
+    def after(self, session: Connection, key: Key | None, limit: int) -> list[Rank]:
         """Those behind the key, or the first ones."""
-        first, first_come = (
-            0 if key is None else bisect_right(ranks, key, key=_PLACE)
-            for ranks in (self.base.ranks, self.come)
-        )
-        stayed = self._stayed(range(first, len(self.base.ranks)))
-        return list(islice(merge(stayed, self.come[first_come:]), limit))
+        return list(islice(self._onwards(session, key), limit))
 
-    def before(self, key: Key | None, limit: int) -> list[Rank]:
+    def before(self, session: Connection, key: Key | None, limit: int) -> list[Rank]:
         """Those before the key, or the last ones, in the list's order."""
-        end, end_come = (
-            len(ranks) if key is None else bisect_left(ranks, key, key=_PLACE)
-            for ranks in (self.base.ranks, self.come)
-        )
-        stayed = self._stayed(range(end - 1, -1, -1))
-        come = self.come[:end_come][::-1]
-        return list(islice(merge(stayed, come, reverse=True), limit))[::-1]
+        return list(islice(self._backwards(session, key), limit))[::-1]
 
-    def _stayed(self, places: Iterable[int]) -> Iterator[Rank]:
-        ranks = (self.base.ranks[place] for place in places)
-        return (rank for rank in ranks if rank.no not in self.moved)
+    def _onwards(self, session: Connection, key: Key | None) -> Iterator[Rank]:
+        for minus in sorted(self.groups):
+            if key is None or (minus,) >= key[:1]:
+                parts = []
+                for ranks in self._runs(session, minus):
+                    first = 0 if key is None else bisect_right(ranks, key, key=_PLACE)
+                    parts.append(self._standing(ranks, range(first, len(ranks))))
+                yield from _distinct(merge(*parts))
+
+    def _backwards(self, session: Connection, key: Key | None) -> Iterator[Rank]:
+        for minus in sorted(self.groups, reverse=True):
+            if key is None or (minus,) <= key[:1]:
+                parts = []
+                for ranks in self._runs(session, minus):
+                    end = len(ranks) if key is None else bisect_left(ranks, key, key=_PLACE)
+                    parts.append(self._standing(ranks, range(end - 1, -1, -1)))
+                yield from _distinct(merge(*parts, reverse=True))
+
+    def _standing(self, ranks: Sequence[Rank], places: Iterable[int]) -> Iterator[Rank]:
+        for place in places:
+            rank = ranks[place]
+            if self.counts.of(rank.no) == -rank.minus:
+                yield rank
+
+    def _runs(self, session: Connection, minus: int) -> tuple[Sequence[Rank], ...]:
+        """All of a group, in runs that are in order, and perhaps some that went elsewhere."""
+        group = self.groups[minus]
+        if not group.come:
+            return group.runs
+        nos = sorted(_still(self.counts, minus, group.come))
+        told = {"of_repository": self.repository_id, "of_numbers": nos}
+        new = sorted(Rank(minus, test_id, no) for no, test_id in SELECT_IDS.rows(session, told))
+        runs = _few_runs(self.counts, minus, (*group.runs, new))
+        self.groups[minus] = Group(runs)
+        return runs
 
 
-def sorted_order(span: Span, revision: int, ranks: Iterable[Rank]) -> Order:
-    """An order in which nothing has moved."""
-    base = sorted(ranks)
-    return Order(span, revision, Sorted(base, {rank.no: rank for rank in base}), {}, ())
+def _distinct(ranks: Iterable[Rank]) -> Iterator[Rank]:
+    # Who went and came back is in two runs.
+    return (rank for rank, _ in groupby(ranks))
+
+
+def _few_runs(
+    counts: Counts, minus: int, runs: tuple[Sequence[Rank], ...]
+) -> tuple[Sequence[Rank], ...]:
+    """The same in one or two runs if they are many, so that the first is seldom gone through."""
+    if len(runs) <= RUNS_MAX:
+        return runs
+    later = _merged(counts, minus, runs[1:])
+    if len(later) * MOVED_APART <= len(runs[0]):
+        return runs[0], later
+    return (_merged(counts, minus, (runs[0], later)),)
+
+
+def _merged(counts: Counts, minus: int, runs: Iterable[Sequence[Rank]]) -> list[Rank]:
+    ranks = [rank for rank in chain.from_iterable(runs) if counts.of(rank.no) == -minus]
+    # Of what is sorted in parts already, sorting does no more than to merge them.
+    return list(_distinct(sorted(ranks)))
+
+
+def _still(counts: Counts, minus: int, come: Iterable[Collection[int]]) -> set[int]:
+    return {no for no in chain.from_iterable(come) if counts.of(no) == -minus}
 
 
 shared = TestedRepositoryRow.__table__
@@ -152,17 +212,7 @@ SELECT_AS_OF = Direct(
     ).where(shared.c.repository_id == HERE)
 )
 
-_counts = (
-    select(attempts.c.no, func.count().label("many"))
-    .where(_IN_SPAN)
-    .group_by(attempts.c.no)
-    .subquery()
-)
-SELECT_RANKS = Direct(
-    select(-_counts.c.many, cases.c.id, _counts.c.no).join(
-        cases, and_(cases.c.repository_id == HERE, cases.c.no == _counts.c.no)
-    )
-)
+SELECT_COUNTS = Direct(select(attempts.c.no, func.count()).where(_IN_SPAN).group_by(attempts.c.no))
 
 _MARK: BindParameter[int] = bindparam("of_revision", type_=Id)
 
@@ -212,18 +262,20 @@ def as_of(session: Connection, repository_id: int, span: Span) -> AsOf:
 
 def counted(session: Connection, repository_id: int, span: Span, now: AsOf) -> Order:
     """The order of a span, from all its failed attempts."""
-    found = SELECT_RANKS.rows(session, _told(repository_id, span))
-    return sorted_order(span, now.revision, map(Rank._make, found))
+    failures: dict[int, int] = dict(SELECT_COUNTS.rows(session, _told(repository_id, span)))
+    groups = {minus: Group(come=(nos,)) for minus, nos in _by_minus(failures).items()}
+    counts = Counts(failures, {})
+    return Order(repository_id, span, now.revision, counts, groups, len(failures))
 
 
-def moved(session: Connection, repository_id: int, order: Order, span: Span, now: AsOf) -> Order:
+def moved(session: Connection, order: Order, span: Span, now: AsOf) -> Order:
     """The order of another span or a later revision.
 
     No upload may have been removed since `order.revision`, and no attempt of either span be
     forgotten: what is no longer there cannot be taken off.
     """
     told = {
-        **_told(repository_id, order.span),
+        **_told(order.repository_id, order.span),
         **_end_told("start", span.since, order.span.since),
         **_end_told("end", order.span.until, span.until),
         "of_revision": order.revision,
@@ -231,38 +283,41 @@ def moved(session: Connection, repository_id: int, order: Order, span: Span, now
     gains: Counter[int] = Counter()
     for sign, no, many in SELECT_MOVES.rows(session, told):
         gains[no] += sign * many
-    changed = {no: gain for no, gain in gains.items() if gain}
-    new = [no for no in changed if order.rank_of(no) is None]
-    ids = _ids(session, repository_id, new) if new else {}
-    places = {no: _place(order.rank_of(no), no, gain, ids) for no, gain in changed.items()}
-    return _with(replace(order, span=span, revision=now.revision), places)
+    changed = {no: max(0, order.counts.of(no) + gain) for no, gain in gains.items() if gain}
+    stood = sum(order.counts.of(no) > 0 for no in changed)
+    length = order.length - stood + sum(many > 0 for many in changed.values())
+    groups = dict(order.groups)
+    for minus, nos in _by_minus(changed).items():
+        before = groups.get(minus, Group())
+        groups[minus] = before._replace(come=(*before.come, nos))
+    counts = Counts(order.counts.base, {**order.counts.moved, **changed})
+    if len(counts.moved) * MOVED_APART > len(counts.base):
+        counts, groups = _written_down(counts, groups)
+    return Order(order.repository_id, span, now.revision, counts, groups, length)
 
 
-def _place(before: Rank | None, no: int, gain: int, ids: Mapping[int, str]) -> Rank | None:
-    """Where a test stands with what it gained or lost; one that is left with nothing: nowhere."""
-    if before is not None:
-        after = Rank(before.minus - gain, before.id, no)
-    elif no in ids:
-        after = Rank(-gain, ids[no], no)
-    else:
-        return None
-    return after if after.minus < 0 else None
+def _by_minus(failures: Mapping[int, int]) -> Mapping[int, list[int]]:
+    """Minus the failing attempts → the tests that failed so often; who never did is left out."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for no, many in failures.items():
+        if many > 0:
+            found[-many].append(no)
+    return found
 
 
-def _with(order: Order, places: Mapping[int, Rank | None]) -> Order:
-    if not places:
-        return order
-    moved = {**order.moved, **places}
-    come = sorted(rank for rank in moved.values() if rank is not None)
-    if len(moved) * MOVED_APART <= len(order.base.ranks):
-        return replace(order, moved=moved, come=come)
-    stayed = [rank for rank in order.base.ranks if rank.no not in moved]
-    return sorted_order(order.span, order.revision, stayed + come)
-
-
-def _ids(session: Connection, repository_id: int, nos: Sequence[int]) -> dict[int, str]:
-    told = {"of_repository": repository_id, "of_numbers": nos}
-    return dict(SELECT_IDS.rows(session, told))
+def _written_down(counts: Counts, groups: Mapping[int, Group]) -> tuple[Counts, dict[int, Group]]:
+    """The same without what has moved, and without groups of mostly those that went elsewhere."""
+    base = {**counts.base, **counts.moved}
+    for no, many in counts.moved.items():
+        if not many:
+            del base[no]
+    counts, sizes = Counts(base, {}), Counter(base.values())
+    kept = {minus: group for minus, group in groups.items() if sizes[-minus]}
+    for minus, group in kept.items():
+        if group.places > STALE_MAX * sizes[-minus]:
+            come = _still(counts, minus, group.come)
+            kept[minus] = Group((_merged(counts, minus, group.runs),), (come,))
+    return counts, kept
 
 
 def _told(repository_id: int, span: Span) -> dict[str, object]:

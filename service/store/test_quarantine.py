@@ -10,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky.settings import TestSettings
 from service.store import bulk, test_cases
-from service.store.codec import RowCodec
+from service.store.codec import Raw, RowCodec
 from service.store.direct import Direct
 from service.store.tables.tests import CaseOverrideRow, TestSettingsRow, TicketRow
 from service.store.test_cases import Place
@@ -61,9 +61,10 @@ _IS_OPEN = overrides.c.is_open.is_(True)
 _OF_CASE = (overrides.c.repository_id == _HERE, overrides.c.no == _NUMBER)
 
 _AT_HOME = settings_table.c.repository_id == _HERE
-SELECT_SETTINGS = select(*SETTINGS.columns).where(_AT_HOME)
-SELECT_SINCE = select(*SINCE.columns).where(_AT_HOME)
-LOCK_SETTINGS = SELECT_SETTINGS.with_for_update()
+_settings_at_home = select(*SETTINGS.columns).where(_AT_HOME)
+SELECT_SETTINGS = Direct(_settings_at_home)
+SELECT_SINCE = Direct(select(*SINCE.columns).where(_AT_HOME))
+LOCK_SETTINGS = _settings_at_home.with_for_update()
 MAKE_SETTINGS = upsert(settings_table).on_conflict_do_nothing()
 _put = upsert(settings_table)
 PUT_SETTINGS = _put.on_conflict_do_update(
@@ -112,12 +113,13 @@ DELETE_TICKET = delete(tickets).where(tickets.c.repository_id == _HERE, tickets.
 
 def settings_of(session: Connection, repository_id: int) -> TestSettings:
     """The repository's settings."""
-    row = session.execute(SELECT_SETTINGS, {"of_repository": repository_id}).first()
-    return TestSettings() if row is None else _settings(tuple(row))
+    for row in SELECT_SETTINGS.rows(session, {"of_repository": repository_id}):
+        return _settings(row)
+    return TestSettings()
 
 
 @lru_cache(SETTINGS_MAX)
-def _settings(row: tuple[object, ...]) -> TestSettings:
+def _settings(row: Raw) -> TestSettings:
     """Settings are read before every list of tests, and rarely others than before."""
     return SETTINGS.value(row)
 
@@ -131,8 +133,9 @@ def settings_to_change(session: Connection, place: Place) -> TestSettings:
 
 def since_of(session: Connection, repository_id: int) -> Since:
     """Since when its switches are on."""
-    row = session.execute(SELECT_SINCE, {"of_repository": repository_id}).first()
-    return Since() if row is None else SINCE.value(row)
+    for row in SELECT_SINCE.rows(session, {"of_repository": repository_id}):
+        return Since(*(None if at is None else instant(at) for at in row))
+    return Since()
 
 
 def put_settings(session: Connection, place: Place, now: TestSettings, since: Since) -> None:

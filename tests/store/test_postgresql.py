@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Barrier, Event
 
 import pytest
-from sqlalchemy import Connection, make_url
+from sqlalchemy import Connection, func, make_url, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from service.boundary import NoBoundary
@@ -13,6 +13,7 @@ from service.clock import RandomIds
 from service.errors import DatabaseUnavailable, StartRefused
 from service.store import queues
 from service.store.database import Store, StoreOptions, open_store
+from service.store.direct import Direct
 from service.store.newest import Look
 from service.store.postgresql import CONNECT
 from tests.harness.databases import Hasty, opened_at
@@ -74,6 +75,28 @@ async def test_what_never_passes_is_unavailable(notes: Store):
     with pytest.raises(DatabaseUnavailable) as refused:
         await notes.run(fails_first(5, raising("40001")))
     assert refused.value.retry_after_s == 30
+    assert await notes.read(numbers) == {"a": 0, "b": 0}
+
+
+async def test_a_session_lost_under_a_statement_by_the_driver_alone_is_no_end(notes: Store):
+    ends = Direct(select(func.pg_terminate_backend(func.pg_backend_pid())))
+    runs = 0
+
+    def fn(session: Connection) -> int:
+        nonlocal runs
+        runs += 1
+        if runs < 3:
+            ends.rows(session, {})
+        return runs
+
+    assert await notes.read(fn) == 3
+    assert await notes.read(numbers) == {"a": 0, "b": 0}
+
+
+async def test_a_mistake_of_ours_in_a_statement_by_the_driver_alone_is_told_as_any(notes: Store):
+    mistaken = Direct(select(func.sqrt(-1)))
+    with pytest.raises(DBAPIError, match="square root"):
+        await notes.read(mistaken.rows, {})
     assert await notes.read(numbers) == {"a": 0, "b": 0}
 
 

@@ -33,7 +33,7 @@ from service.store.test_cases import Place
 from service.store.test_evidence import Day, SeenFailure, Upload
 from service.store.test_figures import Measures
 from service.store.test_listings import Span, UnhealthyRows
-from service.store.test_orders import AsOf
+from service.store.test_orders import AsOf, Counts, Group, Order
 from service.store.test_quarantine import StoredOverride
 from service.store.test_quarantined import Moment, QuarantinedRows
 from service.store.test_sets import OutcomeSets
@@ -118,7 +118,7 @@ DAY = timedelta(days=1)
 SPAN = Span(NOW - DAY, NOW)
 LATER = Span(NOW - DAY / 2, NOW + DAY / 2)
 AS_OF = AsOf(10_000, 0, None, None)
-ORDER = test_orders.sorted_order(SPAN, 9_900, ())
+ORDER = Order(7, SPAN, 9_900, Counts({6: 1}, {}), {-1: Group(come=([6],))}, 1)
 LONG_AGO = NOW - 500 * DAY
 UNHEALTHY = UnhealthyRows(7, Health.FLAKY)
 QUARANTINED = QuarantinedRows(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
@@ -215,7 +215,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_listings.unhealthy, last": lambda s: UNHEALTHY.before(s, None, 100),
     "test_orders.as_of": lambda s: test_orders.as_of(s, 7, SPAN),
     "test_orders.counted": lambda s: test_orders.counted(s, 7, SPAN, AS_OF),
-    "test_orders.moved": lambda s: test_orders.moved(s, 7, ORDER, LATER, AS_OF),
+    "test_orders.moved": lambda s: test_orders.moved(s, ORDER, LATER, AS_OF),
+    "test_orders, after": lambda s: ORDER.after(s, None, 100),
     "test_listings.records": lambda s: test_listings.records(s, 7, NOS),
     "test_quarantined, how many": QUARANTINED.count,
     "test_quarantined, first": lambda s: QUARANTINED.after(s, None, 100),
