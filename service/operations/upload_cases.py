@@ -6,6 +6,7 @@ New tests are entered before the upload counts, some at a time; nobody sees them
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from service.flaky import duplicates, identity
@@ -35,14 +36,16 @@ class Asked:
 class Identified:
     """The results of an upload by test id, and the tests that exist.
 
-    `warnings` are about the names of its tests. What was looked up stands until something is
-    taken out of the repository, which is then another `removal`.
+    `warnings` are about the names of its tests. Those that were found stand until something is
+    taken out of the repository, which is then another `removal`; there are no others until one
+    is given a number above `last_no`.
     """
 
     results: Sorted[str]
     known: Numbers
     warnings: tuple[str, ...] = ()
     removal: int = 0
+    last_no: int = 0
 
     @property
     def numbers(self) -> Mapping[str, int]:
@@ -84,8 +87,8 @@ def identified(
     results = duplicates.sorted_by_test(tests, cases)
     numbers.by_id.update((each.id, each.no) for each in meant.values())
     warnings = upload_names.warnings_of(session, asked.repository_id, ids, cases)
-    removal = test_cases.shared_by(session, asked.repository_id).removal
-    return Identified(results, numbers, warnings, removal)
+    shared = test_cases.shared_by(session, asked.repository_id)
+    return Identified(results, numbers, warnings, shared.removal, shared.last_no)
 
 
 def _looked_up(
@@ -118,12 +121,23 @@ def aliases_of(
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """Where new tests are entered: their repository under its present name, variant and time."""
+    """Where new tests are entered: their repository under its present name, variant and time.
+
+    They were looked up when `last_no` was the number given last.
+    """
 
     place: Place
     name: RepositoryKey
     variant: str
     at: datetime
+    last_no: int
+
+
+class Entered(NamedTuple):
+    """Id → number of tests that are there now, and the number given last."""
+
+    numbers: dict[str, int]
+    last_no: int
 
 
 def enter(
@@ -131,17 +145,19 @@ def enter(
     entrance: Entrance,
     new: Sequence[tuple[str, CaseResult]],
     aliases: Mapping[str, str],
-) -> dict[str, int]:
-    """Enter tests that are not there yet, as strangers' until an upload counts; id → number."""
+) -> Entered:
+    """Enter tests that are not there yet, as strangers' until an upload counts."""
     place = entrance.place
     shared = test_cases.name_repository(session, place, entrance.name)
-    evidence.lock(session, place.repository_id)
-    asked = Asked(place.repository_id, entrance.variant, entrance.at)
-    numbers, meant = _looked_up(session, asked, [each for each, _ in new])
-    known = numbers.by_id | {each: test.no for each, test in meant.items()}
+    last_no = evidence.lock(session, place.repository_id).last_no
+    known: dict[str, int] = {}
+    if last_no != entrance.last_no:
+        asked = Asked(place.repository_id, entrance.variant, entrance.at)
+        numbers, meant = _looked_up(session, asked, [each for each, _ in new])
+        known = numbers.by_id | {each: test.no for each, test in meant.items()}
     missing = [(each, case) for each, case in new if each not in known]
     if not missing:
-        return known
+        return Entered(known, entrance.last_no)
     first = test_cases.take_numbers(session, place.repository_id, len(missing))
     named_under = shared.names.index(entrance.name)
     numbered = enumerate(missing, first)
@@ -150,7 +166,9 @@ def enter(
     entered = {each.id: each.no for each in own}
     found = {aliases[each]: no for each, no in entered.items() if each in aliases}
     test_cases.add_aliases(session, place, found)
-    return known | entered
+    # What somebody else has entered meanwhile may be among those that follow, too.
+    is_alone = last_no == entrance.last_no
+    return Entered(known | entered, own[-1].no if is_alone else entrance.last_no)
 
 
 def _shown(case: CaseResult) -> tuple[str, str, str, str]:

@@ -166,12 +166,14 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
     """Enter tests that are new, and put all results into the words of the store."""
     known, name = await runtime.store.read(_identified, arrived)
     variant = arrived.meta.variant
-    entrance = Entrance(arrived.place, name, variant, arrived.ran_at)
+    entrance = Entrance(arrived.place, name, variant, arrived.ran_at, known.last_no)
     new = await asyncio.to_thread(known.new)
     aliases = await asyncio.to_thread(upload_cases.aliases_of, new, known, name, variant)
     numbers = dict(known.numbers)
     for chunk in upload_cases.chunks(new):
-        numbers.update(await runtime.store.run(upload_cases.enter, entrance, chunk, aliases))
+        entered = await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
+        numbers.update(entered.numbers)
+        entrance = replace(entrance, last_no=entered.last_no)
     return await asyncio.to_thread(_ready, arrived, known, numbers, name)
 
 

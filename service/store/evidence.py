@@ -50,7 +50,9 @@ _NOS = bulk.firsts(Integer)
 _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
 
 LOCK_SHARED = (
-    select(shared.c.revision, shared.c.clock, shared.c.is_behind, shared.c.removal)
+    select(
+        shared.c.revision, shared.c.clock, shared.c.is_behind, shared.c.removal, shared.c.last_no
+    )
     .where(shared.c.repository_id == _HERE)
     .with_for_update()
 )
@@ -136,13 +138,14 @@ class Revision(NamedTuple):
     """How often the repository's evidence changed, and up to when it reaches.
 
     It `is_behind` while tests are left to be judged by it; `removal` is the one with which an
-    upload or a test was last taken out.
+    upload or a test was last taken out, and `last_no` the number that a test was given last.
     """
 
     number: int
     clock: datetime | None
     is_behind: bool
     removal: int
+    last_no: int
 
 
 class Past(NamedTuple):
@@ -168,7 +171,7 @@ def lock(session: Connection, repository_id: int) -> Revision:
     The repository must have been named by then.
     """
     row = session.execute(LOCK_SHARED, {"of_repository": repository_id}).one()
-    return Revision(row.revision, row.clock, row.is_behind, row.removal)
+    return Revision(*row)
 
 
 def note_runs(
