@@ -3,15 +3,20 @@
 For results that were wrong from the start, which would count for 45 days (FLAKY.md 2.4).
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from service.errors import NotFound
 from service.flaky import figures
-from service.flaky.results import Outcome
-from service.operations import access, deeds, judging, tallying, test_records, upload_counting
+from service.operations import (
+    access,
+    deeds,
+    judging,
+    removed_runs,
+    tallying,
+    test_records,
+    upload_counting,
+)
 from service.operations.judging import Bench
 from service.operations.upload_counting import Desk
 from service.runtime import Runtime
@@ -19,7 +24,6 @@ from service.store import (
     audit,
     evidence,
     removal,
-    run_evidence,
     tallies,
     test_cases,
     test_evidence,
@@ -28,7 +32,6 @@ from service.store import (
 from service.store.audit import AuditRow
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
-from service.store.removal import Lasting
 from service.store.standings import KeptStanding
 from service.store.test_evidence import Day, StoredAttempt, Upload
 from service.vocabulary import Actor
@@ -89,8 +92,7 @@ def _remove(
     test_evidence.add_days(session, bench.place, list(_less(held)))
     counted = [(each.no, each.failure or "") for each in held.failed]
     removal.count_less(session, repository.id, counted, figures.day_of(held.upload.ran_at))
-    remaining = uploads.eligible(session, repository.id, bench.horizon)
-    _renew_cases(bench, held, remaining)
+    removed_runs.correct(bench, held.upload, held.nos)
     standing = judging.judge(bench, (), [upload_id])
     return None, judging.kept_of(bench, standing)
 
@@ -116,48 +118,3 @@ def _less(held: _Held) -> Iterable[Day]:
             skipped=-gained.skipped,
             quarantined=-gained.quarantined,
         )
-
-
-def _renew_cases(bench: Bench, held: _Held, remaining: set[str]) -> None:
-    """Say anew when its tests ran, by the uploads that are left."""
-    ids = sorted(remaining)
-    asked = removal.doubtful(
-        bench.session, bench.place.repository_id, held.nos, (held.upload.ran_at, bench.horizon)
-    )
-    times: dict[str, datetime] = {}
-    times_of_set: defaultdict[str, list[datetime]] = defaultdict(list)
-    green: set[str] = set()
-    for upload_id, at, passed, skipped in uploads.contents(bench.session, ids):
-        times[upload_id] = at
-        green |= {passed} if passed else set()
-        for key in filter(None, (passed, skipped)):
-            times_of_set[key].append(at)
-    ran: defaultdict[int, list[datetime]] = defaultdict(list)
-    won: set[int] = set()
-    # Uploads share their sets: each is asked once, however often all its tests passed.
-    for key, members in bench.sets.members(times_of_set, asked).items():
-        span = (min(times_of_set[key]), max(times_of_set[key]))
-        won |= set(members) if key in green else set()
-        for no in members:
-            ran[no] += span
-    failed: defaultdict[int, list[datetime]] = defaultdict(list)
-    for upload_id, no, outcome in run_evidence.outcomes(bench.session, ids, asked):
-        ran[no].append(times[upload_id])
-        if outcome is Outcome.PASSED:
-            won.add(no)
-        elif outcome is Outcome.FAILED:
-            failed[no].append(times[upload_id])
-    removal.renew_cases(
-        bench.session,
-        bench.place.repository_id,
-        {
-            no: Lasting(
-                first=min(ran[no], default=None),
-                last=max(ran[no], default=None),
-                failed=max(failed[no], default=None),
-                has_passed=no in won,
-            )
-            for no in asked
-        },
-        bench.horizon,
-    )

@@ -1,10 +1,11 @@
 """Tests and counts when an upload is taken out: what others still say of them stands."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, Update, bindparam, delete, func, select, update
 
 from service.flaky import figures
 from service.flaky.results import Outcome
@@ -14,7 +15,7 @@ from service.store.direct import Direct
 from service.store.tables.tests import CaseRow
 from service.store.test_cases import Place
 from service.store.test_evidence import attempts, group_days, impacts, uploads
-from service.store.types import Utc
+from service.store.types import Utc, instant
 
 cases = CaseRow.__table__
 PRS: JsonCodec[tuple[int, ...]] = JsonCodec(tuple[int, ...])
@@ -47,8 +48,14 @@ COUNT_LESS = (
     )
     .values(count=group_days.c.count - 1)
 )
-SELECT_DOUBTFUL = Direct(
-    select(cases.c.no).where(
+SELECT_STORED = Direct(
+    select(
+        cases.c.no,
+        cases.c.first_run_at,
+        cases.c.last_run_at,
+        cases.c.last_failed_at,
+        cases.c.ever_passed,
+    ).where(
         cases.c.repository_id == bindparam("of_repository"),
         bulk.among(cases.c.no, "of_numbers"),
         (cases.c.first_run_at >= bindparam("since", type_=Utc))
@@ -56,33 +63,59 @@ SELECT_DOUBTFUL = Direct(
         | (cases.c.last_failed_at == bindparam("at", type_=Utc)),
     )
 )
-UNKNOW = (
-    update(cases)
-    .where(*_OF_CASE, cases.c.first_run_at >= bindparam("since", type_=Utc))
-    .values(is_known=False)
-)
-RENEW_FIRST = (
-    update(cases)
-    .where(*_OF_CASE, cases.c.first_run_at >= bindparam("since", type_=Utc))
-    .values(first_run_at=bindparam("to_first", type_=Utc), ever_passed=bindparam("to_passed"))
-)
-RENEW_LAST = (
-    update(cases)
-    .where(*_OF_CASE)
-    .values(
-        last_run_at=bindparam("to_last", type_=Utc),
-        last_failed_at=bindparam("to_failed", type_=Utc),
+SELECT_ATTEMPTS = Direct(
+    select(
+        attempts.c.no, attempts.c.outcome, func.min(attempts.c.ran_at), func.max(attempts.c.ran_at)
     )
+    .where(
+        attempts.c.repository_id == bindparam("of_repository"),
+        bulk.among(attempts.c.no, "of_numbers"),
+        attempts.c.is_eligible.is_(True),
+        attempts.c.ran_at >= bindparam("since", type_=Utc),
+    )
+    .group_by(attempts.c.no, attempts.c.outcome)
 )
 
 
-class Lasting(NamedTuple):
-    """When a test ran, by the uploads that are left; None: in none of them."""
+def _noting(**changed: object) -> Update:
+    return update(cases).where(*_OF_CASE).values(**changed)
 
-    first: datetime | None
-    last: datetime | None
+
+UNKNOW = _noting(is_known=False)
+NOTE_FIRST = _noting(first_run_at=bindparam("at", type_=Utc))
+NOTE_LAST = _noting(last_run_at=bindparam("at", type_=Utc))
+NOTE_FAILED = _noting(last_failed_at=bindparam("at", type_=Utc))
+NOTE_NO_PASS = _noting(ever_passed=False)
+
+
+class Stored(NamedTuple):
+    """What is noted of a test's runs."""
+
+    no: int
+    first: datetime
+    last: datetime
     failed: datetime | None
     has_passed: bool
+
+
+class Attempted(NamedTuple):
+    """When the first and the last attempt of one outcome ran that are stored of a test."""
+
+    no: int
+    outcome: Outcome
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Corrections:
+    """What is to be noted anew: tests that nobody ran, times of runs, tests without a pass."""
+
+    unknown: Iterable[int]
+    first: Mapping[int, datetime]
+    last: Mapping[int, datetime]
+    failed: Mapping[int, datetime | None]
+    unpassed: Iterable[int]
 
 
 def renew_impacts(
@@ -115,29 +148,39 @@ def count_less(
 
 def doubtful(
     session: Connection, repository_id: int, nos: Iterable[int], edges: tuple[datetime, datetime]
-) -> list[int]:
-    """Those of the tests whose first or last run may have been one `at` an instant.
+) -> list[Stored]:
+    """Those of the tests of which an upload that ran `at` an instant may have been noted.
 
     `edges` are that instant, and since when first runs are told by uploads that are stored.
     """
     at, since = edges
     told = {"of_repository": repository_id, "at": at, "since": since}
     return [
-        no
+        Stored(no, instant(first), instant(last), instant(failed) if failed else None, bool(passed))
         for some in bulk.parts(sorted(nos))
-        for (no,) in SELECT_DOUBTFUL.rows(session, told | {"of_numbers": some})
+        for no, first, last, failed, passed in SELECT_STORED.rows(
+            session, told | {"of_numbers": some}
+        )
     ]
 
 
-def renew_cases(
-    session: Connection, repository_id: int, lasting: Mapping[int, Lasting], since: datetime
-) -> None:
-    """Say anew when tests ran; one that nobody ran is unknown, unless it ran before `since`."""
-    for no, found in sorted(lasting.items()):
-        told = {"of_repository": repository_id, "of_number": no}
-        if found.first is None:
-            session.execute(UNKNOW, told | {"since": since})
-            continue
-        first = {"since": since, "to_first": found.first, "to_passed": found.has_passed}
-        session.execute(RENEW_FIRST, told | first)
-        session.execute(RENEW_LAST, told | {"to_last": found.last, "to_failed": found.failed})
+def attempted(
+    session: Connection, repository_id: int, nos: Iterable[int], since: datetime
+) -> Iterator[Attempted]:
+    """The stored attempts of these tests."""
+    told = {"of_repository": repository_id, "since": since}
+    for some in bulk.parts(sorted(nos)):
+        for no, word, first, last in SELECT_ATTEMPTS.rows(session, told | {"of_numbers": some}):
+            yield Attempted(no, Outcome(word), instant(first), instant(last))
+
+
+def correct(session: Connection, repository_id: int, given: Corrections) -> None:
+    """Note it anew."""
+    here = {"of_repository": repository_id}
+    for statement, nos in ((UNKNOW, given.unknown), (NOTE_NO_PASS, given.unpassed)):
+        if told := [here | {"of_number": no} for no in sorted(nos)]:
+            session.execute(statement, told)
+    times = ((NOTE_FIRST, given.first), (NOTE_LAST, given.last), (NOTE_FAILED, given.failed))
+    for statement, of_test in times:
+        if timed := [{**here, "of_number": no, "at": at} for no, at in sorted(of_test.items())]:
+            session.execute(statement, timed)

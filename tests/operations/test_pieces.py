@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from service.memory import Gates
 from service.operations import judging, retention, tallying, test_sweeps, upload_removal
 from service.store import tallies, test_cases, uncounted
 from service.vocabulary import SYSTEM
@@ -204,12 +205,13 @@ async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew
     first: Any = await stage.ran(MANY, run_id="1")
 
     class Slow(Mortal):
-        """A store before whose first write somebody takes out the first upload."""
+        """A store before whose first write another process takes out the first upload."""
 
         async def run(self, fn, *args, **kwargs):
             if self._writes == 0:
+                elsewhere = replace(stage.runtime, upload_gates=Gates())
                 removed = (stage.repository, first.upload_id, SYSTEM)
-                await upload_removal.remove(stage.runtime, *removed)
+                await upload_removal.remove(elsewhere, *removed)
             self._writes += 1
             return await self._store.run(fn, *args, **kwargs)
 
