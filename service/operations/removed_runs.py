@@ -11,7 +11,7 @@ from datetime import datetime
 from service.flaky.results import Outcome
 from service.operations.judging import Bench
 from service.store import removal, uploads
-from service.store.removal import Attempted, Corrections, Stored
+from service.store.removal import Attempted, Corrections, Doubtful
 from service.store.test_evidence import Upload
 from service.store.uploads import Contents
 
@@ -19,11 +19,12 @@ from service.store.uploads import Contents
 def correct(bench: Bench, gone: Upload, nos: Iterable[int]) -> None:
     """Note anew of tests what the upload that is gone had told of them."""
     here, since, at = bench.place.repository_id, bench.horizon, gone.ran_at
-    stored = removal.doubtful(bench.session, here, nos, (at, since))
+    # What was noted before `since` stays: uploads of that time are forgotten.
+    doubtful = removal.doubtful(bench.session, here, nos, (at, since))
     ids = uploads.eligible(bench.session, here, since)
     left = sorted(uploads.contents(bench.session, sorted(ids)), key=lambda each: each.ran_at)
-    attempted = removal.attempted(bench.session, here, (each.no for each in stored), since)
-    found = _corrections(_Left(bench, left, tuple(attempted)), stored, since, at)
+    attempted = removal.attempted(bench.session, here, doubtful.nos, since)
+    found = _corrections(_Left(bench, left, tuple(attempted)), doubtful, at)
     removal.correct(bench.session, here, found)
 
 
@@ -79,22 +80,13 @@ class _Left:
         return found
 
 
-def _corrections(left: _Left, stored: list[Stored], since: datetime, at: datetime) -> Corrections:
-    """What is noted of tests and does not hold any more.
-
-    What was noted before `since` stays: uploads of that time are forgotten.
-    """
-    young = [each for each in stored if each.first >= since]
-    begun = {each.no for each in young if each.first == at}
-    first = left.first(begun, at)
-    ended = {each.no for each in stored if each.last == at}
-    failing = {each.no for each in stored if each.failed == at}
-    failed = left.failed()
-    doubted = {each.no for each in young if each.has_passed}
+def _corrections(left: _Left, doubtful: Doubtful, at: datetime) -> Corrections:
+    """What is noted of tests and does not hold any more."""
+    first, failed = left.first(doubtful.first, at), left.failed()
     return Corrections(
-        unknown=begun - first.keys(),
+        unknown=doubtful.first - first.keys(),
         first=first,
-        last=left.last(ended),
-        failed={no: failed.get(no) for no in failing},
-        unpassed=doubted - left.passed(doubted),
+        last=left.last(doubtful.last),
+        failed={no: failed.get(no) for no in doubtful.failed},
+        unpassed=doubtful.passed - left.passed(doubtful.passed),
     )

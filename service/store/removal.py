@@ -1,11 +1,22 @@
 """Tests and counts when an upload is taken out: what others still say of them stands."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Update, bindparam, delete, func, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Integer,
+    Update,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
 
 from service.flaky import figures
 from service.flaky.results import Outcome
@@ -20,10 +31,6 @@ from service.store.types import Utc, instant
 cases = CaseRow.__table__
 PRS: JsonCodec[tuple[int, ...]] = JsonCodec(tuple[int, ...])
 
-_OF_CASE = (
-    cases.c.repository_id == bindparam("of_repository"),
-    cases.c.no == bindparam("of_number"),
-)
 SELECT_FAILED = (
     select(attempts.c.ran_at, uploads.c.prs)
     .join(uploads, uploads.c.id == attempts.c.upload)
@@ -48,19 +55,22 @@ COUNT_LESS = (
     )
     .values(count=group_days.c.count - 1)
 )
-SELECT_STORED = Direct(
+_AT: BindParameter[datetime] = bindparam("at", type_=Utc)
+_IS_YOUNG = cases.c.first_run_at >= bindparam("since", type_=Utc)
+SELECT_DOUBTFUL = Direct(
     select(
-        cases.c.no,
-        cases.c.first_run_at,
-        cases.c.last_run_at,
-        cases.c.last_failed_at,
-        cases.c.ever_passed,
+        *(
+            told
+            for doubt in (
+                _IS_YOUNG & (cases.c.first_run_at == _AT),
+                cases.c.last_run_at == _AT,
+                cases.c.last_failed_at == _AT,
+                _IS_YOUNG & cases.c.ever_passed,
+            )
+            for told in bulk.together(doubt, cases.c.no)
+        )
     ).where(
-        cases.c.repository_id == bindparam("of_repository"),
-        bulk.among(cases.c.no, "of_numbers"),
-        (cases.c.first_run_at >= bindparam("since", type_=Utc))
-        | (cases.c.last_run_at == bindparam("at", type_=Utc))
-        | (cases.c.last_failed_at == bindparam("at", type_=Utc)),
+        cases.c.repository_id == bindparam("of_repository"), bulk.among(cases.c.no, "of_numbers")
     )
 )
 SELECT_ATTEMPTS = Direct(
@@ -78,7 +88,9 @@ SELECT_ATTEMPTS = Direct(
 
 
 def _noting(**changed: object) -> Update:
-    return update(cases).where(*_OF_CASE).values(**changed)
+    of_tests = cases.c.no.in_(bulk.firsts(Integer))
+    here = cases.c.repository_id == bindparam("of_repository")
+    return update(cases).where(here, of_tests).values(**changed)
 
 
 UNKNOW = _noting(is_known=False)
@@ -88,14 +100,21 @@ NOTE_FAILED = _noting(last_failed_at=bindparam("at", type_=Utc))
 NOTE_NO_PASS = _noting(ever_passed=False)
 
 
-class Stored(NamedTuple):
-    """What is noted of a test's runs."""
+class Doubtful(NamedTuple):
+    """Tests of which an upload may be the first, the last or the last failing run that is noted.
 
-    no: int
-    first: datetime
-    last: datetime
-    failed: datetime | None
-    has_passed: bool
+    `passed` are those whose pass it may be.
+    """
+
+    first: set[int]
+    last: set[int]
+    failed: set[int]
+    passed: set[int]
+
+    @property
+    def nos(self) -> set[int]:
+        """All of them."""
+        return self.first | self.last | self.failed | self.passed
 
 
 class Attempted(NamedTuple):
@@ -148,20 +167,19 @@ def count_less(
 
 def doubtful(
     session: Connection, repository_id: int, nos: Iterable[int], edges: tuple[datetime, datetime]
-) -> list[Stored]:
+) -> Doubtful:
     """Those of the tests of which an upload that ran `at` an instant may have been noted.
 
     `edges` are that instant, and since when first runs are told by uploads that are stored.
     """
     at, since = edges
     told = {"of_repository": repository_id, "at": at, "since": since}
-    return [
-        Stored(no, instant(first), instant(last), instant(failed) if failed else None, bool(passed))
-        for some in bulk.parts(sorted(nos))
-        for no, first, last, failed, passed in SELECT_STORED.rows(
-            session, told | {"of_numbers": some}
-        )
-    ]
+    found = Doubtful(set(), set(), set(), set())
+    for some in bulk.parts(sorted(nos)):
+        (row,) = SELECT_DOUBTFUL.rows(session, told | {"of_numbers": some})
+        for known, more in zip(found, bulk.columns_of(row), strict=True):
+            known.update(more)
+    return found
 
 
 def attempted(
@@ -176,11 +194,24 @@ def attempted(
 
 def correct(session: Connection, repository_id: int, given: Corrections) -> None:
     """Note it anew."""
-    here = {"of_repository": repository_id}
-    for statement, nos in ((UNKNOW, given.unknown), (NOTE_NO_PASS, given.unpassed)):
-        if told := [here | {"of_number": no} for no in sorted(nos)]:
-            session.execute(statement, told)
+    _note(session, repository_id, UNKNOW, given.unknown)
+    _note(session, repository_id, NOTE_NO_PASS, given.unpassed)
     times = ((NOTE_FIRST, given.first), (NOTE_LAST, given.last), (NOTE_FAILED, given.failed))
     for statement, of_test in times:
-        if timed := [{**here, "of_number": no, "at": at} for no, at in sorted(of_test.items())]:
-            session.execute(statement, timed)
+        nos_at: defaultdict[datetime | None, list[int]] = defaultdict(list)
+        for no, at in of_test.items():
+            nos_at[at].append(no)
+        for at, nos in nos_at.items():
+            _note(session, repository_id, statement, nos, at)
+
+
+def _note(
+    session: Connection,
+    repository_id: int,
+    statement: Update,
+    nos: Iterable[int],
+    at: datetime | None = None,
+) -> None:
+    for some in bulk.parts(sorted(nos)):
+        told = bulk.told((no,) for no in some)
+        session.execute(statement, told | {"of_repository": repository_id, "at": at})
