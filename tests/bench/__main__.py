@@ -17,7 +17,18 @@ from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 
-from tests.bench import api, engine, metrics, reports, service, store, tables, tests, uploads
+from tests.bench import (
+    api,
+    engine,
+    metrics,
+    reports,
+    service,
+    store,
+    tables,
+    tallying,
+    tests,
+    uploads,
+)
 from tests.bench.flaky import scenarios
 from tests.bench.scheduling import goals
 from tests.bench.tables import Row
@@ -29,7 +40,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "store": store.run,
     "api": api.run,
     "metrics": metrics.run,
-    "reports": lambda scale: [*reports.run(scale), *uploads.run(scale)],
+    "reports": lambda scale: [*reports.run(scale), *uploads.run(scale), *tallying.run(scale)],
     "tests": tests.run,
     "service": service.run,
 }

@@ -1,0 +1,85 @@
+"""What uploads leave for later: sets of a day added up into the days of tests (FLAKY.md 4).
+
+64 uploads of 100,000 tests, each of another set, as when in each another test failed. The figure
+is what one of them costs the service beyond V11, in CPU; `waited_ms` is how long another writer
+waited at most meanwhile.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from time import process_time
+
+from service.flaky.identity import RepositoryKey
+from service.operations import tallying
+from service.store import tallies, test_cases, test_evidence
+from service.store.database import Tx
+from service.store.test_cases import Place
+from service.store.test_evidence import Upload
+from tests.bench import databases, door
+from tests.bench.tests_server import a_case
+from tests.bench.uploads_server import Writer
+from tests.harness.evidence import own_of
+
+TESTS = 100_000
+WAITED_GOAL_MS = 250
+Row = dict[str, object]
+
+
+def run(scale: float = 1.0) -> Sequence[Row]:
+    """One line for each database; `scale` multiplies the tests."""
+    many = int(TESTS * scale)
+    return [
+        {"subject": f"adding up {tallies.SUMMED_MAX} sets of {many:,} tests, {dialect_of(url)}"}
+        | asyncio.run(measured(url, many))
+        for url in databases.addresses()
+    ]
+
+
+def dialect_of(url: str) -> str:
+    """The kind of the database there."""
+    return url.partition(":")[0]
+
+
+async def measured(url: str, many: int) -> Row:
+    """Add a day up alone, then one while somebody else writes."""
+    runtime = await door.runtime_at(url)
+    now = runtime.clock.now()
+    place = await runtime.store.run(entered, many, now)
+    await runtime.store.run(filled, place, many, now - timedelta(days=1))
+    began_s = process_time()
+    await tallying.add_up(runtime)
+    took_s = process_time() - began_s
+    await runtime.store.run(filled, place, many, now - timedelta(days=2))
+    writer = Writer(runtime)
+    writing = asyncio.create_task(writer.write())
+    await tallying.add_up(runtime)
+    writing.cancel()
+    await runtime.store.close()
+    return {
+        "cpu_s": round(took_s, 2),
+        "ms_an_upload": round(took_s * 1000 / tallies.SUMMED_MAX, 1),
+        "waited_ms": round(writer.waited_ms),
+        "waited_goal_ms": WAITED_GOAL_MS,
+    }
+
+
+def entered(session: Tx, many: int, now: datetime) -> Place:
+    """Tests of a repository, known for long."""
+    repository = door.met(session)
+    place = Place(repository.org_id, repository.id)
+    test_cases.name_repository(session, place, RepositoryKey("octo", "github.com/octo/widgets"))
+    first = test_cases.take_numbers(session, place.repository_id, many)
+    tests = [a_case(no, f"test-{no}", now - timedelta(days=9)) for no in range(first, many + 1)]
+    test_cases.add(session, place, tests[0], list(map(own_of, tests)))
+    return place
+
+
+def filled(session: Tx, place: Place, many: int, at: datetime) -> None:
+    """Uploads of one day, of all tests but one."""
+    for n in range(1, tallies.SUMMED_MAX + 1):
+        passing = test_evidence.packed_set(no for no in range(1, many + 1) if no != n)
+        key = test_evidence.put_set(session, place, passing, at)
+        name = f"{at:%j}-{n}"
+        upload = Upload(name, name, "pr", name, "a" * 40, "unit", at, at, passed=key)
+        tallies.put(session, place, upload)
