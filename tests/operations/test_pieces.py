@@ -199,12 +199,50 @@ async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
         await test_sweeps.expire(stage.runtime)
 
 
+async def test_what_is_being_added_up_is_finished_a_piece_at_a_time_before_its_upload_goes(
+    store, small_pieces
+):
+    stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
+    first: Any = await stage.ran(MANY, run_id="1")
+    for each in (stage, untouched):
+        await each.ran(MANY, run_id="2")
+    begun, pieces_left = 1, len(MANY) // tallies.TESTS_MAX
+    with suppress(Died):
+        await tallying.add_up(mortal(stage, begun).runtime)
+    gone = (stage.repository, first.upload_id, SYSTEM)
+    with pytest.raises(Died):
+        await upload_removal.remove(mortal(stage, pieces_left).runtime, *gone)
+    await upload_removal.remove(stage.runtime, *gone)
+    assert await figures_of(stage) == await figures_of(untouched)
+
+
+async def test_who_waits_to_be_judged_does_not_wait_for_days_to_be_added_up(store, monkeypatch):
+    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    stage = await upload_stage.staged(store)
+    await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
+    stage.clock.present += timedelta(days=1)
+
+    class Stopped(Mortal):
+        """A store whose process dies when a day is to be added up."""
+
+        async def run(self, fn, *args, **kwargs):
+            if fn is tallies.add:
+                raise Died
+            return await self._store.run(fn, *args, **kwargs)
+
+    stopped: Any = Stopped(stage.runtime.store, 0)
+    with pytest.raises(Died):
+        await test_sweeps.expire(replace(stage.runtime, store=stopped))
+    assert len(await stage.states()) == 8
+
+
 async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew(store):
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     first: Any = await stage.ran(MANY, run_id="1")
+    more = {**MANY, "more": "P"}
 
     class Slow(Mortal):
-        """A store before whose first write somebody takes out the first upload."""
+        """A store that enters a test first: before that somebody takes out the first upload."""
 
         async def run(self, fn, *args, **kwargs):
             if self._writes == 0:
@@ -214,9 +252,9 @@ async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew
             return await self._store.run(fn, *args, **kwargs)
 
     slow: Any = Slow(stage.runtime.store, 0)
-    await replace(stage, runtime=replace(stage.runtime, store=slow)).ran(MANY, run_id="2")
-    await untouched.ran(MANY, run_id="2")
-    assert (await stage.cases()).keys() == MANY.keys()
+    await replace(stage, runtime=replace(stage.runtime, store=slow)).ran(more, run_id="2")
+    await untouched.ran(more, run_id="2")
+    assert (await stage.cases()).keys() == more.keys()
     assert await figures_of(stage) == await figures_of(untouched)
 
 
