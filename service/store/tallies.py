@@ -26,7 +26,7 @@ from service.store.test_sets import OutcomeSets
 from service.store.types import Utc
 
 SUMMED_MAX = 64
-"""Rows that are added up together, and left before those of today are."""
+"""Rows that are added up together at most; those of today wait until they are so many."""
 
 TESTS_MAX = bulk.AT_ONCE
 """Tests whose days one transaction adds to."""
