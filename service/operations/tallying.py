@@ -39,9 +39,15 @@ async def _add(runtime: Runtime, batch: Batch) -> None:
         after, is_last = piece.counted_to, piece.is_last
 
 
+async def finish(runtime: Runtime, upload_id: str) -> None:
+    """Add what is begun of an upload, some tests in each transaction."""
+    sets = runtime.store.outcome_sets
+    while (batch := await runtime.store.read(tallies.begun, sets, upload_id)) is not None:
+        await _add(runtime, batch)
+
+
 def finish_within(desk: Desk, upload: Upload) -> None:
     """Add what is begun, in the transaction of somebody who holds the lock of the evidence."""
-    due = Due(desk.place, figures.day_of(upload.ran_at))
-    while (batch := tallies.begun(desk.session, desk.sets, due, upload.id)) is not None:
+    while (batch := tallies.begun(desk.session, desk.sets, upload.id)) is not None:
         piece = tallying.piece(batch.tallied, batch.after, tallies.TESTS_MAX)
         tallies.add(desk.session, batch, batch.after, piece)

@@ -23,7 +23,8 @@ async def expire(runtime: Runtime) -> None:
     while await runtime.store.run(test_evidence.expire_impacts, now):
         pass
     await upload_counting.finish_all(runtime)
-    await tallying.add_up(runtime)
     await judging.catch_up(runtime)
     await upload_news.tell(runtime)
     await ticket_issues.sweep(runtime)
+    # Last: after midnight all repositories have a day, and nothing shows how far this is.
+    await tallying.add_up(runtime)

@@ -36,9 +36,9 @@ class Asked:
 class Identified:
     """The results of an upload by test id, and the tests that exist.
 
-    `warnings` are about the names of its tests. Those that were found stand until something is
-    taken out of the repository, which is then another `removal`; there are no others until one
-    is given a number above `last_no`.
+    `warnings` are about the names of its tests. Those that were found stand until an upload is
+    taken out of the repository, which is then another `removal`, but for tests that are forgotten;
+    there are no others until one is given a number above `last_no`.
     """
 
     results: Sorted[str]

@@ -43,6 +43,8 @@ async def remove(
     """Take an upload out (FLAKY.md 2.4). Raises NotFound(upload_not_found)."""
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now)
+    # Of a large upload that takes seconds, which nobody else should wait for.
+    await tallying.finish(runtime, upload_id)
     await judging.alone(runtime, repository.id, _remove, runtime, repository, upload_id, row)
     runtime.wakeups.wake("outbox")
 

@@ -5,7 +5,7 @@ changes is written in one transaction, so that readers see all of it or nothing 
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
@@ -49,7 +49,7 @@ from service.operations.upload_kin import Kin
 from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.operations.views import Caller
 from service.runtime import Runtime
-from service.store import artifacts, evidence, subscribers, test_cases, uploads
+from service.store import artifacts, evidence, subscribers, test_cases, test_numbers, uploads
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.standings import KeptStanding
@@ -181,7 +181,8 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
 class _Ready:
     """All that an upload says, in the words of the store, and its repository's present name.
 
-    It holds until something is taken out of the repository, which is then another `removal`.
+    It holds until an upload is taken out of the repository, which is then another `removal`, or a
+    test is forgotten: only those `at_risk` can be, which have not run for long, or for strangers.
     """
 
     name: RepositoryKey
@@ -190,6 +191,7 @@ class _Ready:
     failing: Sequence[Failing]
     told: Findings
     removal: int
+    at_risk: Set[int]
 
 
 def _ready(
@@ -204,7 +206,7 @@ def _ready(
     told = upload_findings.findings_of(by_no, unnoted, arrived.id, arrived.ran_at, arrived.meta)
     sums = upload_draft.sums_of(known)
     failing = upload_answers.failing_in(sums.failing, numbers)
-    return _Ready(name, bool(new), sums, failing, told, known.removal)
+    return _Ready(name, bool(new), sums, failing, told, known.removal, known.known.unrun)
 
 
 async def upload_answer(
@@ -308,7 +310,10 @@ def _complete(
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, found.name)
-    if evidence.lock(session, place.repository_id).removal != found.removal:
+    removal = evidence.lock(session, place.repository_id).removal
+    if removal != found.removal or not test_numbers.are_there(
+        session, place.repository_id, found.at_risk
+    ):
         return None, None
     home = test_records.home_of(session, runtime, repository, arrived.now)
     bench = Bench(session, runtime, home)

@@ -138,7 +138,7 @@ class Revision(NamedTuple):
     """How often the repository's evidence changed, and up to when it reaches.
 
     It `is_behind` while tests are left to be judged by it; `removal` is the one with which an
-    upload or a test was last taken out, and `last_no` the number that a test was given last.
+    upload was last taken out, and `last_no` the number that a test was given last.
     """
 
     number: int

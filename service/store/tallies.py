@@ -26,7 +26,7 @@ from service.store.test_sets import OutcomeSets
 from service.store.types import Utc
 
 SUMMED_MAX = 64
-"""Rows that are added up together, and left before those of today are."""
+"""Rows that are added up together at most; those of today wait until they are so many."""
 
 TESTS_MAX = bulk.AT_ONCE
 """Tests whose days one transaction adds to."""
@@ -44,12 +44,12 @@ TAKE_OUT = (
     .where(tallies.c.upload == _UPLOAD, tallies.c.counted_to == 0)
     .returning(tallies.c.id)
 )
-SELECT_BEGUN = (
-    select(tallies.c.id).where(tallies.c.upload == _UPLOAD, tallies.c.counted_to > 0).limit(1)
+SELECT_BEGUN = select(tallies.c.org_id, tallies.c.repository_id, tallies.c.day).where(
+    tallies.c.upload == _UPLOAD, tallies.c.counted_to > 0
 )
 SELECT_DUE = (
     select(tallies.c.org_id, tallies.c.repository_id, tallies.c.day)
-    .group_by(tallies.c.org_id, tallies.c.repository_id, tallies.c.day)
+    .group_by(tallies.c.repository_id, tallies.c.day, tallies.c.org_id)
     .having(or_(tallies.c.day < bindparam("of_today"), func.count() >= bindparam("of_many")))
     .order_by(tallies.c.repository_id, tallies.c.day)
 )
@@ -60,10 +60,14 @@ SELECT_BATCH = (
     .order_by(desc(tallies.c.counted_to), tallies.c.id)
     .limit(SUMMED_MAX)
 )
-SELECT_LATER = select(tallies.c.passed, tallies.c.skipped, tallies.c.ran_at).where(
-    tallies.c.repository_id == _HERE,
-    tallies.c.ran_at > bindparam("of_after", type_=Utc),
-    tallies.c.weight > 0,
+SELECT_LATER = (
+    select(tallies.c.passed, tallies.c.skipped, tallies.c.ran_at)
+    .where(
+        tallies.c.repository_id == _HERE,
+        tallies.c.ran_at > bindparam("of_after", type_=Utc),
+        tallies.c.weight > 0,
+    )
+    .order_by(desc(tallies.c.ran_at))
 )
 SELECT_PASSED = Direct(
     select(tallies.c.passed, tallies.c.counted_to, func.sum(tallies.c.weight))
@@ -157,11 +161,12 @@ def batch(session: Connection, sets: OutcomeSets, asked: Due) -> Batch | None:
     return Batch(asked, [row.id for row in together], tallied, after)
 
 
-def begun(session: Connection, sets: OutcomeSets, asked: Due, upload_id: str) -> Batch | None:
+def begun(session: Connection, sets: OutcomeSets, upload_id: str) -> Batch | None:
     """The rows that are being added up, if that of the upload is one of them."""
-    if session.execute(SELECT_BEGUN, {"of_upload": upload_id}).first() is None:
+    row = session.execute(SELECT_BEGUN, {"of_upload": upload_id}).first()
+    if row is None:
         return None
-    return batch(session, sets, asked)
+    return batch(session, sets, Due(Place(row.org_id, row.repository_id), row.day))
 
 
 def add(session: Connection, given: Batch, after: int, piece: Piece) -> bool:
@@ -216,11 +221,13 @@ def last_run(
     session: Connection, sets: OutcomeSets, repository_id: int, no: int, known: datetime
 ) -> datetime:
     """When a test ran last, which is known of it but for what is not in its days."""
+
+    def has_it(*keys: str | None) -> bool:
+        return any(sets.members(session, repository_id, filter(None, keys), [no]).values())
+
     rows = session.execute(SELECT_LATER, {"of_repository": repository_id, "of_after": known}).all()
-    keys = {key for row in rows for key in (row.passed, row.skipped) if key is not None}
-    held = {key for key, nos in sets.members(session, repository_id, keys, [no]).items() if nos}
-    times = (row.ran_at for row in rows if row.passed in held or row.skipped in held)
-    return max(times, default=known)
+    # The newest set has nearly every test: only of one that it lacks others are decoded, too.
+    return next((row.ran_at for row in rows if has_it(row.passed, row.skipped)), known)
 
 
 def ran_after(

@@ -39,7 +39,7 @@ class Place:
 class Shared:
     """What a repository's tests share; `names` oldest first, `clock` None before any evidence.
 
-    `removal` is the revision with which an upload or a test was last taken out.
+    `removal` is the revision with which an upload was last taken out.
     """
 
     names: tuple[RepositoryKey, ...] = ()
@@ -255,7 +255,7 @@ def next_revision(session: Connection, repository_id: int) -> int | None:
 
 
 def note_removal(session: Connection, repository_id: int) -> None:
-    """An upload or tests are taken out: what was counted with them is counted anew."""
+    """An upload is taken out: what was counted with it is counted anew."""
     session.execute(NOTE_REMOVAL, {"of_repository": repository_id})
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, select
+from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from service.store import bulk
 from service.store.codec import Raw
@@ -79,6 +79,10 @@ SELECT_ALIASED = Direct(
     )
 )
 
+COUNT = Direct(
+    select(func.count()).where(cases.c.repository_id == _HERE, bulk.among(cases.c.no, "of_numbers"))
+)
+
 
 def numbers_of(
     session: Connection, repository_id: int, ids: Iterable[str], at: datetime
@@ -101,6 +105,13 @@ def aliased(session: Connection, repository_id: int, ids: Iterable[str], at: dat
         found.by_id.update(zip(map(some.__getitem__, places), tests, strict=True))
         _note(found, lacking)
     return found
+
+
+def are_there(session: Connection, repository_id: int, nos: Iterable[int]) -> bool:
+    """Whether all of these tests, which were there before, are not forgotten meanwhile."""
+    here = {"of_repository": repository_id}
+    parts = bulk.parts(sorted(nos))
+    return all(COUNT.number(session, here | {"of_numbers": some}) == len(some) for some in parts)
 
 
 def _note(found: Numbers | Aliased, lacking: Sequence[Sequence[int]]) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, delete, select
 
 from service.flaky import figures
-from service.store import test_cases
+from service.store import evidence
 from service.store.tables.test_evidence import (
     ArtifactRow,
     CaseAttemptRow,
@@ -86,15 +86,14 @@ def _forget_tests(session: Connection, tests: set[tuple[int, int]], before: date
     for repository_id, no in sorted(tests):
         by_repository.setdefault(repository_id, []).append(no)
     for repository_id, nos in by_repository.items():
+        # Before anything is looked at: who takes an upload in has this row first, too.
+        evidence.lock(session, repository_id)
         old = select(cases.c.no).where(
             cases.c.repository_id == repository_id,
             cases.c.no.in_(nos),
             cases.c.last_run_at < before,
         )
         gone = session.execute(old).scalars().all()
-        if gone:
-            # Before anything is deleted: who takes an upload in has this row first, too.
-            test_cases.note_removal(session, repository_id)
         for table in OF_TESTS if gone else ():
             session.execute(
                 delete(table).where(table.c.repository_id == repository_id, table.c.no.in_(gone))
@@ -126,7 +125,8 @@ def _forget(
         names = [f"of_{column.name}" for column in key]
         this = and_(*(column == bindparam(f"of_{column.name}") for column in key))
         told = [dict(zip(names, row, strict=True)) for row in found]
-        session.execute(delete(table).where(this), told)
+        # Somebody may use one again that was old when it was found.
+        session.execute(delete(table).where(this, is_old), told)
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from service.memory import Gates
 from service.operations import judging, retention, tallying, test_sweeps, upload_removal
-from service.store import tallies, test_cases, uncounted
+from service.store import tallies, test_cases, test_retention, uncounted
 from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
 from tests.operations.test_judging import compared, drawn, eager, figures_of, sent, sent_as
@@ -200,26 +200,90 @@ async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
         await test_sweeps.expire(stage.runtime)
 
 
+async def test_what_is_being_added_up_is_finished_a_piece_at_a_time_before_its_upload_goes(
+    store, small_pieces
+):
+    stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
+    first: Any = await stage.ran(MANY, run_id="1")
+    for each in (stage, untouched):
+        await each.ran(MANY, run_id="2")
+    begun, pieces_left = 1, len(MANY) // tallies.TESTS_MAX
+    with suppress(Died):
+        await tallying.add_up(mortal(stage, begun).runtime)
+    gone = (stage.repository, first.upload_id, SYSTEM)
+    with pytest.raises(Died):
+        await upload_removal.remove(mortal(stage, pieces_left).runtime, *gone)
+    await upload_removal.remove(stage.runtime, *gone)
+    assert await figures_of(stage) == await figures_of(untouched)
+
+
+async def test_who_waits_to_be_judged_does_not_wait_for_days_to_be_added_up(store, monkeypatch):
+    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    stage = await upload_stage.staged(store)
+    await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
+    stage.clock.present += timedelta(days=1)
+
+    class Stopped(Mortal):
+        """A store whose process dies when a day is to be added up."""
+
+        async def run(self, fn, *args, **kwargs):
+            if fn is tallies.add:
+                raise Died
+            return await self._store.run(fn, *args, **kwargs)
+
+    stopped: Any = Stopped(stage.runtime.store, 0)
+    with pytest.raises(Died):
+        await test_sweeps.expire(replace(stage.runtime, store=stopped))
+    assert len(await stage.states()) == 8
+
+
+class Overtaken(Mortal):
+    """A store before whose first write, which enters a test, something else is done."""
+
+    def __init__(self, store, deed):
+        super().__init__(store, 0)
+        self._deed = deed
+
+    async def run(self, fn, *args, **kwargs):
+        """As the store's."""
+        if self._writes == 0:
+            await self._deed()
+        self._writes += 1
+        return await self._store.run(fn, *args, **kwargs)
+
+
+async def ran_overtaken(stage, tests, deed, **told):
+    """Upload tests one of which is new, while something else is done."""
+    store = Overtaken(stage.runtime.store, deed)
+    await replace(stage, runtime=replace(stage.runtime, store=store)).ran(tests, **told)
+
+
 async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew(store):
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     first: Any = await stage.ran(MANY, run_id="1")
+    more = {**MANY, "more": "P"}
 
-    class Slow(Mortal):
-        """A store before whose first write another process takes out the first upload."""
+    async def take_out():
+        elsewhere = replace(stage.runtime, upload_gates=Gates())
+        await upload_removal.remove(elsewhere, stage.repository, first.upload_id, SYSTEM)
 
-        async def run(self, fn, *args, **kwargs):
-            if self._writes == 0:
-                elsewhere = replace(stage.runtime, upload_gates=Gates())
-                removed = (stage.repository, first.upload_id, SYSTEM)
-                await upload_removal.remove(elsewhere, *removed)
-            self._writes += 1
-            return await self._store.run(fn, *args, **kwargs)
-
-    slow: Any = Slow(stage.runtime.store, 0)
-    await replace(stage, runtime=replace(stage.runtime, store=slow)).ran(MANY, run_id="2")
-    await untouched.ran(MANY, run_id="2")
-    assert (await stage.cases()).keys() == MANY.keys()
+    await ran_overtaken(stage, more, take_out, run_id="2")
+    await untouched.ran(more, run_id="2")
+    assert (await stage.cases()).keys() == more.keys()
     assert await figures_of(stage) == await figures_of(untouched)
+
+
+async def test_a_test_that_is_forgotten_while_an_upload_is_on_its_way_is_entered_anew(store):
+    stage = await upload_stage.staged(store)
+    await stage.ran(MANY, caller=replace(stage.caller, token_id=""))
+    more = {**MANY, "more": "P"}
+    later = stage.clock.now() + timedelta(days=400)
+
+    async def forget():
+        assert await store.run(test_retention.forget_strangers, later) == len(MANY)
+
+    await ran_overtaken(stage, more, forget, run_id="2")
+    assert (await stage.cases()).keys() == more.keys()
 
 
 async def test_who_is_not_judged_with_the_upload_is_judged_within_a_minute(store, monkeypatch):

@@ -74,7 +74,7 @@ def test_what_is_taken_back_counts_no_more_wherever_its_count_is(session, ledger
     assert found is not None
     upload = found.upload
     ledger.add_up(session, sets, TODAY, pieces)
-    while tallies.begun(session, sets, Due(ledger.place, TODAY), upload.id):
+    while tallies.begun(session, sets, upload.id):
         ledger.add_up(session, sets, TODAY, 1)
     tallies.take_back(session, ledger.place, upload)
     here = ledger.place.repository_id

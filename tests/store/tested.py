@@ -157,7 +157,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "code_owners.own": lambda s: code_owners.own(s, PLACE, read_at(s), {6: ("@a",)}, 6),
     "tallies.put": lambda s: tallies.put(s, PLACE, UPLOAD),
     "tallies.take_back": lambda s: tallies.take_back(s, PLACE, UPLOAD),
-    "tallies.begun": lambda s: tallies.begun(s, OutcomeSets(), Due(PLACE, 20_507), "upload-7"),
+    "tallies.begun": lambda s: tallies.begun(s, OutcomeSets(), "upload-7"),
     "tallies.batch, add": lambda s: [
         tallies.add(s, each, 0, Piece((Sum(6, 1, 1, 0),), {NOW: [6]}, 6, is_last))
         for is_last in (False, True)

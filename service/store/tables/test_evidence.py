@@ -180,7 +180,7 @@ class TallyRow(Row, table=True):
 
     __tablename__ = "tally"
     __table_args__ = (
-        Index("ix_tally_repository_id_day", "repository_id", "day"),
+        Index("ix_tally_repository_id_day", "repository_id", "day", "org_id"),
         Index("ix_tally_upload", "upload"),
     )
 

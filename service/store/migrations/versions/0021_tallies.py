@@ -48,7 +48,7 @@ def upgrade() -> None:
         sa.Column("counted_to", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_tally"),
     )
-    op.create_index("ix_tally_repository_id_day", "tally", ["repository_id", "day"])
+    op.create_index("ix_tally_repository_id_day", "tally", ["repository_id", "day", "org_id"])
     op.create_index("ix_tally_upload", "tally", ["upload"])
     op.drop_column("daily", "duration_ms")
     _count_what_is_left()
