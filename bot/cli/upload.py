@@ -121,6 +121,9 @@ def ended(wish: Wish, command: Sequence[str], *, as_json: bool) -> int:
     if command:
         ran_at = started_at.isoformat(timespec="milliseconds")
         wish = replace(wish, meta={**wish.meta, "ran_at": ran_at, "command_exit_code": ran.code})
+    before = ci.triggering_run_of(os.environ)
+    if before is not None:
+        warned(f"{before.said}.")
     sent = Sent()
     since_s = started_at.timestamp() if command else 0.0
     found = files.reports_in(wish.globs, since_s, warned)

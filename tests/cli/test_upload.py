@@ -85,6 +85,24 @@ def test_the_command_runs_first_and_its_code_and_start_are_told(api):
     assert asked["ran_at"].endswith("+00:00")
 
 
+def test_a_run_that_sends_the_reports_of_another_says_whose_they_count_as(api, capsys, monkeypatch):
+    run = {"id": 8, "run_attempt": 1, "head_sha": SHA, "head_branch": "main"}
+    run |= {"event": "pull_request", "pull_requests": [], "head_repository": None}
+    event = {"workflow_run": run, "workflow": {"name": "ci"}, "repository": {"id": 1}}
+    Path("event.json").write_text(json.dumps(event))
+    for name, value in {"ACTIONS": "true", "EVENT_NAME": "workflow_run"}.items():
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    monkeypatch.setenv("GITHUB_EVENT_PATH", "event.json")
+    api.says(UPLOAD, an_upload())
+    Path("a.xml").write_bytes(REPORT)
+    assert headgate() == 0
+    assert (api.asked[1][1]["run_id"], api.asked[1][1]["branch"]) == ("8", "?:main")
+    assert capsys.readouterr().err.startswith(
+        f"headgate: These count as results of run 8, attempt 1: ci of ?:main at {SHA[:8]}; a fork's"
+        " are shown and change nothing.\n"
+    )
+
+
 QUARANTINED = "headgate: 3 failures, all quarantined: exit code 0. "
 SOME = (
     "headgate: 3 failures, 2 quarantined, 1 not: exit code 3. "
