@@ -38,7 +38,9 @@ Job = Annotated[str | None, typer.Option("--job", help="The CI job, the same in 
 Matrix = Annotated[str, typer.Option("--matrix", help="Its values in the job's matrix.")]
 Variant = Annotated[str, typer.Option("--variant", help="Flavor of the tests.")]
 Owners = Annotated[Path | None, typer.Option("--codeowners", help="CODEOWNERS to send along.")]
-Timeout = Annotated[str, typer.Option("--timeout", help="How long one answer may take.")]
+Timeout = Annotated[
+    str, typer.Option("--timeout", help="How long one try to send may take, all of it.")
+]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
 
 

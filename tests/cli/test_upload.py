@@ -399,6 +399,35 @@ def test_an_answer_that_breaks_off_forgives_nothing(monkeypatch, capsys, answer,
     assert capsys.readouterr().err.endswith(UNREAD.format(why=why))
 
 
+@pytest.mark.parametrize(
+    ("answer", "drop"),
+    [(b"HTTP/1.1 200 OK\r\nX-Odd: ", b"x"), (over(b"", "Content-Length: 99999"), b" ")],
+    ids=["head", "body"],
+)
+def test_a_server_that_drips_holds_nobody_longer(monkeypatch, capsys, answer, drop):
+    monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
+    with service.answering(answer, drop) as url:
+        monkeypatch.setenv("HEADGATE_URL", url)
+        assert headgate("--org", "octo", "--timeout", "0.2s", command=FAILS) == 3
+    assert capsys.readouterr().err.endswith(UNREAD.format(why="no answer within 0.2 s"))
+
+
+def test_an_answer_that_is_cut_short_is_asked_for_again(api, capsys):
+    api.cuts(UPLOAD)
+    api.says(UPLOAD, an_upload(1, 1, 0))
+    assert headgate("--org", "octo", command=FAILS) == 0
+    assert api.asked[0][1] == api.asked[1][1]
+    assert "the answer breaks off; trying again" in capsys.readouterr().err
+
+
+def test_an_answer_that_is_always_cut_short_forgives_nothing(api, capsys):
+    api.cuts(UPLOAD)
+    assert headgate("--org", "octo", command=FAILS) == 3
+    assert len(api.asked) == 3
+    assert capsys.readouterr().err.endswith(UNREAD.format(why="the answer breaks off"))
+
+
 def test_a_token_that_no_header_can_hold_is_not_shown():
     asking = sending.Service("http://127.0.0.1:1", "hgt_secret\nhgt_other", str)
     with pytest.raises(sending.Unsent) as unsent:
