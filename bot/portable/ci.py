@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bot.portable.sending import Unsent
+from bot.portable import sending
+from bot.portable.sending import Json, Unsent
 
 GIT_TIMEOUT_S = 5
 # API.md 8.4.
@@ -214,16 +214,18 @@ def triggering_run_of(environ: Mapping[str, str]) -> TriggeringRun | None:
         return TriggeringRun(nowhere, "", "", said)
 
 
-def read_triggering_run(event: Any) -> TriggeringRun:  # noqa: ANN401 - JSON, by its keys
+def read_triggering_run(event: Json) -> TriggeringRun:
     """The run of a `workflow_run` event. Raises KeyError and TypeError for another."""
-    run, head = event["workflow_run"], event["workflow_run"]["head_repository"]
+    run, own = sending.member(event, "workflow_run"), sending.member(event, "repository")
     is_asked_for = run["event"] in OF_PULL_REQUESTS
-    is_of_fork = is_asked_for and (head is None or head["id"] != event["repository"]["id"])
+    # A fork that was deleted is no repository any more.
+    head = sending.member(run, "head_repository") if run["head_repository"] else {}
+    is_of_fork = is_asked_for and head.get("id") != own["id"]
     branch = str(run["head_branch"])
     if is_of_fork:
-        branch = f"{head['owner']['login'] if head else '?'}:{branch}"[:LINE_MAX]
-    pulls = run["pull_requests"] if is_asked_for else []
-    workflow, sha = str(event["workflow"]["name"]), str(run["head_sha"])
+        branch = f"{sending.member(head, 'owner')['login'] if head else '?'}:{branch}"[:LINE_MAX]
+    pulls = sending.objects(run["pull_requests"]) if is_asked_for else []
+    workflow, sha = str(sending.member(event, "workflow")["name"]), str(run["head_sha"])
     told = {
         "GITHUB_HEAD_REF": "",
         "GITHUB_REF": BRANCHES + branch,
@@ -244,18 +246,21 @@ def read_triggering_run(event: Any) -> TriggeringRun:  # noqa: ANN401 - JSON, by
 def pull_request_of(environ: Mapping[str, str]) -> dict[str, str]:
     """Head and number of the pull request in GitHub's event file; nothing for other events."""
     try:
-        pull = event_of(environ)["pull_request"]
-        return {"sha": str(pull["head"]["sha"]), "number": str(pull["number"])}
+        pull = sending.member(event_of(environ), "pull_request")
+        return {"sha": str(sending.member(pull, "head")["sha"]), "number": str(pull["number"])}
     except (KeyError, TypeError):
         return {}
 
 
-def event_of(environ: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON, by its keys
+def event_of(environ: Mapping[str, str]) -> Json:
     """What GitHub's event file holds. Raises KeyError without one that can be read."""
     try:
-        return json.loads(Path(environ["GITHUB_EVENT_PATH"]).read_text("utf-8"))
-    except (OSError, ValueError) as unread:
-        raise KeyError("GITHUB_EVENT_PATH") from unread
+        event = sending.json_of(Path(environ["GITHUB_EVENT_PATH"]).read_bytes())
+    except OSError:
+        event = None
+    if event is None:
+        raise KeyError("GITHUB_EVENT_PATH")
+    return event
 
 
 def repository_of(environ: Mapping[str, str]) -> dict[str, str]:

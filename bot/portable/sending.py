@@ -278,3 +278,23 @@ def json_of(body: bytes) -> Json | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def items(value: object) -> list[object]:
+    """The value, which must be an array."""
+    if not isinstance(value, list):
+        raise TypeError("not an array")
+    return value
+
+
+def objects(value: object) -> list[Json]:
+    """The value, which must be an array of objects."""
+    found = items(value)
+    if not all(isinstance(each, dict) for each in found):
+        raise TypeError("not an array of objects")
+    return [each for each in found if isinstance(each, dict)]
+
+
+def member(value: Json, name: str) -> Json:
+    """A member of an object, which must be an object."""
+    return objects([value[name]])[0]

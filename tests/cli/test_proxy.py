@@ -19,7 +19,7 @@ COMMANDS = [
 
 
 @pytest.fixture(autouse=True)
-def _environment(monkeypatch):
+def _no_proxy(monkeypatch):
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
