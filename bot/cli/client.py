@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from bot.cli.exits import Exit, Failed
 from bot.portable import sending
-from bot.portable.sending import WHY_MAX
+from bot.portable.sending import WHY_MAX, Unsent
 from bot.settings import VERSION
 from service.clock import Clock, Ids, RandomIds
 
@@ -166,15 +166,22 @@ class Trouble:
 async def connected(
     url: str, token: str, clock: Clock, told: Callable[[str], None]
 ) -> AsyncIterator[Client]:
-    """A client of the service at `url`, the web root with or without `/v1`."""
+    """A client of the service at `url`, the web root with or without `/v1`.
+
+    It goes the same way as uploads do. Raises Failed(USAGE) where that leads nowhere.
+    """
     headers = {
         "x-api-token": token,
         "Content-Type": "application/json",
         "User-Agent": f"headgate-cli/{VERSION}",
     }
+    root = url.rstrip("/").removesuffix("/v1")
+    try:
+        proxy = sending.proxy_of(root)
+    except Unsent as odd:
+        raise Failed(Exit.USAGE, odd.why, "Name the proxy as http://HOST:PORT") from odd
     timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S)
-    async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
-        root = url.rstrip("/").removesuffix("/v1")
+    async with aiohttp.ClientSession(headers=headers, timeout=timeout, proxy=proxy) as session:
         yield Client(root, token, clock, RandomIds(), session, told)
 
 

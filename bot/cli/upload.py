@@ -38,7 +38,9 @@ Job = Annotated[str | None, typer.Option("--job", help="The CI job, the same in 
 Matrix = Annotated[str, typer.Option("--matrix", help="Its values in the job's matrix.")]
 Variant = Annotated[str, typer.Option("--variant", help="Flavor of the tests.")]
 Owners = Annotated[Path | None, typer.Option("--codeowners", help="CODEOWNERS to send along.")]
-Timeout = Annotated[str, typer.Option("--timeout", help="How long one answer may take.")]
+Timeout = Annotated[
+    str, typer.Option("--timeout", help="How long one try to send may take, all of it.")
+]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
 
 
@@ -121,6 +123,9 @@ def ended(wish: Wish, command: Sequence[str], *, as_json: bool) -> int:
     if command:
         ran_at = started_at.isoformat(timespec="milliseconds")
         wish = replace(wish, meta={**wish.meta, "ran_at": ran_at, "command_exit_code": ran.code})
+    before = ci.triggering_run_of(os.environ)
+    if before is not None:
+        warned(f"{before.said}.")
     sent = Sent()
     since_s = started_at.timestamp() if command else 0.0
     found = files.reports_in(wish.globs, since_s, warned)

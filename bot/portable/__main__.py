@@ -82,6 +82,9 @@ def uploaded(
         "org_url_slug": chosen.org,
         "variant": chosen.variant,
     }
+    before = ci.triggering_run_of(environ)
+    if before is not None:
+        say_so(f"{before.said}.")
     found = files.reports_in(globs, 0, say_so)
     told.unread.extend(found.unread)
     for batch in files.batches(found.reports):

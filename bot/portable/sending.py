@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from email.message import Message
+from functools import lru_cache
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 Json = dict[str, object]
+Result = TypeVar("Result")
 
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
 PAUSE_MAX_S = 60.0
@@ -43,6 +47,15 @@ class Trouble(NamedTuple):
     wait_s: float = 0.0
 
 
+class Came(NamedTuple):
+    """An answer; `is_whole` False: it broke off before the length that it names."""
+
+    status: int
+    headers: Message
+    body: bytes
+    is_whole: bool
+
+
 class AsItCame(urllib.request.HTTPErrorProcessor):
     """Every answer is one, whatever its status; the library would raise, or go elsewhere.
 
@@ -58,9 +71,6 @@ class AsItCame(urllib.request.HTTPErrorProcessor):
         return response
 
     https_response = http_response
-
-
-OPENER = urllib.request.build_opener(AsItCame)
 
 
 class Request(NamedTuple):
@@ -113,29 +123,91 @@ def once(service: Service, request: Request) -> Json | Trouble:
     if request.body is not None:
         headers["Content-Type"] = request.content_type
         headers["Content-Length"] = str(len(request.body))
+    root = address_of(service.url)
     asked = urllib.request.Request(  # noqa: S310 - `address_of` has looked at the scheme
-        f"{address_of(service.url)}/v1{request.path}",
+        f"{root}/v1{request.path}",
         data=None if request.body is None else chunks(request.body, request.sent),
         headers=headers,
     )
+    opener = opener_of(urlsplit(root).scheme, proxy_of(root))
+    came = within(service.timeout_s, lambda: answer_of(opener, asked, service.timeout_s))
+    if came is None:
+        raise Unsent(f"no answer within {service.timeout_s:g} s")
+    if isinstance(came, Unsent):
+        raise came
+    if isinstance(came, Trouble):
+        return came
+    if HTTPStatus.OK <= came.status < HTTPStatus.MULTIPLE_CHOICES:
+        # Sent again it is answered again: the same upload counts once (FLAKY.md 2.4).
+        return read_answer(came.body) if came.is_whole else Trouble("the answer breaks off")
+    if moved := came.headers.get("Location"):
+        raise Unsent(f"{service.url} leads to {moved[:WHY_MAX]!r}: give that address")
+    return read_refusal(came.status, came.headers.get("Retry-After"), came.body)
+
+
+def within(seconds: float, work: Callable[[], Result]) -> Result | None:
+    """What comes of the work; None when it takes longer.
+
+    A socket's own timeout begins anew with each byte, so that a server which drips would hold
+    us for ever. Work that takes longer is left to itself, and ends with the process at the latest.
+    """
+    done: list[Result] = []
+    thread = threading.Thread(target=lambda: done.append(work()), daemon=True)
+    thread.start()
+    thread.join(min(seconds, threading.TIMEOUT_MAX))
+    if thread.is_alive():
+        return None
+    if not done:
+        raise RuntimeError("a request ended without an answer and without a reason")
+    return done[0]
+
+
+def answer_of(
+    opener: urllib.request.OpenerDirector, asked: urllib.request.Request, timeout_s: float
+) -> Came | Trouble | Unsent | None:
+    """What comes of one request; None: nothing for so long. Raises nothing: nobody would hear."""
     try:
-        with OPENER.open(asked, timeout=service.timeout_s) as answer:
-            status, headers = answer.status, answer.headers
+        with opener.open(asked, timeout=timeout_s) as answer:
             body = answer.read(ANSWER_BYTES_MAX)
+            is_whole = not answer.length or len(body) == ANSWER_BYTES_MAX
+            return Came(answer.status, answer.headers, body, is_whole)
     except (OSError, http.client.HTTPException) as failed:
         reason = getattr(failed, "reason", failed)
         if isinstance(reason, TimeoutError):
-            raise Unsent(f"no answer within {service.timeout_s:g} s") from failed
+            return None
         text = str(getattr(reason, "strerror", None) or reason) or type(reason).__name__
         return Trouble(" ".join(text.lower().split())[:WHY_MAX])
     except (ValueError, OverflowError) as odd:
         # A name that no host can have, or a port.
-        raise Unsent(f"it cannot be asked: {odd}") from odd
-    if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return read_answer(body)
-    if moved := headers.get("Location"):
-        raise Unsent(f"{service.url} leads to {moved[:WHY_MAX]!r}: give that address")
-    return read_refusal(status, headers.get("Retry-After"), body)
+        return Unsent(f"it cannot be asked: {odd}")
+
+
+@lru_cache
+def opener_of(scheme: str, proxy: str | None) -> urllib.request.OpenerDirector:
+    """What asks by this way alone, whatever the environment says."""
+    proxies = {} if proxy is None else {scheme: proxy}
+    return urllib.request.build_opener(AsItCame, urllib.request.ProxyHandler(proxies))
+
+
+def proxy_of(root: str) -> str | None:
+    """The proxy through which the service is asked, with its scheme; None: there is none.
+
+    As `HTTP_PROXY` or `HTTPS_PROXY` and `NO_PROXY` say, in either letter case. Raises Unsent for
+    one that cannot be asked, and shows it nowhere: it may hold a password.
+    """
+    parts = urlsplit(root)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if not proxy or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        named = urlsplit(proxy)
+        is_http = named.scheme in ("http", "https") and bool(named.hostname)
+    except ValueError:
+        is_http = False
+    if not is_http:
+        raise Unsent(f"{parts.scheme.upper()}_PROXY is no http address")
+    return proxy
 
 
 def address_of(url: str) -> str:
@@ -206,3 +278,23 @@ def json_of(body: bytes) -> Json | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def items(value: object) -> list[object]:
+    """The value, which must be an array."""
+    if not isinstance(value, list):
+        raise TypeError("not an array")
+    return value
+
+
+def objects(value: object) -> list[Json]:
+    """The value, which must be an array of objects."""
+    found = items(value)
+    if not all(isinstance(each, dict) for each in found):
+        raise TypeError("not an array of objects")
+    return [each for each in found if isinstance(each, dict)]
+
+
+def member(value: Json, name: str) -> Json:
+    """A member of an object, which must be an object."""
+    return objects([value[name]])[0]

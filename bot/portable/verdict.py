@@ -73,13 +73,13 @@ def answer_of(value: Json) -> Answer:
     try:
         forgiven = integer(value["quarantined_failures"])
         return Answer(
-            tests=integer(member(value, "counts")["tests"]),
+            tests=integer(sending.member(value, "counts")["tests"]),
             failed=forgiven + integer(value["unquarantined_failures"]),
             forgiven=forgiven,
-            is_whole=all(each["status"] == "accepted" for each in objects(value["files"])),
-            exit_code=exit_code(member(value, "verdict")["exit_code"]),
-            failures=tuple(failure_of(each) for each in objects(value["failures"])),
-            warnings=tuple(str(each) for each in items(value["warnings"])),
+            is_whole=all(each["status"] == "accepted" for each in sending.objects(value["files"])),
+            exit_code=exit_code(sending.member(value, "verdict")["exit_code"]),
+            failures=tuple(failure_of(each) for each in sending.objects(value["failures"])),
+            warnings=tuple(str(each) for each in sending.items(value["warnings"])),
             html_url=str(value["html_url"] or ""),
         )
     except (KeyError, TypeError, ValueError) as unlike:
@@ -204,23 +204,3 @@ def exit_code(value: object) -> int:
     if not 0 <= code <= EXIT_CODE_MAX:
         raise ValueError("not an exit code")
     return code
-
-
-def items(value: object) -> list[object]:
-    """The value, which must be an array."""
-    if not isinstance(value, list):
-        raise TypeError("not an array")
-    return value
-
-
-def objects(value: object) -> list[Json]:
-    """The value, which must be an array of objects."""
-    found = items(value)
-    if not all(isinstance(each, dict) for each in found):
-        raise TypeError("not an array of objects")
-    return [each for each in found if isinstance(each, dict)]
-
-
-def member(value: Json, name: str) -> Json:
-    """A member of an object, which must be an object."""
-    return objects([value[name]])[0]

@@ -43,7 +43,7 @@ REPLACED = Warned(
 # below holds an escape, so that the search is linear.
 ESCAPES = ("\x1b", "\ufffd", "[")
 ANSI = re.compile(
-    r"(?:[\x1b\ufffd]|#x1B)\[[0-9:;<=>?]{0,40}[ -/]{0,4}[@-~]"  # colors, cursor
+    r"(?:[\x1b\ufffd]|#x1B|&(?:amp)?#27;)\[[0-9:;<=>?]{0,40}[ -/]{0,4}[@-~]"  # colors, cursor
     r"|[\x1b\ufffd]\][^\x07\x1b\ufffd\n]{0,400}(?:\x07|[\x1b\ufffd]\\?)"  # titles, links
     r"|\[[0-9]{1,3}(?:;[0-9]{1,3}){0,4}m(?!\])"  # colors whose escape the reporter took out
 )

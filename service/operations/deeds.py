@@ -4,6 +4,7 @@ from datetime import datetime
 
 import structlog
 
+from service.errors import Invalid
 from service.store.audit import AuditRow
 from service.vocabulary import Actor, QueueRef
 
@@ -26,6 +27,12 @@ def deed(actor: Actor, org_id: int | None, action: str, subject: str, at: dateti
         decision="allowed",
         request_id=str(found),
     )
+
+
+def need_reason(said: str | None, why: str) -> None:
+    """Raise Invalid(reason_required) where nothing is said of `why`, blanks being nothing."""
+    if not said or not said.strip():
+        raise Invalid(f"Say in `reason` {why}; blanks say nothing.", code="reason_required")
 
 
 def place_of(queue: QueueRef) -> str:

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from service.errors import Invalid
 from service.flaky import health
 from service.flaky.history import Value
 from service.notifications import test_payloads
@@ -43,8 +42,8 @@ async def put(
 
     Raises NotFound(test_not_found), Invalid(reason_required).
     """
-    if wish.flag is not Flag.NONE and not wish.reason:
-        raise Invalid(f"Say in `reason` why the test is {wish.flag.value}.", code="reason_required")
+    if wish.flag is not Flag.NONE:
+        deeds.need_reason(wish.reason, f"why the test is {wish.flag.value}")
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
     row = replace(row, reason=wish.reason or "")

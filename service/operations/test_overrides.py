@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from service.errors import FieldError, Invalid, Malformed
+from service.errors import FieldError, Malformed
 from service.notifications import test_payloads
 from service.notifications.test_payloads import OverrideTold
 from service.operations import access, deeds, test_messages, test_records
@@ -53,10 +53,8 @@ async def put(
     NotFound(test_not_found), Invalid(reason_required), Malformed(invalid_field).
     """
     now = runtime.clock.now()
-    if wish.override is not Override.UNSPECIFIED and not wish.reason:
-        raise Invalid(
-            f"Say in `reason` why the test is {wish.override.value}.", code="reason_required"
-        )
+    if wish.override is not Override.UNSPECIFIED:
+        deeds.need_reason(wish.reason, f"why the test is {wish.override.value}")
     said = replace(wish, expires_at=_end(wish, now))
     row = deeds.deed(actor, repository.org_id, "test.set_override", f"test/{wish.test_id}", now)
     row = replace(row, reason=wish.reason or "")

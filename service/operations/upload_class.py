@@ -13,6 +13,7 @@ from service.flaky.settings import TestSettings
 from service.flaky.uploads import UploadClass
 from service.operations.upload_values import UploadMeta
 from service.operations.views import Caller
+from service.provider.ci import CiTrigger
 from service.provider.errors import ProviderError
 from service.provider.port import Provider
 from service.runtime import Runtime
@@ -28,12 +29,21 @@ CONTRADICTED = (
     "claim_contradicted: {sha} is not on {branch}; the upload says nothing about that branch."
 )
 
+UNKNOWN_RUN = (
+    "run_unknown: CI run {run} may have tested anything, as what began it does not tell; its"
+    " results are shown and change nothing. Send them from the run that tests."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """What the provider says against an upload's own words."""
+    """What the provider says against an upload's own words.
+
+    `of_unknown`: the CI run that sends it may have tested anything, a fork's code too.
+    """
 
     of_fork: bool = False
+    of_unknown: bool = False
     is_off_branch: bool = False
 
 
@@ -77,19 +87,24 @@ async def doubts_of(
     stable = await runtime.store.read(_is_stable, repository, meta)
     try:
         async with asyncio.timeout(ASKED_S):
-            of_fork = await _of_fork(provider, repository, meta)
-            off = stable and not of_fork and await _is_off_branch(provider, repository, meta)
+            of_run = await _doubts_of_run(provider, repository, meta)
+            if not stable or of_run != Doubts():
+                return of_run
+            return Doubts(is_off_branch=await _is_off_branch(provider, repository, meta))
     except (ProviderError, TimeoutError):
         return Doubts()
-    return Doubts(of_fork, off)
 
 
-async def _of_fork(provider: Provider, repository: RepositoryRecord, meta: UploadMeta) -> bool:
+async def _doubts_of_run(
+    provider: Provider, repository: RepositoryRecord, meta: UploadMeta
+) -> Doubts:
     if meta.run_id is None or not meta.run_id.isdigit():
-        return False
+        return Doubts()
     run = await provider.ci_run(repository.ref, meta.run_id)
+    if run is None:
+        return Doubts()
     # Whatever commit is named: a job that knows no event names the merge that it checked out.
-    return run is not None and run.of_fork
+    return Doubts(of_fork=run.of_fork, of_unknown=run.trigger is CiTrigger.UNKNOWN)
 
 
 async def _is_off_branch(
@@ -146,6 +161,9 @@ def _of_claimed(
     prs = () if meta.pr_number is None else (meta.pr_number,)
     if doubts.of_fork:
         return Classified(UploadClass.UNTRUSTED, prs, code)
+    if doubts.of_unknown:
+        said = UNKNOWN_RUN.format(run=meta.run_id)
+        return Classified(UploadClass.UNTRUSTED, prs, code, warnings=(said,))
     found = uploads.tested_run(session, repository.id, meta.sha, meta.branch)
     run = None if found is None else runs.run(session, found.queue_id, found.run_id)
     if run is not None:

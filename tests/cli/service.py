@@ -13,6 +13,7 @@ from aiohttp import web
 
 TOKEN = "hgt_7hQ2mX9aLk_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1jpYjl"
 REQUEST_BYTES_MAX = 65_536
+DRIP_S = 0.02
 UNKNOWN_TOKEN = "Missing or unknown x-api-token. Create one under Settings > Tokens."
 
 
@@ -33,11 +34,15 @@ class Service:
         problem = {"type": "", "title": "No", "status": status, "code": code, "detail": detail}
         self.says(path, problem | {"request_id": "r1"} | more, status)
 
+    def cuts(self, path: str) -> None:
+        """Add an answer to a path that breaks off in the middle of its body."""
+        self.answers.setdefault(path, []).append((200, None, {"Content-Length": "900"}))
+
     def paths(self) -> list[str]:
         """What was asked, in order."""
         return [path for path, _, _ in self.asked]
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         """The next answer of the path."""
         path = request.path.removeprefix("/v1")
         if request.content_type == "multipart/form-data":
@@ -51,7 +56,19 @@ class Service:
             return web.Response(status=401, text=UNKNOWN_TOKEN)
         waiting = self.answers[path]
         status, body, headers = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        if body is None:
+            return await cut(request, headers)
         return web.json_response(body, status=status, headers=headers)
+
+
+async def cut(request: web.Request, headers: dict[str, str]) -> web.StreamResponse:
+    """The beginning of an answer, and the end of its connection."""
+    answer = web.StreamResponse(headers=headers)
+    await answer.prepare(request)
+    await answer.write(b'{"upload_id": "b7')
+    if request.transport is not None:
+        request.transport.close()
+    return answer
 
 
 async def form_of(request: web.Request) -> dict:
@@ -99,8 +116,11 @@ def served() -> Iterator[Service]:
 
 
 @contextlib.contextmanager
-def answering(answer: bytes) -> Iterator[str]:
-    """The address of a server that sends one caller these bytes, and does not hang up."""
+def answering(answer: bytes, drop: bytes = b"") -> Iterator[str]:
+    """The address of a server that sends one caller these bytes, and does not hang up.
+
+    With a drop it goes on to send it, every 20 ms.
+    """
     over = threading.Event()
 
     def answer_one() -> None:
@@ -108,7 +128,9 @@ def answering(answer: bytes) -> Iterator[str]:
         with connection:
             connection.recv(REQUEST_BYTES_MAX)
             connection.sendall(answer)
-            over.wait()
+            with contextlib.suppress(OSError):
+                while not over.wait(DRIP_S):
+                    connection.sendall(drop)
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=answer_one)

@@ -18,7 +18,7 @@ GITHUB = {
     "GITHUB_ACTIONS": "true",
     "GITHUB_SERVER_URL": "https://github.com",
     "GITHUB_REPOSITORY": "octo/widgets",
-    "GITHUB_REF_NAME": "main",
+    "GITHUB_REF": "refs/heads/main",
     "GITHUB_RUN_ID": "9",
     "GITHUB_RUN_ATTEMPT": "2",
     "GITHUB_WORKFLOW": "ci",
@@ -152,6 +152,23 @@ def test_each_ci_system_says_what_was_tested(environ, facts):
     assert ci.facts_of(environ) == facts
 
 
+@pytest.fixture
+def workflow_run(tmp_path):
+    """The environment of a run that the end of a pull request's run began."""
+
+    def begun(**differences):
+        own = {"id": 1, "owner": {"login": "octo"}}
+        run = {"id": 8, "run_attempt": 3, "head_sha": HEAD, "head_branch": "topic"}
+        run |= {"event": "pull_request", "pull_requests": [], "head_repository": own}
+        event = {"workflow_run": run | differences, "workflow": {"name": "ci"}, "repository": own}
+        file = tmp_path / "event.json"
+        file.write_text(json.dumps(event))
+        named = {"GITHUB_EVENT_NAME": "workflow_run", "GITHUB_EVENT_PATH": str(file)}
+        return {**GITHUB, "GITHUB_WORKFLOW": "reports", "GITHUB_JOB": "report", **named}
+
+    return begun
+
+
 def test_a_matrix_is_part_of_the_jobs_name():
     assert ci.facts_of(GITHUB, "3.12, linux")["job"] == "ci / unit @ Linux-X64 (3.12, linux)"
 
@@ -165,6 +182,73 @@ def test_the_head_of_a_pull_request_comes_from_the_event(tmp_path):
     for other in ("", "[]", '{"pull_request": null}', "{"):
         event.write_text(other)
         assert "pr_number" not in ci.facts_of(environ)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {**GITHUB, "GITHUB_REF": "refs/tags/main"},
+        {"GITLAB_CI": "true", "CI_COMMIT_REF_NAME": "main", "CI_COMMIT_TAG": "main"},
+        {"BUILDKITE": "true", "BUILDKITE_BRANCH": "main", "BUILDKITE_TAG": "main"},
+        {"CIRCLECI": "true", "CIRCLE_TAG": "main"},
+        {"JENKINS_URL": "https://jenkins/", "BRANCH_NAME": "main", "TAG_NAME": "main"},
+        {"TF_BUILD": "True", "BUILD_SOURCEBRANCH": "refs/tags/main"},
+    ],
+    ids=lambda environ: next(iter(environ)),
+)
+def test_a_tag_is_no_branch_whatever_its_name(environ):
+    subprocess.run(["git", "init", "-b", "main"], check=True, capture_output=True)
+    assert "branch" not in ci.facts_of(environ)
+
+
+def said_of(environ):
+    """What is said of the run whose end began this one."""
+    before = ci.triggering_run_of(environ)
+    assert before is not None
+    return before.said
+
+
+def test_a_run_begun_by_the_end_of_another_sends_that_ones_results(workflow_run):
+    environ = workflow_run(event="push", head_branch="main", pull_requests=[{"number": 7}])
+    assert ci.facts_of(environ) == {
+        "sha": HEAD,
+        "branch": "main",
+        "run_id": "8",
+        "run_attempt": 3,
+        "run_url": "https://github.com/octo/widgets/actions/runs/8",
+        "job": "ci / report @ Linux-X64",
+    }
+    assert said_of(environ) == (
+        f"These count as results of run 8, attempt 3: ci of main at {HEAD[:8]}"
+    )
+
+
+def test_what_a_pull_request_began_is_that_pull_requests(workflow_run):
+    environ = workflow_run(head_branch="topic", pull_requests=[{"number": 7}])
+    facts = ci.facts_of(environ)
+    assert (facts["branch"], facts["pr_number"]) == ("topic", 7)
+    assert "pr_number" not in ci.facts_of(workflow_run(pull_requests=[]))
+
+
+@pytest.mark.parametrize(
+    ("head", "branch"),
+    [({"id": 2, "owner": {"login": "mallory"}}, "mallory:main"), (None, "?:main")],
+)
+def test_the_branch_of_a_fork_is_not_ours_of_that_name(workflow_run, head, branch):
+    environ = workflow_run(head_branch="main", head_repository=head)
+    assert ci.facts_of(environ)["branch"] == branch
+    assert said_of(environ) == (
+        f"These count as results of run 8, attempt 3: ci of {branch} at {HEAD[:8]}; a fork's are "
+        "shown and change nothing"
+    )
+
+
+@pytest.mark.parametrize("event", ["", "[]", '{"workflow_run": {}}', '{"workflow_run": null}'])
+def test_what_began_a_run_and_cannot_be_read_is_nobodys_branch(workflow_run, event):
+    environ = workflow_run()
+    Path(environ["GITHUB_EVENT_PATH"]).write_text(event)
+    assert "branch" not in ci.facts_of(environ)
+    assert "does not tell which run" in said_of(environ)
 
 
 def test_a_checkout_knows_its_commit_its_tree_and_its_branch():

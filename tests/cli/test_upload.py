@@ -85,6 +85,24 @@ def test_the_command_runs_first_and_its_code_and_start_are_told(api):
     assert asked["ran_at"].endswith("+00:00")
 
 
+def test_a_run_that_sends_the_reports_of_another_says_whose_they_count_as(api, capsys, monkeypatch):
+    run = {"id": 8, "run_attempt": 1, "head_sha": SHA, "head_branch": "main"}
+    run |= {"event": "pull_request", "pull_requests": [], "head_repository": None}
+    event = {"workflow_run": run, "workflow": {"name": "ci"}, "repository": {"id": 1}}
+    Path("event.json").write_text(json.dumps(event))
+    for name, value in {"ACTIONS": "true", "EVENT_NAME": "workflow_run"}.items():
+        monkeypatch.setenv(f"GITHUB_{name}", value)
+    monkeypatch.setenv("GITHUB_EVENT_PATH", "event.json")
+    api.says(UPLOAD, an_upload())
+    Path("a.xml").write_bytes(REPORT)
+    assert headgate() == 0
+    assert (api.asked[1][1]["run_id"], api.asked[1][1]["branch"]) == ("8", "?:main")
+    assert capsys.readouterr().err.startswith(
+        f"headgate: These count as results of run 8, attempt 1: ci of ?:main at {SHA[:8]}; a fork's"
+        " are shown and change nothing.\n"
+    )
+
+
 QUARANTINED = "headgate: 3 failures, all quarantined: exit code 0. "
 SOME = (
     "headgate: 3 failures, 2 quarantined, 1 not: exit code 3. "
@@ -379,6 +397,35 @@ def test_an_answer_that_breaks_off_forgives_nothing(monkeypatch, capsys, answer,
         monkeypatch.setenv("HEADGATE_URL", url)
         assert headgate("--org", "octo", "--timeout", "0.2s", command=FAILS) == 3
     assert capsys.readouterr().err.endswith(UNREAD.format(why=why))
+
+
+@pytest.mark.parametrize(
+    ("answer", "drop"),
+    [(b"HTTP/1.1 200 OK\r\nX-Odd: ", b"x"), (over(b"", "Content-Length: 99999"), b" ")],
+    ids=["head", "body"],
+)
+def test_a_server_that_drips_holds_nobody_longer(monkeypatch, capsys, answer, drop):
+    monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
+    with service.answering(answer, drop) as url:
+        monkeypatch.setenv("HEADGATE_URL", url)
+        assert headgate("--org", "octo", "--timeout", "0.2s", command=FAILS) == 3
+    assert capsys.readouterr().err.endswith(UNREAD.format(why="no answer within 0.2 s"))
+
+
+def test_an_answer_that_is_cut_short_is_asked_for_again(api, capsys):
+    api.cuts(UPLOAD)
+    api.says(UPLOAD, an_upload(1, 1, 0))
+    assert headgate("--org", "octo", command=FAILS) == 0
+    assert api.asked[0][1] == api.asked[1][1]
+    assert "the answer breaks off; trying again" in capsys.readouterr().err
+
+
+def test_an_answer_that_is_always_cut_short_forgives_nothing(api, capsys):
+    api.cuts(UPLOAD)
+    assert headgate("--org", "octo", command=FAILS) == 3
+    assert len(api.asked) == 3
+    assert capsys.readouterr().err.endswith(UNREAD.format(why="the answer breaks off"))
 
 
 def test_a_token_that_no_header_can_hold_is_not_shown():

@@ -78,6 +78,16 @@ FOUND = {
         failed | (empty) | fails | fails |
         skipped | (empty) | is_disabled | is_disabled |
         """,
+    "surefire": """
+        passed | CartTest | CartTest | addsUp |
+        skipped | CartTest | CartTest | isLeftOut |
+        failed failed | CartTest | CartTest | fails |
+        passed | CartTest | CartTest | names(String)[1] |
+        passed | CartTest | CartTest | names(String)[2] |
+        passed | CartTest | CartTest | names(String)[3] |
+        failed passed | CartTest | CartTest | passesWhenTriedAgain |
+        failed failed | CartTest | CartTest | throwsSomething |
+        """,
 }
 
 HEADLINES = {
@@ -89,6 +99,7 @@ HEADLINES = {
     "node": "testCodeFailure: 10 != 11",
     "playwright": "expect.toBe: expect(received).toBe(expected) // Object.is equality",
     "ctest": "",
+    "surefire": "org.opentest4j.AssertionFailedError: <b>so</b> & thus ==> expected: <10>",
 }
 
 

@@ -126,6 +126,7 @@ def test_references_are_seen_across_the_pieces_of_a_file(monkeypatch):
         ("\x1b[31mred\x1b[0m", "red"),
         ("&#27;[1;31mred&#x1B;[m", "red"),
         ("#x1B[31mred#x1B[0m", "red"),
+        ("&amp;#27;[31mred&amp;amp#27;[0m", "red"),
         ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("\x1b]0;title\x07text", "text"),
         ("\x1b[2K\x1b[1Gdone", "done"),

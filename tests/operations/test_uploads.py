@@ -302,7 +302,7 @@ async def test_endpoints_are_told_of_uploads_and_of_changes(stage):
 
 
 class Elsewhere(ValuesProvider):
-    """A provider that knows where commits are, and whose runs are a fork's."""
+    """A provider that knows where commits are, and of two runs whose they are not."""
 
     async def commit(self, repo, sha):
         return self.main
@@ -314,7 +314,7 @@ class Elsewhere(ValuesProvider):
         return CiRun(
             id=run_id,
             attempt=attempt or 1,
-            trigger=CiTrigger.HEAD,
+            trigger=CiTrigger.UNKNOWN if run_id == "777" else CiTrigger.HEAD,
             head_sha=Sha("a" * 40),
             head_branch="main",
             of_fork=run_id == "666",
@@ -330,6 +330,16 @@ async def test_a_run_of_a_fork_is_a_forks_whatever_commit_is_named(stage):
     stage.runtime.providers[stage.repository.ref.host] = Elsewhere()
     merged = await stage.ran({"total": "P"}, sha=Sha("e" * 40), run_id="666")
     assert not merged.trusted
+
+
+@pytest.mark.parametrize("claimed", [{"branch": "main"}, {"pr_number": 4}, {"branch": "topic"}])
+async def test_a_run_that_may_have_tested_a_forks_code_is_trusted_like_a_fork(stage, claimed):
+    """A workflow that sends the reports of others stands on the default branch itself."""
+    stage.runtime.providers[stage.repository.ref.host] = Elsewhere()
+    answer = await stage.ran({"total": "FP"}, run_id="777", **claimed)
+    assert not answer.trusted
+    assert answer.warnings[0].startswith("run_unknown: CI run 777 ")
+    assert await stage.cases() == {}
 
 
 class Away(ValuesProvider):

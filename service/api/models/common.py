@@ -59,7 +59,9 @@ def _address(letter: str) -> str:
 WEB = rf"^(?:https?://{_PLACE}{_address(_LETTER)})?$(?!\n)"
 TEMPLATE = rf"^(?=.*[{{]id[}}])https://{_PLACE}{_address(_LETTER + '|[{]id[}]')}$(?!\n)"
 TICKET_ID = r"^[A-Za-z0-9._#/-]*$(?!\n)"
-ONE_STAR = r"^[^*\x00-\x1f\x7f-\x9f]*\*[^*\x00-\x1f\x7f-\x9f]*$(?!\n)"
+# A `*` alone would make all names one.
+_PLAIN = r"[^*\x00-\x1f\x7f-\x9f]"
+ONE_STAR = rf"^(?:{_PLAIN}+\*{_PLAIN}*|\*{_PLAIN}+)$(?!\n)"
 # Tab and newline are the only control characters of what an author says in several lines.
 LINES = r"^[^\x00-\x08\x0b-\x1f\x7f-\x9f]*$(?!\n)"
 # What any string of a body holds: NUL is refused before a field is looked at.
@@ -81,7 +83,7 @@ FORMS: Mapping[str, str] = {
     WEB: "must be an address of the web, as `https://tickets.example.org/7`, or empty",
     TEMPLATE: "must be an https address with `{id}` where the ticket's id stands",
     TICKET_ID: "must be letters, digits, `.`, `_`, `#`, `/` and `-`",
-    ONE_STAR: "must be one line with exactly one `*`",
+    ONE_STAR: "must be one line with exactly one `*` and something beside it, as `seed *`",
 }
 """Pattern of a field → what must be sent, for people."""
 

@@ -1,7 +1,7 @@
 """Record the reports again: `python -m tests.flaky.recorded.record [RUNNER…]`.
 
 Installs each runner into a temporary folder, runs our samples, and keeps nothing but the report,
-with paths and the name of this machine taken out. Needs python, npm and cmake.
+with paths and the name of this machine taken out. Needs python, npm, cmake, and mvn with a JDK.
 """
 
 import re
@@ -18,6 +18,10 @@ HERE = Path(__file__).parent
 PIP = ("python", "-m", "pip", "install", "--quiet", "--target", "packages")
 NPM = ("npm", "install", "--no-audit", "--no-fund", "--silent")
 TIMEOUT_S = 600
+# What Java tells of its machine; one line of it stays, to show where such lines stand.
+MACHINE_OF_JAVA = re.compile(
+    r'\s*<property name="(?!java\.version")(?:\w+\.[\w.]+|basedir|localRepository)"[^>]*>'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,11 @@ RUNNERS = {
         ("ctest", "--output-junit", "report.xml"),
         ("cmake", "."),
     ),
+    "surefire": Runner(
+        {"pom.xml": samples.SUREFIRE_POM, "src/test/java/CartTest.java": samples.SUREFIRE},
+        ("mvn", "--batch-mode", "test"),
+        report="target/surefire-reports/TEST-CartTest.xml",
+    ),
 }
 
 
@@ -112,6 +121,7 @@ def scrubbed(text: str, folder: Path) -> str:
         text = text.replace(place, "/build").replace(place.lstrip("/"), "build")
     text = text.replace(socket.gethostname(), "machine")
     text = re.sub(r"(/[\w.+@-]+)*/(lib/python[\d.]+|packages)/", "/python/", text)
+    text = MACHINE_OF_JAVA.sub("", text)
     return re.sub(r"/(root|home/\w+)/", "/machine/", text)
 
 

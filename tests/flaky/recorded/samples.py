@@ -102,3 +102,66 @@ add_test(NAME fails COMMAND ${CMAKE_COMMAND} -E false)
 add_test(NAME is_disabled COMMAND ${CMAKE_COMMAND} -E true)
 set_tests_properties(is_disabled PROPERTIES DISABLED TRUE)
 """
+
+SUREFIRE = """
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import org.junit.jupiter.api.Disabled;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class CartTest {
+    static int attempts = 0;
+
+    @Test
+    void addsUp() {}
+
+    @Test
+    void fails() { assertEquals(10, 11, "<b>so</b> & \\u001b[31mthus\\u001b[0m"); }
+
+    @Test
+    void throwsSomething() { throw new IllegalStateException("no database"); }
+
+    @Test
+    void passesWhenTriedAgain() { assertEquals(2, ++attempts); }
+
+    @Test
+    @Disabled("not on this machine")
+    void isLeftOut() {}
+
+    @ParameterizedTest
+    @ValueSource(strings = {"plain", "tä/st", "a::b"})
+    void names(String name) {}
+}
+"""
+SUREFIRE_POM = """
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>org.example</groupId>
+  <artifactId>cart</artifactId>
+  <version>1</version>
+  <properties>
+    <maven.compiler.release>17</maven.compiler.release>
+    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
+  </properties>
+  <dependencies>
+    <dependency>
+      <groupId>org.junit.jupiter</groupId>
+      <artifactId>junit-jupiter</artifactId>
+      <version>5.13.4</version>
+    </dependency>
+  </dependencies>
+  <build>
+    <plugins>
+      <plugin><artifactId>maven-resources-plugin</artifactId><version>3.4.0</version></plugin>
+      <plugin><artifactId>maven-compiler-plugin</artifactId><version>3.14.1</version></plugin>
+      <plugin>
+        <artifactId>maven-surefire-plugin</artifactId>
+        <version>3.2.5</version>
+        <configuration><rerunFailingTestsCount>1</rerunFailingTestsCount></configuration>
+      </plugin>
+    </plugins>
+  </build>
+</project>
+""".lstrip()

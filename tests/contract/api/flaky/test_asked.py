@@ -214,6 +214,7 @@ WRONG_SETTINGS: list[dict[str, Any]] = [
     {"artifact_patterns": ["x"] * 21},
     {"name_masks": ["no star"]},
     {"name_masks": ["**"]},
+    {"name_masks": ["test_at_*", "*"]},
     {"quarantine_enabled": "true"},
 ]
 
@@ -228,6 +229,13 @@ async def test_settings_that_are_none_or_out_of_bounds_are_refused(tested):
         assert answer.is_problem(400, "invalid_field")
         (field,) = wrong
         assert answer.json["errors"][0]["field"].startswith(f"/{field}")
+    answer = await tested.post("update-settings", name_masks=["*"])
+    assert answer.json["detail"] == (
+        "/name_masks/0 must be one line with exactly one `*` and something beside it, as `seed *`."
+    )
+    assert await tested.settings(name_masks=["seed *"])
+    assert await tested.settings(name_masks=["* seed"])
+    await tested.settings(name_masks=[])
     assert await tested.done("get-settings") == DEFAULTS
 
 

@@ -50,8 +50,12 @@ async def test_never_wins_over_automatic_quarantine_and_has_no_end(tested, one):
 async def test_an_override_needs_a_reason_and_an_end_ahead_within_a_year(tested, one):
     name = "set-quarantine-override"
     for override in ("ALWAYS_QUARANTINE", "NEVER_QUARANTINE"):
-        answer = await tested.post(name, **one, override=override)
-        assert answer.is_problem(422, "reason_required")
+        for said in ({}, {"reason": " \t\n\u00a0"}):
+            answer = await tested.post(name, **one, override=override, **said)
+            assert answer.is_problem(422, "reason_required")
+            assert answer.json["detail"] == (
+                f"Say in `reason` why the test is {override}; blanks say nothing."
+            )
     for at, is_fine in [
         (tested.now, False),
         (tested.now + HOUR, True),
@@ -117,7 +121,9 @@ async def test_a_flag_taken_back_from_a_test_that_nobody_judged_leaves_it_health
     answer = await tested.done("flag-test", **one, flag="NONE")
     assert answer["test"]["status"]["value"] == "healthy"
     assert answer["test"]["status"]["reason"] == "No failure in 1 runs since 2026-03-02."
-    assert (await tested.post("flag-test", **one, flag="FLAKY")).is_problem(422, "reason_required")
+    for said in ({}, {"reason": "  "}):
+        answer = await tested.post("flag-test", **one, flag="FLAKY", **said)
+        assert answer.is_problem(422, "reason_required")
 
 
 async def test_the_newest_ticket_is_shown_and_an_empty_one_unlinks(tested, one):
