@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import aiohttp
 import uvloop
@@ -36,6 +37,8 @@ TESTS = 100_000
 FLAKY_EVERY, BROKEN_EVERY = 50, 100
 UPLOADS_A_DAY = 20
 FAILING_AN_UPLOAD = 100
+APART = 7919
+"""Tests that fail often have numbers far from each other."""
 PAGE = 100
 COUNT_DAY = text(
     "INSERT INTO daily (repository_id, no, day, org_id, results, passing_results, passed, failed,"
@@ -175,11 +178,19 @@ def health_of(no: int) -> Health:
     return Health.BROKEN if no % BROKEN_EVERY == 1 else Health.HEALTHY
 
 
+def failing_in(n: int) -> list[int]:
+    """The tests that fail in the `n`th upload: the one of a rank as often as its rank is small."""
+    chance, failing = Random(n), set[int]()
+    while len(failing) < FAILING_AN_UPLOAD:
+        rank = int(TESTS ** chance.random())
+        failing.add(1 + rank * APART % TESTS)
+    return sorted(failing)
+
+
 def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
     """The `n`th upload before `now`, of all tests, of which some failed; below 0: at `now`."""
     at = now - timedelta(days=1) * (max(0, n) / UPLOADS_A_DAY)
-    failing = [1 + (n * 7919 + k * 331) % TESTS for k in range(FAILING_AN_UPLOAD)]
-    failing = sorted(set(failing))
+    failing = failing_in(n)
     green = test_evidence.packed_set(set(range(1, TESTS + 1)).difference(failing))
     passing = test_evidence.put_set(session, place, green, at)
     upload = Upload(
