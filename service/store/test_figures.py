@@ -18,10 +18,8 @@ from service.store.direct import Direct
 from service.store.test_evidence import daily, uploads
 from service.store.test_parts import AHEAD, DAY, WEEK, CutDays
 from service.store.test_sets import OutcomeSets
-from service.store.test_today import TodaysPasses
+from service.store.test_today import CountsOfToday
 from service.store.types import Utc, instant
-
-_NOTHING = (0, 0)
 
 
 class Rates(NamedTuple):
@@ -32,16 +30,6 @@ class Rates(NamedTuple):
 
 
 _HERE: BindParameter[int] = bindparam("of_repository")
-
-SELECT_TODAY = Direct(
-    select(daily.c.no, func.sum(daily.c.passed), func.sum(daily.c.failed))
-    .where(
-        daily.c.repository_id == _HERE,
-        bulk.among(daily.c.no, "of_numbers"),
-        daily.c.day >= bindparam("day_from"),
-    )
-    .group_by(daily.c.no)
-)
 
 SELECT_EDGES = Direct(
     select(
@@ -67,7 +55,7 @@ class Measures:
     def __init__(self, sets: OutcomeSets) -> None:
         self.sets = sets
         self.cut_days = CutDays(sets)
-        self.today = TodaysPasses(sets)
+        self.today = CountsOfToday(sets)
 
 
 def rates(
@@ -87,14 +75,11 @@ def rates(
         "day_before": day.part_end,
         "ahead_after": now,
     }
-    held = measures.cut_days.held(session, repository_id, nos, told)
-    at_once = measures.today.passed(session, repository_id, nos, day.whole_from)
-    numbered = told | {"of_numbers": nos}
-    today = {no: counts for no, *counts in SELECT_TODAY.rows(session, numbered)}
+    as_of, held = measures.cut_days.held(session, repository_id, nos, told)
+    today = measures.today.of(session, repository_id, nos, (day.whole_from, as_of))
     found = {}
     for no in nos:
-        passed, failed = today.get(no, _NOTHING)
-        passed += at_once[no]
+        passed, failed = today[no]
         week_passed, week_failed, day_passed, day_failed = held[no]
         found[no] = Rates(
             figures.rate(week_passed + passed, week_failed + failed),
