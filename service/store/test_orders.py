@@ -38,7 +38,7 @@ from service.store.tables.tests import TestedRepositoryRow
 from service.store.test_evidence import attempts, cases, uploads
 from service.store.test_listings import HERE, Key, Span
 from service.store.test_ways import CommonFailure, Move, Ways
-from service.store.types import Id, Utc
+from service.store.types import Id, Utc, instant
 
 MOVED_APART = 8
 """Where one in so many tests has moved, all are written down again."""
@@ -315,7 +315,14 @@ def moved(session: Connection, order: Order, span: Span, now: AsOf) -> Order:
     ways: dict[int, Ways] = {}
     # Of what left at the end it is not known when the others ran last.
     if order.span.until <= span.until:
-        ways = test_ways.moved(order.ways, (Move(*move) for move in moves if move[3] is not None))
+        ways = test_ways.moved(
+            order.ways,
+            (
+                Move(sign, no, many, key, instant(at))
+                for sign, no, many, key, at in moves
+                if key is not None
+            ),
+        )
     return Order(
         order.repository_id, span, now.revision, counts, groups, length, ids=order.ids, ways=ways
     )

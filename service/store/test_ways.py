@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, and_, bindparam, func, select
 
@@ -38,10 +38,10 @@ class CommonFailure:
 
 
 class Way(NamedTuple):
-    """How many attempts failed so, when the last one ran as the driver says it, and the group."""
+    """How many attempts failed so, when the last one ran, and the group."""
 
     many: int
-    last_at: Any
+    last_at: datetime
     key: str
 
 
@@ -52,7 +52,7 @@ class Move(NamedTuple):
     no: int
     many: int
     key: str
-    last_at: Any
+    last_at: datetime
 
 
 Ways: TypeAlias = tuple[Way, ...]
@@ -106,7 +106,7 @@ def counted(
         "until": span.until,
     }
     for no, many, last_at, key in SELECT_WAYS.rows(session, told):
-        by_test[no].append(Way(many, last_at, key))
+        by_test[no].append(Way(many, instant(last_at), key))
     return {no: _in_order(ways) for no, ways in by_test.items()}
 
 
@@ -148,7 +148,7 @@ def shown(
 def _with_headlines(ways: Ways, headlines: tuple[str | None, ...]) -> tuple[CommonFailure, ...]:
     """The same object for the same ways, from which it is seen that nothing is different."""
     return tuple(
-        CommonFailure(headline or "", way.many, instant(way.last_at))
+        CommonFailure(headline or "", way.many, way.last_at)
         for way, headline in zip(ways, headlines, strict=True)
     )
 
