@@ -21,6 +21,7 @@ from service.store import (
     test_listings,
     test_orders,
     test_quarantine,
+    test_ways,
 )
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
@@ -110,7 +111,8 @@ async def failing(
         cut, ranks = test_pages.cut(session, FailingRows(order), asked)
         nos = [rank.no for rank in ranks]
         known = {row.test.case.no: row for row in test_shelf.rows_by(home.settings, before)}
-        rows = measured(session, home, (nos, span), known)
+        failures = order.common_failures(session, nos)
+        rows = measured(session, home, (nos, failures), known)
         return Found(cut, tuple(rows), _until(session, home, rows), home.settings)
 
     key = (listing.endpoint, length, repository, asked.boundary, asked.size)
@@ -160,16 +162,15 @@ def _until(session: Tx, home: Home, rows: Sequence[FailingTest]) -> datetime | N
 def measured(
     session: Tx,
     home: Home,
-    asked: tuple[Sequence[int], Span],
+    asked: tuple[Sequence[int], Mapping[int, CommonFailures]],
     before: Mapping[int, FailingTest] = MappingProxyType({}),
 ) -> list[FailingTest]:
-    """Tests by number with their rates now, and the ways in which they failed in the span.
+    """Tests by number with their rates now, and the ways in which they failed.
 
     `before` are rows that were shown before, as `test_records.shown` has tests.
     """
-    repository_id, (nos, span) = home.repository.id, asked
+    repository_id, (nos, failures) = home.repository.id, asked
     rates = test_figures.rates(session, home.measures, repository_id, nos, home.now)
-    failures = test_figures.common_failures(session, repository_id, nos, span)
     listed = test_listings.records(session, repository_id, nos)
     shown_before = {no: row.test for no, row in before.items()}
     found = []
@@ -186,10 +187,11 @@ def _is_same(known: FailingTest, row: FailingTest) -> bool:
 
 
 def with_figures(session: Tx, home: Home, nos: Sequence[int], span: Span) -> list[ShownTest]:
-    """The same as tests that show these figures themselves."""
+    """The same as tests that show these figures themselves, with the span's failures."""
+    ways = test_ways.common_failures(session, home.repository.id, nos, span)
     return [
         test._replace(rates=rates, failures=failures)
-        for test, rates, failures in measured(session, home, (nos, span))
+        for test, rates, failures in measured(session, home, (nos, ways))
     ]
 
 

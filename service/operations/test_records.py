@@ -17,8 +17,9 @@ from service.store import tallies, test_cases, test_figures, test_listings, test
 from service.store.database import Tx
 from service.store.records import RepositoryRecord
 from service.store.test_cases import Case
-from service.store.test_figures import CommonFailure, Measures, Rates
+from service.store.test_figures import Measures, Rates
 from service.store.test_listings import ListedCase
+from service.store.test_ways import CommonFailure
 from service.vocabulary import Override, RepoRef
 
 CommonFailures: TypeAlias = tuple[CommonFailure, ...]

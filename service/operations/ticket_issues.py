@@ -23,8 +23,9 @@ from service.store.database import Tx
 from service.store.outbox import OutboxItem, OutboxRow
 from service.store.records import Lane, RepositoryRecord
 from service.store.test_cases import Place
-from service.store.test_figures import CommonFailure, Rates
+from service.store.test_figures import Rates
 from service.store.test_listings import Span
+from service.store.test_ways import CommonFailure
 from service.vocabulary import SYSTEM, Health
 from service.wording import tickets
 from service.wording.markdown import Links

@@ -1,41 +1,25 @@
-"""How often tests fail, and how, counted exactly (FLAKY.md 7.1, 7.2).
+"""How often tests fail, counted exactly (FLAKY.md 7.1, 7.2).
 
 A passing test leaves no attempt of its own where it was tried once, but stands in its upload's
 set: so whole days come from counts and sets that are not counted yet, and a part of a day from
 attempts and sets.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
-from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, and_, bindparam, func, select
+from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from service.flaky import figures
-from service.flaky.results import Outcome
 from service.store import bulk, tallies
-from service.store.codec import Raw
 from service.store.direct import Direct
-from service.store.test_evidence import attempts, daily, groups, uploads
-from service.store.test_listings import Span
+from service.store.test_evidence import daily, uploads
 from service.store.test_parts import AHEAD, DAY, WEEK, CutDays
 from service.store.test_sets import OutcomeSets
-from service.store.test_today import TodaysPasses
+from service.store.test_today import CountsOfToday
 from service.store.types import Utc, instant
-
-GROUPS_MAX = 5
-"""Failure groups that are shown of a test (API.md 8.2)."""
-
-WAYS_MAX = 10_000
-"""Tests whose failures are kept as they were last read: some 20 MiB."""
-
-_NOTHING = (0, 0)
-_OF_WAY = itemgetter(slice(3))
-"""How often, then when, then the group's key."""
 
 
 class Rates(NamedTuple):
@@ -45,26 +29,7 @@ class Rates(NamedTuple):
     day: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class CommonFailure:
-    """One way to fail: its headline, how many attempts failed so, and when the last one did."""
-
-    headline: str
-    count: int
-    last_at: datetime
-
-
 _HERE: BindParameter[int] = bindparam("of_repository")
-
-SELECT_TODAY = Direct(
-    select(daily.c.no, func.sum(daily.c.passed), func.sum(daily.c.failed))
-    .where(
-        daily.c.repository_id == _HERE,
-        bulk.among(daily.c.no, "of_numbers"),
-        daily.c.day >= bindparam("day_from"),
-    )
-    .group_by(daily.c.no)
-)
 
 SELECT_EDGES = Direct(
     select(
@@ -82,31 +47,6 @@ SELECT_EDGES = Direct(
         )
     )
 )
-_ways = (
-    select(
-        attempts.c.no,
-        attempts.c.failure,
-        func.count().label("many"),
-        func.max(attempts.c.ran_at, type_=Utc).label("last_at"),
-    )
-    .where(
-        attempts.c.repository_id == _HERE,
-        bulk.among(attempts.c.no, "of_numbers"),
-        attempts.c.is_eligible.is_(True),
-        # Of a few tests: SQLite would go through all that failed in the span if it could.
-        attempts.c.outcome.concat("") == Outcome.FAILED.value,
-        attempts.c.failure.is_not(None),
-        attempts.c.ran_at >= bindparam("since", type_=Utc),
-        attempts.c.ran_at < bindparam("until", type_=Utc),
-    )
-    .group_by(attempts.c.no, attempts.c.failure)
-    .subquery()
-)
-SELECT_WAYS = Direct(
-    select(_ways.c.no, _ways.c.many, _ways.c.last_at, _ways.c.failure, groups.c.headline).outerjoin(
-        groups, and_(groups.c.repository_id == _HERE, groups.c.key == _ways.c.failure)
-    )
-)
 
 
 class Measures:
@@ -115,7 +55,7 @@ class Measures:
     def __init__(self, sets: OutcomeSets) -> None:
         self.sets = sets
         self.cut_days = CutDays(sets)
-        self.today = TodaysPasses(sets)
+        self.today = CountsOfToday(sets)
 
 
 def rates(
@@ -135,14 +75,11 @@ def rates(
         "day_before": day.part_end,
         "ahead_after": now,
     }
-    held = measures.cut_days.held(session, repository_id, nos, told)
-    at_once = measures.today.passed(session, repository_id, nos, day.whole_from)
-    numbered = told | {"of_numbers": nos}
-    today = {no: counts for no, *counts in SELECT_TODAY.rows(session, numbered)}
+    as_of, held = measures.cut_days.held(session, repository_id, nos, told)
+    today = measures.today.of(session, repository_id, nos, (day.whole_from, as_of))
     found = {}
     for no in nos:
-        passed, failed = today.get(no, _NOTHING)
-        passed += at_once[no]
+        passed, failed = today[no]
         week_passed, week_failed, day_passed, day_failed = held[no]
         found[no] = Rates(
             figures.rate(week_passed + passed, week_failed + failed),
@@ -162,35 +99,6 @@ def next_change(session: Connection, repository_id: int, now: datetime) -> datet
     ((in_week, in_day, ahead),) = SELECT_EDGES.rows(session, told)
     edges = ((in_week, figures.WEEK), (in_day, figures.DAY), (ahead, timedelta()))
     return min((instant(at) + span for at, span in edges if at is not None), default=None)
-
-
-def common_failures(
-    session: Connection, repository_id: int, nos: Sequence[int], span: Span
-) -> dict[int, tuple[CommonFailure, ...]]:
-    """Number of each test → its groups in the span, the most common first, then the newest."""
-    if not nos:
-        return {}
-    told = {
-        "of_repository": repository_id,
-        "of_numbers": nos,
-        "since": span.since,
-        "until": span.until,
-    }
-    by_test: dict[int, list[Raw]] = defaultdict(list)
-    for row in SELECT_WAYS.rows(session, told):
-        by_test[row[0]].append(row[1:])
-    return {
-        no: _shown(tuple(sorted(ways, key=_OF_WAY, reverse=True)[:GROUPS_MAX]))
-        for no, ways in by_test.items()
-    }
-
-
-@lru_cache(WAYS_MAX)
-def _shown(ways: tuple[Raw, ...]) -> tuple[CommonFailure, ...]:
-    """The same object for the same ways, from which it is seen that nothing is different."""
-    return tuple(
-        CommonFailure(headline or "", many, instant(last_at)) for many, last_at, _, headline in ways
-    )
 
 
 SELECT_RESULTS = Direct(

@@ -10,7 +10,7 @@ for most pages show the few that failed most often.
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import merge
 from itertools import chain, groupby, islice
@@ -32,12 +32,13 @@ from sqlalchemy import (
 )
 
 from service.flaky.results import Outcome
-from service.store import bulk
+from service.store import bulk, test_ways
 from service.store.direct import Direct
 from service.store.tables.tests import TestedRepositoryRow
 from service.store.test_evidence import attempts, cases, uploads
 from service.store.test_listings import HERE, Key, Span
-from service.store.types import Id, Utc
+from service.store.test_ways import CommonFailure, Move, Ways
+from service.store.types import Id, Utc, instant
 
 MOVED_APART = 8
 """Where one in so many tests has moved, all are written down again."""
@@ -106,7 +107,8 @@ class Order:
     """The tests that failed in a span as of a revision, in order; `length` says how many.
 
     `groups` are by minus the failing attempts. One is put in order where that is asked for, which
-    several threads may do at once: they put the same in its place.
+    several threads may do at once: they put the same in its place. So it is with the `ids` of tests
+    by number, which never change, and with the ways in which tests failed.
     """
 
     repository_id: int
@@ -115,6 +117,8 @@ class Order:
     counts: Counts
     groups: dict[int, Group]
     length: int
+    ids: dict[int, str] = field(default_factory=dict)
+    ways: dict[int, Ways] = field(default_factory=dict)
 
     def after(self, session: Connection, key: Key | None, limit: int) -> list[Rank]:
         """Those behind the key, or the first ones."""
@@ -123,6 +127,17 @@ class Order:
     def before(self, session: Connection, key: Key | None, limit: int) -> list[Rank]:
         """Those before the key, or the last ones, in the list's order."""
         return list(islice(self._backwards(session, key), limit))[::-1]
+
+    def common_failures(
+        self, session: Connection, nos: Sequence[int]
+    ) -> dict[int, tuple[CommonFailure, ...]]:
+        """Number of each of its tests → its ways to fail, as `test_ways.common_failures`."""
+        known = dict(self.ways)
+        missing = [no for no in nos if no not in known]
+        read = test_ways.counted(session, self.repository_id, missing, self.span)
+        test_ways.keep(self.ways, read)
+        known.update(read)
+        return test_ways.shown(session, self.repository_id, {no: known[no] for no in nos})
 
     def _onwards(self, session: Connection, key: Key | None) -> Iterator[Rank]:
         for minus in sorted(self.groups):
@@ -153,12 +168,17 @@ class Order:
         group = self.groups[minus]
         if not group.come:
             return group.runs
-        nos = sorted(_still(self.counts, minus, group.come))
-        told = {"of_repository": self.repository_id, "of_numbers": nos}
-        new = sorted(Rank(minus, test_id, no) for no, test_id in SELECT_IDS.rows(session, told))
+        nos = _still(self.counts, minus, group.come)
+        self._read_ids(session, sorted(nos.difference(self.ids)))
+        new = sorted(Rank(minus, self.ids[no], no) for no in nos if no in self.ids)
         runs = _few_runs(self.counts, minus, (*group.runs, new))
         self.groups[minus] = Group(runs)
         return runs
+
+    def _read_ids(self, session: Connection, nos: Sequence[int]) -> None:
+        if nos:
+            told = {"of_repository": self.repository_id, "of_numbers": nos}
+            self.ids.update(SELECT_IDS.rows(session, told))
 
 
 def _distinct(ranks: Iterable[Rank]) -> Iterator[Rank]:
@@ -217,16 +237,20 @@ SELECT_COUNTS = Direct(select(attempts.c.no, func.count()).where(_IN_SPAN).group
 _MARK: BindParameter[int] = bindparam("of_revision", type_=Id)
 
 
-def _passed_over(end: str) -> Select[int, int, int]:
+_OF_WAY = (attempts.c.no, attempts.c.failure)
+_TOLD = (attempts.c.no, func.count(), attempts.c.failure, test_ways.LATEST)
+
+
+def _passed_over(end: str) -> Select[*tuple[object, ...]]:
     """Attempts between two places of an end of the span; `<end>_sign` says who gains them."""
     sign: BindParameter[int] = bindparam(f"{end}_sign", type_=Id)
-    return select(sign, attempts.c.no, func.count()).where(_failed(f"{end}_from", f"{end}_to"))
+    return select(sign, *_TOLD).where(_failed(f"{end}_from", f"{end}_to")).group_by(*_OF_WAY)
 
 
 # An upload's attempts ran when it did. That both say so, and both whether they count, is not asked
 # of attempts: SQLite would go through all that failed in the span instead of an upload's.
 _COME = (
-    select(literal(1), attempts.c.no, func.count())
+    select(literal(1), *_TOLD)
     .select_from(uploads)
     .join(attempts, attempts.c.upload == uploads.c.id)
     .where(
@@ -237,15 +261,9 @@ _COME = (
         uploads.c.ran_at < bindparam("until", type_=Utc),
         attempts.c.outcome == Outcome.FAILED.value,
     )
-    .group_by(attempts.c.no)
+    .group_by(*_OF_WAY)
 )
-SELECT_MOVES = Direct(
-    union_all(
-        _passed_over("start").group_by(attempts.c.no),
-        _passed_over("end").group_by(attempts.c.no),
-        _COME,
-    )
-)
+SELECT_MOVES = Direct(union_all(_passed_over("start"), _passed_over("end"), _COME))
 SELECT_IDS = Direct(
     select(cases.c.no, cases.c.id).where(
         cases.c.repository_id == HERE, bulk.among(cases.c.no, "of_numbers")
@@ -280,8 +298,9 @@ def moved(session: Connection, order: Order, span: Span, now: AsOf) -> Order:
         **_end_told("end", order.span.until, span.until),
         "of_revision": order.revision,
     }
+    moves = SELECT_MOVES.rows(session, told)
     gains: Counter[int] = Counter()
-    for sign, no, many in SELECT_MOVES.rows(session, told):
+    for sign, no, many, *_ in moves:
         gains[no] += sign * many
     changed = {no: max(0, order.counts.of(no) + gain) for no, gain in gains.items() if gain}
     stood = sum(order.counts.of(no) > 0 for no in changed)
@@ -293,7 +312,20 @@ def moved(session: Connection, order: Order, span: Span, now: AsOf) -> Order:
     counts = Counts(order.counts.base, {**order.counts.moved, **changed})
     if len(counts.moved) * MOVED_APART > len(counts.base):
         counts, groups = _written_down(counts, groups)
-    return Order(order.repository_id, span, now.revision, counts, groups, length)
+    ways: dict[int, Ways] = {}
+    # Of what left at the end it is not known when the others ran last.
+    if order.span.until <= span.until:
+        ways = test_ways.moved(
+            order.ways,
+            (
+                Move(sign, no, many, key, instant(at))
+                for sign, no, many, key, at in moves
+                if key is not None
+            ),
+        )
+    return Order(
+        order.repository_id, span, now.revision, counts, groups, length, ids=order.ids, ways=ways
+    )
 
 
 def _by_minus(failures: Mapping[int, int]) -> Mapping[int, list[int]]:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cachetools import LRUCache
 from sqlalchemy import (
@@ -37,6 +37,8 @@ from service.store.tallies import tallies
 from service.store.test_evidence import attempts, daily, uploads
 from service.store.test_sets import OutcomeSets
 from service.store.types import Id, Utc
+
+T = TypeVar("T")
 
 WEEK, DAY, AHEAD = "week", "day", "ahead"
 """Parts of days: the first of either window, and what lies ahead of the present instant."""
@@ -72,13 +74,23 @@ class Stamp(NamedTuple):
     of_parts: Raw
 
 
+class TakenIn(NamedTuple):
+    """The newest revision of a repository's evidence, and that of the last removal.
+
+    `is_whole`: all that has come was counted, of any repository.
+    """
+
+    revision: int
+    removal: int
+    is_whole: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was read of tests, and the newest upload by then; `is_whole`: it was counted."""
+    """What was read of tests, and what had been taken in by then."""
 
     stamp: Stamp
-    newest: int
-    is_whole: bool
+    as_of: TakenIn
     known: Mapping[int, Held]
 
 
@@ -183,20 +195,20 @@ class CutDays:
 
     def held(
         self, session: Connection, repository_id: int, nos: Sequence[int], told: Told
-    ) -> Mapping[int, Held]:
-        """Number of each of these tests, and perhaps of others, → what is held of it."""
+    ) -> tuple[TakenIn, Mapping[int, Held]]:
+        """As of when, and number of each of these tests, perhaps of others, → what is held."""
         with self._lock:
             kept = self._kept.get(repository_id)
         now, known = _stamped(session, told, kept)
         missing = [no for no in nos if no not in known]
         if missing:
             read = self._read(session, repository_id, missing, told)
-            known = {**known, **read} if len(known) < TESTS_MAX else read | _only(known, nos)
+            known = {**known, **read} if len(known) < TESTS_MAX else read | only(known, nos)
         # While something is being counted, what was read before it stands as of then.
-        if missing or now.is_whole:
+        if missing or now.as_of.is_whole:
             with self._lock:
                 self._kept[repository_id] = replace(now, known=known)
-        return known
+        return now.as_of, known
 
     def _read(
         self, session: Connection, repository_id: int, nos: Sequence[int], told: Told
@@ -238,14 +250,15 @@ class CutDays:
 
 def _stamped(session: Connection, told: Told, kept: Kept | None) -> tuple[Kept, Mapping[int, Held]]:
     """As of when is read, and what is kept that still holds."""
-    newest = 0 if kept is None else kept.newest
+    newest = 0 if kept is None else kept.as_of.revision
     rows = SELECT_STAMP.rows(session, told | {"of_newest": newest})
-    revision, uncounted, late, *of_parts = rows[0] if rows else (0, None, 0)
-    stamp = Stamp(told["week_from"], told["day_from"], tuple(of_parts))
-    holds = kept is not None and kept.is_whole and kept.newest <= revision and not late
+    revision, uncounted, late, removal, *of_parts = rows[0] if rows else (0, None, 0, 0)
+    stamp = Stamp(told["week_from"], told["day_from"], (removal, *of_parts))
+    holds = kept is not None and kept.as_of.is_whole and newest <= revision and not late
     known = kept.known if kept is not None and holds and kept.stamp == stamp else {}
-    return Kept(stamp, revision, uncounted is None, {}), known
+    return Kept(stamp, TakenIn(revision, removal, uncounted is None), {}), known
 
 
-def _only(known: Mapping[int, Held], nos: Sequence[int]) -> dict[int, Held]:
+def only(known: Mapping[int, T], nos: Sequence[int]) -> dict[int, T]:
+    """What is known of these tests alone."""
     return {no: known[no] for no in nos if no in known}

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import aiohttp
 import uvloop
@@ -19,7 +20,8 @@ from service.flaky import figures
 from service.flaky.identity import RepositoryKey
 from service.flaky.results import Outcome
 from service.flaky.settings import TestSettings
-from service.store import evidence, test_cases, test_evidence, test_quarantine, test_states
+from service.runtime import Runtime
+from service.store import evidence, tallies, test_cases, test_evidence, test_quarantine, test_states
 from service.store.database import Tx
 from service.store.test_cases import Case, Place
 from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
@@ -32,10 +34,13 @@ from tests.harness.evidence import own_of
 
 KEY = RepositoryKey(REPO.owner, f"{REPO.host}/{REPO.slug}")
 FOLDER = "/v1/flaky-tests"
+SETS = "/sets"
 TESTS = 100_000
 FLAKY_EVERY, BROKEN_EVERY = 50, 100
 UPLOADS_A_DAY = 20
 FAILING_AN_UPLOAD = 100
+APART = 7919
+"""Tests that fail often have numbers far from each other."""
 PAGE = 100
 COUNT_DAY = text(
     "INSERT INTO daily (repository_id, no, day, org_id, results, passing_results, passed, failed,"
@@ -61,7 +66,9 @@ async def serve(url: str, days: int, folder: Path) -> None:
         bodies, page = await pages_of(f"http://127.0.0.1:{port}{FOLDER}/{name}", token, more)
         lists[name] = bodies
         (folder / f"{name}.json").write_bytes(page)
-    bare, bare_port = await door.bare(bare_app(folder))
+    plain = bare_app(folder)
+    plain.router.add_post(SETS, having_sets(runtime, place[1]))
+    bare, bare_port = await door.bare(plain)
     about = {"port": port, "bare": bare_port, "token": token, "lists": lists, "place": place}
     await door.stay(about, runtime, runner, bare)
 
@@ -106,6 +113,17 @@ def bare_app(folder: Path) -> web.Application:
     for file in folder.glob("*.json"):
         bare.router.add_post(f"{FOLDER}/{file.stem}", returning(file.read_bytes()))
     return bare
+
+
+def having_sets(runtime: Runtime, repository_id: int):
+    """A handler after which the sets that wait are at hand, as if taken in by this process."""
+
+    async def handler(request: web.Request) -> web.Response:
+        sets = runtime.store.outcome_sets
+        await runtime.store.read(tallies.passed, sets, repository_id, [1])
+        return web.Response()
+
+    return handler
 
 
 def returning(body: bytes):
@@ -175,11 +193,25 @@ def health_of(no: int) -> Health:
     return Health.BROKEN if no % BROKEN_EVERY == 1 else Health.HEALTHY
 
 
+def failing_in(n: int) -> list[int]:
+    """The tests that fail in the `n`th upload, drawn by Zipf's law: few of them most of the times.
+
+    Each failed once if all were as likely, and a list of those that failed most had no order.
+    """
+    chance, failing = Random(n), set[int]()
+    while len(failing) < FAILING_AN_UPLOAD:
+        rank = int(TESTS ** chance.random())
+        failing.add(1 + rank * APART % TESTS)
+    return sorted(failing)
+
+
 def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
-    """The `n`th upload before `now`, of all tests, of which some failed; below 0: at `now`."""
+    """The `n`th upload before `now`, of all tests, of which some failed; below 0: at `now`.
+
+    Of those before, what passed is in the days of tests already.
+    """
     at = now - timedelta(days=1) * (max(0, n) / UPLOADS_A_DAY)
-    failing = [1 + (n * 7919 + k * 331) % TESTS for k in range(FAILING_AN_UPLOAD)]
-    failing = sorted(set(failing))
+    failing = failing_in(n)
     green = test_evidence.packed_set(set(range(1, TESTS + 1)).difference(failing))
     passing = test_evidence.put_set(session, place, green, at)
     upload = Upload(
@@ -194,6 +226,8 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
         passed=passing,
     )
     test_evidence.record_upload(session, place, upload)
+    if n < 0:
+        tallies.put(session, place, upload)
     keys = {no: f"key-{no % 200}" for no in failing}
     test_evidence.record_attempts(
         session,

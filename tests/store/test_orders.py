@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from service.flaky import figures
 from service.flaky.identity import RepositoryKey
-from service.store import access, test_evidence, test_figures, test_orders, uncounted
+from service.store import access, test_evidence, test_figures, test_orders, test_ways, uncounted
 from service.store.stamps import Renewal
 from service.store.test_cases import Place
 from service.store.test_evidence import Day
@@ -36,7 +36,12 @@ def an_upload(chance: Random) -> Ran:
     """Some tests at any hour of four days, each of them with any end."""
     some = chance.sample(NAMES, chance.randint(1, len(NAMES)))
     at = NOW - chance.randint(-24, 72) * HOUR
-    return Ran(at, {name: chance.choice(WORDS) for name in some}, is_trusted=chance.random() < 0.9)
+    return Ran(
+        at,
+        {name: chance.choice(WORDS) for name in some},
+        is_trusted=chance.random() < 0.9,
+        headlines={name: f"way {chance.randint(1, 3)}" for name in some},
+    )
 
 
 def a_span(chance: Random) -> Span:
@@ -50,6 +55,7 @@ def test_an_order_that_is_moved_is_the_one_that_is_counted(session, ledger, monk
     # Of a few tests, too, some move and the others stay, or all are written down again at times.
     monkeypatch.setattr(test_orders, "MOVED_APART", seed % 2)
     monkeypatch.setattr(test_orders, "RUNS_MAX", 1 + seed // 2)
+    monkeypatch.setattr(test_ways, "KEPT_MAX", (5, 1000)[seed // 2])
     chance = Random(seed)
     here = ledger.place.repository_id
     ledger.take_in(session, Ran(NOW - HOUR, dict.fromkeys(NAMES, "f")))
@@ -63,6 +69,8 @@ def test_an_order_that_is_moved_is_the_one_that_is_counted(session, ledger, monk
         order = test_orders.moved(session, order, span, as_of)
         counted = test_orders.counted(session, here, span, as_of)
         assert (order.span, order.revision, order.length) == (span, as_of.revision, counted.length)
+        nos = [rank.no for rank in counted.after(session, None, chance.randint(0, 5))]
+        assert order.common_failures(session, nos) == counted.common_failures(session, nos)
         # Pages that are not asked for meanwhile are put in order later.
         if chance.random() < 0.7:
             assert order.after(session, None, 3) == counted.after(session, None, 3)

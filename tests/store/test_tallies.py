@@ -8,9 +8,18 @@ from sqlalchemy import Connection, select
 
 from service.flaky import figures, tallying
 from service.flaky.identity import RepositoryKey
-from service.store import access, tallies, test_evidence, test_figures, uploads
+from service.store import (
+    access,
+    tallies,
+    test_cases,
+    test_evidence,
+    test_figures,
+    test_today,
+    uploads,
+)
 from service.store.tallies import Due
 from service.store.test_cases import Place
+from service.store.test_evidence import Day
 from service.store.test_figures import Measures
 from service.store.test_sets import OutcomeSets
 from tests.harness.evidence import Ledger, Ran
@@ -33,7 +42,8 @@ def ledger(session: Connection) -> Ledger:
 
 def drawn(chance: Random) -> Ran:
     """An upload of today or the day before, of some of the tests."""
-    tests = {name: chance.choice("pppps") for name in chance.sample(NAMES, 4)}
+    words = ("p", "p", "p", "s", "f", "fp", "ffp")
+    tests = {name: chance.choice(words) for name in chance.sample(NAMES, 4)}
     return Ran(NOW - chance.randint(0, 30) * HOUR, tests)
 
 
@@ -50,14 +60,18 @@ def told(session: Connection, ledger: Ledger, measures: Measures) -> dict[int, o
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_adding_sets_up_changes_nothing_of_what_is_told(session, ledger, seed):
+def test_adding_sets_up_changes_nothing_of_what_is_told(session, ledger, monkeypatch, seed):
+    monkeypatch.setattr(test_today, "CARRIED_MAX", (3, 500)[seed % 2])
     chance = Random(seed)
     kept = Measures(OutcomeSets())
     ledger.take_in(session, Ran(NOW - 40 * HOUR, dict.fromkeys(NAMES, "fp")))
     for _ in range(12):
         for _ in range(chance.randint(0, 3)):
             ledger.take_in(session, drawn(chance))
-        before = told(session, ledger, kept)
+            if chance.random() < 0.2:
+                ledger.add_up(session, kept.sets, TODAY, chance.randint(1, 5))
+        before = told(session, ledger, Measures(OutcomeSets()))
+        assert told(session, ledger, kept) == before
         day = TODAY - chance.randint(0, 1)
         ledger.add_up(session, kept.sets, day, chance.randint(1, 5))
         assert told(session, ledger, kept) == before
@@ -81,6 +95,16 @@ def test_what_is_taken_back_counts_no_more_wherever_its_count_is(session, ledger
     for _ in range(2):
         assert test_figures.results(session, sets, here, NOS) == dict.fromkeys(NOS, 1)
         ledger.add_up(session, sets, TODAY)
+
+
+def test_what_is_taken_back_of_today_shows_in_rates(session, ledger):
+    here, kept = ledger.place.repository_id, Measures(OutcomeSets())
+    ledger.take_in(session, Ran(NOW, {"a": "f"}))
+    ledger.take_in(session, Ran(NOW, {"a": "p"}))
+    assert test_figures.rates(session, kept, here, [1], NOW)[1].day == 0.5
+    test_cases.note_removal(session, here)
+    test_evidence.add_days(session, ledger.place, [Day(1, TODAY, results=-1, failed=-1)])
+    assert test_figures.rates(session, kept, here, [1], NOW)[1].day == 0.0
 
 
 def test_two_who_add_the_same_rows_up_add_them_once(session, ledger):

@@ -24,6 +24,7 @@ from service.store import (
     test_retention,
     test_runs,
     test_states,
+    test_ways,
     ticket_issues,
     uploads,
 )
@@ -224,7 +225,7 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_quarantined, before": lambda s: QUARANTINED.before(s, MOMENT, 100),
     "test_quarantined, last": lambda s: QUARANTINED.before(s, None, 100),
     "test_figures.rates": lambda s: test_figures.rates(s, Measures(OutcomeSets()), 7, NOS, NOW),
-    "test_figures.common_failures": lambda s: test_figures.common_failures(s, 7, NOS, SPAN),
+    "test_ways.common_failures": lambda s: test_ways.common_failures(s, 7, NOS, SPAN),
     "test_figures.results": lambda s: test_figures.results(s, OutcomeSets(), 7, NOS),
     "test_evidence.put_set": lambda s: test_evidence.put_set(
         s, PLACE, test_evidence.packed_set(NOS), NOW
