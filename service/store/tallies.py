@@ -207,7 +207,7 @@ def weighed(
     rows: Sequence[Raw],
     nos: Sequence[int],
 ) -> Counter[int]:
-    """The same by rows of a set's key, up to which number it is counted, and how often."""
+    """The same by rows: the key of a set, up to which number it is counted, and how often."""
     members = sets.members(session, repository_id, {key for key, _, _ in rows}, nos)
     found: Counter[int] = Counter()
     for key, counted_to, many in rows:

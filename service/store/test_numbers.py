@@ -58,18 +58,20 @@ _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
 _RECENT: BindParameter[datetime] = bindparam("of_recent", type_=Utc)
 _TEXTS = bulk.placed()
 _FOUND = cases.c.no.is_not(None)
-_UNRUN = [
-    cases.c.is_known.is_(False) | (cases.c.first_run_at > _AT) | (cases.c.last_run_at < _RECENT),
-    cases.c.ever_passed.is_(False),
-]
-_LACKING = [each for lack in _UNRUN for each in bulk.together(_FOUND & lack, cases.c.no)]
+_IS_UNRUN = (
+    cases.c.is_known.is_(False) | (cases.c.first_run_at > _AT) | (cases.c.last_run_at < _RECENT)
+)
+_TO_NOTE = (
+    *bulk.together(_FOUND & _IS_UNRUN, cases.c.no),
+    *bulk.together(_FOUND & cases.c.ever_passed.is_(False), cases.c.no),
+)
 SELECT_NUMBERS = Direct(
-    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no), *_LACKING).select_from(
+    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no), *_TO_NOTE).select_from(
         _TEXTS.outerjoin(cases, (cases.c.repository_id == _HERE) & (cases.c.id == _TEXTS.c.value))
     )
 )
 SELECT_ALIASED = Direct(
-    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no, cases.c.id), *_LACKING).select_from(
+    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no, cases.c.id), *_TO_NOTE).select_from(
         _TEXTS.outerjoin(
             aliases, (aliases.c.repository_id == _HERE) & (aliases.c.id == _TEXTS.c.value)
         ).outerjoin(
@@ -78,8 +80,7 @@ SELECT_ALIASED = Direct(
         )
     )
 )
-
-COUNT = Direct(
+COUNT_THEM = Direct(
     select(func.count()).where(cases.c.repository_id == _HERE, bulk.among(cases.c.no, "of_numbers"))
 )
 
@@ -89,21 +90,23 @@ def numbers_of(
 ) -> Numbers:
     """The tests of these very ids, each as it was given, if they run at an instant."""
     found = Numbers({}, set(), set())
-    asked = _asked(repository_id, ids, at)
-    for some, (places, nos, *lacking) in _found(session, SELECT_NUMBERS, asked):
+    told = _told(repository_id, at)
+    for some, (places, nos, unrun, unpassed) in _found(session, SELECT_NUMBERS, ids, told):
         found.by_id.update(zip(map(some.__getitem__, places), nos, strict=True))
-        _note(found, lacking)
+        found.unrun.update(unrun)
+        found.unpassed.update(unpassed)
     return found
 
 
 def aliased(session: Connection, repository_id: int, ids: Iterable[str], at: datetime) -> Aliased:
     """The tests of these other ids; ids that are nobody's are left out."""
     found = Aliased({}, set(), set())
-    asked = _asked(repository_id, ids, at)
-    for some, (places, nos, own, *lacking) in _found(session, SELECT_ALIASED, asked):
+    told = _told(repository_id, at)
+    for some, (places, nos, own, unrun, unpassed) in _found(session, SELECT_ALIASED, ids, told):
         tests = map(Numbered, nos, own)
         found.by_id.update(zip(map(some.__getitem__, places), tests, strict=True))
-        _note(found, lacking)
+        found.unrun.update(unrun)
+        found.unpassed.update(unpassed)
     return found
 
 
@@ -111,28 +114,20 @@ def are_there(session: Connection, repository_id: int, nos: Iterable[int]) -> bo
     """Whether all of these tests, which were there before, are not forgotten meanwhile."""
     here = {"of_repository": repository_id}
     parts = bulk.parts(sorted(nos))
-    return all(COUNT.number(session, here | {"of_numbers": some}) == len(some) for some in parts)
-
-
-def _note(found: Numbers | Aliased, lacking: Sequence[Sequence[int]]) -> None:
-    unrun, unpassed = lacking
-    found.unrun.update(unrun)
-    found.unpassed.update(unpassed)
-
-
-Asked = Iterator[tuple[Sequence[str], dict[str, object]]]
-
-
-def _asked(repository_id: int, ids: Iterable[str], at: datetime) -> Asked:
-    common = {"of_repository": repository_id, "to_at": at, "of_recent": at - NOTED_FOR}
-    # Sorted, so that a statement reads neighbours of the index and not all of it.
-    return ((some, bulk.texts_told(some) | common) for some in bulk.parts(sorted(ids)))
+    return all(
+        COUNT_THEM.number(session, here | {"of_numbers": some}) == len(some) for some in parts
+    )
 
 
 def _found(
-    session: Connection, question: Direct, asked: Asked
+    session: Connection, question: Direct, ids: Iterable[str], told: dict[str, object]
 ) -> Iterator[tuple[Sequence[str], Raw]]:
     """Some of the ids, and columns of what is found, first of all its places among these."""
-    for some, told in asked:
-        (row,) = question.rows(session, told)
+    # Sorted, so that a statement reads neighbours of the index and not all of it.
+    for some in bulk.parts(sorted(ids)):
+        (row,) = question.rows(session, bulk.texts_told(some) | told)
         yield some, bulk.columns_of(row)
+
+
+def _told(repository_id: int, at: datetime) -> dict[str, object]:
+    return {"of_repository": repository_id, "to_at": at, "of_recent": at - NOTED_FOR}
