@@ -31,6 +31,7 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.RerunStarted: reports.rerun_started,
     inputs.RerunRefused: reports.rerun_refused,
     inputs.EvidenceReported: reports.evidence_reported,
+    inputs.PassRevoked: reports.pass_revoked,
     inputs.RequiredChanged: world.required_changed,
     inputs.RulesChanged: world.rules_changed,
     inputs.TargetMoved: target.moved,

@@ -230,7 +230,7 @@ def _is_proven(draft: Draft, bisection: Bisection) -> bool:
         return False
     confirm = draft.runs[bisection.run].config.confirm_failures
     suspect = bisection.entries[bisection.hi - 1]
-    if confirm == ConfirmFailures.OFF or any(_fails_alone(suspect, run) for run in runs):
+    if confirm == ConfirmFailures.OFF or any(_fails_alone(draft, suspect, run) for run in runs):
         return True
     if len(bisection.entries) == 1 and confirm != ConfirmFailures.ALWAYS:
         return True
@@ -239,8 +239,12 @@ def _is_proven(draft: Draft, bisection: Bisection) -> bool:
     return shared or len(runs) >= RUNS_MAX
 
 
-def _fails_alone(suspect: Member, run: Run) -> bool:
-    return run.evidence is not None and suspect.pr in run.evidence.own_head
+def _fails_alone(draft: Draft, suspect: Member, run: Run) -> bool:
+    """Return whether the suspect's own head is known to fail what failed in this run."""
+    if run.evidence is not None and suspect.pr in run.evidence.own_head:
+        return True
+    entry = draft.entry_of(suspect)
+    return entry is not None and not _marks(run).isdisjoint(entry.facts.own_failed)
 
 
 def _marks(run: Run) -> set[str]:

@@ -12,7 +12,7 @@ from service.mergequeue import holds, leaving, line
 from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
 from service.mergequeue.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
-from service.mergequeue.states import SPARE, EntryState, RunKind, RunStatus
+from service.mergequeue.states import SPARE, RunKind, RunStatus
 
 TROUBLES = 3
 """Failures, or attempts without a result, that trip it."""
@@ -27,7 +27,7 @@ PROBE_PERIOD = timedelta(minutes=15)
 """Time between two tries under a breaker hold."""
 
 PROBES_MAX = 3
-"""Failed tries after which an entry's retries count as spent."""
+"""Failed tries after which an entry waits beside the line, longer each time."""
 
 FAILURES_KEPT = 100
 
@@ -125,11 +125,11 @@ def _count_probe(draft: Draft, run: Run) -> None:
     if count < PROBES_MAX:
         line.let_others_first(draft, [entry for entry in tested if entry.rank is not None])
         return
-    text = f"{PROBES_MAX} tries failed while the queue was held: {_held_because(draft.queue)}"
+    text = f"{count} tries failed while the queue was held: {_held_because(draft.queue)}"
     detail = Detail(text=text, run=run.id)
     for entry in tested:
         mine = draft.entries[entry.pr]
-        leaving.leave(draft, mine, EntryState.CANCELLED, Reason.INFRASTRUCTURE, detail)
+        leaving.wait_for_ci(draft, mine, Reason.INFRASTRUCTURE, detail)
 
 
 def _held_because(queue: MergeQueue) -> str:

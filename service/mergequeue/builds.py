@@ -18,7 +18,7 @@ from service.mergequeue.inputs import (
     TestBranchRefused,
 )
 from service.mergequeue.model import Detail, Entry, Run
-from service.mergequeue.outputs import RunBuilt
+from service.mergequeue.outputs import RunBuilt, Tell
 from service.mergequeue.reasons import HoldReason, Reason
 from service.mergequeue.states import SPARE, EntryState, RunKind, RunPhase, RunStatus
 
@@ -75,6 +75,10 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     elif not one.published:
         # The result it relied on may not be used any more, and there is nothing to test.
         settling.retry_on_new_branch(draft, ready, Detail(run=run.id))
+    else:
+        # Now the checks can be shown.
+        for entry in draft.own(ready):
+            draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:

@@ -42,8 +42,16 @@ def _of_entries(draft: Draft) -> Iterator[datetime]:
         wait = timedelta(hours=hours)
         for pr in draft.places.not_ready:
             yield draft.entries[pr].state_since + wait
+    for pr in draft.places.not_ready:
+        after = draft.entries[pr].build_after
+        if after is not None:
+            yield after
+        refusal = draft.entries[pr].refusal
+        if refusal is not None:
+            yield refusal.until
     for pr in draft.places.unready:
-        yield (draft.entries[pr].unready_since or draft.now) + readiness.GRACE
+        entry = draft.entries[pr]
+        yield (entry.unready_since or draft.now) + readiness.grace_of(entry)
     for pr in draft.places.leaving:
         after = draft.entries[pr].build_after
         if after is not None:

@@ -27,10 +27,13 @@ from service.mergequeue.outputs import (
     QueueDeleted,
     QueueStateChanged,
     Refused,
+    Tell,
 )
 from service.mergequeue.reasons import LIFTED_BY_PERSON, HoldReason, Reason
 from service.mergequeue.states import EntryState, QueueState
 from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
+
+TEST_BRANCHES = "create_prs_for_testing_branches"
 
 ENTRIES_MAX = 5000
 """Entries not final in one queue (ENGINE.md 2)."""
@@ -104,6 +107,7 @@ def restart(draft: Draft, one: Restart) -> Refused | None:
     reason = Reason.RESTARTED_BY_API if by_api else Reason.RESTARTED_BY_USER
     run = draft.runs.get(entry.run or "")
     if run is None:
+        leaving.try_again(draft, (entry,))
         return None
     for own in draft.own(run):
         draft.put(replace(own, fresh=True))
@@ -138,13 +142,20 @@ def configure(draft: Draft, one: Configure) -> Refused | None:
     old = draft.queue.config
     changes = {name: value for name, value in one.changes.items() if name != "mode"}
     changed = tuple(name for name, value in changes.items() if getattr(old, name) != value)
+    reason = draft.queue.test_branch_reason
+    if TEST_BRANCHES in changes and one.test_branch_reason != reason:
+        reason = one.test_branch_reason
+        changed = tuple(dict.fromkeys((*changed, TEST_BRANCHES)))
     if changed:
         new = config.changed(old, changes)
-        draft.put_queue(replace(draft.queue, config=new))
+        draft.put_queue(replace(draft.queue, config=new, test_branch_reason=reason))
         draft.say(QueueConfigured(changed))
+        leaving.try_again(draft, draft.entries.values())
+    if "merge_method" in changed:
+        draft.touched.update(draft.entries)
     if "mode" in one.changes:
         modes.ask(draft, Mode(str(one.changes["mode"])))
-    invalid = frozenset({HoldReason.CONFIG_INVALID})
+    invalid = frozenset({HoldReason.CONFIG_INVALID, HoldReason.METHOD_DENIED})
     holds.release_all(draft, invalid, "the settings were written anew")
     return None
 
@@ -162,6 +173,9 @@ def set_state(draft: Draft, one: SetState) -> Refused | None:
         return Refused(Reason.MODE_SWITCH_IN_PROGRESS, text)
     if one.state is not queue.state:
         draft.set_state(one.state, one.reason)
+        for pr in sorted(draft.places.not_ready):
+            entry = draft.entries[pr]
+            draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
     elif stands_still and is_reworded:
         draft.put_queue(replace(queue, state_reason=one.reason))
         draft.say(QueueStateChanged(queue.state, queue.state, one.reason))
@@ -247,6 +261,8 @@ def _enter(draft: Draft, one: Submit) -> None:
 
 
 def _update(draft: Draft, entry: Entry, one: Submit) -> None:
+    leaving.try_again(draft, (entry,))
+    entry = draft.entries[entry.pr]
     priority = entry.priority if one.priority is None else one.priority
     no_batch = entry.no_batch if one.no_batch is None else one.no_batch
     updated = replace(entry, priority=priority, no_batch=no_batch, facts=one.facts)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from service.mergequeue import breaker, holds, readiness, verdict
+from service.mergequeue import breaker, holds, leaving, readiness, verdict
 from service.mergequeue.config import Mode
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Entry, Hold, MergeQueue, Run
@@ -31,10 +31,18 @@ class ConditionCode(StrEnum):
     CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
     CHECK_PENDING = "check_pending"
     CHECK_FAILING = "check_failing"
+    CHECK_MISSING = "check_missing"
+    STACKED = "stacked"
+    PROVIDER_QUEUED = "provider_queued"
+    UNSIGNED = "unsigned"
     RULE_UNMET = "rule_unmet"
     IMPACTED_TARGETS_MISSING = "impacted_targets_missing"
     FORK_NEEDS_PERSON = "fork_needs_person"
     WORKFLOWS_PERMISSION_MISSING = "workflows_permission_missing"
+    NO_EVIDENCE = "no_evidence"
+    CI_INTERRUPTED = "ci_interrupted"
+    INFRASTRUCTURE = "infrastructure"
+    MERGE_REFUSED = "merge_refused"
     QUEUE_RUNNING = "queue_running"
     NO_HOLD = "no_hold"
     NO_CONFLICT_AHEAD = "no_conflict_ahead"
@@ -117,6 +125,12 @@ MISSING = "missing"
 OWN = "own"
 """The word for a landing of the very entry that is explained."""
 
+UNANSWERED = "unanswered"
+"""The word for a landing whose instance stopped answering; others take over at `at`."""
+
+THROTTLED = "throttled"
+"""The word for a test branch or an own landing that waits for the provider's limit until `at`."""
+
 _NEXT: Mapping[ConditionCode, Next] = {
     ConditionCode.QUEUE_RUNNING: Next.QUEUE_RESUMES,
     ConditionCode.QUEUE_LANDS: Next.QUEUE_RESUMES,
@@ -141,8 +155,24 @@ _NEXT: Mapping[ConditionCode, Next] = {
 _BLOCKERS = {
     Reason.CHECK_PENDING: BlockerCode.CHECK_PENDING,
     Reason.CHECK_FAILING: BlockerCode.CHECK_FAILING,
+    Reason.CHECK_MISSING: BlockerCode.CHECK_MISSING,
+    Reason.REVIEW_REQUIRED: BlockerCode.REVIEW_REQUIRED,
     Reason.RULE_UNMET: BlockerCode.OTHER,
 }
+
+
+_SHOWN_WHEN_OPEN = leaving.CI_WAITS | frozenset(
+    {
+        Reason.FACTS_UNKNOWN,
+        Reason.NO_EVIDENCE,
+        Reason.CHECK_MISSING,
+        Reason.STACKED,
+        Reason.PROVIDER_QUEUED,
+        Reason.UNSIGNED,
+        Reason.MERGE_REFUSED,
+    }
+)
+"""Predicates that most pull requests never meet: a list names them only while they are open."""
 
 
 def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
@@ -151,16 +181,23 @@ def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
     limit = entry.state_since + timedelta(hours=hours) if hours else None
     for reason in NOT_READY_ORDER:
         met = reason not in entry.unmet
-        if met and (reason is Reason.FACTS_UNKNOWN or _is_idle(draft.queue, reason)):
+        if met and (reason in _SHOWN_WHEN_OPEN or _is_idle(draft.queue, reason)):
             continue
+        waits_until = entry.build_after if reason in leaving.CI_WAITS else None
         yield Condition(
             code=ConditionCode(reason.value),
             met=met,
             who_must_act=who(reason, met=met),
             since=None if met else entry.state_since,
             name="" if met else _name_of(entry, reason),
-            at=None if met else limit,
+            at=None if met else waits_until or _tried_again(entry, reason, limit),
         )
+
+
+def _tried_again(entry: Entry, reason: Reason, limit: datetime | None) -> datetime | None:
+    """When a clock ends the condition: the wait after a refusal, or the longest wait of all."""
+    refusal = entry.refusal
+    return refusal.until if refusal is not None and refusal.reason is reason else limit
 
 
 def still_ready(entry: Entry) -> Iterator[Condition]:
@@ -174,7 +211,7 @@ def lost_readiness(entry: Entry, prs: tuple[int, ...] = ()) -> Iterator[Conditio
     """Each predicate that a placed entry meets no more; `prs` names it to others."""
     limit = None
     if entry.unready_since is not None:
-        limit = entry.unready_since + readiness.GRACE
+        limit = entry.unready_since + readiness.grace_of(entry)
     for reason in entry.unmet:
         yield Condition(
             ConditionCode.STILL_READY,
@@ -191,7 +228,8 @@ def lost_readiness(entry: Entry, prs: tuple[int, ...] = ()) -> Iterator[Conditio
 def statuses(run: Run) -> Iterator[Condition]:
     """Every required status of a run with what its report says."""
     for one in verdict.standings_of(run):
-        met = one.outcome is CheckOutcome.PASSED or one.required.name in run.excused
+        passed = one.outcome in (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
+        met = passed or one.required.name in run.excused
         blocked = one.outcome is CheckOutcome.BLOCKED
         yield Condition(
             ConditionCode.STATUS_PASSED,
@@ -210,7 +248,7 @@ def evidence(run: Run, now: datetime) -> Iterator[Condition]:
     if run.asked_evidence is None:
         return
     limit = run.asked_evidence + verdict.EVIDENCE_WAIT
-    got = run.evidence is not None
+    got = run.evidence is not None and run.evidence.gaps.keys() <= run.evidence.explanations.keys()
     if got or now < limit:
         yield Condition(
             ConditionCode.EVIDENCE_RECEIVED,
@@ -256,6 +294,10 @@ def _is_idle(queue: MergeQueue, reason: Reason) -> bool:
 def _name_of(entry: Entry, reason: Reason) -> str:
     if reason is Reason.BASE_MISMATCH:
         return entry.facts.base
+    if reason in leaving.CI_WAITS or reason is Reason.NO_EVIDENCE:
+        return ", ".join(check.name for check in entry.detail.checks)
+    if entry.refusal is not None and entry.refusal.reason is reason:
+        return entry.refusal.name
     code = _BLOCKERS.get(reason)
     names = [blocker.name for blocker in entry.facts.blockers if blocker.code is code]
     return ", ".join(name for name in names if name and name != readiness.WORKFLOWS)
@@ -272,8 +314,19 @@ def _no_hold(queue: MergeQueue, stops: tuple[Hold, ...]) -> Iterator[Condition]:
     if not stops and not known:
         # Nothing is wrong; the branch and its rules, or its newest move, are yet to be taken in.
         yield Condition(ConditionCode.NO_HOLD, met=False)
-    elif not stops:
+    elif not stops and not queue.holds:
         yield Condition(ConditionCode.NO_HOLD, met=True)
+    yield from _held(queue, stops)
+
+
+def landing_holds(queue: MergeQueue) -> Iterator[Condition]:
+    """Holds that let tests begin and nothing land: what an entry meets later on."""
+    starts = holds.stops_starts(queue)
+    later = tuple(hold for hold in holds.stops_landings(queue) if hold not in starts)
+    yield from _held(queue, later)
+
+
+def _held(queue: MergeQueue, stops: tuple[Hold, ...]) -> Iterator[Condition]:
     for hold in stops:
         at = hold.until
         if breaker.is_open(queue) and hold.reason in BREAKER_HOLDS:

@@ -29,7 +29,11 @@ class OptimizationMode(StrEnum):
 
 
 class ConfirmFailures(StrEnum):
-    """When a failed leaf is run once more before anybody is blamed (ENGINE.md 10.3)."""
+    """When a failure is confirmed by a second run before a pull request is rejected.
+
+    ALWAYS: also of a pull request that was tested alone. BISECTION: only of a culprit found in a
+    batch (ENGINE.md 10.3).
+    """
 
     OFF = "OFF"
     BISECTION = "BISECTION"
@@ -100,7 +104,7 @@ class QueueConfig:
     auto_retry_limit: int = 1
     flaky_knowledge_enabled: bool = True
     max_excused_failures: int = 5
-    confirm_failures: ConfirmFailures = ConfirmFailures.BISECTION
+    confirm_failures: ConfirmFailures = ConfirmFailures.ALWAYS
     hedging: Hedging = Hedging.OFF
     hedge_threshold: float = 0.3
     full_suite: bool = False

@@ -44,6 +44,8 @@ def explain(queue: MergeQueue, pr: int, now: datetime) -> Explained:
     draft = Draft(queue, now, SYSTEM)
     entry = draft.entries[pr]
     found = tuple(_CONDITIONS[entry.state](draft, entry))
+    if entry.state in _LANDS_LATER:
+        found += tuple(conditions.landing_holds(queue))
     return Explained(entry.state, entry.reason, found, _next(draft, entry, found))
 
 
@@ -70,10 +72,13 @@ def _pending(draft: Draft, entry: Entry) -> Iterator[Condition]:
     if entry.unmet:
         yield from conditions.still_ready(entry)
     group = _group(draft, entry)
-    together = {one.pr for one in group}
+    together = {one.pr for one in group if one.pr == entry.pr or not one.unmet}
     ahead = _meeting(draft, entry, _before(draft, entry))
     before = tuple(one.pr for one in ahead if one.pr not in together)
     yield Condition(ConditionCode.ITS_TURN, not before, prs=before, count=len(before))
+    unready = next((one for one in ahead if one.unmet and one.pr != entry.pr), None)
+    if unready is not None:
+        yield from conditions.lost_readiness(unready, (unready.pr,))
     yield from _batch(draft, entry, group)
     stopped = tuple(pr for pr in _unstarted_base(draft, group) if pr not in together)
     yield Condition(ConditionCode.BASE_STARTABLE, not stopped, prs=stopped)
@@ -359,6 +364,8 @@ def _landing_free(draft: Draft, entry: Entry) -> Condition:
         word=conditions.OWN if entry.pr in prs else "",
     )
 
+
+_LANDS_LATER = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.PENDING_FAILURE})
 
 _PROBES = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
 

@@ -18,6 +18,9 @@ _WHO = {
     HoldReason.FREEZE: WhoMustAct.MAINTAINER,
     HoldReason.REQUIRED_STATUSES_MISSING: WhoMustAct.MAINTAINER,
     HoldReason.RULE_DENIED: WhoMustAct.MAINTAINER,
+    HoldReason.STRICT_CHECKS: WhoMustAct.MAINTAINER,
+    HoldReason.METHOD_DENIED: WhoMustAct.MAINTAINER,
+    HoldReason.PROVIDER_QUEUE: WhoMustAct.MAINTAINER,
     HoldReason.CONFIG_INVALID: WhoMustAct.MAINTAINER,
     HoldReason.RECOVERING: WhoMustAct.NOBODY,
 }

@@ -14,7 +14,7 @@ from service.mergequeue.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.reported import Evidence, Facts
 from service.mergequeue.states import QueueState
 from service.mergequeue.targets import Targets
-from service.vocabulary import Actor, Check, Sha
+from service.vocabulary import Actor, Blocker, Check, Sha
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,14 @@ class SetImpactedTargets:
 
 @dataclass(frozen=True, slots=True)
 class Configure:
-    """Change settings, by field name; all or nothing."""
+    """Change settings, by field name; all or nothing.
+
+    `test_branch_reason` explains a change of `create_prs_for_testing_branches`.
+    """
 
     changes: Mapping[str, ConfigValue]
     actor: Actor
+    test_branch_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +220,17 @@ class EvidenceReported:
 
 
 @dataclass(frozen=True, slots=True)
+class PassRevoked:
+    """Passed checks that count as failed, by id: their job reported more than was excused.
+
+    The service had told the job to end with 0 because all of its failures were quarantined.
+    """
+
+    run: str
+    checks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RequiredChanged:
     """Required statuses as read now; `error` set: they could not be read."""
 
@@ -278,16 +293,22 @@ class LandingStopCode(StrEnum):
     WORKFLOWS = "workflows"
     REBASE_DIFFERS = "rebase_differs"
     PR_REFUSED = "pr_refused"
+    STRICT = "strict"
+    PROVIDER_QUEUE = "provider_queue"
 
 
 @dataclass(frozen=True, slots=True)
 class LandingStopped:
-    """One position did not land; the provider's words in `text`."""
+    """One position did not land; the provider's words in `text`.
+
+    `blockers` are causes of the pull request's own, as read right after the refusal.
+    """
 
     run: str
     position: int
     code: LandingStopCode
     text: str
+    blockers: tuple[Blocker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +380,7 @@ Report = (
     | RerunStarted
     | RerunRefused
     | EvidenceReported
+    | PassRevoked
     | RequiredChanged
     | RulesChanged
     | TargetMoved

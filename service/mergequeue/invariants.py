@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from service.errors import InvariantBroken
-from service.mergequeue import bases, grouping, holds, landing
+from service.mergequeue import bases, grouping, holds, landing, verdict
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import NOTHING, Entry, MergeQueue, Run
 from service.mergequeue.reasons import Reason
@@ -23,7 +23,7 @@ from service.mergequeue.states import (
     RunKind,
     RunStatus,
 )
-from service.vocabulary import SYSTEM
+from service.vocabulary import SYSTEM, CheckOutcome
 
 _NEEDS_RUN = {
     EntryState.TESTING: RunStatus.IN_PROGRESS,
@@ -231,11 +231,24 @@ def _landing(draft: Draft) -> None:
     run = draft.runs.get(now.run)
     if run is None or run.status is not RunStatus.SUCCEEDED:
         raise InvariantBroken("I2", "a landing began without a passed run")
+    _something_ran(run)
     first = (*run.base, *run.entries)[: now.positions[0] - 1]
     mine = {entry.id for entry in draft.own(run)}
     if any(member.entry not in mine and draft.entry_of(member) for member in first):
         raise InvariantBroken("I7", "a landing began before everything in its base had landed")
     _base(draft, run)
+
+
+def _something_ran(run: Run) -> None:
+    """Check that a required check of exactly this tree ran and passed, or none is required.
+
+    A result that was taken over is one of an equal tree, and has no skipped check.
+    """
+    if not run.required or run.contained or run.reused_from is not None or run.excused:
+        return
+    passed = CheckOutcome.PASSED
+    if all(one.outcome is not passed for one in verdict.standings_of(run)):
+        raise InvariantBroken("I2", f"run {run.number} lands although no required check passed")
 
 
 def _name(entry: Entry) -> str:

@@ -3,6 +3,7 @@
 One landing per queue at a time. It carries everything the shell needs to refuse it.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -20,14 +21,17 @@ from service.mergequeue.model import (
     Member,
     MergeQueue,
     Proof,
+    Refusal,
     Run,
     Tip,
+    Unexplained,
 )
 from service.mergequeue.outputs import (
     Land,
     LandingHalted,
     LandingStarted,
     LandStep,
+    Tell,
     TipMoved,
 )
 from service.mergequeue.reasons import HoldReason, Reason
@@ -41,7 +45,27 @@ LAND_AGAIN = timedelta(seconds=60)
 """How long a landing waits that found the provider not ready for it."""
 
 LAND_AGAIN_STALE = timedelta(seconds=5)
-"""How long it waits when a condition of the permit failed: the facts come as reports."""
+"""How long it waits at first when a condition of the permit failed; doubled each time."""
+
+REFUSED_FOR = (
+    timedelta(minutes=5),
+    timedelta(minutes=15),
+    timedelta(hours=1),
+    timedelta(hours=1),
+)
+"""How long an entry that the provider refused is out of the line, by how often it was before."""
+
+REFUSALS_MAX = len(REFUSED_FOR)
+"""After being set aside so often the next refusal ends the submission."""
+
+BORROWED_TRIES = 2
+"""How often a borrowed result is replaced before its entry is set aside."""
+
+UNEXPLAINED_FOR = timedelta(hours=1)
+UNEXPLAINED_MAX = 20
+"""How long, and how many, refusals without a known cause are remembered."""
+
+Reaction = Callable[[Draft, Entry, LandingStopped], None]
 
 
 def land(draft: Draft) -> None:
@@ -102,6 +126,7 @@ def landed(draft: Draft, one: Landed) -> None:
             tip=tip,
             landed=(*draft.queue.landed, move),
             landing=replace(landing, positions=rest, expected_tip=tip) if rest else None,
+            unexplained=(),
         )
     )
     draft.say(TipMoved(one.sha, landed=True, adopted=False))
@@ -118,6 +143,9 @@ def stopped(draft: Draft, one: LandingStopped) -> None:
     target.take_kept(draft)
     entry = draft.entry_of((*run.base, *run.entries)[one.position - 1])
     if entry is not None and (entry.cancel is None or entry.cancel in leaving.RESTARTS):
+        times = entry.stops.get(one.code.value, 0) + 1
+        entry = replace(entry, stops={**entry.stops, one.code.value: times})
+        draft.put(entry)
         _REACTIONS[one.code](draft, entry, one)
 
 
@@ -170,7 +198,12 @@ def _may_land(draft: Draft, run: Run) -> bool:
     last = max(place for place, member in enumerate(_members(run)) if member.entry in mine)
     if any(member.entry not in mine and draft.entry_of(member) for member in _members(run)[:last]):
         return False
-    return verdict.verdict_of(run, draft.now, draft.queue.sends_results).is_green
+    return _is_green(draft, run)
+
+
+def _is_green(draft: Draft, run: Run) -> bool:
+    skippable = verdict.skippable_in(run, draft.entries)
+    return verdict.verdict_of(run, draft.now, draft.queue.sends_results, skippable).is_green
 
 
 def _begin(draft: Draft, run: Run, tip: Tip) -> None:
@@ -288,18 +321,42 @@ def _close(draft: Draft, run_id: str, position: int, code: str, text: str) -> Ru
     return run
 
 
-def _later(wait: timedelta) -> Callable[[Draft, Entry, LandingStopped], None]:
+def _later(wait: timedelta) -> Reaction:
     def wait_and_plan_again(draft: Draft, _entry: Entry, _one: LandingStopped) -> None:
         draft.put_queue(replace(draft.queue, land_after=draft.now + wait))
 
     return wait_and_plan_again
 
 
+def _later_and_later(draft: Draft, entry: Entry, one: LandingStopped) -> None:
+    """Wait twice as long as the last time, at most `LAND_AGAIN`."""
+    times = entry.stops.get(one.code.value, 1)
+    wait = min(LAND_AGAIN_STALE * 2 ** (times - 1), LAND_AGAIN)
+    draft.put_queue(replace(draft.queue, land_after=draft.now + wait))
+
+
+def _bounded(tries: int, reaction: Reaction, reason: Reason = Reason.MERGE_REFUSED) -> Reaction:
+    """React this way to the first `tries` stops of an entry, then set the entry aside."""
+
+    def react(draft: Draft, entry: Entry, one: LandingStopped) -> None:
+        if entry.stops.get(one.code.value, 0) <= tries:
+            reaction(draft, entry, one)
+        else:
+            _set_aside(draft, entry, one, reason)
+
+    return react
+
+
 def _checks_missing(draft: Draft, entry: Entry, one: LandingStopped) -> None:
-    """Wait for the checks; a borrowed result that its commit lost is replaced by a real run."""
+    """A borrowed result that its commit lost is replaced by a real run; else the entry waits."""
     run = draft.runs[one.run]
-    if run.reused_from is None and run.kind is not RunKind.DIRECT:
+    if not _is_green(draft, run):
+        # More is required now than at the permit: the run waits for it, and the entry with it.
         _later(LAND_AGAIN)(draft, entry, one)
+        return
+    is_borrowed = run.reused_from is not None or run.kind is RunKind.DIRECT
+    if not is_borrowed or entry.stops.get(one.code.value, 0) > BORROWED_TRIES:
+        _refused(draft, entry, one, Reason.CHECK_MISSING)
         return
     detail = Detail(text=one.text, run=run.id)
     for own in draft.own(run):
@@ -307,7 +364,7 @@ def _checks_missing(draft: Draft, entry: Entry, one: LandingStopped) -> None:
     leaving.restart(draft, run, Reason.RETRY_ON_NEW_BRANCH, detail)
 
 
-def _ends(state: EntryState, reason: Reason) -> Callable[[Draft, Entry, LandingStopped], None]:
+def _ends(state: EntryState, reason: Reason) -> Reaction:
     def end(draft: Draft, entry: Entry, one: LandingStopped) -> None:
         detail = Detail(text=one.text or one.code.value, run=one.run)
         leaving.leave(draft, entry, state, reason, detail)
@@ -315,21 +372,27 @@ def _ends(state: EntryState, reason: Reason) -> Callable[[Draft, Entry, LandingS
     return end
 
 
-def _rebuild(reason: Reason) -> Callable[[Draft, Entry, LandingStopped], None]:
-    def begin_anew(draft: Draft, entry: Entry, one: LandingStopped) -> None:
+def _rebuild(reason: Reason) -> Reaction:
+    def begin_anew(draft: Draft, _entry: Entry, one: LandingStopped) -> None:
         # The same tree may pass at once by an earlier result: not the same refusal at once.
-        _later(LAND_AGAIN)(draft, entry, one)
+        draft.put_queue(replace(draft.queue, land_after=draft.now + LAND_AGAIN))
         leaving.restart(draft, draft.runs[one.run], reason, Detail(text=one.text, run=one.run))
 
     return begin_anew
 
 
-def _holds(reason: HoldReason) -> Callable[[Draft, Entry, LandingStopped], None]:
-    def hold(draft: Draft, _entry: Entry, one: LandingStopped) -> None:
-        until = draft.now + holds.TRY_AGAIN if reason is HoldReason.RULE_DENIED else None
-        holds.place_once(draft, holds.Wish(reason, one.text or one.code.value, until=until))
+def _holds(reason: HoldReason) -> Reaction:
+    def hold(draft: Draft, entry: Entry, one: LandingStopped) -> None:
+        _place_hold(draft, reason, one)
+        # Its state stays, but its comment must not go on saying that it merges next.
+        draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     return hold
+
+
+def _place_hold(draft: Draft, reason: HoldReason, one: LandingStopped) -> None:
+    until = draft.now + holds.TRY_AGAIN if reason in _TRIED_AGAIN else None
+    holds.place_once(draft, holds.Wish(reason, one.text or one.code.value, until=until))
 
 
 def _bar(draft: Draft, entry: Entry, one: LandingStopped) -> None:
@@ -338,33 +401,94 @@ def _bar(draft: Draft, entry: Entry, one: LandingStopped) -> None:
     leaving.set_aside(draft, barred, Reason.WORKFLOWS_PERMISSION_MISSING, detail)
 
 
-def _refused(draft: Draft, entry: Entry, one: LandingStopped) -> None:
-    """Refused for this pull request alone: the facts say why, or the provider's words do."""
+def _of_its_own(draft: Draft, entry: Entry, one: LandingStopped) -> None:
+    _refused(draft, entry, one, Reason.MERGE_REFUSED)
+
+
+def _refused(draft: Draft, entry: Entry, one: LandingStopped, otherwise: Reason) -> None:
+    """Refused for this pull request alone: its facts say until when, or the refusal does."""
     unmet = readiness.unmet_now(draft, entry)
-    if unmet:
-        leaving.set_aside(draft, entry, unmet[0], Detail(text=one.text))
+    if unmet and entry.refusals < REFUSALS_MAX:
+        counted = replace(entry, refusals=entry.refusals + 1)
+        leaving.set_aside(draft, counted, unmet[0], Detail(text=one.text))
         return
-    detail = Detail(text=one.text or one.code.value, run=one.run)
-    leaving.leave(draft, entry, EntryState.FAILED, Reason.MERGE_REFUSED, detail)
+    _set_aside(draft, entry, one, otherwise)
 
 
-_REACTIONS: dict[LandingStopCode, Callable[[Draft, Entry, LandingStopped], None]] = {
-    LandingStopCode.RETRY: _later(LAND_AGAIN),
+def _unexplained(draft: Draft, entry: Entry, one: LandingStopped) -> None:
+    """No fact explains the refusal: the entry waits; the queue too if two different ones met it.
+
+    Only what two pull requests in a row met says something of the branch. The second one is set
+    aside as well, so that after the hold the next pull request shows whether it is over.
+    """
+    words = _alike(one.text)
+    recent = [
+        known
+        for known in draft.queue.unexplained
+        if known.pr != entry.pr and known.at + UNEXPLAINED_FOR > draft.now
+    ]
+    met_by_others = any(known.words == words for known in recent)
+    mine = Unexplained(entry.pr, words, draft.now)
+    kept = (*recent, mine)[-UNEXPLAINED_MAX:]
+    draft.put_queue(replace(draft.queue, unexplained=kept))
+    if met_by_others:
+        _place_hold(draft, HoldReason.RULE_DENIED, one)
+    _set_aside(draft, entry, one, Reason.MERGE_REFUSED)
+
+
+def _alike(text: str) -> str:
+    """The words of a refusal without what differs from one pull request to another."""
+    return _VARYING.sub("…", text.lower()).strip(" .")
+
+
+_VARYING = re.compile(r"\"[^\"]*\"|`[^`]*`|\b[0-9a-f]{7,40}\b|#?\d+")
+
+
+def _set_aside(draft: Draft, entry: Entry, one: LandingStopped, otherwise: Reason) -> None:
+    """Take the entry out of the line for a while; after `REFUSALS_MAX` times for good."""
+    text = one.text or one.code.value
+    if entry.refusals >= REFUSALS_MAX:
+        detail = Detail(text=text, run=one.run)
+        leaving.leave(draft, entry, EntryState.FAILED, Reason.MERGE_REFUSED, detail)
+        return
+    known = [(readiness.reason_of(each), each.name) for each in one.blockers]
+    reasons = [(reason, name) for reason, name in known if reason is not None]
+    reason, name = reasons[0] if reasons else (otherwise, None)
+    refusal = Refusal(
+        reason=reason,
+        name=name or (text if reason is Reason.MERGE_REFUSED else ""),
+        until=draft.now + REFUSED_FOR[entry.refusals],
+        blockers=entry.facts.blockers,
+    )
+    left = {code: count for code, count in entry.stops.items() if code != one.code.value}
+    aside = replace(entry, refusal=refusal, refusals=entry.refusals + 1, stops=left)
+    leaving.set_aside(draft, aside, reason, Detail(text=text))
+
+
+_TRIED_AGAIN = frozenset(
+    {HoldReason.RULE_DENIED, HoldReason.STRICT_CHECKS, HoldReason.METHOD_DENIED}
+)
+
+_REACTIONS: dict[LandingStopCode, Reaction] = {
+    LandingStopCode.RETRY: _bounded(1, _later(LAND_AGAIN)),
     LandingStopCode.CHECKS_MISSING: _checks_missing,
-    LandingStopCode.STALE: _later(LAND_AGAIN_STALE),
+    LandingStopCode.STALE: _bounded(6, _later_and_later),
     # The new tip comes as a report, if it did not come before: it restarts whom it concerns.
-    LandingStopCode.BASE_MOVED: _later(LAND_AGAIN),
-    LandingStopCode.CHANGE_DIFFERS: _rebuild(Reason.TARGET_MOVED),
+    LandingStopCode.BASE_MOVED: _bounded(3, _later(LAND_AGAIN)),
+    LandingStopCode.CHANGE_DIFFERS: _bounded(3, _rebuild(Reason.TARGET_MOVED)),
     LandingStopCode.HEAD_CHANGED: _ends(EntryState.CANCELLED, Reason.HEAD_CHANGED),
     LandingStopCode.CLOSED: _ends(EntryState.CANCELLED, Reason.PR_CLOSED),
     LandingStopCode.DRAFT: _ends(EntryState.CANCELLED, Reason.CONVERTED_TO_DRAFT),
-    LandingStopCode.CONFLICT: _rebuild(Reason.LANDING_STOPPED),
+    LandingStopCode.CONFLICT: _bounded(1, _rebuild(Reason.LANDING_STOPPED), Reason.CONFLICT_TARGET),
+    # The branch's own rules let nothing land: these hold the queue.
     LandingStopCode.RULE_DENIED: _holds(HoldReason.RULE_DENIED),
-    LandingStopCode.METHOD_DENIED: _holds(HoldReason.RULE_DENIED),
-    LandingStopCode.OTHER: _holds(HoldReason.RULE_DENIED),
+    LandingStopCode.METHOD_DENIED: _holds(HoldReason.METHOD_DENIED),
+    LandingStopCode.STRICT: _holds(HoldReason.STRICT_CHECKS),
+    LandingStopCode.PROVIDER_QUEUE: _holds(HoldReason.PROVIDER_QUEUE),
     LandingStopCode.NOT_PERMITTED: _holds(HoldReason.PERMISSION_LOST),
+    LandingStopCode.OTHER: _unexplained,
     LandingStopCode.WORKFLOWS: _bar,
     LandingStopCode.REBASE_DIFFERS: _ends(EntryState.FAILED, Reason.REBASE_DIFFERS),
-    LandingStopCode.PR_REFUSED: _refused,
+    LandingStopCode.PR_REFUSED: _of_its_own,
 }
 """What each refusal leads to (ENGINE.md 11)."""

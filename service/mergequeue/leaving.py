@@ -6,6 +6,7 @@ Who must leave and why is decided elsewhere.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from service.mergequeue import bases, line
 from service.mergequeue.draft import Draft
@@ -19,6 +20,17 @@ RESTARTS = frozenset(
     {Reason.RESTARTED_BY_USER, Reason.RESTARTED_BY_API, Reason.REQUIRED_STATUS_ADDED}
 )
 """Reasons for new tests; kept during a landing like a leaving, and weaker than one."""
+
+CI_WAITS = frozenset({Reason.CI_INTERRUPTED, Reason.INFRASTRUCTURE})
+"""Reasons for which an entry waits beside the line until its clock lets it try again."""
+
+CI_WAIT_FIRST = timedelta(minutes=5)
+"""The first such wait; each further one is twice as long."""
+
+CI_WAIT_MAX = timedelta(hours=1)
+"""The longest such wait."""
+
+_TRIED_AGAIN = CI_WAITS | {Reason.NO_EVIDENCE}
 
 _TO_THOSE_BEHIND = {
     EntryState.FAILED: Reason.AHEAD_FAILED,
@@ -130,6 +142,27 @@ def set_aside(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHI
     bare = _bare(entry, entry.restarts)
     bare = replace(bare, rank=None, unready_since=None, build_after=None)
     draft.move(bare, EntryState.NOT_READY, reason, detail)
+
+
+def wait_for_ci(draft: Draft, entry: Entry, reason: Reason, detail: Detail = NOTHING) -> None:
+    """Set the entry aside because CI gave no result; it tries again by itself, later each time."""
+    times = entry.restarts.get(reason.value, 0)
+    wait = min(CI_WAIT_FIRST * 2 ** min(times, 10), CI_WAIT_MAX)
+    aside = replace(
+        entry, barred=(reason,), retries=0, restarts={**entry.restarts, reason.value: times + 1}
+    )
+    set_aside(draft, aside, reason, detail)
+    draft.put(replace(draft.entries[entry.pr], build_after=draft.now + wait))
+
+
+def try_again(draft: Draft, entries: Iterable[Entry]) -> None:
+    """Let entries that were set aside, for their tests or by a refusal, be tried again."""
+    for entry in list(entries):
+        barred = tuple(reason for reason in entry.barred if reason not in _TRIED_AGAIN)
+        if barred != entry.barred:
+            draft.put(replace(draft.entries[entry.pr], barred=barred, build_after=None))
+        if entry.refusal is not None:
+            draft.put(replace(draft.entries[entry.pr], refusal=None))
 
 
 def leave(

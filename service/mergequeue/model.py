@@ -16,6 +16,7 @@ from service.mergequeue.states import EntryState, QueueState, RunKind, RunPhase,
 from service.mergequeue.targets import Targets
 from service.vocabulary import (
     Actor,
+    Blocker,
     Check,
     RequiredName,
     RequiredSource,
@@ -60,6 +61,29 @@ NOTHING = Detail()
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an entry waits although its facts do not show it: the provider refused its merge.
+
+    The entry waits until `until`, until the pull request's `blockers` are others than at the
+    refusal, or until rules change. `name` is the check, the rule or the provider's words.
+    """
+
+    reason: Reason
+    name: str
+    until: datetime
+    blockers: tuple[Blocker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unexplained:
+    """A refusal that no fact of the pull request explained; `words` without names and numbers."""
+
+    pr: int
+    words: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One submission of a pull request, pinned to one head.
 
@@ -73,7 +97,9 @@ class Entry:
     put together with others; `failed_batches` counts those that failed. A failed entry that is
     `kept` is still counted on by those behind it (optimistic merging). `screened` says that it
     passed alone; those with the same `suspected` are tried once more together, apart from the
-    line; `failures` are the statuses that failed each time it was alone.
+    line; `failures` are the statuses that failed each time it was alone. `stops` counts its
+    stopped landings by code, `refusals` how often it was set aside for one; `refusal` is the
+    one it waits for now.
     """
 
     id: str
@@ -117,6 +143,9 @@ class Entry:
     screened: bool = False
     suspected: int | None = None
     failures: tuple[tuple[str, ...], ...] = ()
+    stops: Mapping[str, int] = field(default_factory=dict)
+    refusals: int = 0
+    refusal: Refusal | None = None
 
     @property
     def touches(self) -> Targets | None:
@@ -155,6 +184,7 @@ class Run:
     `deadline` the next instant at which time alone changes the verdict. A `contained` run has
     no branch: its heads were in its base already. Probes and confirmations name their
     `bisection`; a hedge names in `without` the entries it was built without on purpose.
+    `revoked` are ids of reports that count as failed although they passed.
     """
 
     id: str
@@ -186,6 +216,7 @@ class Run:
     evidence: Evidence | None = None
     rerun_at: datetime | None = None
     rerun_ids: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
     fresh: bool = False
     published: bool = True
     contained: bool = False
@@ -313,10 +344,14 @@ class Green:
 
 @dataclass(frozen=True, slots=True)
 class RequiredSet:
-    """What a run started now would have to pass; `source` None: nothing was found."""
+    """What a run started now would have to pass; `source` None: nothing was found.
+
+    `notes` name rules of the branch that people should know of; no decision depends on them.
+    """
 
     names: tuple[RequiredName, ...] = ()
     source: RequiredSource | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +387,7 @@ class MergeQueue:
     `bisections` are by id. `uid` seeds the ids of entries and runs, so that the same inputs always
     give the same ids. `revision` and `version` belong to the store: `version` counts every
     change, `revision` those of what is shown as the queue (configuration, state, mode, holds).
+    `test_branch_reason` says why test branches are of the kind that the settings name.
     """
 
     id: int
@@ -363,6 +399,7 @@ class MergeQueue:
     state_reason: str | None = None
     state_since: datetime | None = None
     state_by: Actor | None = None
+    test_branch_reason: str | None = None
     target_mode: Mode | None = None
     sends_results: bool = False
     entries: Mapping[int, Entry] = field(default_factory=dict)
@@ -377,6 +414,7 @@ class MergeQueue:
     kept_move: KeptMove | None = None
     advance_refused_at: datetime | None = None
     land_after: datetime | None = None
+    unexplained: tuple[Unexplained, ...] = ()
     next_seq: int = 1
     next_run: int = 1
     next_bisection: int = 1

@@ -1,8 +1,9 @@
 """Counting on a failed run's followers: what passes on top of it clears it (ENGINE.md 9)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from service.mergequeue import bases, holds
+from service.mergequeue import bases, holds, verdict
 from service.mergequeue.draft import Draft
 from service.mergequeue.graph import Graph, places
 from service.mergequeue.model import Detail, Entry, Run
@@ -20,6 +21,8 @@ def clear(draft: Draft, run: Run) -> None:
     if not draft.queue.config.can_optimistically_merge or bases.broken(draft, run) is not None:
         return
     cleared = _cleared(draft, run)
+    if not _proves(run, cleared):
+        return
     before = {entry.run: None for entry in cleared if entry.run is not None}
     for entry in cleared:
         mine = replace(entry, run=run.id, verified_by=run.id, kept=False, fresh=False)
@@ -58,9 +61,20 @@ def is_window_closed(draft: Draft, run: Run) -> bool:
     followers = [(follower, level) for follower, level in levels if level <= depth]
     if any(follower.status is RunStatus.IN_PROGRESS for follower, _ in followers):
         return False
-    if any(level == depth and follower.status is RunStatus.FAILED for follower, level in followers):
+    if any(level == depth and _cannot_clear(follower, own) for follower, level in followers):
         return True
     return not _can_start(draft, own)
+
+
+def _cannot_clear(follower: Run, own: Sequence[Entry]) -> bool:
+    has_passed = follower.status is RunStatus.SUCCEEDED
+    return follower.status is RunStatus.FAILED or (has_passed and not _proves(follower, own))
+
+
+def _proves(run: Run, cleared: Sequence[Entry]) -> bool:
+    """Return whether CI skipped nothing here that it ran on the heads of those below."""
+    skipped = verdict.skipped_of(run)
+    return all(skipped <= set(entry.facts.own_skipped) for entry in cleared)
 
 
 def _cleared(draft: Draft, run: Run) -> list[Entry]:

@@ -95,7 +95,10 @@ class AskEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """A pull request changed its state or reason: its comment and check run say so."""
+    """A pull request's comment and check run have something new to show.
+
+    It changed its state or reason, its test branch was built, or what it waits for changed.
+    """
 
     pr: int
     entry: str

@@ -11,10 +11,13 @@ from service.mergequeue.places import is_expected
 from service.mergequeue.reasons import NOT_READY_ORDER, Reason
 from service.mergequeue.reported import Facts
 from service.mergequeue.states import EntryState, RunPhase
-from service.vocabulary import BlockerCode, Mergeability, PullRequestState
+from service.vocabulary import Blocker, BlockerCode, Mergeability, MergeMethod, PullRequestState
 
 GRACE = timedelta(minutes=10)
 """How long a placed entry may be unready before it loses its place (ENGINE.md 2)."""
+
+GRACE_PASSED = timedelta(minutes=2)
+"""The same once its tests have passed: then everything behind it waits for its landing."""
 
 MERGE_SEEN = timedelta(seconds=60)
 """How long a merge by hand may be seen before the target's move is: one sweep of the tips."""
@@ -29,17 +32,26 @@ _BLOCKERS = {
     BlockerCode.CONVERSATIONS_UNRESOLVED: Reason.CONVERSATIONS_UNRESOLVED,
     BlockerCode.CHECK_PENDING: Reason.CHECK_PENDING,
     BlockerCode.CHECK_FAILING: Reason.CHECK_FAILING,
+    BlockerCode.CHECK_MISSING: Reason.CHECK_MISSING,
+    BlockerCode.STACKED: Reason.STACKED,
+    BlockerCode.PROVIDER_QUEUED: Reason.PROVIDER_QUEUED,
+    BlockerCode.UNSIGNED: Reason.UNSIGNED,
 }
 
 
 def ready(draft: Draft) -> None:
     """Bring readiness up to date: what facts changed, whose time is over, who is freed."""
+    for pr in sorted(draft.places.not_ready):
+        entry = draft.entries[pr]
+        if entry.build_after is not None and entry.build_after <= draft.now:
+            leaving.try_again(draft, (entry,))
     for pr in sorted(draft.touched):
         _refresh(draft, draft.entries[pr])
     draft.touched.clear()
     for pr in sorted(draft.places.leaving):
         _leave_if_due(draft, draft.entries[pr])
     for pr in sorted(draft.places.not_ready):
+        _end_refusal(draft, draft.entries[pr])
         _wake(draft, draft.entries[pr])
     for pr in sorted(draft.places.unready):
         entry = draft.entries[pr]
@@ -50,7 +62,7 @@ def ready(draft: Draft) -> None:
 
 def unmet_of(facts: Facts, branch: str) -> tuple[Reason, ...]:
     """Conditions that these facts leave open, in the order in which they are shown."""
-    open_ones = {_blocker(blocker.code, blocker.name) for blocker in facts.blockers}
+    open_ones = {reason_of(blocker) for blocker in facts.blockers}
     if facts.draft:
         open_ones.add(Reason.DRAFT)
     if facts.base != branch:
@@ -90,12 +102,17 @@ def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
     a conflict the provider reports.
     """
     ignored = set()
+    if draft.queue.config.merge_method is MergeMethod.MERGE_COMMIT:
+        # The tested commits themselves become the branch, with the checks that they have.
+        ignored.add(Reason.CHECK_MISSING)
     if entry.state is not EntryState.NOT_READY:
         ignored.add(Reason.MERGEABILITY_UNKNOWN)
         run = draft.runs.get(entry.run or "")
         if run is not None and run.phase is RunPhase.TESTING:
             ignored.add(Reason.CONFLICT_TARGET)
     open_ones = {*unmet_of(entry.facts, draft.queue.branch), *entry.barred} - ignored
+    if entry.refusal is not None:
+        open_ones.add(entry.refusal.reason)
     if draft.is_parallel and entry.targets is None:
         open_ones.add(Reason.IMPACTED_TARGETS_MISSING)
     return tuple(reason for reason in NOT_READY_ORDER if reason in open_ones)
@@ -114,6 +131,16 @@ def _refresh(draft: Draft, entry: Entry) -> None:
         leaving.set_aside(draft, entry, unmet[0])
 
 
+def _end_refusal(draft: Draft, entry: Entry) -> None:
+    """Let an entry be tried again once the provider's refusal may be over."""
+    refusal = entry.refusal
+    if refusal is None:
+        return
+    if refusal.until <= draft.now or refusal.blockers != entry.facts.blockers:
+        again = replace(entry, refusal=None)
+        draft.put(replace(again, unmet=unmet_now(draft, again)))
+
+
 def _wake(draft: Draft, entry: Entry) -> None:
     hours = draft.queue.config.not_ready_timeout_hours
     if not entry.unmet and entry.cancel is None:
@@ -121,6 +148,8 @@ def _wake(draft: Draft, entry: Entry) -> None:
             entry = replace(entry, seq=draft.queue.next_seq)
             draft.put_queue(replace(draft.queue, next_seq=draft.queue.next_seq + 1))
         draft.move(entry, EntryState.PENDING, Reason.NOW_READY)
+    elif entry.build_after is not None:
+        return
     elif hours and entry.state_since + timedelta(hours=hours) <= draft.now:
         words = ", ".join(reason.value for reason in entry.unmet)
         detail = Detail(text=f"not ready for {hours:g} hours: {words}")
@@ -128,7 +157,15 @@ def _wake(draft: Draft, entry: Entry) -> None:
 
 
 def _is_over(draft: Draft, entry: Entry) -> bool:
-    return entry.unready_since is not None and entry.unready_since + GRACE <= draft.now
+    if entry.state is EntryState.PENDING and Reason.CONFLICT_TARGET in entry.unmet:
+        # Only a new commit or another move of the target ends a conflict: no grace for that.
+        return True
+    return entry.unready_since is not None and entry.unready_since + grace_of(entry) <= draft.now
+
+
+def grace_of(entry: Entry) -> timedelta:
+    """How long this placed entry may be unready."""
+    return GRACE_PASSED if entry.state is EntryState.TESTS_PASSED else GRACE
 
 
 def _leave_if_due(draft: Draft, entry: Entry) -> None:
@@ -184,8 +221,9 @@ def may_land(entry: Entry) -> bool:
     return is_expected(entry) and not entry.unmet and entry.cancel is None
 
 
-def _blocker(code: BlockerCode, name: str | None) -> Reason | None:
-    if code is BlockerCode.OTHER:
-        workflows = name == WORKFLOWS
+def reason_of(blocker: Blocker) -> Reason | None:
+    """Return the condition that a blocker leaves open; None for one that ends the submission."""
+    if blocker.code is BlockerCode.OTHER:
+        workflows = blocker.name == WORKFLOWS
         return Reason.WORKFLOWS_PERMISSION_MISSING if workflows else Reason.RULE_UNMET
-    return _BLOCKERS.get(code)
+    return _BLOCKERS.get(blocker.code)

@@ -34,10 +34,15 @@ class Reason(StrEnum):
     CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
     CHECK_PENDING = "check_pending"
     CHECK_FAILING = "check_failing"
+    CHECK_MISSING = "check_missing"
+    STACKED = "stacked"
+    PROVIDER_QUEUED = "provider_queued"
+    UNSIGNED = "unsigned"
     RULE_UNMET = "rule_unmet"
     IMPACTED_TARGETS_MISSING = "impacted_targets_missing"
     FORK_NEEDS_PERSON = "fork_needs_person"
     WORKFLOWS_PERMISSION_MISSING = "workflows_permission_missing"
+    NO_EVIDENCE = "no_evidence"
 
     NOW_READY = "now_ready"
     RESTARTED_BY_USER = "restarted_by_user"
@@ -136,6 +141,10 @@ _SPECIAL: dict[Reason, Meaning] = {
     Reason.DRAFT: Meaning("DRAFT", who=_AUTHOR),
     Reason.BASE_MISMATCH: Meaning("BASE_MISMATCH", who=_AUTHOR),
     Reason.CHECK_FAILING: Meaning("CHECK_FAILING", who=_AUTHOR),
+    Reason.CHECK_MISSING: Meaning("CHECK_MISSING", who=_AUTHOR),
+    Reason.STACKED: Meaning("STACKED", who=_AUTHOR),
+    Reason.PROVIDER_QUEUED: Meaning("PROVIDER_QUEUED", who=_MAINTAINER),
+    Reason.UNSIGNED: Meaning("UNSIGNED", who=_AUTHOR),
     Reason.CHANGES_REQUESTED: Meaning("CHANGES_REQUESTED", who=_AUTHOR),
     Reason.REVIEW_REQUIRED: Meaning("REVIEW_REQUIRED", who=_MAINTAINER),
     Reason.CONVERSATIONS_UNRESOLVED: Meaning("CONVERSATIONS_UNRESOLVED", who=_MAINTAINER),
@@ -143,6 +152,7 @@ _SPECIAL: dict[Reason, Meaning] = {
     Reason.FORK_NEEDS_PERSON: Meaning("FORK_NEEDS_PERSON", who=_MAINTAINER),
     Reason.NO_REQUIRED_STATUSES: Meaning("NO_REQUIRED_STATUSES", who=_MAINTAINER),
     Reason.WORKFLOWS_PERMISSION_MISSING: Meaning("WORKFLOWS_PERMISSION_MISSING", who=_OPERATOR),
+    Reason.NO_EVIDENCE: Meaning("NO_EVIDENCE", retryable=True, who=_MAINTAINER),
     Reason.BASE_RED: Meaning("BASE_RED", who=_OPERATOR),
     Reason.NOW_READY: Meaning("MERGE_ITEM_NOW_READY"),
     Reason.RESTARTED_BY_USER: Meaning("TESTS_RESTARTED_BY_USER"),
@@ -203,10 +213,18 @@ NOT_READY_ORDER = (
     Reason.CONVERSATIONS_UNRESOLVED,
     Reason.CHECK_PENDING,
     Reason.CHECK_FAILING,
+    Reason.CHECK_MISSING,
+    Reason.STACKED,
+    Reason.PROVIDER_QUEUED,
+    Reason.UNSIGNED,
     Reason.RULE_UNMET,
     Reason.IMPACTED_TARGETS_MISSING,
     Reason.FORK_NEEDS_PERSON,
     Reason.WORKFLOWS_PERMISSION_MISSING,
+    Reason.NO_EVIDENCE,
+    Reason.CI_INTERRUPTED,
+    Reason.INFRASTRUCTURE,
+    Reason.MERGE_REFUSED,
 )
 """Conditions of readiness in the order in which they are shown (ENGINE.md 5)."""
 
@@ -220,13 +238,22 @@ class Cause(StrEnum):
     NEVER_STARTED = "never_started"
     BASE_RED = "base_red"
     KNOWN_FLAKY = "known_flaky"
+    NO_EVIDENCE = "no_evidence"
     TIMEOUT = "timeout"
     AHEAD_FAULT = "ahead_fault"
     INTERACTION = "interaction"
     PR_FAULT = "pr_fault"
 
 
-NO_BLAME = frozenset({Cause.INFRA, Cause.INTERRUPTED, Cause.NEVER_STARTED, Cause.KNOWN_FLAKY})
+NO_BLAME = frozenset(
+    {
+        Cause.INFRA,
+        Cause.INTERRUPTED,
+        Cause.NEVER_STARTED,
+        Cause.KNOWN_FLAKY,
+        Cause.NO_EVIDENCE,
+    }
+)
 """Causes that are nobody's fault: retried, never held against a pull request."""
 
 
@@ -254,6 +281,8 @@ class HoldReason(StrEnum):
     REPOSITORY_UNAVAILABLE = "repository_unavailable"
     TEST_BRANCH_DENIED = "test_branch_denied"
     PROVIDER_QUEUE = "provider_queue"
+    STRICT_CHECKS = "strict_checks"
+    METHOD_DENIED = "method_denied"
     TARGET_MISSING = "target_missing"
     RECOVERING = "recovering"
     LANDING_MISMATCH = "landing_mismatch"
@@ -265,6 +294,8 @@ class HoldReason(StrEnum):
 
 HOLD_SCOPES: dict[HoldReason, HoldScope] = dict.fromkeys(HoldReason, HoldScope.BOTH) | {
     HoldReason.RULE_DENIED: HoldScope.LAND,
+    HoldReason.STRICT_CHECKS: HoldScope.LAND,
+    HoldReason.METHOD_DENIED: HoldScope.LAND,
     HoldReason.TEST_BRANCH_DENIED: HoldScope.START,
 }
 """What each hold stops unless asked otherwise (`freeze` takes the scope it is given)."""
@@ -277,6 +308,8 @@ BREAKER_HOLDS = frozenset(
 LIFTED_BY_PERSON = BREAKER_HOLDS | {
     HoldReason.FREEZE,
     HoldReason.RULE_DENIED,
+    HoldReason.STRICT_CHECKS,
+    HoldReason.METHOD_DENIED,
     HoldReason.TEST_BRANCH_DENIED,
     HoldReason.LANDING_MISMATCH,
     HoldReason.LANDING_UNRESOLVED,

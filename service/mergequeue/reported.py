@@ -11,8 +11,9 @@ class Facts:
     """What the provider says of one pull request, newest read.
 
     `own_checks` are the reports on its own head, `contains_tip` the target's commit that the
-    head was seen to contain, `head_tree` its tree (both only read for direct merges),
-    `authorized_head` the fork's head that a person with write access let in.
+    head was seen to contain, `head_tree` its tree (all three only read for direct merges),
+    `authorized_head` the fork's head that a person with write access let in. `own_skipped` and
+    `own_failed` are the names of the checks that were skipped or failed on its own head.
     """
 
     pr: int
@@ -30,6 +31,8 @@ class Facts:
     head_tree: Sha | None = None
     authorized_head: Sha | None = None
     merged_sha: Sha | None = None
+    own_skipped: tuple[str, ...] = ()
+    own_failed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,9 @@ class Evidence:
 
     `explanations` maps failed check to its explanation; `own_head` are pull requests whose
     own head fails the same tests; `fingerprint` groups equal failures; `weights` says how
-    suspicious each pull request is, by number; one that is not named weighs 1.
+    suspicious each pull request is, by number; one that is not named weighs 1. `gaps` maps
+    checks that are not explained to what their reports lack; `new_texts` are ids of quarantined
+    tests that failed in a way not seen before. The queue shows both and decides nothing by them.
     """
 
     attempt: int
@@ -46,3 +51,5 @@ class Evidence:
     fingerprint: str | None = None
     own_head: tuple[int, ...] = ()
     weights: Mapping[int, float] = field(default_factory=dict)
+    gaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    new_texts: tuple[str, ...] = ()

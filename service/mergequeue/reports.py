@@ -5,20 +5,21 @@ Each changes only what its report names; a report about what is over changes not
 
 from dataclasses import replace
 
-from service.mergequeue import leaving, readiness, settling, verdict
+from service.mergequeue import leaving, readiness, reuse, settling, verdict
 from service.mergequeue.draft import Draft
 from service.mergequeue.inputs import (
     ChecksReported,
     EstimateChanged,
     EvidenceReported,
     FactsChanged,
+    PassRevoked,
     PullRequestGone,
     RerunRefused,
     RerunStarted,
 )
-from service.mergequeue.model import Detail, Run
+from service.mergequeue.model import Detail, Entry, Run
 from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, RunPhase, RunStatus
+from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
 from service.vocabulary import Check
 
 _WORDS = {
@@ -34,9 +35,15 @@ def facts_changed(draft: Draft, one: FactsChanged) -> None:
     if entry is None or entry.facts == facts:
         return
     reason = readiness.leaving_of(entry.facts, facts, entry, draft.queue.branch)
+    skips_differ = entry.facts.own_skipped != facts.own_skipped
     entry = replace(entry, facts=facts)
     if reason is None:
         draft.put(entry)
+        if skips_differ:
+            # What may be skipped on its test branch is another thing now.
+            draft.judging |= draft.runs.keys() & {entry.run}
+            leaving.try_again(draft, (entry,))
+        _take_own_checks(draft, entry)
         return
     detail = _why_it_left(reason, one)
     if reason is Reason.MERGED_BY_HAND and entry.cancel is None:
@@ -53,6 +60,16 @@ def facts_changed(draft: Draft, one: FactsChanged) -> None:
         return
     draft.put(entry)
     leaving.leave(draft, entry, leaving.state_after(reason), reason, detail)
+
+
+def _take_own_checks(draft: Draft, entry: Entry) -> None:
+    """Judge a direct merge by the checks that its head has now; unread ones change nothing."""
+    run, facts = draft.runs.get(entry.run or ""), entry.facts
+    if run is None or run.kind is not RunKind.DIRECT or facts.contains_tip is None:
+        return
+    if run.checks != facts.own_checks:
+        draft.put_run(replace(run, checks=facts.own_checks))
+        draft.judging.add(run.id)
 
 
 def pull_request_gone(draft: Draft, one: PullRequestGone) -> None:
@@ -106,6 +123,16 @@ def evidence_reported(draft: Draft, one: EvidenceReported) -> None:
     if run is None or one.evidence.attempt != run.attempt or run.evidence == one.evidence:
         return
     draft.put_run(replace(run, evidence=one.evidence))
+
+
+def pass_revoked(draft: Draft, one: PassRevoked) -> None:
+    """Let passed checks of a run count as failed; their results are not reused."""
+    run = _tested(draft, one.run)
+    if run is None or set(one.checks) <= set(run.revoked):
+        return
+    after = replace(run, revoked=tuple(sorted({*run.revoked, *one.checks})))
+    draft.put_run(verdict.with_clocks(run, after, draft.now))
+    reuse.forget(draft, run)
 
 
 def _tested(draft: Draft, run_id: str) -> Run | None:

@@ -10,7 +10,7 @@ from service.mergequeue.config import Toggle
 from service.mergequeue.draft import Draft
 from service.mergequeue.model import Entry, Green, MergeQueue, Run
 from service.mergequeue.states import RunKind
-from service.vocabulary import CheckOutcome, RequiredName, Sha
+from service.vocabulary import RequiredName, Sha
 
 Trees = tuple[Sha, ...]
 
@@ -33,8 +33,8 @@ def digest_of(required: Iterable[RequiredName]) -> str:
 def remember(draft: Draft, run: Run) -> None:
     """Keep the tree of a run that passed by its own checks.
 
-    Not of a fork's own checks, which its author controls, and not of a passed run with excused
-    failures, which may be red for the next one.
+    Not of a fork's own checks, which its author controls. Not of a run with excused failures,
+    which may be red for the next one, or with skipped checks, which the next one may need.
     """
     if not _is_exemplary(draft, run):
         return
@@ -50,6 +50,14 @@ def remember(draft: Draft, run: Run) -> None:
         known.pop(key, None)
     known[_key(tree, digest)] = green
     draft.put_queue(replace(draft.queue, greens=known))
+
+
+def forget(draft: Draft, run: Run) -> None:
+    """Remove the trees that this run proved."""
+    greens = draft.queue.greens
+    left = {key: green for key, green in greens.items() if green.run != run.id}
+    if len(left) < len(greens):
+        draft.put_queue(replace(draft.queue, greens=left))
 
 
 def green_of(draft: Draft, run: Run) -> Green | None:
@@ -80,13 +88,13 @@ def may_land_directly(draft: Draft, entry: Entry, required: tuple[RequiredName, 
         return False
     if tip is None or facts.contains_tip != tip.sha or facts.head_tree is None:
         return False
-    counting = verdict.newest(facts.own_checks)
-    standings = [verdict.standing(one, counting) for one in required]
-    return all(one.outcome is CheckOutcome.PASSED for one in standings)
+    return verdict.is_covered(facts.own_checks, required)
 
 
 def _is_exemplary(draft: Draft, run: Run) -> bool:
     if not run.steps or run.excused or run.reused_from is not None or run.contained:
+        return False
+    if verdict.skipped_of(run):
         return False
     if run.kind is not RunKind.DIRECT:
         return True

@@ -15,7 +15,7 @@ from service.mergequeue import (
     verdict,
 )
 from service.mergequeue.draft import Draft, Finding
-from service.mergequeue.model import Detail, Named, Run
+from service.mergequeue.model import Detail, Entry, Named, Run
 from service.mergequeue.outputs import AskEvidence, RerunChecks, RunRetried
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import SPARE, EntryState, RunKind, RunPhase, RunStatus
@@ -28,6 +28,12 @@ _SPENT = {
     Cause.INTERRUPTED: Reason.CI_INTERRUPTED,
     Cause.NEVER_STARTED: Reason.CHECK_NEVER_STARTED,
 }
+
+RAN_ON_HEAD = "skipped on the test branch, but not on the pull request itself"
+"""Evidence text: the named checks were skipped on the test branch and not on the head."""
+
+SKIPPED_ALL = "skipped on the test branch and on the pull request itself"
+"""Evidence text: every required check was skipped, on the head as well."""
 
 _APART = SPARE | {RunKind.SCREEN}
 
@@ -89,7 +95,8 @@ def _is_judged(run: Run) -> bool:
 
 
 def _verdict(draft: Draft, run: Run) -> Verdict:
-    return verdict.verdict_of(run, draft.now, draft.queue.sends_results)
+    skippable = verdict.skippable_in(run, draft.entries)
+    return verdict.verdict_of(run, draft.now, draft.queue.sends_results, skippable)
 
 
 def _rank(draft: Draft, run: Run) -> int:
@@ -189,7 +196,9 @@ def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     finding = Finding(one.cause, one.failed)
     if run.kind not in SPARE and breaker.takes(draft, breaker.Ending(run, finding)):
         return
-    if one.cause is None or one.cause is Cause.TIMEOUT:
+    if one.word is Word.NO_EVIDENCE:
+        _proves_nothing(draft, run, one)
+    elif one.cause is None or one.cause is Cause.TIMEOUT:
         _failed(draft, run, one)
     else:
         _flawed(draft, run, one.cause, one.failed)
@@ -252,8 +261,41 @@ def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> 
     _rerun(draft, run, cause, {check.name for check in failed})
 
 
+def _proves_nothing(draft: Draft, run: Run, one: Verdict) -> None:
+    """Set aside the entries of a run in which nothing ran that could speak for them.
+
+    The rest of its batch is tested again without them.
+    """
+    if run.kind in SPARE:
+        hedging.give_up(draft, run, Reason.NO_EVIDENCE)
+        return
+    draft.finish(run, RunStatus.CANCELLED, Finding(Cause.NO_EVIDENCE, one.failed))
+    tested = _examined(draft, run)
+    names = {check.name for check in one.failed}
+    without = [entry for entry in tested if not names <= set(entry.facts.own_skipped)]
+    for entry in without or tested:
+        ran = sorted(names - set(entry.facts.own_skipped))
+        why = RAN_ON_HEAD if ran else SKIPPED_ALL
+        checks = tuple(check for check in one.failed if not ran or check.name in ran)
+        detail = Detail(text=why, run=run.id, checks=checks)
+        barred = replace(draft.entries[entry.pr], barred=(Reason.NO_EVIDENCE,))
+        leaving.set_aside(draft, barred, Reason.NO_EVIDENCE, detail)
+
+
+def _examined(draft: Draft, run: Run) -> tuple[Entry, ...]:
+    """Return the undecided entries that the run tests."""
+    if not bisecting.is_examining(draft, run):
+        return draft.own(run)
+    numbers = {member.pr for member in run.entries}
+    searched = draft.queue.bisections[run.bisection or ""]
+    return tuple(one for one in bisecting.undecided(draft, searched) if one.pr in numbers)
+
+
 def _spent(draft: Draft, run: Run, cause: Cause, detail: Detail) -> None:
-    """No retry is left: a batch is taken apart, one that is alone leaves."""
+    """No retry is left: a batch is taken apart.
+
+    One that is alone leaves, or waits beside the line if CI's own machines failed it.
+    """
     failing = cause in (Cause.KNOWN_FLAKY, Cause.INFRA)
     status = RunStatus.FAILED if failing else RunStatus.CANCELLED
     draft.finish(run, status, Finding(cause, detail.checks))
@@ -262,7 +304,10 @@ def _spent(draft: Draft, run: Run, cause: Cause, detail: Detail) -> None:
         searched = draft.queue.bisections[run.bisection or ""]
     entries = draft.own(run) if searched is None else bisecting.undecided(draft, searched)
     if len(entries) == 1:
-        leaving.leave(draft, entries[0], EntryState.CANCELLED, _SPENT[cause], detail)
+        if _SPENT[cause] in leaving.CI_WAITS:
+            leaving.wait_for_ci(draft, entries[0], _SPENT[cause], detail)
+        else:
+            leaving.leave(draft, entries[0], EntryState.CANCELLED, _SPENT[cause], detail)
         return
     for entry in entries:
         draft.put(replace(entry, taken_apart=True, retries=0))

@@ -16,9 +16,17 @@ from service.mergequeue.reasons import HoldReason, Reason
 from service.mergequeue.states import RunKind, RunStatus
 from service.vocabulary import CheckOutcome, RequiredName
 
-_REFUSED_BY_RULES = frozenset(
-    {HoldReason.RULE_DENIED, HoldReason.TEST_BRANCH_DENIED, HoldReason.PROVIDER_QUEUE}
+REFUSED_BY_RULES = frozenset(
+    {
+        HoldReason.RULE_DENIED,
+        HoldReason.STRICT_CHECKS,
+        HoldReason.METHOD_DENIED,
+        HoldReason.TEST_BRANCH_DENIED,
+        HoldReason.PROVIDER_QUEUE,
+    }
 )
+"""Holds by rules of the provider: a change of rules may end them."""
+
 _REPOSITORY = frozenset(
     {
         HoldReason.PERMISSION_LOST,
@@ -42,8 +50,11 @@ def required_changed(draft: Draft, one: RequiredChanged) -> None:
         holds.place_once(draft, holds.Wish(HoldReason.REQUIRED_STATUSES_MISSING, text))
     else:
         holds.release_all(draft, _MISSING, "required statuses were found")
-    if one.required != draft.queue.required:
+    known = draft.queue.required
+    if one.required != known:
         draft.put_queue(replace(draft.queue, required=one.required))
+    if known is None or (one.required.names, one.required.source) != (known.names, known.source):
+        leaving.try_again(draft, draft.entries.values())
         names = tuple(required.name for required in one.required.names)
         draft.say(RequiredStatusesChanged(names))
     for run in list(draft.runs.values()):
@@ -54,10 +65,11 @@ def required_changed(draft: Draft, one: RequiredChanged) -> None:
 
 def rules_changed(draft: Draft, _one: RulesChanged) -> None:
     """What rules refused may be tried again."""
-    holds.release_all(draft, _REFUSED_BY_RULES, "rules at the provider changed")
+    holds.release_all(draft, REFUSED_BY_RULES, "rules at the provider changed")
+    leaving.try_again(draft, draft.entries.values())
     for entry in list(draft.entries.values()):
-        if entry.barred:
-            draft.put(replace(entry, barred=()))
+        if entry.barred or entry.refusal is not None:
+            draft.put(replace(entry, barred=(), refusal=None))
 
 
 def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
@@ -91,5 +103,5 @@ def _grow(draft: Draft, run: Run, added: tuple[RequiredName, ...]) -> None:
     if not is_passed or not own or leaving.is_landing(draft, own[0]):
         return
     outcomes = {one.outcome for one in verdict.standings_of(grown) if one.required in added}
-    if not outcomes <= {CheckOutcome.PASSED, CheckOutcome.FAILED}:
+    if not outcomes <= {CheckOutcome.PASSED, CheckOutcome.SKIPPED, CheckOutcome.FAILED}:
         settling.test_again(draft, grown, Reason.REQUIRED_STATUS_ADDED)

@@ -86,11 +86,18 @@ _FACTS: Mapping[str, Callable[[Facts, str], Facts]] = {
             for one in value.split(",")
         ),
     ),
+    "skipped": lambda facts, value: replace(facts, own_skipped=_names(value)),
+    "failing": lambda facts, value: replace(facts, own_failed=_names(value)),
     "unblocked": lambda facts, _: replace(facts, blockers=()),
     "fork": lambda facts, _: replace(facts, is_fork=True),
     "authorized": lambda facts, _: replace(facts, authorized_head=facts.head),
     "unauthorized": lambda facts, _: replace(facts, authorized_head=None),
 }
+
+
+def _names(value: str) -> tuple[str, ...]:
+    """`skipped=unit,lint`; `skipped=` for none."""
+    return tuple(name for name in value.split(",") if name)
 
 
 def _push(stage: Stage, words: list[str]) -> Told:

@@ -80,6 +80,13 @@ def _evidence(stage: Stage, words: list[str]) -> Told:
     return stage.tell(inputs.EvidenceReported(run.id, evidence))
 
 
+def _revoke(stage: Stage, words: list[str]) -> Told:
+    """`revoke r1`, `revoke r1 unit`: passed checks that count as failed; all, or those named."""
+    run = stage.run(number_of(words[0]))
+    ids = tuple(check.id for check in run.checks if check.name in words[1:] or not words[1:])
+    return stage.tell(inputs.PassRevoked(run.id, ids))
+
+
 def _conflict(stage: Stage, words: list[str]) -> Told:
     """`conflict r2 2 with 1`, `with base`, `with unknown`."""
     who = words[3]
@@ -280,6 +287,7 @@ VERBS: Mapping[str, Verb] = {
     "again": _again,
     "revive": _revive,
     "evidence": _evidence,
+    "revoke": _revoke,
     "rerun": _rerun,
     "conflict": _conflict,
     "refuse": _refuse,

@@ -1,15 +1,17 @@
 """One scenario: the queue that its first line makes, and its inputs played one by one.
 
 `queue SINGLE|PARALLEL [FLAG|KEY=VALUE]…`: flags `optimistic`, `manual build`, `manual land`;
-`evidence=yes` for a repository that sends test results; settings as in `words.py`. Inputs are
-`verb arguments` as in `playing.py` and `reporting.py`, or a span of time: `+10s`, `+5m`, `+24h`.
+`evidence=yes` for a repository that sends test results; settings as in `words.py`, with
+`confirm_failures=BISECTION` unless the line sets it: most scenarios are not about confirmations.
+Inputs are `verb arguments` as in `playing.py` and `reporting.py`, or a span of time: `+10s`,
+`+5m`, `+24h`.
 """
 
 import re
 from datetime import timedelta
 
 from service.mergequeue import inputs
-from service.mergequeue.config import Mode, QueueConfig, changed
+from service.mergequeue.config import ConfirmFailures, Mode, QueueConfig, changed
 from tests.mergequeue import playing, timeline, words
 from tests.mergequeue.stage import Stage, Told
 
@@ -26,7 +28,9 @@ class Script:
         assert title == "queue", first_line
         sends_results = "evidence=yes" in settings
         wanted = words.settings_of(word for word in settings if word != "evidence=yes")
-        config = changed(QueueConfig(mode=Mode(mode)), wanted)
+        config = changed(
+            QueueConfig(mode=Mode(mode), confirm_failures=ConfirmFailures.BISECTION), wanted
+        )
         self.stage = Stage(config, manual_build="build" in manual, manual_land="land" in manual)
         self.timeline = timeline.Timeline()
         self.verb = ""

@@ -11,9 +11,9 @@ from service.mergequeue.draft import Draft, Finding
 from service.mergequeue.model import Detail, Entry, Landing, LandMode, MergeQueue, Run
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
-from service.vocabulary import SYSTEM
+from service.vocabulary import SYSTEM, CheckOutcome
 from tests.mergequeue import trees
-from tests.mergequeue.stage import START, Stage
+from tests.mergequeue.stage import START, Stage, a_check
 
 EVIDENCE = Detail(text="evidence")
 
@@ -98,7 +98,11 @@ def test_a_landing_needs_an_open_queue_a_passed_run_and_its_base_on_the_target()
     refused(draft, "E4")
     draft.queue = replace(draft.queue, state=QueueState.RUNNING)
     refused(draft, "I2")
-    draft.runs[run.id] = replace(run, status=RunStatus.SUCCEEDED)
+    succeeded = replace(run, status=RunStatus.SUCCEEDED)
+    draft.runs[run.id] = succeeded
+    refused(draft, "I2")
+    passed = tuple(a_check(one.name, CheckOutcome.PASSED) for one in run.required)
+    draft.runs[run.id] = replace(succeeded, checks=passed)
     refused(draft, "I7")
 
 

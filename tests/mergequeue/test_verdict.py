@@ -139,6 +139,23 @@ def test_the_first_cause_that_matches(
     assert (one.word, one.cause) == (word, cause)
 
 
+def test_a_revoked_pass_is_a_failure_that_no_evidence_explains() -> None:
+    passing = a_check("unit", PASSED, 1, "7")
+    evidence = Evidence(1, {"unit": Explanation.QUARANTINED})
+    run = replace(a_run(passing), revoked=("1",), failed_at=START, evidence=evidence)
+    assert word_of(run, minutes=1) is Word.FAILED
+    assert verdict.revoked_of(run) == ("unit",)
+    other = replace(run, checks=(passing, a_check("unit", FAILED, 2, "8")))
+    assert word_of(other, minutes=1) is Word.FAILED
+
+
+@pytest.mark.parametrize("later", [a_check("unit", PASSED, 2), a_check("unit", RUNNING, 1)])
+def test_a_revoked_pass_says_nothing_of_another_report_or_of_one_under_way(later: Check) -> None:
+    run = replace(a_run(later), revoked=("1",))
+    assert verdict.standings_of(run)[0].outcome is later.outcome
+    assert verdict.revoked_of(run) == ()
+
+
 def test_one_failure_less_keeps_the_clock_of_the_others() -> None:
     both = (RequiredName("unit"), RequiredName("lint"))
     before = a_run(a_check("unit", FAILED, 1), a_check("lint", FAILED, 2), required=both)
@@ -146,3 +163,71 @@ def test_one_failure_less_keeps_the_clock_of_the_others() -> None:
     after = replace(before, checks=(a_check("unit", FAILED, 1), a_check("lint", PASSED, 3)))
     later = verdict.with_clocks(before, after, START + timedelta(seconds=9))
     assert later.failed_at == START
+
+
+SKIPPED = CheckOutcome.SKIPPED
+LINT = RequiredName("lint")
+UNIT = RequiredName("unit")
+
+
+def word_with(run: Run, *skippable: str, minutes: float = 1) -> Word:
+    """What the run comes to when the heads skipped these names, after the reports settled."""
+    known = replace(run, last_report_at=START)
+    now = START + timedelta(minutes=minutes)
+    return verdict.verdict_of(known, now, False, frozenset(skippable)).word
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "skippable", "expected"),
+    [
+        ((PASSED, SKIPPED), ("lint",), Word.PASSED),
+        ((PASSED, SKIPPED), (), Word.NO_EVIDENCE),
+        ((SKIPPED, SKIPPED), ("unit", "lint"), Word.NO_EVIDENCE),
+        ((FAILED, SKIPPED), (), Word.FAILED),
+        ((RUNNING, SKIPPED), (), Word.WAITING),
+        ((INTERRUPTED, SKIPPED), ("lint",), Word.FLAWED),
+    ],
+)
+def test_a_skipped_check_counts_where_the_heads_skipped_it_and_another_ran(
+    outcomes: tuple[CheckOutcome, CheckOutcome], skippable: tuple[str, ...], expected: Word
+) -> None:
+    checks = a_check("unit", outcomes[0], 1), a_check("lint", outcomes[1], 2)
+    run = replace(a_run(*checks, required=(UNIT, LINT)), failed_at=START)
+    assert word_with(run, *skippable) is expected
+
+
+def test_a_name_that_ran_in_one_suite_and_was_skipped_in_another_has_run() -> None:
+    ran, skipped = a_check("unit", PASSED, 1), a_check("unit", SKIPPED, 2, "8")
+    assert word_with(a_run(ran, skipped)) is Word.PASSED
+
+
+def a_suite(group: str, source: str = "7") -> Check:
+    """An unfinished suite of an App."""
+    bare = a_check("", RUNNING, 90, source)
+    return replace(bare, kind=CheckKind.SUITE, group=group)
+
+
+@pytest.mark.parametrize(
+    ("more", "minutes", "expected"),
+    [
+        ((a_suite("g2"),), 1, Word.WAITING),
+        ((a_suite("g2"),), 2, Word.PASSED),
+        # Another App's, one that has the name already, and one of another workflow.
+        ((a_suite("g2", "13"),), 1, Word.PASSED),
+        ((a_suite("g1"),), 1, Word.PASSED),
+        ((a_suite("g2"), replace(a_check("deploy", RUNNING, 2), group="g2")), 1, Word.PASSED),
+        # The same workflow a second time: its first job runs.
+        ((a_suite("g2"), replace(a_check("lint", RUNNING, 2), group="g2")), 14, Word.WAITING),
+        ((a_suite("g2"), replace(a_check("lint", RUNNING, 2), group="g2")), 15, Word.PASSED),
+    ],
+)
+def test_a_pass_waits_for_a_second_suite_that_may_report_the_name(
+    more: tuple[Check, ...], minutes: float, expected: Word
+) -> None:
+    known = a_check("unit", PASSED, 1), a_check("lint", PASSED, 3)
+    assert word_with(a_run(*known, *more), minutes=minutes) is expected
+
+
+def test_an_open_suite_does_not_keep_a_missing_check_from_having_never_started() -> None:
+    run = replace(a_run(a_suite("g2")), start_clock=START, last_report_at=START)
+    assert word_of(run, 15) is Word.FLAWED

@@ -20,7 +20,7 @@ from service.mergequeue import (
     targets,
     verdict,
 )
-from service.mergequeue.config import QueueConfig
+from service.mergequeue.config import ConfirmFailures, QueueConfig
 from service.mergequeue.draft import Draft
 from service.mergequeue.footing import Progress
 from service.mergequeue.model import (
@@ -51,7 +51,12 @@ ALL_BUT_SCREENS = replace(EVERYTHING, adaptive=0.0)
 
 TWO_AT_ONCE = Scope(
     "two results at one instant",
-    QueueConfig(concurrency=2, can_optimistically_merge=True, not_ready_timeout_hours=0),
+    QueueConfig(
+        concurrency=2,
+        can_optimistically_merge=True,
+        not_ready_timeout_hours=0,
+        confirm_failures=ConfirmFailures.BISECTION,
+    ),
     pull_requests=2,
     inputs=6,
     inputs_long=6,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,6 +12,7 @@ from service.mergequeue import (
     landing,
     leaving,
     line,
+    readiness,
     reports,
     reuse,
     starting,
@@ -23,8 +24,10 @@ from service.mergequeue.footing import Progress
 from service.mergequeue.model import NOTHING, Detail, Entry, Green, RequiredSet, Run
 from service.mergequeue.reasons import Reason
 from service.mergequeue.states import QueueState
+from service.mergequeue.verdict import Standing
 from service.vocabulary import Check, CheckOutcome, RequiredName, RequiredSource
 from tests.planted.planting import Fault, applied, replaced
+from tests.simulation import settings
 
 
 def _push_ignored(draft: Draft, one: inputs.FactsChanged) -> None:
@@ -144,8 +147,10 @@ def _kept_while_landing(draft: Draft, entry: Entry) -> bool:
     return False
 
 
-def _no_settling(run: Run, now: datetime, sends_results: bool) -> verdict.Verdict:
-    one = _verdict_of(run, now, sends_results)
+def _no_settling(
+    run: Run, now: datetime, sends_results: bool, skippable: frozenset[str] = frozenset()
+) -> verdict.Verdict:
+    one = _verdict_of(run, now, sends_results, skippable)
     if one.word is verdict.Word.WAITING and run.checks:
         return verdict.Verdict(verdict.Word.PASSED)
     return one
@@ -154,12 +159,41 @@ def _no_settling(run: Run, now: datetime, sends_results: bool) -> verdict.Verdic
 _verdict_of = verdict.verdict_of
 
 
+def _skips_pass(
+    required: RequiredName, counting: tuple[Check, ...], old: frozenset[str] = frozenset()
+) -> Standing:
+    """A skipped check counts as passed, whatever the own head did."""
+    one = _standing(required, counting, old)
+    return replace(one, outcome=CheckOutcome.PASSED) if one.outcome is _SKIPPED else one
+
+
+_standing = verdict.standing
+_SKIPPED = CheckOutcome.SKIPPED
+_WITH_SKIPS = replace(settings.SINGLE_ONLY, skips_checks=1.0)
+
+
+def _skips_pass_anywhere(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(verdict, "standing", _skips_pass)
+
+
+def _everything_skippable(patch: pytest.MonkeyPatch) -> None:
+    names = frozenset({"unit", "lint", "docs"})
+    patch.setattr(verdict, "skippable_in", lambda run, entries: names)
+
+
+def _unready_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(readiness, "GRACE", timedelta(days=3))
+
+
 def _never_unsure(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(bases, "is_sure", lambda draft, run: True)
     patch.setattr(bases, "is_undone", lambda draft, bisection, failed: None)
 
 
 FAULTS: Mapping[str, Fault] = {
+    "a skipped check counts as passed": Fault(_skips_pass_anywhere, _WITH_SKIPS),
+    "a check may be skipped that ran on the own head": Fault(_everything_skippable, _WITH_SKIPS),
+    "an entry that is not ready keeps its place for days": Fault(_unready_for_ever),
     "B6 a push to a queued pull request is ignored": applied(inputs.FactsChanged, _push_ignored),
     "B8 reports on another commit count for the run": applied(
         inputs.ChecksReported, _any_commits_reports

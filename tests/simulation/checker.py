@@ -5,6 +5,7 @@ Violation with the property's name.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -27,6 +28,7 @@ from service.mergequeue.states import SPARE, EntryState, QueueState, RunKind, Ru
 from service.mergequeue.targets import Targets
 from service.vocabulary import Check, CheckOutcome, RequiredName, Sha
 from tests.mergequeue import trees
+from tests.mergequeue.stage import START
 from tests.mergequeue.trees import Change, Tree
 from tests.simulation import order
 from tests.simulation.order import ENDS, Lanes, Submission, Violation
@@ -47,6 +49,12 @@ _BY_OTHERS = frozenset(
 )
 ALWAYS_REQUIRED = "unit"
 """The one status that every history requires from its beginning."""
+
+_RAN_ONCE = {CheckOutcome.PASSED, CheckOutcome.SKIPPED}
+"""A name that passed in one suite and was skipped in another has passed."""
+
+STANDSTILL_MAX = timedelta(hours=6)
+"""Without faults something moves within this time (S9): a test run may take five hours."""
 
 _NAMES_SOMEBODY = _BY_OTHERS - {Reason.TARGET_MOVED, Reason.AHEAD_CHANGED}
 _HOLDS_ENTRIES = frozenset({RunKind.MAIN, RunKind.DIRECT})
@@ -83,6 +91,9 @@ class Checker:
     batches: set[frozenset[int]] = field(default_factory=set)
     passed: dict[tuple[Sha, frozenset[RequiredName]], datetime] = field(default_factory=dict)
     reported: dict[Sha, tuple[Check, ...]] = field(default_factory=dict)
+    proven: set[Sha] = field(default_factory=set)
+    own_skips: dict[Sha, frozenset[str]] = field(default_factory=dict)
+    moved_at: datetime = START
     unit: tuple[str, int] | None = None
     lanes: Lanes | None = None
     time: int = 0
@@ -96,6 +107,8 @@ class Checker:
         self.mode = step.queue.config.mode
         for recorded in step.events:
             self.time += 1
+            if isinstance(recorded.event, outputs.EntryMoved | outputs.RunFinished):
+                self.moved_at = now
             if isinstance(recorded.event, outputs.ModeChanged):
                 self.lanes = Lanes(recorded.event.mode, self.claims)
             self._event(recorded.event, one, step)
@@ -136,24 +149,52 @@ class Checker:
         if left:
             raise Violation("I35", f"{len(left)} test branches were never given back")
 
-    def is_green(self, checks: tuple[Check, ...], also: tuple[RequiredName, ...] = ()) -> bool:
-        """Every required status passed in all suites, by the App it is pinned to."""
+    def is_green(
+        self,
+        checks: tuple[Check, ...],
+        also: tuple[RequiredName, ...] = (),
+        skippable: Collection[str] = (),
+    ) -> bool:
+        """Every required status passed in all suites, by the App it is pinned to.
+
+        Those that may be skipped were skipped or passed, and at least one status passed.
+        """
+        said: set[CheckOutcome] = set()
         for required in (*self.required, *also):
-            own = [
+            own = {
                 check.outcome
                 for check in checks
                 if check.name == required.name
                 and (required.source_id is None or check.source_id == required.source_id)
-            ]
-            if not own or any(outcome is not CheckOutcome.PASSED for outcome in own):
+            }
+            may_be = {CheckOutcome.PASSED}
+            if required.name in skippable:
+                may_be.add(CheckOutcome.SKIPPED)
+            if not own or not (own <= may_be or own == _RAN_ONCE):
                 return False
-        return True
+            said |= own
+        return CheckOutcome.PASSED in said
 
-    def is_green_tree(self, tree: Tree) -> bool:
+    def is_green_tree(self, tree: Tree, skippable: Collection[str] = ()) -> bool:
         """Whether CI's present word on some commit of this content is good."""
         return any(
-            seen.tree == tree and self.is_green(seen.checks) for seen in self.commits.values()
+            seen.tree == tree and self.is_green(seen.checks, (), skippable)
+            for seen in self.commits.values()
         )
+
+    def skippable(self, run: Run) -> frozenset[str]:
+        """Names that the own head of each pull request of the run skipped."""
+        if run.kind is RunKind.DIRECT:
+            return frozenset(one.name for one in run.required)
+        heads = [self.own_skips.get(one.head, frozenset()) for one in run.entries]
+        return frozenset.intersection(*heads)
+
+    def stands_still(self, queue: MergeQueue, now: datetime) -> None:
+        """S9: without faults something moves within a bound, until all have ended."""
+        if all(entry.state is EntryState.NOT_READY for entry in queue.entries.values()):
+            self.moved_at = now
+        if now > self.moved_at + STANDSTILL_MAX:
+            raise Violation("S9", f"nothing has moved since {self.moved_at:%H:%M}")
 
     # --- what was said
 
@@ -164,6 +205,7 @@ class Checker:
             facts = one.facts
             self.reported[facts.head] = facts.own_checks
             self.heads[facts.pr] = facts.head
+            self.own_skips[facts.head] = frozenset(facts.own_skipped)
         if isinstance(one, Submit) and self.pinned.get(one.facts.pr) == one.facts.head:
             # Submitted again, a word that was said stands; only an upload replaces it.
             self.claims[one.facts.pr] = self.claims.get(one.facts.pr) or one.targets
@@ -249,7 +291,10 @@ class Checker:
         tested = self.trees[run.steps[place].commit]
         if run.kind in SPARE:
             raise Violation("S8", f"{step.pr} landed by a run that counts for nothing")
-        if not self.is_green_tree(self.trees[run.steps[-1].commit]):
+        skipped = self.own_skips.get(step.head, frozenset())
+        if run.kind is RunKind.DIRECT:
+            skipped = self.skippable(run)
+        if not self.is_green_tree(self.trees[run.steps[-1].commit], skipped):
             raise Violation("S1", f"pull request {step.pr} landed by a tree that never passed")
         if tree == tested:
             return
@@ -299,7 +344,7 @@ class Checker:
         if run.steps[-1].pr != event.pr:
             raise Violation("I18", f"{event.pr} is blamed by a run of others too")
         below = run.steps[-2].tree if len(run.steps) > 1 else run.base_tip.tree
-        greens = {tree for tree, _ in self.passed}
+        greens = self.proven
         for member in (*run.base, *run.entries[:-1]):
             ahead = self.entries.get(member.entry)
             is_sound = ahead is not None and ahead.state in (
@@ -441,10 +486,13 @@ class Checker:
         if run.reused_from is not None:
             if key not in self.passed:
                 raise Violation("I44", f"run {run.number} took another tree's result")
-        elif not self.is_green(self.reported.get(run.sha or Sha(""), ()), run.required):
-            raise Violation("I2", f"run {run.number} passed without its reports")
-        else:
+            return
+        reports = self.reported.get(run.sha or Sha(""), ())
+        self.proven.add(key[0])
+        if self.is_green(reports, run.required):
             self.passed[key] = step.events[0].at
+        elif not self.is_green(reports, run.required, self.skippable(run)):
+            raise Violation("I2", f"run {run.number} passed without its reports")
 
 
 def _run_of(name: str | None, step: Step) -> Run | None:

@@ -83,7 +83,7 @@ class People:
             facts = replace(facts, blockers=(Blocker(BlockerCode.REVIEW_REQUIRED),))
         if self.chance.random() < 0.1:
             facts = replace(facts, is_fork=True, authorized_head=facts.head)
-        self._set(facts)
+        self._set(replace(facts, own_skipped=self.ci.skipped_on_head()))
         self._make_truth(pr)
         self._submits(pr)
         if self.weights.parallel and self.chance.random() < 0.1:

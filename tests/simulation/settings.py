@@ -29,6 +29,7 @@ class Weights:
     optimistic: float
     hedging: float
     skips_redundant: float
+    skips_checks: float = 0.0
 
 
 EVERYTHING = Weights(
@@ -40,6 +41,7 @@ EVERYTHING = Weights(
     optimistic=0.4,
     hedging=0.25,
     skips_redundant=0.3,
+    skips_checks=0.3,
 )
 """All that ENGINE.md says."""
 

@@ -211,15 +211,17 @@ class Shell(People):
         run = queue.runs.get(action.run)
         if run is None or not landing.stands(queue, run.id, self.now):
             return LandingStopCode.STALE
-        if not self._is_green_still(run.steps[-1].tree):
+        if not self._is_green_still(run.steps[-1].tree, facts.own_skipped):
             return LandingStopCode.CHECKS_MISSING
         if self.truth.conflicts(self.target.tree, trees.change_of(step.pr, step.head)):
             return LandingStopCode.CONFLICT
         return None
 
-    def _is_green_still(self, tree: Sha) -> bool:
+    def _is_green_still(self, tree: Sha, skippable: tuple[str, ...]) -> bool:
         for commit, seen in self.checker.commits.items():
             seen.checks = self.ci.reports(commit)
-            if trees.tree_id(seen.tree) == tree and self.checker.is_green(seen.checks):
+            if trees.tree_id(seen.tree) == tree and self.checker.is_green(
+                seen.checks, (), skippable
+            ):
                 return True
         return False

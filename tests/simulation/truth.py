@@ -76,6 +76,8 @@ class Ci:
         self.commits: dict[Sha, Commit] = {}
         self.made = 0
         self.flaked: set[tuple[Sha, str]] = set()
+        self.skips = random.Random(0)
+        self.skip_rate = 0.0
 
     def begin(self, commit: Sha, tree: Tree, names: tuple[str, ...]) -> None:
         """A new commit is there; checks of these names will report, some in odd ways."""
@@ -90,6 +92,12 @@ class Ci:
             self._plan(commit, name)
         if self.chance.random() < 0.1:
             self._put(entry, names[0], CheckOutcome.PASSED, OTHER_APP)
+
+    def skipped_on_head(self) -> tuple[str, ...]:
+        """Names that CI skips on the own head of a pull request."""
+        if not self.skip_rate:
+            return ()
+        return self.skips.choice(((), (), ("lint",), ("unit",), ("lint", "unit")))
 
     def again(self, commit: Sha, names: tuple[str, ...]) -> None:
         """These checks run once more."""
@@ -124,6 +132,8 @@ class Ci:
             fails = True
             self.flaked.add((sha, name))
         last = CheckOutcome.FAILED if fails else CheckOutcome.PASSED
+        if self.skip_rate and self.skips.random() < self.skip_rate:
+            last = CheckOutcome.SKIPPED
         odd = self.chance.random()
         entry.coming.append((name, CheckOutcome.RUNNING))
         if odd < 0.04:

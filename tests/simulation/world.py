@@ -56,6 +56,9 @@ class World(Shell):
         self.truth = Truth()
         self.has_flakes = chance.random() < 0.5
         self.ci = Ci(self.truth, chance, 0.08 if self.has_flakes else 0.0)
+        # Drawn apart, so that a history without skipped checks is the same as ever.
+        self.ci.skips = random.Random(f"skips {seed}")
+        self.ci.skip_rate = 0.15 if self.ci.skips.random() < weights.skips_checks else 0.0
         self.target = Target()
         self.names: tuple[str, ...] = ("unit",)
         self.pin = CI if chance.random() < 0.5 else None
@@ -88,12 +91,14 @@ class World(Shell):
     def rest(self) -> None:
         """No more faults: everything arrives, CI answers, sweeps read everything again."""
         self.is_calm = True
-        self.ci.flake_rate = 0.0
+        self.ci.flake_rate = self.ci.skip_rate = 0.0
         self.tell(inputs.SetState(QueueState.RUNNING, None, ALICE))
+        self.checker.moved_at = self.now
         for _ in range(TURNS_TO_REST):
             if self._is_at_rest():
                 break
             self._calm_turn()
+            self.checker.stands_still(self.queue, self.now)
         self._sweep()
         self.checker.at_rest(self.queue)
         kept = self.queue.kept_move
