@@ -10,7 +10,7 @@ from datetime import datetime
 from bot.github import outcomes, payloads
 from bot.github.fields import Fields
 from bot.github.payloads import Person
-from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger
+from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger, PullRequestSource
 from service.provider.tickets import Ticket
 from service.provider.trees import TreePaths
 from service.provider.values import (
@@ -21,7 +21,7 @@ from service.provider.values import (
 from service.vocabulary import CheckOutcome, MergeMethod, RequiredName, Sha
 
 # The permissions whose absence changes what we do.
-PERMISSIONS_READ = ("workflows", "actions", "issues")
+PERMISSIONS_READ = ("workflows", "actions", "issues", "contents", "pull_requests")
 
 # What began a run and which code it then tests; of others its steps alone know.
 CI_TRIGGERS: Mapping[str, CiTrigger] = {
@@ -32,6 +32,9 @@ CI_TRIGGERS: Mapping[str, CiTrigger] = {
     "pull_request": CiTrigger.PULL_REQUEST,
     "pull_request_target": CiTrigger.PULL_REQUEST,
 }
+
+# What `current_user_can_bypass` says where a merge call of ours passes the ruleset by.
+BYPASSES = frozenset({"always", "pull_requests_only", "exempt"})
 
 # What the provider calls a merge method in rules, in the merge call, and on a repository.
 METHOD_WORDS: Mapping[MergeMethod, str] = {
@@ -60,6 +63,15 @@ class RunReport:
     url: str
     started_at: datetime | None
     completed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteReport:
+    """One check suite of a commit."""
+
+    id: str
+    status: str
+    app_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +134,31 @@ class IssueSeen:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a branch, with the parameters we read."""
+    """One rule of a branch, with the parameters we read; `ruleset` is the id of its ruleset."""
 
     type: str
     checks: tuple[RequiredName, ...]
     methods: frozenset[MergeMethod] | None
     needs_resolved_threads: bool
+    needs_code_owners: bool = False
+    needs_last_push: bool = False
+    is_strict: bool = False
+    ruleset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Classic:
+    """Classic protection of a branch; `pushers` are Apps by slug, None: anybody may push."""
+
+    checks: tuple[RequiredName, ...] = ()
+    is_strict: bool = False
+    needs_resolved_threads: bool = False
+    needs_code_owners: bool = False
+    needs_last_push: bool = False
+    needs_signatures: bool = False
+    is_linear: bool = False
+    is_locked: bool = False
+    pushers: tuple[str, ...] | None = None
 
 
 def repository_of(answer: Fields, host: str) -> Repository:
@@ -195,6 +226,16 @@ def run_report_of(answer: Fields) -> RunReport:
         url=answer.words("details_url") or answer.words("html_url"),
         started_at=answer.moment_or_none("started_at"),
         completed_at=answer.moment_or_none("completed_at"),
+    )
+
+
+def suite_report_of(answer: Fields) -> SuiteReport:
+    """A check suite."""
+    app = answer.inner_or_none("app")
+    return SuiteReport(
+        id=answer.id("id"),
+        status=answer.words("status"),
+        app_id=None if app is None else app.id_or_none("id"),
     )
 
 
@@ -269,6 +310,23 @@ def ci_run_of(answer: Fields) -> CiRun:
         outcome=_outcome_of(answer),
         started_at=answer.moment_or_none("run_started_at") or answer.moment("created_at"),
         url=answer.words("html_url"),
+        head_repo="" if head is None else head.id("id"),
+    )
+
+
+def pull_source_of(answer: Fields) -> PullRequestSource | None:
+    """The source of a pull request from `/pulls/{number}`; None when it is closed."""
+    if answer.text("state") != "open":
+        return None
+    head, own = answer.inner("head"), answer.inner("base").inner("repo").id("id")
+    repository = head.inner_or_none("repo")
+    source = "" if repository is None else repository.id("id")
+    return PullRequestSource(
+        number=answer.number("number"),
+        head_repo=source,
+        head_branch=head.text("ref"),
+        head_sha=Sha(head.text("sha")),
+        is_fork=source != own,
     )
 
 
@@ -357,7 +415,54 @@ def rule_of(answer: Fields) -> Rule:
         ),
         methods=_methods(methods) if methods else None,
         needs_resolved_threads=parameters.flag("required_review_thread_resolution"),
+        needs_code_owners=parameters.flag("require_code_owner_review"),
+        needs_last_push=parameters.flag("require_last_push_approval"),
+        is_strict=parameters.flag("strict_required_status_checks_policy"),
+        ruleset=answer.id_or_none("ruleset_id"),
     )
+
+
+def protection_of(answer: Fields) -> Classic:
+    """Return classic protection as one value."""
+    checks = answer.inner_or_none("required_status_checks") or Fields({})
+    reviews = answer.inner_or_none("required_pull_request_reviews") or Fields({})
+    pushers = answer.inner_or_none("restrictions")
+    listed = classic_checks_of(checks)
+    return Classic(
+        checks=listed,
+        is_strict=bool(listed) and checks.flag("strict"),
+        needs_resolved_threads=_is_on(answer, "required_conversation_resolution"),
+        needs_code_owners=reviews.flag("require_code_owner_reviews"),
+        needs_last_push=reviews.flag("require_last_push_approval"),
+        needs_signatures=_is_on(answer, "required_signatures"),
+        is_linear=_is_on(answer, "required_linear_history"),
+        is_locked=_is_on(answer, "lock_branch"),
+        pushers=None
+        if pushers is None
+        else tuple(app.text("slug") for app in pushers.each("apps")),
+    )
+
+
+def _is_on(answer: Fields, name: str) -> bool:
+    setting = answer.inner_or_none(name)
+    return setting is not None and setting.flag("enabled")
+
+
+def can_bypass(answer: Fields) -> bool | None:
+    """Whether we may bypass a ruleset when we merge a pull request; None when it is not said."""
+    word = answer.text_or("current_user_can_bypass", None)
+    return None if word is None else word in BYPASSES
+
+
+def is_stacked(answer: Fields) -> bool:
+    """Whether a pull request is part of a native stack."""
+    return answer.inner_or_none("stack") is not None
+
+
+def is_signed(answer: Fields) -> bool:
+    """Whether the signature of a listed commit is verified."""
+    verification = answer.inner("commit").inner_or_none("verification")
+    return verification is not None and verification.flag("verified")
 
 
 def classic_checks_of(answer: Fields) -> tuple[RequiredName, ...]:

@@ -11,7 +11,7 @@ from service.provider.errors import Gone, GoneKind, Refused
 from service.provider.values import (
     Checks,
 )
-from service.vocabulary import Check, CheckKind, Sha
+from service.vocabulary import Check, CheckKind, CheckOutcome, Sha
 
 BOT_SUFFIX = "[bot]"
 APPS_MAX = 1_000
@@ -29,6 +29,9 @@ class Reports:
 
     async def checks(self, line: Line, sha: Sha, *, skipped_pass: bool) -> Checks:
         """Every report on exactly `sha` but our own App's; never from a cache.
+
+        Once a check has passed, also the suites that are not complete, since each may report
+        the same name again.
 
         A commit that GitHub does not know yet has no reports, and they are not complete.
         """
@@ -48,6 +51,8 @@ class Reports:
             run = answers.run_report_of(each)
             if run.app_id != self._app_id:
                 found.append(_check_of_run(run, web, skipped_pass=skipped_pass))
+        if any(_has_ended(check) for check in found):
+            found += await _open_suites(line, sha, found, web)
         for each in statuses:
             status = answers.status_report_of(each)
             found.append(_check_of_status(status, web, await self._app_of(line, status.creator)))
@@ -67,6 +72,35 @@ class Reports:
             else:
                 self._apps[slug] = answer.fields.id("id")
         return self._apps[slug]
+
+
+async def _open_suites(line: Line, sha: Sha, runs: list[Check], web: str) -> list[Check]:
+    """Return the unfinished suites of the Apps that have reported on the commit.
+
+    Other Apps have empty suites that stay queued for ever: GitHub makes one for each App.
+    """
+    tail = f"/commits/{sha}/check-suites"
+    listed, _ = await line.listed(tail, "check_suites", is_kept=True)
+    apps = {check.source_id for check in runs}
+    suites = [answers.suite_report_of(each) for each in listed]
+    return [
+        Check(
+            kind=CheckKind.SUITE,
+            name="",
+            source_id=suite.app_id,
+            group=suite.id,
+            id=suite.id,
+            outcome=CheckOutcome.RUNNING,
+            raw=suite.status,
+            url=web,
+        )
+        for suite in suites
+        if suite.app_id in apps and suite.status != outcomes.COMPLETED
+    ]
+
+
+def _has_ended(check: Check) -> bool:
+    return check.outcome in (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
 
 
 def _check_of_run(run: RunReport, web: str, *, skipped_pass: bool) -> Check:

@@ -11,7 +11,7 @@ from bot.github.answers import WorkflowRun
 from bot.github.fields import Fields
 from bot.github.line import Line
 from bot.github.wire import Answer
-from service.provider.ci import Artifact, CiJob, CiRun
+from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import NotPossible
 from service.vocabulary import CheckOutcome, Sha
@@ -58,6 +58,18 @@ async def ci_run(line: Line, run_id: str, attempt: int | None) -> CiRun | None:
         await line.get("")
         return None
     return answers.ci_run_of(answer.fields)
+
+
+async def claimed_run(line: Line, run_id: str) -> CiRun | None:
+    """The newest attempt of a run, by one call."""
+    answer = await line.get(f"/actions/runs/{run_id}", expects=(404,))
+    return None if answer.status == 404 else answers.ci_run_of(answer.fields)
+
+
+async def claimed_source(line: Line, number: int) -> PullRequestSource | None:
+    """Where an open pull request comes from, by one call."""
+    answer = await line.get(f"/pulls/{number}", expects=(404,))
+    return None if answer.status == 404 else answers.pull_source_of(answer.fields)
 
 
 async def ci_runs(line: Line, since: date) -> tuple[CiRun, ...]:

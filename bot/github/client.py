@@ -17,6 +17,7 @@ from bot.github.limits import Finding, Trouble
 from bot.github.options import GitHubOptions, is_limited, write_spacing_s
 from bot.github.outage import Outage
 from bot.github.pacing import Cost, Pacer, Priority
+from bot.github.strangers import Strangers
 from bot.github.wire import REDIRECTS, TOTAL_S, Answer, Broken, Exchange, Wire
 from service.clock import Clock
 from service.provider.errors import (
@@ -90,6 +91,7 @@ class Client:
         self._pacers: dict[str, Pacer] = {}
         self._kept: LRUCache[tuple[str, str], Kept] = LRUCache(KEPT_ANSWERS_MAX)
         self._outage = Outage(clock)
+        self._strangers = Strangers(clock)
 
     async def close(self) -> None:
         """Let go of connections."""
@@ -211,6 +213,9 @@ class Client:
     async def _send(self, call: Call) -> Answer:
         grant = await self.tokens.of(call.repo)
         pacer = self._pacer(grant.installation)
+        if call.priority is Priority.STRANGER:
+            left = pacer.left_of(_resource(call))
+            self._strangers.take(grant.installation, call.repo.slug, left)
         url = self._url(call)
         key = (f"{grant.installation} {call.repo.slug}", url)
         kept = self._kept.get(key) if call.is_kept else None

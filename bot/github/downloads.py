@@ -13,7 +13,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
-from bot.github.options import GitHubOptions, is_limited
+from bot.github.options import GitHubOptions, is_run_by_github
 from bot.github.wire import CONNECT_S, Broken
 from service.provider import archives
 from service.provider.archives import NoArchive
@@ -52,7 +52,7 @@ class Downloads:
     def __init__(self, options: GitHubOptions) -> None:
         self._agent = options.user_agent
         self._scheme = urlsplit(options.addresses.api).scheme
-        self._is_public = is_limited(options)
+        self._is_public = is_run_by_github(options)
         resolver = PublicOnly(ThreadedResolver()) if self._is_public else None
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(resolver=resolver, force_close=True),

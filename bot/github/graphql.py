@@ -86,6 +86,18 @@ query RepositoryId($owner: String!, $name: String!) {
 }
 """
 
+MERGE_QUEUE = """
+query MergeQueue($owner: String!, $name: String!, $branch: String!) {
+  repository(owner: $owner, name: $name) { mergeQueue(branch: $branch) { id } }
+}
+"""
+
+IS_QUEUED = """
+query IsInMergeQueue($owner: String!, $name: String!, $number: Int!) {
+  repository(owner: $owner, name: $name) { pullRequest(number: $number) { isInMergeQueue } }
+}
+"""
+
 ADVANCE = """
 mutation Advance($repository: ID!, $updates: [RefUpdate!]!) {
   updateRefs(input: {repositoryId: $repository, refUpdates: $updates}) { clientMutationId }
@@ -180,6 +192,21 @@ async def facts_of_many(line: Line, numbers: Sequence[int]) -> dict[int, Facts |
         else:
             found[number] = None if pull is None else _facts_of(pull, repository.text("id"))
     return found
+
+
+async def has_merge_queue(line: Line, branch: str) -> bool:
+    """Whether GitHub's own merge queue owns a branch. Raises Unavailable on hosts without it."""
+    data = await _query(line, MERGE_QUEUE, {**_name(line), "branch": branch})
+    repository = data.inner_or_none("repository")
+    return repository is not None and repository.inner_or_none("mergeQueue") is not None
+
+
+async def is_queued(line: Line, number: int) -> bool:
+    """Whether GitHub's own merge queue holds a pull request. Raises like `has_merge_queue`."""
+    data = await _query(line, IS_QUEUED, {**_name(line), "number": number})
+    repository = data.inner_or_none("repository")
+    pull = None if repository is None else repository.inner_or_none("pullRequest")
+    return pull is not None and pull.flag("isInMergeQueue")
 
 
 async def repository_node(line: Line) -> str:

@@ -1,9 +1,10 @@
 """Which repositories we see, and deliveries that never reached us: calls of the App itself."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import datetime
 
-from bot.github import answers
+from bot.github import answers, translate
 from bot.github.client import Client
 from bot.github.fields import Fields
 from bot.github.line import Line
@@ -41,13 +42,18 @@ async def failed_deliveries(client: Client, since: datetime) -> tuple[FailedDeli
     """Deliveries of which a try since then failed, each with its newest such try, oldest first."""
     newest: dict[str, FailedDelivery] = {}
     async for page in _app_pages(client, "/app/hook/deliveries?status=failure&per_page=100"):
-        tries = [answers.failed_delivery_of(Fields(each)) for each in page.listed]
+        tries = [_failed_delivery(Fields(each)) for each in page.listed]
         for one in tries:
             if one.at >= since:
                 newest.setdefault(one.id, one)
         if tries and tries[-1].at < since:
             break
     return tuple(reversed(newest.values()))
+
+
+def _failed_delivery(answer: Fields) -> FailedDelivery:
+    lost = translate.lost_with(answer.words("event"), answer.text_or("action", None))
+    return replace(answers.failed_delivery_of(answer), lost=lost)
 
 
 async def redeliver(client: Client, attempt: str) -> None:

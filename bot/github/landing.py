@@ -4,17 +4,16 @@ Nothing here repeats a landing, repairs the target or judges what landed: commit
 trees are returned as read, and the service proves them (RELIABILITY.md 2).
 """
 
-from dataclasses import dataclass
-
-from bot.github import commits, graphql
+from bot.github import answers, commits, graphql, refusals
 from bot.github.answers import METHOD_WORDS
 from bot.github.client import quoted
 from bot.github.graphql import NO_COMMIT, RefUpdate
 from bot.github.graphql import Trouble as GraphQLTrouble
 from bot.github.line import Line
 from bot.github.notices import Notices
-from bot.github.protection import Protection
+from bot.github.protection import BranchRules, Protection
 from bot.github.pull_requests import PullRequests
+from bot.github.refusals import Evidence
 from bot.github.remembered import Remembered
 from bot.github.wire import Answer
 from service.provider.errors import (
@@ -24,7 +23,7 @@ from service.provider.errors import (
     OutcomeUnknown,
     ProviderError,
     Refused,
-    RefusedCode,
+    Unavailable,
 )
 from service.provider.values import (
     AdvanceRequest,
@@ -32,12 +31,9 @@ from service.provider.values import (
     LandStopCode,
     Merged,
     MergeRequest,
-    PullRequest,
     Reply,
 )
 from service.vocabulary import (
-    BlockerCode,
-    Mergeability,
     MergeMethod,
     PullRequestState,
     RepoRef,
@@ -47,99 +43,25 @@ from service.vocabulary import (
 READS_S = 5.0  # ahead of an advance: its permit runs already
 # A read right after our own write may answer the state before it.
 TIP_WAITS_S = (0.0, 1.0, 2.0, 4.0, 8.0)
+WRITES = ("contents", "pull_requests")  # permissions that a landing needs
 SHOWN_WAITS_S = (5.0, 10.0, 15.0, 30.0, 60.0)  # 120 s in all
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table: an answer's status and a part of its message, in lower case."""
-
-    statuses: tuple[int, ...]
-    part: str
-    code: LandStopCode
-
-
-# First match wins (GITHUB.md 5.3). CONFLICT, REBASE_DIFFERS and RULE_DENIED are then compared
-# with the facts of the pull request by `settled`.
-STOPS: tuple[Row, ...] = (
-    Row((405,), "base branch was modified", LandStopCode.RETRY),
-    Row((405,), "already in progress", LandStopCode.RETRY),
-    Row((405, 403, 422), "required status check", LandStopCode.CHECKS_MISSING),
-    Row((409,), "head branch was modified", LandStopCode.HEAD_CHANGED),
-    Row((403,), "workflows", LandStopCode.WORKFLOWS),
-    Row((403,), "locked", LandStopCode.PR_REFUSED),
-    Row((405,), "not authorized to push", LandStopCode.NOT_PERMITTED),
-    Row((403,), "not accessible", LandStopCode.NOT_PERMITTED),
-    Row((405, 403, 422), "approving review", LandStopCode.RULE_DENIED),
-    Row((405, 403, 422), "through a pull request", LandStopCode.RULE_DENIED),
-    Row((405, 403, 422), "rule violations", LandStopCode.RULE_DENIED),
-    Row((405, 403, 422), "protected branch", LandStopCode.RULE_DENIED),
-    Row((405,), "merge commits are not allowed", LandStopCode.METHOD_DENIED),
-    Row((405,), "squash merges are not allowed", LandStopCode.METHOD_DENIED),
-    Row((405,), "rebase merges are not allowed", LandStopCode.METHOD_DENIED),
-    Row((405,), "can't be rebased", LandStopCode.REBASE_DIFFERS),
-    Row((405,), "still a draft", LandStopCode.DRAFT),
-    Row((405,), "not mergeable", LandStopCode.CONFLICT),
-)
-
-# The same for errors of the mutation, which come inside a 200; any status.
-ADVANCE_STOPS: tuple[tuple[str, LandStopCode], ...] = (
-    ("not accessible", LandStopCode.NOT_PERMITTED),
-    ("updaterefs", LandStopCode.NOT_PERMITTED),  # a host without the mutation
-    ("workflows", LandStopCode.WORKFLOWS),
-    ("required status check", LandStopCode.RULE_DENIED),
-    ("approving review", LandStopCode.RULE_DENIED),
-    ("through a pull request", LandStopCode.RULE_DENIED),
-    ("rule violations", LandStopCode.RULE_DENIED),
-    ("protected branch", LandStopCode.RULE_DENIED),
-    ("fast forward", LandStopCode.BASE_MOVED),
-    ("fast-forward", LandStopCode.BASE_MOVED),
-    ("beforeoid", LandStopCode.BASE_MOVED),
-)
-
-NEEDS_FACTS = frozenset(
-    {LandStopCode.CONFLICT, LandStopCode.REBASE_DIFFERS, LandStopCode.RULE_DENIED}
-)
-# What one pull request alone can be the cause of, while the rules are as they were.
-OWN_CAUSES = frozenset(
-    {
-        BlockerCode.REVIEW_REQUIRED,
-        BlockerCode.CHANGES_REQUESTED,
-        BlockerCode.CONVERSATIONS_UNRESOLVED,
-    }
-)
-
-
-def stop_of(status: int, message: str) -> LandStopCode:
-    """What a refused merge call says by itself."""
-    words = message.lower().replace("\u2019", "'")
-    return next(
-        (row.code for row in STOPS if status in row.statuses and row.part in words),
-        LandStopCode.OTHER,
-    )
+REFUSALS = (400, 403, 405, 409, 422, 423)
+# Errors of the mutation that no second try changes.
+DENIALS = frozenset({"FORBIDDEN", "undefinedField"})
 
 
 def advance_stop_of(trouble: GraphQLTrouble) -> LandStopCode:
-    """What a refused mutation says by itself."""
-    words = trouble.message.lower()
-    if trouble.type == "FORBIDDEN":
+    """Return whether a refused mutation may be tried again, or the merge call has to be used.
+
+    The target has not moved. A refusal of the provider's own never decides more: the merge call
+    is judged by the facts of each pull request.
+    """
+    is_missing = "updaterefs" in trouble.message.lower()  # a host without the mutation
+    if trouble.type in DENIALS or is_missing:
         return LandStopCode.NOT_PERMITTED
-    return next((code for part, code in ADVANCE_STOPS if part in words), LandStopCode.OTHER)
-
-
-def settled(code: LandStopCode, facts: PullRequest) -> LandStopCode:
-    """The same after a look at the pull request."""
-    conflicts = facts.mergeability is Mergeability.NOT_MERGEABLE
-    if code is LandStopCode.REBASE_DIFFERS:
-        return LandStopCode.CONFLICT if conflicts else code
-    if code is LandStopCode.RULE_DENIED:
-        own = any(blocker.code in OWN_CAUSES for blocker in facts.blockers)
-        return LandStopCode.PR_REFUSED if own else code
-    if facts.state is not PullRequestState.OPEN:
-        return LandStopCode.CLOSED
-    if facts.draft:
-        return LandStopCode.DRAFT
-    return LandStopCode.CONFLICT if conflicts else LandStopCode.RETRY
+    return LandStopCode.RULE_DENIED
 
 
 class Landing:
@@ -166,7 +88,7 @@ class Landing:
             "PUT",
             f"/pulls/{request.number}/merge",
             _merge_body(request),
-            expects=(403, 405, 409, 422),
+            expects=REFUSALS,
         )
         if answer.status >= 300:
             return await self._stop(line, request, answer)
@@ -199,9 +121,7 @@ class Landing:
         except NotPermitted as denied:
             return LandStop(LandStopCode.NOT_PERMITTED, quoted(denied.message))
         except Refused as refused:
-            is_workflows = refused.code is RefusedCode.WORKFLOWS
-            code = LandStopCode.WORKFLOWS if is_workflows else LandStopCode.OTHER
-            return LandStop(code, quoted(refused.message))
+            return LandStop(LandStopCode.RULE_DENIED, quoted(refused.message))
         if not troubles:
             return await self._landed(line, request.target, request.to, request.expect)
         tip = await commits.tip(line, self._remembered, request.target)
@@ -245,15 +165,62 @@ class Landing:
         return LandStop(LandStopCode.METHOD_DENIED, words)
 
     async def _stop(self, line: Line, request: MergeRequest, answer: Answer) -> LandStop:
-        code = stop_of(answer.status, answer.message)
-        if code in NEEDS_FACTS:
-            facts = await self._pulls.pull_request(line, request.number, waits_s=())
-            code = settled(code, facts)
-        if code is LandStopCode.RETRY:
-            tip = await commits.tip(line, self._remembered, request.target)
-            if tip is None or tip.sha != request.expect_parent:
-                code = LandStopCode.BASE_MOVED
-        return LandStop(code, quoted(answer.message), answer.request_id)
+        """Why it was refused, by facts and rules read after the refusal."""
+        words = quoted(answer.message)
+        try:
+            evidence = await self._evidence(line, request, answer)
+        except NotPermitted:
+            return LandStop(LandStopCode.NOT_PERMITTED, words, answer.request_id)
+        except (Unavailable, OutcomeUnknown):
+            # Nothing landed, and nothing is known of why: ask again.
+            return LandStop(LandStopCode.RETRY, words, answer.request_id)
+        found = refusals.judged(evidence)
+        return LandStop(found.code, words, answer.request_id, found.blockers, evidence.pull)
+
+    async def _evidence(self, line: Line, request: MergeRequest, answer: Answer) -> Evidence:
+        self._remembered.keep_unstacked(line.repo, request.number, None)
+        rules = await self._rules(line, request.target)
+        pull, state = await self._pulls.with_state(line, request.number)
+        tip = await commits.tip(line, self._remembered, request.target)
+        repository = answers.repository_of((await line.get("")).fields, line.repo.host)
+        is_signed = rules is None or not rules.needs_signatures
+        is_behind = False
+        if rules is not None and rules.is_strict and tip is not None:
+            is_behind = not await commits.contains(line, tip.sha, pull.head_sha)
+        return Evidence(
+            status=answer.status,
+            message=answer.message,
+            head=request.head_sha,
+            method=request.method,
+            pull=pull,
+            merge_state=state.merge_state,
+            has_moved=tip is None or tip.sha != request.expect_parent,
+            rules=rules,
+            methods=repository.merge_methods,
+            is_behind=is_behind,
+            is_queued=await self._is_queued(line, request.number),
+            is_unsigned=not is_signed and await self._is_unsigned(line, request),
+            may_write=answer.status != 403 or await _may_write(line),
+        )
+
+    async def _rules(self, line: Line, branch: str) -> BranchRules | None:
+        try:
+            return await self._protection.fresh_rules(line, branch)
+        except (NotPermitted, Gone):
+            return None
+
+    async def _is_queued(self, line: Line, number: int) -> bool:
+        try:
+            return await graphql.is_queued(line, number)
+        except (NotPermitted, Unavailable):
+            return False  # a host without the field has no such queue
+
+    async def _is_unsigned(self, line: Line, request: MergeRequest) -> bool:
+        """Whether a commit that would come onto the branch has no verified signature."""
+        if request.method is MergeMethod.SQUASH:
+            return False
+        listed, _ = await line.listed(f"/pulls/{request.number}/commits")
+        return not all(answers.is_signed(each) for each in listed)
 
     async def _landed(self, line: Line, target: str, commit: Sha, expect: Sha) -> Merged:
         """The landing read back; if that fails it has happened all the same."""
@@ -291,3 +258,10 @@ def _merge_body(request: MergeRequest) -> dict[str, object]:
     if request.message is not None:
         body["commit_message"] = request.message
     return body
+
+
+async def _may_write(line: Line) -> bool:
+    """Whether a token minted now may change contents and pull requests."""
+    line.client.tokens.drop(line.repo)
+    granted = (await line.client.tokens.of(line.repo)).permissions
+    return all(granted.get(name) == "write" for name in WRITES)

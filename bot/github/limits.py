@@ -41,7 +41,7 @@ class Finding:
 
 # Parts of a message (lower case), first match wins.
 REFUSALS: tuple[tuple[str, RefusedCode], ...] = (
-    ("without `workflows` permission", RefusedCode.WORKFLOWS),
+    ("without workflows permission", RefusedCode.WORKFLOWS),
     ("draft pull requests are not supported", RefusedCode.DRAFT_NOT_SUPPORTED),
     ("rule violations", RefusedCode.RULE_DENIED),
     ("protected branch", RefusedCode.RULE_DENIED),
@@ -94,7 +94,7 @@ def _limit_of(status: int, headers: Mapping[str, str], message: str) -> Finding 
         return Finding(Trouble.SECONDARY, wait_s=wait)
     if headers.get("x-ratelimit-remaining") == "0":
         return Finding(Trouble.PRIMARY, reset=reset)
-    if status == 429 or "secondary rate limit" in message or "abuse" in message:
+    if status == 429 or "rate limit" in message or "abuse" in message:
         return Finding(Trouble.SECONDARY)
     return None
 
@@ -102,7 +102,12 @@ def _limit_of(status: int, headers: Mapping[str, str], message: str) -> Finding 
 def _denial_of(message: str) -> Trouble:
     if "suspended" in message:
         return Trouble.SUSPENDED
-    return Trouble.WORKFLOWS if "`workflows` permission" in message else Trouble.FORBIDDEN
+    return Trouble.WORKFLOWS if is_about_workflows(message) else Trouble.FORBIDDEN
+
+
+def is_about_workflows(message: str) -> bool:
+    """Whether a refusal is about workflow files; GitHub writes it with and without backticks."""
+    return "workflows permission" in message.lower().replace("`", "")
 
 
 def _seconds(text: str | None) -> float | None:
@@ -111,7 +116,7 @@ def _seconds(text: str | None) -> float | None:
 
 def refusal_of(message: str) -> RefusedCode:
     """Which rule said no, by the words of a 4xx answer."""
-    words = message.lower()
+    words = message.lower().replace("`", "")
     return next((code for part, code in REFUSALS if part in words), RefusedCode.OTHER)
 
 

@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import replace
 from typing import assert_never
 
+import structlog
 from cachetools import LRUCache
 
 from bot.github import answers, outcomes, payloads, refs
@@ -16,7 +17,7 @@ from bot.github.line import Line
 from bot.github.payloads import Words
 from bot.github.wire import Answer
 from service.provider import markers
-from service.provider.errors import GoneKind, OutcomeUnknown
+from service.provider.errors import GoneKind, NotPermitted, OutcomeUnknown
 from service.provider.values import (
     CheckReport,
     CheckReportStatus,
@@ -25,6 +26,8 @@ from service.provider.values import (
     Reply,
     StatusComment,
 )
+
+log = structlog.get_logger()
 
 BODY_CHARS_MAX = 60_000
 SUMMARY_CHARS_MAX = 65_000
@@ -175,7 +178,12 @@ async def _react(line: Line, notice: Reaction) -> str | None:
     tail = f"/issues/comments/{notice.comment_id}/reactions"
     answer = await line.create("POST", tail, {"content": notice.emoji.value}, expects=(403, 404))
     if answer.status == 403:
-        return _drop(line, answer)
+        try:
+            return _drop(line, answer)
+        except NotPermitted as lost:
+            # A reaction is an ornament, and the right does not come back within seconds.
+            log.warning("reaction_dropped", repo=line.repo.slug, why=lost.message)
+            return None
     return None if answer.status == 404 else answer.fields.id("id")
 
 

@@ -45,7 +45,8 @@ class GitHubOptions:
     """One GitHub host and our App there. Keys and secrets: the present one first.
 
     `slug` is the App's name in addresses (`headgate` of `headgate[bot]`); None: asked when it
-    is needed. `write_spacing_ms` None: the host's default.
+    is needed. `write_spacing_ms` None: the host's default. `limits`: whether the host limits
+    everybody, None: by its name.
     """
 
     host: str
@@ -56,6 +57,7 @@ class GitHubOptions:
     write_spacing_ms: int | None = None
     slug: str | None = None
     user_agent: str = "headgate"
+    limits: bool | None = None
 
 
 def addresses_of(host: str, url: str | None = None) -> Addresses:
@@ -87,6 +89,11 @@ def write_spacing_s(options: GitHubOptions) -> float:
 
 def is_limited(options: GitHubOptions) -> bool:
     """Whether the host limits everybody; Enterprise Server does only where an admin says so."""
+    return is_run_by_github(options) if options.limits is None else options.limits
+
+
+def is_run_by_github(options: GitHubOptions) -> bool:
+    """Whether GitHub itself runs the host."""
     return options.host == PUBLIC_HOST or options.host.endswith(CLOUD_SUFFIX)
 
 

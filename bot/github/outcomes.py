@@ -21,7 +21,7 @@ RUN_STATUSES: Mapping[str, CheckOutcome] = {
     "pending": CheckOutcome.RUNNING,
 }
 
-# A completed check run, by `conclusion`; the two that depend on a switch are beside it.
+# A completed check run, by `conclusion`; those that depend on a setting are in `SWITCHED`.
 CONCLUSIONS: Mapping[str, CheckOutcome] = {
     "success": CheckOutcome.PASSED,
     "failure": CheckOutcome.FAILED,
@@ -49,6 +49,8 @@ WORST_FIRST = (
     CheckOutcome.BLOCKED,
     CheckOutcome.INTERRUPTED,
     CheckOutcome.PASSED,
+    # A name that ran in one suite and was skipped in another has run.
+    CheckOutcome.SKIPPED,
 )
 
 # What a skipped run may not stand beside: the job before it did not succeed.
@@ -67,7 +69,7 @@ def of_run(status: str, conclusion: str | None, *, skipped_pass: bool) -> CheckO
     if status != COMPLETED:
         return RUN_STATUSES.get(status, CheckOutcome.UNKNOWN)
     if conclusion in SWITCHED:
-        return CheckOutcome.PASSED if skipped_pass else CheckOutcome.FAILED
+        return CheckOutcome.SKIPPED if skipped_pass else CheckOutcome.FAILED
     return CONCLUSIONS.get(conclusion or "", CheckOutcome.UNKNOWN)
 
 
@@ -93,7 +95,7 @@ def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def guarded(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """The same reports, where a skipped run that passed takes the worst of its suite.
+    """Return the reports; a skipped run takes the worst outcome of its suite.
 
     A job that was skipped because the job before it failed would otherwise be green
     (GITHUB.md 4.1, guard). Only the newest report of each name speaks for the suite.
@@ -107,10 +109,10 @@ def guarded(checks: Iterable[Check]) -> tuple[Check, ...]:
 
 
 def _under(check: Check, beside: set[CheckOutcome]) -> Check:
-    is_free_pass = (
+    is_skipped = (
         check.kind is CheckKind.SUITE_RUN
         and check.raw == SKIPPED
-        and check.outcome is CheckOutcome.PASSED
+        and check.outcome is CheckOutcome.SKIPPED
     )
-    outcome = worst(beside) if is_free_pass else None
+    outcome = worst(beside) if is_skipped else None
     return check if outcome is None else replace(check, outcome=outcome)

@@ -28,6 +28,7 @@ RESERVED_MINUTE = 10  # of these two, for landing
 RESERVED_HOUR = 60
 PATIENCE_S = 60.0
 LANDING_PATIENCE_S = 5.0  # a permit lives 30 s
+STRANGER_PATIENCE_S = 1.0  # a caller without a token holds no connection for long
 THROTTLED_SPACING_S = 1.0
 AFTER_RESET_S = 1.0
 LAST_CALLS = 100
@@ -42,6 +43,7 @@ class Priority(IntEnum):
     ANSWER = 3
     NOTICE = 4
     SWEEP = 5
+    STRANGER = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,13 @@ class Pacer:
     def remaining(self) -> int | None:
         """What is left of the limit that is nearest its end, None while nothing was told."""
         return min((one.remaining for one in self._allowances.values()), default=None)
+
+    def left_of(self, resource: str) -> int | None:
+        """What is left of one limit, None while it is unknown or begins anew."""
+        held = self._allowances.get(resource)
+        if held is None or held.reset <= self._clock.now().timestamp():
+            return None
+        return held.remaining
 
     def fine(self) -> None:
         """An answer without a limit came: the next secondary limit begins at its shortest."""
@@ -223,12 +232,15 @@ class Pacer:
 
 
 def _patience_s(cost: Cost) -> float:
+    if cost.priority is Priority.STRANGER:
+        return STRANGER_PATIENCE_S
     return LANDING_PATIENCE_S if cost.priority is Priority.LANDING else PATIENCE_S
 
 
 def _floor(priority: Priority, limit: int) -> int:
     """What must be left for a call of this priority: landing may use the last one."""
     floors = {
+        Priority.STRANGER: limit // 5,
         Priority.SWEEP: limit // 5,
         Priority.NOTICE: limit // 10,
         Priority.LANDING: 0,

@@ -95,6 +95,13 @@ def number_of_comment(payload: Fields) -> int | None:
     return None if issue.inner_or_none(PULL) is None else issue.number("number")
 
 
+def number_of_listed_comment(comment: Fields) -> int | None:
+    """The pull request of a listed comment, None when it is on an issue."""
+    page, _, _ = comment.text("html_url").partition("#")
+    kind, number = page.rsplit("/", 2)[1:]
+    return int(number) if kind == "pull" and number.isdecimal() else None
+
+
 def comment_of(payload: Fields) -> Words:
     """The comment of an `issue_comment` event."""
     return words_of(payload.inner("comment"))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from bot.github import answers, paths
-from bot.github.answers import Rule
+from bot.github import answers, graphql, paths
+from bot.github.answers import Classic, Rule
 from bot.github.line import Line
 from bot.github.wire import Answer
 from service.clock import Clock
@@ -19,6 +19,7 @@ from service.provider.errors import (
     NotPermitted,
     Refused,
     RefusedCode,
+    Throttled,
     Unavailable,
 )
 from service.provider.values import (
@@ -32,26 +33,75 @@ KEPT_S = 300.0
 BRANCHES_MAX = 2_000
 SELF_REQUIRED = "self_required"
 NOT_IN_PLAN = "upgrade to github"  # a private repository of a plan without protection
+NOT_PROTECTED = "branch not protected"
 
-# Rules that change no decision of ours but that people should know of.
-NOTED = frozenset(
+# Rules whose state cannot be read from the pull request: a refusal may come from them.
+UNSEEN = frozenset(
     {
         "workflows",
         "required_deployments",
         "code_scanning",
+        "code_quality",
+        "commit_message_pattern",
+        "commit_author_email_pattern",
+        "committer_email_pattern",
+    }
+)
+# Rules that change no decision of ours but that people should know of.
+NOTED = UNSEEN | {"required_linear_history", "required_signatures"}
+STRICT = "strict"
+# Rules of a ruleset that also covers our test branches under which none can be built.
+AGAINST_BUILDING = frozenset(
+    {
+        "creation",
+        "update",
+        "non_fast_forward",
+        "pull_request",
         "required_linear_history",
         "required_signatures",
+        "required_status_checks",
+        "merge_queue",
+        "workflows",
+        "code_scanning",
+        "branch_name_pattern",
+        "commit_message_pattern",
+        "commit_author_email_pattern",
+        "committer_email_pattern",
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class BranchRules:
-    """Everything read about one branch; `has_queue`: GitHub's own merge queue owns it."""
+    """Everything read about one branch, as it binds a merge call of ours.
+
+    Rulesets that our App may bypass are left out, but for `known.checks`: those a test run must
+    pass all the same. `checks` are the names that GitHub wants on the pull request's own head.
+    `is_closed`: nobody but others may update the branch. `unseen` are rules whose state cannot
+    be read. `has_queue`: GitHub's own merge queue owns the branch.
+    """
 
     known: Known
     needs_resolved_threads: bool
     has_queue: bool
+    checks: tuple[RequiredName, ...] = ()
+    is_strict: bool = False
+    needs_code_owners: bool = False
+    needs_last_push: bool = False
+    needs_signatures: bool = False
+    is_closed: bool = False
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What was read: all rules, those that bind us, classic protection."""
+
+    rules: tuple[Rule, ...]
+    binding: tuple[Rule, ...]
+    classic: Classic
+    has_queue: bool
+    is_shut_out: bool
 
 
 class Protection:
@@ -61,6 +111,7 @@ class Protection:
         self._clock = clock
         self._app_id = app_id
         self._kept: LRUCache[tuple[str, str], tuple[float, BranchRules]] = LRUCache(BRANCHES_MAX)
+        self._queues: LRUCache[tuple[str, str], tuple[float, bool]] = LRUCache(BRANCHES_MAX)
 
     async def required(self, line: Line, branch: str) -> Required:
         """Required statuses of a branch. Raises Refused(PROVIDER_QUEUE), Gone(REPOSITORY)."""
@@ -84,6 +135,12 @@ class Protection:
             self._kept[_key(line.repo), branch] = (self._clock.monotonic_s(), kept)
         return kept
 
+    async def fresh_rules(self, line: Line, branch: str) -> BranchRules:
+        """Read the rules of a branch now, after GitHub refused something there."""
+        self.forget(line.repo)
+        self._queues.pop((_key(line.repo), branch), None)
+        return await self.rules(line, branch)
+
     def kept(self, repo: RepoRef, branch: str) -> BranchRules | None:
         """The rules as last read, None when that is too long ago."""
         read_s, rules = self._kept.get((_key(repo), branch), (0.0, None))
@@ -96,18 +153,64 @@ class Protection:
 
     async def _read(self, line: Line, branch: str) -> BranchRules:
         rules = await _rulesets(line, branch)
+        passed = await _bypassed(line, rules)
         classic = await _classic(line, branch)
-        pinned = [check for rule in rules for check in rule.checks]
-        required = tuple(dict.fromkeys([*pinned, *classic]))
-        kept = tuple(check for check in required if not self._is_own(check, branch))
-        notes = [rule.type for rule in rules if rule.type in NOTED]
-        if kept != required:
-            notes.append(SELF_REQUIRED)
-        return BranchRules(
-            known=Known(kept, _methods(rules), tuple(dict.fromkeys(notes))),
-            needs_resolved_threads=any(rule.needs_resolved_threads for rule in rules),
-            has_queue=any(rule.type == "merge_queue" for rule in rules),
+        read = Read(
+            rules=rules,
+            binding=tuple(rule for rule in rules if rule.ruleset not in passed),
+            classic=classic,
+            has_queue=await self._has_queue(line, branch, rules),
+            is_shut_out=await _is_shut_out(line, classic),
         )
+        return self._branch_rules(read, branch)
+
+    def _branch_rules(self, read: Read, branch: str) -> BranchRules:
+        classic, binding = read.classic, read.binding
+        required = _names(read.rules, classic)
+        kept = tuple(check for check in required if not self._is_own(check, branch))
+        bound = _names(binding, classic)
+        types = {rule.type for rule in binding}
+        is_strict = classic.is_strict or any(rule.is_strict and rule.checks for rule in binding)
+        signed = classic.needs_signatures or "required_signatures" in types
+        notes = [rule.type for rule in binding if rule.type in NOTED]
+        notes += ["required_linear_history"] * classic.is_linear
+        notes += ["required_signatures"] * classic.needs_signatures
+        notes += [SELF_REQUIRED] * (kept != required) + [STRICT] * is_strict
+        return BranchRules(
+            known=Known(kept, _methods(read, signed), tuple(dict.fromkeys(notes))),
+            checks=tuple(check for check in bound if not self._is_own(check, branch)),
+            needs_resolved_threads=classic.needs_resolved_threads
+            or any(rule.needs_resolved_threads for rule in binding),
+            needs_code_owners=classic.needs_code_owners
+            or any(rule.needs_code_owners for rule in binding),
+            needs_last_push=classic.needs_last_push
+            or any(rule.needs_last_push for rule in binding),
+            needs_signatures=signed,
+            is_strict=is_strict,
+            is_closed=read.is_shut_out or "update" in types,
+            unseen=tuple(rule.type for rule in binding if rule.type in UNSEEN),
+            has_queue=read.has_queue or "merge_queue" in types,
+        )
+
+    async def _has_queue(self, line: Line, branch: str, rules: Iterable[Rule]) -> bool:
+        """Whether a classic merge queue owns the branch: only GraphQL shows it.
+
+        Where that cannot be read, what was known last; a host without the field has no queue.
+        """
+        if any(rule.type == "merge_queue" for rule in rules):
+            return False  # the rule itself says whether it binds us
+        key, now_s = (_key(line.repo), branch), self._clock.monotonic_s()
+        read_s, known = self._queues.get(key, (-KEPT_S, False))
+        if now_s - read_s < KEPT_S:
+            return known
+        try:
+            known = await graphql.has_merge_queue(line, branch)
+        except Throttled:
+            raise
+        except (Unavailable, NotPermitted):
+            pass
+        self._queues[key] = (now_s, known)
+        return known
 
     def _is_own(self, check: RequiredName, branch: str) -> bool:
         return check.name == own_check(branch) and check.source_id in (None, self._app_id)
@@ -116,6 +219,16 @@ class Protection:
 def own_check(branch: str) -> str:
     """The name of the check run that we publish for a queue."""
     return f"Headgate ({branch})"
+
+
+async def forbids_building(line: Line, branch: str) -> bool:
+    """Whether rulesets cover a test branch of ours, which need not exist, with such a rule."""
+    try:
+        rules = await _rulesets(line, branch)
+        passed = await _bypassed(line, rules)
+    except (NotPermitted, Gone):
+        return False
+    return any(rule.type in AGAINST_BUILDING and rule.ruleset not in passed for rule in rules)
 
 
 async def _rulesets(line: Line, branch: str) -> tuple[Rule, ...]:
@@ -132,14 +245,37 @@ async def _rulesets(line: Line, branch: str) -> tuple[Rule, ...]:
     return tuple(answers.rule_of(each) for each in listed)
 
 
-async def _classic(line: Line, branch: str) -> tuple[RequiredName, ...]:
+async def _bypassed(line: Line, rules: Iterable[Rule]) -> frozenset[str]:
+    """Ids of rulesets that our App may bypass; where GitHub does not say so, it may not."""
+    found = set()
+    for number in sorted({rule.ruleset for rule in rules if rule.ruleset is not None}):
+        answer = await line.get(f"/rulesets/{number}", expects=(403, 404), is_kept=True)
+        if answer.status == 200 and answers.can_bypass(answer.fields):
+            found.add(number)
+    return frozenset(found)
+
+
+async def _classic(line: Line, branch: str) -> Classic:
+    tail = f"/branches/{paths.of_branch(branch)}/protection"
+    answer = await line.get(tail, expects=(403, 404), is_kept=True)
+    words = answer.message.lower()
+    if answer.status == 200:
+        return answers.protection_of(answer.fields)
+    if NOT_IN_PLAN in words or (answer.status == 404 and NOT_PROTECTED in words):
+        return Classic()
+    return await _required_checks(line, branch)
+
+
+async def _required_checks(line: Line, branch: str) -> Classic:
+    """At least the required checks, where the whole protection cannot be read."""
     tail = f"/branches/{paths.of_branch(branch)}/protection/required_status_checks"
     answer = await line.get(tail, expects=(403, 404), is_kept=True)
     if answer.status == 404 or NOT_IN_PLAN in answer.message.lower():
-        return ()
+        return Classic()
     if answer.status == 403:
-        return await _classic_from_branch(line, branch, answer)
-    return answers.classic_checks_of(answer.fields)
+        return Classic(checks=await _classic_from_branch(line, branch, answer))
+    checks = answers.classic_checks_of(answer.fields)
+    return Classic(checks=checks, is_strict=bool(checks) and answer.fields.flag("strict"))
 
 
 async def _classic_from_branch(line: Line, branch: str, denied: Answer) -> tuple[RequiredName, ...]:
@@ -154,11 +290,27 @@ async def _classic_from_branch(line: Line, branch: str, denied: Answer) -> tuple
     )
 
 
-def _methods(rules: Iterable[Rule]) -> frozenset[MergeMethod] | None:
+async def _is_shut_out(line: Line, classic: Classic) -> bool:
+    """Whether classic protection lets only others push and merge, or nobody."""
+    if classic.pushers is None:
+        return classic.is_locked
+    return classic.is_locked or await line.client.slug() not in classic.pushers
+
+
+def _names(rules: Iterable[Rule], classic: Classic) -> tuple[RequiredName, ...]:
+    pinned = [check for rule in rules for check in rule.checks]
+    return tuple(dict.fromkeys([*pinned, *classic.checks]))
+
+
+def _methods(read: Read, needs_signatures: bool) -> frozenset[MergeMethod] | None:
     """What all rules together allow, None when none speaks of it."""
-    spoken = [rule.methods for rule in rules if rule.methods is not None]
-    if any(rule.type == "required_linear_history" for rule in rules):
+    spoken = [rule.methods for rule in read.binding if rule.methods is not None]
+    is_linear = any(rule.type == "required_linear_history" for rule in read.binding)
+    if is_linear or read.classic.is_linear:
         spoken.append(frozenset(MergeMethod) - {MergeMethod.MERGE_COMMIT})
+    if needs_signatures:
+        # GitHub does not sign the commits that it rebases.
+        spoken.append(frozenset(MergeMethod) - {MergeMethod.REBASE})
     return frozenset.intersection(*spoken) if spoken else None
 
 

@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 
 from bot.github import (
     ci_runs,
+    comments,
     commits,
     files,
     installations,
@@ -17,6 +18,7 @@ from bot.github import (
     tickets,
     translate,
     trees,
+    workflows,
 )
 from bot.github.artifacts import Artifacts
 from bot.github.checks import Reports
@@ -35,9 +37,9 @@ from bot.github.testbranches import TestBranches
 from bot.github.translate import OwnApp
 from service.clock import Clock
 from service.provider.archives import Archive, NoArchive
-from service.provider.ci import Artifact, CiJob, CiRun
+from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
 from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
-from service.provider.signals import Delivery, Signal
+from service.provider.signals import Delivery, Signal, Where
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -55,6 +57,7 @@ from service.provider.values import (
     BuildResult,
     ChangedFiles,
     Checks,
+    CommentsRead,
     Commit,
     FailedDelivery,
     LandStop,
@@ -67,6 +70,7 @@ from service.provider.values import (
     Reply,
     Repository,
     Required,
+    VehicleAdvice,
     VehicleRef,
 )
 from service.telemetry import SILENT, Meter
@@ -95,11 +99,13 @@ class GitHubProvider:
         Until some answer told our name in addresses, our own pushes look like another bot's,
         which only costs a read. Raises ProviderError when a field we need is not there.
         """
-        own = OwnApp(self._options.app_id, self._client.tokens.slug or "")
         try:
-            return translate.signals_of(delivery, own)
+            return translate.signals_of(delivery, self._own())
         except Unreadable as failure:
             raise ProviderError(f"{delivery.event} lacks something: {failure}.") from failure
+
+    def _own(self) -> OwnApp:
+        return OwnApp(self._options.app_id, self._client.tokens.slug or "")
 
     async def repositories(self) -> Sequence[Repository]:
         """See `Provider.repositories`."""
@@ -144,6 +150,11 @@ class GitHubProvider:
         """See `Provider.read_file`."""
         with self._reading():
             return await files.read_file(self._line(repo, Priority.SWEEP), path, commit, bytes_max)
+
+    async def vehicle_advice(self, repo: RepoRef, branch: str, commit: Sha) -> VehicleAdvice:
+        """See `Provider.vehicle_advice`."""
+        with self._reading():
+            return await workflows.advice(self._line(repo, Priority.ANSWER), branch, commit)
 
     async def tree_paths(self, repo: RepoRef, commit: Sha) -> TreePaths:
         """See `Provider.tree_paths`."""
@@ -270,6 +281,16 @@ class GitHubProvider:
         with self._reading():
             return await ci_runs.ci_run(self._line(repo, Priority.ANSWER), run_id, attempt)
 
+    async def claimed_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
+        """See `Provider.claimed_run`."""
+        with self._reading():
+            return await ci_runs.claimed_run(self._line(repo, Priority.STRANGER), run_id)
+
+    async def claimed_source(self, repo: RepoRef, number: int) -> PullRequestSource | None:
+        """See `Provider.claimed_source`."""
+        with self._reading():
+            return await ci_runs.claimed_source(self._line(repo, Priority.STRANGER), number)
+
     async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
         """See `Provider.ci_runs`."""
         with self._reading():
@@ -290,6 +311,12 @@ class GitHubProvider:
     ) -> AbstractAsyncContextManager[Archive | NoArchive]:
         """See `Provider.ci_artifact`."""
         return self._artifacts.opened(self._line(repo, Priority.NOTICE), artifact)
+
+    async def comments_since(self, where: Where, since: datetime) -> CommentsRead:
+        """See `Provider.comments_since`."""
+        with self._reading():
+            line = self._line(where.ref, Priority.SWEEP)
+            return await comments.since(line, where, since, self._own())
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         """See `Provider.failed_deliveries`."""

@@ -1,11 +1,12 @@
 """Facts of pull requests: what they are, what blocks them, which files they change."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from bot.github import answers, graphql, outcomes
 from bot.github.graphql import Context, Facts
 from bot.github.line import Line
-from bot.github.protection import Protection, own_check
+from bot.github.protection import BranchRules, Protection, own_check
 from bot.github.remembered import Files, Remembered
 from service.provider.errors import GoneKind, ProviderError, Throttled, Unavailable
 from service.provider.values import (
@@ -13,6 +14,8 @@ from service.provider.values import (
     PullRequest,
 )
 from service.vocabulary import (
+    CODE_OWNERS,
+    LAST_PUSH,
     Blocker,
     BlockerCode,
     CheckOutcome,
@@ -41,6 +44,7 @@ REVIEWS = {
     "CHANGES_REQUESTED": BlockerCode.CHANGES_REQUESTED,
 }
 WAITING = frozenset({CheckOutcome.RUNNING, CheckOutcome.UNKNOWN})
+ADMITTED = frozenset({CheckOutcome.PASSED, CheckOutcome.SKIPPED})
 
 
 class PullRequests:
@@ -63,6 +67,11 @@ class PullRequests:
             await line.clock.sleep(wait_s)
             facts = await graphql.facts(line, number)
         return await self._told(line, facts)
+
+    async def with_state(self, line: Line, number: int) -> tuple[PullRequest, Facts]:
+        """One pull request as it stands, with GitHub's own words about it."""
+        facts = await graphql.facts(line, number)
+        return await self._told(line, facts), facts
 
     async def pull_requests(
         self, line: Line, numbers: Sequence[int]
@@ -119,18 +128,36 @@ class PullRequests:
     async def _blockers(self, line: Line, facts: Facts) -> tuple[Blocker, ...]:
         found = list(blockers_of(facts, self._app_id))
         if facts.state == "OPEN":
-            if facts.has_open_thread and await self._must_be_resolved(line, facts.base_branch):
-                found.append(Blocker(BlockerCode.CONVERSATIONS_UNRESOLVED))
+            rules = await self._rules(line, facts.base_branch)
+            found = [_with_reviewer(each, rules) for each in found]
+            found += rule_blockers_of(facts, rules)
+            if await self._is_stacked(line, facts):
+                found.append(Blocker(BlockerCode.STACKED))
             if await self._is_beyond_our_right(line, facts):
                 found.append(Blocker(BlockerCode.OTHER, WORKFLOWS_BLOCKER))
         return tuple(found)
 
-    async def _must_be_resolved(self, line: Line, branch: str) -> bool:
+    async def _rules(self, line: Line, branch: str) -> BranchRules | None:
         try:
-            return (await self._protection.rules(line, branch)).needs_resolved_threads
+            return await self._protection.rules(line, branch)
         except ProviderError:
             # Rules that cannot be read stop the queue where they are asked for themselves.
+            return None
+
+    async def _is_stacked(self, line: Line, facts: Facts) -> bool:
+        """Whether it is part of a native stack: only the REST answer of a pull request says so.
+
+        A head seen outside of any stack is not read again; GitHub announces no leaving of one.
+        """
+        if self._remembered.is_unstacked(line.repo, facts.number, facts.head_sha):
             return False
+        answer = await line.get(
+            f"/pulls/{facts.number}", missing=GoneKind.PULL_REQUEST, is_kept=True
+        )
+        stacked = answers.is_stacked(answer.fields)
+        known = None if stacked else facts.head_sha
+        self._remembered.keep_unstacked(line.repo, facts.number, known)
+        return stacked
 
     async def _is_beyond_our_right(self, line: Line, facts: Facts) -> bool:
         """Whether it changes workflow files that our App may not write (GITHUB.md 4.5)."""
@@ -167,6 +194,31 @@ def blockers_of(facts: Facts, app_id: str) -> tuple[Blocker, ...]:
     return (*found, *_check_blockers(required))
 
 
+def _with_reviewer(blocker: Blocker, rules: BranchRules | None) -> Blocker:
+    """A missing review with who has to give it, where rules say so."""
+    if blocker.code is not BlockerCode.REVIEW_REQUIRED or rules is None:
+        return blocker
+    if rules.needs_code_owners:
+        return replace(blocker, name=CODE_OWNERS)
+    return replace(blocker, name=LAST_PUSH) if rules.needs_last_push else blocker
+
+
+def rule_blockers_of(facts: Facts, rules: BranchRules | None) -> tuple[Blocker, ...]:
+    """What the rules of its branch miss about it beyond what its facts say by themselves."""
+    if rules is None:
+        return ()
+    found: list[Blocker] = []
+    if facts.has_open_thread and rules.needs_resolved_threads:
+        found.append(Blocker(BlockerCode.CONVERSATIONS_UNRESOLVED))
+    reported = {(context.name, context.app_id) for context in facts.contexts}
+    names = {name for name, _ in reported}
+    for check in rules.checks:
+        pinned = {(check.name, check.source_id), (check.name, None)} & reported
+        if check.name not in names or (check.source_id is not None and not pinned):
+            found.append(Blocker(BlockerCode.CHECK_MISSING, check.name))
+    return tuple(dict.fromkeys(found))
+
+
 def _check_blockers(contexts: Iterable[Context]) -> tuple[Blocker, ...]:
     """One blocker a name, the worst of its reports."""
     by_name: dict[str, list[CheckOutcome]] = {}
@@ -175,10 +227,20 @@ def _check_blockers(contexts: Iterable[Context]) -> tuple[Blocker, ...]:
     found: list[Blocker] = []
     for name, reported in by_name.items():
         worst = outcomes.worst(reported)
-        if worst is not CheckOutcome.PASSED:
+        if worst not in ADMITTED:
             code = BlockerCode.CHECK_PENDING if worst in WAITING else BlockerCode.CHECK_FAILING
             found.append(Blocker(code, name))
     return tuple(found)
+
+
+def _names_with(facts: Facts, outcome: CheckOutcome) -> tuple[str, ...]:
+    """Return the names of the head's checks that have this outcome, sorted."""
+    by_name: dict[str, list[CheckOutcome]] = {}
+    for context in facts.contexts:
+        by_name.setdefault(context.name, []).append(_outcome_of(context))
+    return tuple(
+        sorted(name for name, found in by_name.items() if outcomes.worst(found) is outcome)
+    )
 
 
 def _outcome_of(context: Context) -> CheckOutcome:
@@ -213,4 +275,6 @@ def _pull_request(facts: Facts, blockers: tuple[Blocker, ...]) -> PullRequest:
         blockers=blockers,
         labels=facts.labels,
         url=facts.url,
+        skipped_checks=_names_with(facts, CheckOutcome.SKIPPED),
+        failed_checks=_names_with(facts, CheckOutcome.FAILED),
     )

@@ -31,6 +31,7 @@ class Remembered:
         self._commits: LRUCache[tuple[str, Sha], Commit] = LRUCache(COMMITS_MAX)
         self._nodes: LRUCache[str, str] = LRUCache(NAMES_MAX)
         self._files: LRUCache[tuple[str, int], Files] = LRUCache(PULLS_MAX)
+        self._unstacked: LRUCache[tuple[str, int], Sha] = LRUCache(PULLS_MAX)
         self._workflows: LRUCache[tuple[str, int, Sha], bool] = LRUCache(PULLS_MAX)
 
     def keep_commit(self, repo: RepoRef, commit: Commit) -> Commit:
@@ -58,6 +59,17 @@ class Remembered:
         """Those paths, for ten seconds: as good as a read of that moment."""
         found = self._files.get((repo.slug, number))
         return found if found is not None and now_s - found.read_s <= FRESH_S else None
+
+    def keep_unstacked(self, repo: RepoRef, number: int, head: Sha | None) -> None:
+        """Remember that a head was seen outside of any stack; None forgets it."""
+        if head is None:
+            self._unstacked.pop((repo.slug, number), None)
+        else:
+            self._unstacked[repo.slug, number] = head
+
+    def is_unstacked(self, repo: RepoRef, number: int, head: Sha) -> bool:
+        """Whether this head was seen outside of any stack."""
+        return self._unstacked.get((repo.slug, number)) == head
 
     def keep_workflows(self, repo: RepoRef, number: int, head: Sha, touched: bool) -> None:
         """Whether a head changes workflow files."""

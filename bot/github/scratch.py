@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from bot.github import answers, commits, limits, refs
+from bot.github import answers, commits, limits, protection, refs
 from bot.github.line import Line
 from bot.github.remembered import Remembered
 from bot.github.wire import Answer
@@ -176,6 +176,8 @@ class Scratch:
                 await self._line.clock.sleep(CONFLICT_PAUSE_S)
                 await self._read_both(step, before)
         elif patience.denials == DENIED_TRIES:
+            if await protection.forbids_building(self._line, self.request.scratch):
+                raise Refused(answer.message, RefusedCode.RULE_DENIED)
             raise self._unavailable(answer.message or "GitHub answered 409")
         else:
             # A passing permission fault looks like this and must not blame anybody.

@@ -1,9 +1,10 @@
 """Test branches: made on a scratch branch, published whole, shown to CI, deleted (GITHUB.md 3)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from bot.github import answers, commits, limits, paths, refs
+from bot.github import answers, commits, limits, paths, protection, refs
 from bot.github.line import Line
 from bot.github.pull_requests import PullRequests
 from bot.github.remembered import Remembered
@@ -49,9 +50,14 @@ class TestBranches:
         if not 0 < len(request.steps) <= STEPS_MAX:
             raise Refused(f"A test branch merges 1 to {STEPS_MAX} heads.", RefusedCode.TOO_MANY)
         try:
-            return await self._build(line, request)
-        except OutcomeUnknown:
-            return await refs.repeated(line, lambda: self._rebuild(line, request))
+            return await self._build_again(line, request)
+        except Refused as refused:
+            if refused.code is not RefusedCode.OTHER:
+                raise
+            # The rules of the branch decide, not the sentence.
+            if not await protection.forbids_building(line, request.scratch):
+                raise
+            raise Refused(refused.message, RefusedCode.RULE_DENIED) from refused
 
     async def discard(self, line: Line, branch: str) -> None:
         """Delete the branch, which closes its draft pull request; absent is done."""
@@ -66,6 +72,13 @@ class TestBranches:
         listed, _ = await line.listed(f"/git/matching-refs/{paths.of_head(refs.PREFIX)}")
         found = [answers.ref_of(each) for each in listed]
         return tuple(VehicleRef(name.removeprefix(paths.HEADS), sha) for name, sha in found)
+
+    async def _build_again(self, line: Line, request: BuildRequest) -> BuildResult:
+        """Build, once more if it is unknown what a call did."""
+        try:
+            return await self._build(line, request)
+        except OutcomeUnknown:
+            return await refs.repeated(line, lambda: self._rebuild(line, request))
 
     async def _build(self, line: Line, request: BuildRequest) -> BuildResult:
         scratch = Scratch(line, self._remembered, request)
@@ -100,7 +113,13 @@ class TestBranches:
         """Give the published branch its vehicle."""
         if request.vehicle is Vehicle.PUSH:
             return await _built(scratch, request.branch, made, None)
-        draft = await self._draft(line, request)
+        try:
+            draft = await self._draft(line, request)
+        except Refused as refused:
+            if refused.code is not RefusedCode.DRAFT_NOT_SUPPORTED:
+                raise
+            built = await _built(scratch, request.branch, made, None)
+            return replace(built, draft_refused=refused.message)
         if draft is None:
             await refs.delete(line, request.branch)
             return NothingToMerge()

@@ -34,6 +34,7 @@ from service.provider.signals import (
     Signal,
     Where,
 )
+from service.provider.values import Lost
 from service.vocabulary import Actor, ActorKind, Channel
 
 BRANCHES = "refs/heads/"
@@ -221,6 +222,32 @@ def _nothing(_read: Read) -> Signals:
 
 def _each(event: str, *actions: str, by: Translation) -> dict[tuple[str, str | None], Translation]:
     return {(event, action): by for action in actions}
+
+
+COMMANDS = frozenset(
+    {
+        ("issue_comment", "created"),
+        ("pull_request_review", "submitted"),
+        ("pull_request", "labeled"),
+        ("pull_request", "unlabeled"),
+    }
+)
+"""Deliveries that may hold a person's command."""
+
+SWEPT = frozenset({"check_run", "check_suite", "status"})
+"""Events whose facts the sweeps read every minute or so.
+
+Not `workflow_run`: the sweep of ended CI runs passes over repositories without a queue and
+without tests, and such an event may bring the first test results of one.
+"""
+
+
+def lost_with(event: str, action: str | None) -> Lost:
+    """Return what is lost when a delivery of this kind never arrives."""
+    if (event, action) in COMMANDS:
+        return Lost.COMMAND
+    translation = TABLE.get((event, action), _nothing)
+    return Lost.SWEPT if event in SWEPT or translation is _nothing else Lost.FACT
 
 
 TABLE: Mapping[tuple[str, str | None], Translation] = {

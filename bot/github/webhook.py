@@ -10,12 +10,13 @@ import hmac
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from service.body_budget import BodyBudget, Share, overloaded
 from service.clock import Clock
-from service.errors import DatabaseUnavailable
+from service.errors import DatabaseUnavailable, Overloaded
 from service.provider.signals import Delivery
 from service.telemetry import SILENT, Meter
 
@@ -42,64 +43,118 @@ class Receiver:
     accept: Accept
     body_time_s: float = BODY_TIME_S
     telemetry: Meter = SILENT
+    budget: BodyBudget = field(default_factory=BodyBudget)
 
 
 def receiver(parts: Receiver) -> Handler:
     """The handler of `POST /webhooks/github`: 202 when new, 200 when known, else a refusal."""
 
     async def receive(request: web.Request) -> web.Response:
-        delivery = await _read(request, parts)
-        if isinstance(delivery, int):
-            # Whoever is refused may have named any event: it is no label.
-            _count(parts, "unknown", "refused")
-            return web.Response(status=delivery)
         try:
-            new = await parts.accept(delivery)
-        except DatabaseUnavailable as unavailable:
-            _count(parts, delivery.event, "unavailable")
-            retry = {"Retry-After": str(unavailable.retry_after_s)}
-            return web.Response(status=503, headers=retry)
-        _count(parts, delivery.event, "accepted" if new else "duplicate")
-        at = delivery.received_at.timestamp()
-        parts.telemetry.level("headgate_delivery_last_received_timestamp_seconds", at)
-        return web.Response(status=202 if new else 200)
+            return await _received(request, parts)
+        except Overloaded as crowded:
+            _count(parts, "unknown", "unavailable")
+            return _come_again(crowded)
 
     return receive
 
 
-async def _read(request: web.Request, parts: Receiver) -> Delivery | int:
-    """The delivery, or the status that refuses it."""
+async def _received(request: web.Request, parts: Receiver) -> web.Response:
+    """Read, check and store one delivery. Raises Overloaded when its body has to give way."""
+    proof = Proof(request.headers.getall("X-Hub-Signature-256", []), parts.secrets)
     refusal = _refusal_of(request)
     if refusal is not None:
-        return refusal
-    body = await _body_of(request, parts.body_time_s)
-    if isinstance(body, int):
-        return body
-    if not is_signed(body, request.headers.getall("X-Hub-Signature-256", []), parts.secrets):
-        parts.telemetry.count("headgate_credentials_rejected_total", "webhook_signature")
-        return 401
-    return _delivery_of(request.headers, body, parts) or 400
+        return _refused(parts, refusal)
+    if not proof.is_possible:
+        return _unproved(parts)
+    limit = asyncio.timeout(parts.body_time_s)
+
+    def give_way() -> None:
+        if not limit.expired():
+            limit.reschedule(asyncio.get_running_loop().time())
+
+    with parts.budget.share(give_way) as share:
+        body = await _body_of(request, Taking(limit, share, proof))
+        if isinstance(body, int):
+            return _refused(parts, body)
+        if not proof.holds():
+            return _unproved(parts)
+        delivery = _delivery_of(request.headers, body, parts)
+        return _refused(parts, 400) if delivery is None else await _stored(delivery, parts)
+
+
+async def _stored(delivery: Delivery, parts: Receiver) -> web.Response:
+    try:
+        new = await parts.accept(delivery)
+    except DatabaseUnavailable as unavailable:
+        _count(parts, delivery.event, "unavailable")
+        return _come_again(unavailable)
+    _count(parts, delivery.event, "accepted" if new else "duplicate")
+    at = delivery.received_at.timestamp()
+    parts.telemetry.level("headgate_delivery_last_received_timestamp_seconds", at)
+    return web.Response(status=202 if new else 200)
+
+
+def _unproved(parts: Receiver) -> web.Response:
+    parts.telemetry.count("headgate_credentials_rejected_total", "webhook_signature")
+    return _refused(parts, 401)
+
+
+def _refused(parts: Receiver, status: int) -> web.Response:
+    # An unproved sender may have named any event: it is no label.
+    _count(parts, "unknown", "refused")
+    return web.Response(status=status)
+
+
+def _come_again(crowded: Overloaded) -> web.Response:
+    return web.Response(status=503, headers={"Retry-After": str(crowded.retry_after_s)})
 
 
 def _count(parts: Receiver, event: str, outcome: str) -> None:
     parts.telemetry.count("headgate_deliveries_received_total", event, outcome)
 
 
-def is_signed(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> bool:
-    """Whether exactly one signature stands there and one of the secrets made it.
+class Proof:
+    """The signature of one body, computed while the body is read.
 
     Compared as bytes in constant time under every secret, so that neither content nor which
-    secret matched shows in the time taken.
+    secret matched shows in the time taken. Two signatures prove nothing.
     """
-    given = signatures[0].encode("utf-8", "surrogateescape") if len(signatures) == 1 else b""
-    if not SIGNATURE.fullmatch(given):
-        return False
-    matches = [hmac.compare_digest(given, _signature(body, secret)) for secret in secrets]
-    return any(matches)
+
+    def __init__(self, signatures: Sequence[str], secrets: Sequence[str]) -> None:
+        given = signatures[0].encode("utf-8", "surrogateescape") if len(signatures) == 1 else b""
+        self._given = given
+        self.is_possible = SIGNATURE.fullmatch(given) is not None
+        self._digests = [hmac.new(secret.encode(), digestmod=hashlib.sha256) for secret in secrets]
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the body."""
+        for digest in self._digests:
+            digest.update(chunk)
+
+    def holds(self) -> bool:
+        """Whether exactly one signature was given and one of the secrets made it."""
+        matches = [
+            hmac.compare_digest(self._given, b"sha256=" + digest.hexdigest().encode())
+            for digest in self._digests
+        ]
+        return self.is_possible and any(matches)
 
 
-def _signature(body: bytes, secret: str) -> bytes:
-    return b"sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest().encode()
+def is_signed(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> bool:
+    """Whether exactly one signature stands there and one of the secrets made it."""
+    proof = Proof(signatures, secrets)
+    proof.feed(body)
+    return proof.holds()
+
+
+@dataclass(frozen=True, slots=True)
+class Taking:
+    """What a body passes while it is read: its time limit, its share of memory, its proof."""
+
+    limit: asyncio.Timeout
+    share: Share
+    proof: Proof
 
 
 def _refusal_of(request: web.Request) -> int | None:
@@ -111,16 +166,21 @@ def _refusal_of(request: web.Request) -> int | None:
     return None
 
 
-async def _body_of(request: web.Request, seconds: float) -> bytes | int:
-    """The raw bytes, or the status that refuses them."""
+async def _body_of(request: web.Request, taking: Taking) -> bytes | int:
+    """The raw bytes, or the status that refuses them. Raises Overloaded."""
     parts = bytearray()
     try:
-        async with asyncio.timeout(seconds):
+        async with taking.limit:
             async for part in request.content.iter_any():
+                taking.share.take(len(part))
+                taking.proof.feed(part)
                 parts += part
                 if len(parts) > BODY_BYTES_MAX:
                     return 413
+            taking.share.finish()
     except TimeoutError:
+        if taking.share.is_evicted:
+            raise overloaded() from None
         return 408
     return bytes(parts)
 

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from bot.portable import ci, files, sending, targets, touched, verdict
+from bot.portable import ci, files, oidc, sending, targets, touched, verdict
 from bot.portable.sending import Request, Service, Unsent
 from bot.portable.verdict import Ending, Told
 
@@ -51,12 +51,18 @@ def run_targets(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def run(chosen: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Upload as chosen, and write what the job's page and later steps read."""
     token = environ.get("HEADGATE_TOKEN", "").strip()
+    told = Told()
+    answers = told.answers
+    try:
+        token = token or oidc.token_of(environ, chosen.url)
+    except Unsent as trouble:
+        ending = verdict.unsent_ending(trouble, told, 0, strict=chosen.strict)
+        say(f"::warning::headgate: {ending.said}")
+        return ending.exit_code
     if not token:
         # A fork's pull request has no secrets; the App collects its artifacts (FLAKY.md 2.9).
         say("::notice::Headgate: there is no token, so no test results were uploaded.")
         return 0
-    told = Told()
-    answers = told.answers
     try:
         ending = uploaded(chosen, environ, Service(chosen.url, token, say_so), told)
     except Unsent as trouble:
@@ -87,7 +93,9 @@ def uploaded(
         say_so(f"{before.said}.")
     found = files.reports_in(globs, 0, say_so)
     told.unread.extend(found.unread)
-    for batch in files.batches(found.reports):
+    batches = list(files.batches(found.reports))
+    meta.update(files.session_of(len(batches), found.unread))
+    for batch in batches:
         kind, body = files.form(meta, batch)
         try:
             answer = verdict.answer_of(service.ask(Request(sending.UPLOAD, body, kind)))

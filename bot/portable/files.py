@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -112,6 +113,14 @@ def batches(reports: Iterable[Report]) -> Iterator[list[Report]]:
         batch.append(report)
     if batch:
         yield batch
+
+
+def session_of(uploads: int, unread: Sequence[str]) -> dict[str, object]:
+    """What each upload says of all that this run of the sender uploads.
+
+    Nothing is excused until all of them have arrived, or while a report could not be read.
+    """
+    return {"session": uuid.uuid4().hex, "session_uploads": uploads, "unsent_files": len(unread)}
 
 
 def form(

@@ -116,7 +116,9 @@ class Service(NamedTuple):
 def once(service: Service, request: Request) -> Json | Trouble:
     """One try. Raises Unsent for what another try would not change."""
     headers = {"User-Agent": "headgate-upload"}
-    if service.token or not service.fork_run:
+    if service.token.startswith("eyJ"):
+        headers["Authorization"] = f"Bearer {token_of(service.token)}"
+    elif service.token or not service.fork_run:
         headers["x-api-token"] = token_of(service.token)
     else:
         headers["x-forked-workflow-run-id"] = service.fork_run
@@ -260,7 +262,8 @@ def read_refusal(status: int, retry_after: str | None, body: bytes) -> Trouble:
         wait_s = seconds_of(retry_after)
         return Trouble(f"answered {status}" + (f" ({code})" if code else ""), wait_s)
     if status == 401:
-        raise Unsent("the token is unknown, expired or revoked", said=said)
+        why = "the token is unknown, expired or revoked"
+        raise Unsent(f"{why}: {said[:WHY_MAX]}" if said else why, said=said)
     why = str(problem.get("detail") or f"answered {status}")[:SAID_BYTES_MAX]
     # A proxy in between may say so first, without a code.
     raise Unsent(why, code=TOO_LARGE if status == TOO_LARGE_STATUS else str(code), said=said)

@@ -32,7 +32,10 @@ class Failure(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the service said of one upload; `is_whole`: every file was read to its end."""
+    """What the service said of one upload; `is_whole`: every file was read to its end.
+
+    `not_excused`: why quarantined failures count all the same, in this upload and those before.
+    """
 
     tests: int
     failed: int
@@ -42,6 +45,7 @@ class Answer(NamedTuple):
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...]
     html_url: str
+    not_excused: tuple[str, ...] = ()
 
 
 class Told:
@@ -81,6 +85,9 @@ def answer_of(value: Json) -> Answer:
             failures=tuple(failure_of(each) for each in sending.objects(value["failures"])),
             warnings=tuple(str(each) for each in sending.items(value["warnings"])),
             html_url=str(value["html_url"] or ""),
+            not_excused=tuple(
+                str(each) for each in sending.items(value.get("not_excused_because", []))
+            ),
         )
     except (KeyError, TypeError, ValueError) as unlike:
         raise Unsent("the answer is not one to an upload: is it Headgate") from unlike
@@ -98,14 +105,20 @@ def ending_of(told: Told, command_code: int) -> Ending:
     """How uploads end that were all answered.
 
     Of several those count that say something: an upload without a failure does not make the
-    command's code stand that another one forgives. A file that nobody could read does. Raises
-    Unsent when one was too large.
+    command's code stand that another one forgives. A file that nobody could read does. Whether
+    quarantined failures are excused is known with the last upload. Raises Unsent when one was
+    too large.
     """
     if told.refused:
         raise told.refused[0]
     if not told.answers:
         return no_report_ending(command_code)
-    telling = [each.exit_code for each in told.answers if each.failed or not each.is_whole]
+    answers = told.answers
+    telling = [
+        each.exit_code for each in answers if each.failed > each.forgiven or not each.is_whole
+    ]
+    if any(each.forgiven for each in answers):
+        telling.append(answers[-1].exit_code)
     if told.unread:
         telling.append(command_code)
     code = max(telling, default=command_code)
@@ -126,6 +139,8 @@ def sentence_of(told: Told, code: int) -> str:
     start = counted(failed, "failure")
     if forgiven == failed:
         cut = "" if told.is_whole else ", but not every report was read"
+        if answers[-1].not_excused:
+            cut = f", but not excused: {'; '.join(answers[-1].not_excused)}"
         return f"{start}, all quarantined{cut}: {end} {listed(quarantined, forgiven)}"
     some = f"{forgiven} quarantined, {failed - forgiven} not"
     named = f"Not quarantined: {listed(others, failed - forgiven)}"

@@ -163,6 +163,17 @@ def test_writes_are_spaced_on_public_hosts_only_unless_told():
     assert spacing("github.com", 250) == 0.25
 
 
+def test_limits_follow_the_host_unless_told():
+    def limited(host, given=None):
+        made = GitHubOptions(host, options.addresses_of(host), "1", (), (), limits=given)
+        return options.is_limited(made), options.is_run_by_github(made)
+
+    assert limited("github.com") == (True, True)
+    assert limited("git.example.org") == (False, False)
+    assert limited("git.example.org", True) == (True, False)
+    assert limited("github.com", False) == (False, True)
+
+
 def test_options_do_not_show_their_secrets():
     made = GitHubOptions("github.com", options.addresses_of("github.com"), "1", (PEM,), ("s3cr3t",))
     assert "s3cr3t" not in repr(made)

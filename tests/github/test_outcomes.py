@@ -6,6 +6,7 @@ from bot.github import outcomes
 from service.vocabulary import Check, CheckKind, CheckOutcome
 
 RUNNING, PASSED, FAILED = CheckOutcome.RUNNING, CheckOutcome.PASSED, CheckOutcome.FAILED
+SKIPPED = CheckOutcome.SKIPPED
 INTERRUPTED, BLOCKED, UNKNOWN = (
     CheckOutcome.INTERRUPTED,
     CheckOutcome.BLOCKED,
@@ -47,7 +48,7 @@ def test_a_check_run_means(status, conclusion, outcome):
 
 @pytest.mark.parametrize("conclusion", ["skipped", "neutral"])
 def test_skipped_and_neutral_follow_the_switch(conclusion):
-    assert outcomes.of_run("completed", conclusion, skipped_pass=True) is PASSED
+    assert outcomes.of_run("completed", conclusion, skipped_pass=True) is SKIPPED
     assert outcomes.of_run("completed", conclusion, skipped_pass=False) is FAILED
 
 
@@ -67,7 +68,7 @@ def test_a_status_means(state, outcome):
 
 
 def test_of_several_reports_the_worst_counts():
-    order = [FAILED, RUNNING, UNKNOWN, BLOCKED, INTERRUPTED, PASSED]
+    order = [FAILED, RUNNING, UNKNOWN, BLOCKED, INTERRUPTED, PASSED, SKIPPED]
     assert set(order) == set(CheckOutcome)
     for place, outcome in enumerate(order):
         assert outcomes.worst(order[place:]) is outcome
@@ -87,25 +88,25 @@ def test_names_of_different_suites_and_apps_are_different_reports():
 
 @pytest.mark.parametrize("beside", [FAILED, INTERRUPTED, BLOCKED, RUNNING])
 def test_a_skipped_run_beside_a_bad_one_is_as_bad(beside):
-    skipped = a_run("deploy", raw="skipped")
+    skipped = a_run("deploy", raw="skipped", outcome=SKIPPED)
     found = outcomes.guarded([skipped, a_run("build", outcome=beside)])
     assert found[0].outcome is beside
 
 
 @pytest.mark.parametrize("beside", [PASSED, UNKNOWN])
-def test_a_skipped_run_beside_others_passes(beside):
-    skipped = a_run("deploy", raw="skipped")
+def test_a_skipped_run_beside_others_stays_skipped(beside):
+    skipped = a_run("deploy", raw="skipped", outcome=SKIPPED)
     assert outcomes.guarded([skipped, a_run("build", outcome=beside)])[0] == skipped
 
 
 def test_the_guard_looks_at_the_same_suite_only():
-    skipped = a_run("deploy", raw="skipped", group="s1")
+    skipped = a_run("deploy", raw="skipped", group="s1", outcome=SKIPPED)
     failed = a_run("build", outcome=FAILED, group="s2")
     assert outcomes.guarded([skipped, failed])[0] == skipped
 
 
 def test_the_guard_forgets_a_failure_that_was_run_again():
-    skipped = a_run("deploy", raw="skipped")
+    skipped = a_run("deploy", raw="skipped", outcome=SKIPPED)
     failed, again = a_run("build", id="2", outcome=FAILED), a_run("build", id="3")
     assert outcomes.guarded([skipped, failed, again])[0] == skipped
 

@@ -207,8 +207,8 @@ def left(clock, remaining, limit=5000, resource="core"):
     ("remaining", "stopped"),
     [
         (1001, set()),
-        (1000, {Priority.SWEEP}),
-        (500, {Priority.SWEEP, Priority.NOTICE}),
+        (1000, {Priority.SWEEP, Priority.STRANGER}),
+        (500, {Priority.SWEEP, Priority.NOTICE, Priority.STRANGER}),
         (100, set(Priority) - {Priority.LANDING}),
         (1, set(Priority) - {Priority.LANDING}),
         (0, set(Priority)),

@@ -28,12 +28,20 @@ async def opened(stage, count):
     return [(await stage.open({f"file-{each}.txt": "x\n"}))[0] for each in range(count)]
 
 
+def asked(stage):
+    """The queries about pull requests, in order."""
+    calls = stage.sandbox.world.calls
+    # A call that the stand-in struck has no body.
+    bodies = [each["body"] or {} for each in calls if each["path"].endswith("/graphql")]
+    return [body["query"] for body in bodies if "pullRequest" in body.get("query", "")]
+
+
 async def swept(stage, numbers):
     """Read them all; how many calls it took."""
-    before = stage.called("POST", "/graphql")
+    before = len(asked(stage))
     found = await stage.provider.pull_requests(stage.repo, numbers)
     assert sorted(found) == sorted(numbers)
-    return stage.called("POST", "/graphql") - before
+    return len(asked(stage)) - before
 
 
 async def test_fifty_are_read_by_one_call(stage):
@@ -46,8 +54,8 @@ async def test_fifty_are_read_by_one_call(stage):
 async def test_whether_a_check_is_required_is_asked_with_each_ones_own_number(stage):
     numbers = await opened(stage, 2)
     await swept(stage, numbers)
-    asked = stage.sandbox.world.calls[-1]["body"]["query"]
-    found = re.findall(r"pr_(\d+): pullRequest\(number: (\d+)\)|pullRequestNumber: (\S+?)\)", asked)
+    query = asked(stage)[-1]
+    found = re.findall(r"pr_(\d+): pullRequest\(number: (\d+)\)|pullRequestNumber: (\S+?)\)", query)
     told = [name for named in found for name in named if name]
     assert told == [str(number) for number in numbers for _ in range(4)]
 
@@ -62,7 +70,7 @@ async def test_one_with_more_checks_than_a_page_is_read_by_itself():
             Blocker(BlockerCode.CHECK_FAILING, "check-1"),
             Blocker(BlockerCode.CHECK_FAILING, "check-101"),
         )
-        assert stage.called("POST", "/graphql") == 3
+        assert len(asked(stage)) == 3
 
 
 async def test_one_with_more_conversations_than_a_page_is_read_by_itself(stage):
@@ -75,7 +83,7 @@ async def test_one_with_more_conversations_than_a_page_is_read_by_itself(stage):
     found = await stage.provider.pull_requests(stage.repo, [number, other])
     assert found[number].blockers == (Blocker(BlockerCode.CONVERSATIONS_UNRESOLVED),)
     assert found[other].blockers == ()
-    assert stage.called("POST", "/graphql") == 3
+    assert len(asked(stage)) == 3
 
 
 async def test_after_a_failure_half_as_many_are_asked_for_and_slowly_more_again(stage):

@@ -1,0 +1,68 @@
+"""Comments read again, for commands whose delivery never arrived."""
+
+import json
+from datetime import datetime
+
+from bot.github import payloads, translate
+from bot.github.fields import Fields
+from bot.github.line import Line
+from bot.github.translate import OwnApp
+from service.provider.signals import Delivery, Where
+from service.provider.values import CommentsRead
+
+PAGES_MAX = 3
+"""Of 100 comments each, in one look at a repository."""
+EVENT, ACTION = "issue_comment", "created"
+
+
+async def since(line: Line, where: Where, start: datetime, own: OwnApp) -> CommentsRead:
+    """Read comments changed since then, in the order of their change, as if just delivered.
+
+    The question stays the same until somebody comments, so that its ETag holds and the call
+    costs nothing of GitHub's hourly limit.
+    """
+    query = {"sort": "updated", "direction": "asc", "since": start.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    found: list[Delivery] = []
+    newest: datetime | None = None
+    pages = 0
+    complete = True
+    async for page in line.pages("/issues/comments", None, query, is_kept=True):
+        for each in page.listed:
+            comment = Fields(each)
+            newest = comment.moment("updated_at")
+            delivery = _delivery(line, where, each)
+            is_edited = comment.moment("created_at") != newest
+            if delivery is not None and not is_edited and _is_command(delivery, own):
+                found.append(delivery)
+        pages += 1
+        complete = page.next_page is None
+        if pages == PAGES_MAX:
+            break
+    return CommentsRead(tuple(found), newest, complete)
+
+
+def _delivery(line: Line, where: Where, comment: object) -> Delivery | None:
+    """What GitHub would have delivered, as far as we read it; None on a plain issue."""
+    told = Fields(comment)
+    number = payloads.number_of_listed_comment(told)
+    if number is None:
+        return None
+    payload = {
+        "action": ACTION,
+        "issue": {"number": number, "pull_request": {}},
+        "comment": comment,
+        "repository": {"id": int(where.id.id), "full_name": where.ref.slug},
+    }
+    return Delivery(
+        host=where.ref.host,
+        id=f"comment-{told.id('id')}",
+        event=EVENT,
+        action=ACTION,
+        repository_id=where.id.id,
+        body=json.dumps(payload).encode(),
+        received_at=line.clock.now(),
+    )
+
+
+def _is_command(delivery: Delivery, own: OwnApp) -> bool:
+    return bool(translate.signals_of(delivery, own))
