@@ -34,6 +34,7 @@ from bot.sandbox.rest import (
     meddling,
     pulls,
     repositories,
+    stacks,
 )
 from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
@@ -73,6 +74,7 @@ ROUTES: tuple[Route, ...] = (
     *repositories.ROUTES,
     *git_data.ROUTES,
     *pulls.ROUTES,
+    *stacks.ROUTES,
     *issues.ROUTES,
     *checks.ROUTES,
     *actions.ROUTES,
@@ -315,7 +317,8 @@ def meddling_middleware(served: Door) -> Any:
         document = (await request.text()) if path == "/api/graphql" else None
         below = path.removeprefix(doors.PREFIX)
         hits = strikes.of_call(served.world, request.method, below, document)
-        answer = await _meddled(served, request, handler, hits)
+        beyond = meddling.beyond_limits(served.world, request.method, below)
+        answer = beyond or await _meddled(served, request, handler, hits)
         served.note(request, answer.status, [fault.kind for fault in hits])
         return answer
 

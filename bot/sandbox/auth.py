@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.types import Options
 
 from bot.sandbox.records import Account, Actor, App, Installation
-from bot.sandbox.refusal import Refusal
+from bot.sandbox.refusal import refused
 from bot.sandbox.world import World
 
 JWT_LIFETIME_MAX_S = 600
@@ -155,37 +155,33 @@ class Credentials:
                 return PersonCaller(account)
         if secret.count(".") == 2:
             return AppCaller(self._app_of_jwt(secret))
-        raise Refusal(401, "Bad credentials")
+        raise refused("auth.bad")
 
     def _token_caller(self, token: str) -> TokenCaller:
         grant = self._tokens[token]
         if self.world.timeline.now() >= grant.issued_at + TOKEN_LIFETIME:
-            raise Refusal(401, "Bad credentials")
+            raise refused("auth.bad")
         if grant.installation.id not in self.world.installations:
-            raise Refusal(401, "Bad credentials")
+            raise refused("auth.bad")
         return TokenCaller(token, grant)
 
     def _app_of_jwt(self, token: str) -> App:
         try:
             claims = jwt.decode(token, self._public, algorithms=["RS256"], options=TIMES_UNCHECKED)
         except jwt.InvalidTokenError:
-            raise Refusal(401, "A JSON web token could not be decoded") from None
+            raise refused("auth.jwt") from None
         now = self.world.timeline.callers_now().timestamp()
         issued, expires = claims.get("iat"), claims.get("exp")
         if not isinstance(issued, int | float) or issued > now + JWT_SKEW_S:
-            text = "must be an Integer representing the time that the assertion was issued"
-            raise Refusal(401, f"'Issued at' claim ('iat') {text}")
+            raise refused("auth.iat")
         if not isinstance(expires, int | float) or expires <= now:
-            text = "must be a numeric value representing the future time"
-            raise Refusal(
-                401, f"'Expiration time' claim ('exp') {text} at which the assertion expires"
-            )
+            raise refused("auth.exp_past")
         if expires - now > JWT_LIFETIME_MAX_S:
-            raise Refusal(401, "'Expiration time' claim ('exp') is too far in the future")
+            raise refused("auth.exp_far")
         issuer = str(claims.get("iss", ""))
         app = self.world.apps.get("headgate")
         if app is None or issuer not in (str(app.id), app.client_id):
-            raise Refusal(404, "Integration not found")
+            raise refused("auth.gone")
         return app
 
 

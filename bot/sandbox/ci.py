@@ -31,6 +31,7 @@ class Trigger:
     head_repo: int | None
     actor: Account
     pulls: tuple[int, ...] = ()
+    is_draft: bool = False
 
 
 def ci_app(world: World, slug: str = CI_SLUG) -> App:
@@ -63,15 +64,46 @@ def on_pull(world: World, repository: Repository, issue: Issue) -> None:
             pull.head_repo,
             issue.author,
             (issue.number,),
+            pull.draft,
         )
         start(world, repository, plan, trigger)
 
 
 def start(world: World, repository: Repository, plan: Plan, trigger: Trigger) -> None:
-    """Make the workflow run and its checks, unless the head commit says to skip CI."""
+    """Make the workflow run and its checks after the delay of the file.
+
+    Nothing is made, and nothing reports, where the head commit says to skip CI or no changed
+    file matches the file's path filter.
+    """
     head = repository.git.objects.a_commit(trigger.head_sha)
     if any(marker in head.message.lower() for marker in SKIP_MARKERS):
         return
+    if plan.paths and not ci_file.touches(plan.paths, _changed(repository, trigger.tested_sha)):
+        return
+    delay_s = plan.delays.get(trigger.event, 0.0)
+    if not delay_s:
+        _start(world, repository, plan, trigger)
+        return
+
+    async def begin() -> None:
+        _start(world, repository, plan, trigger)
+
+    name = f"CI of {repository.full_name} for {trigger.event}"
+    world.timeline.later(delay_s, name, begin)
+
+
+def _changed(repository: Repository, sha: str) -> set[str]:
+    """The paths that a commit changes against the default branch, or against its parent."""
+    objects = repository.git.objects
+    tip = repository.git.branch(repository.default_branch)
+    start = objects.merge_base(tip, sha) if tip is not None else None
+    if start == sha:
+        parents = objects.a_commit(sha).parents
+        start = parents[0] if parents else None
+    return {path for path, _, _ in objects.changed(start, sha)}
+
+
+def _start(world: World, repository: Repository, plan: Plan, trigger: Trigger) -> None:
     now = world.now()
     suite = reports.new_suite(world, repository, ci_app(world), trigger.head_sha, trigger.branch)
     run = WorkflowRun(
@@ -89,6 +121,7 @@ def start(world: World, repository: Repository, plan: Plan, trigger: Trigger) ->
         created_at=now,
         updated_at=now,
         begun={1: now},
+        is_draft=trigger.is_draft,
     )
     repository.workflow_runs.append(run)
     _tell(world, repository, run, "requested")
@@ -118,6 +151,10 @@ def begin_attempt(
 
 
 def _conclusion(world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan) -> str:
+    if run.is_draft and plan.skips_drafts:
+        return "skipped"
+    if plan.paths and not ci_file.touches(plan.paths, _changed(repository, run.tested_sha)):
+        return "skipped"
     draw = f"{world.seed}:{run.head_sha}:{plan.name}:{run.attempt}"
     ruled = ci_file.conclusion_of(
         repository.git.objects, plan.rules, run.tested_sha, run.head_branch, draw

@@ -4,7 +4,7 @@ Pure but for reading the tree. Grammar: design/GITHUB.md 8.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -44,6 +44,8 @@ CHECK_KEYS = frozenset(
         "reports",
         "runner",
         "failed_steps",
+        "paths",
+        "skips_drafts",
     }
 )
 REPORT_KEYS = frozenset({"artifact", "files", "tests"})
@@ -85,7 +87,9 @@ class ReportPlan:
 class CheckPlan:
     """One check of the file; `seconds` in world time, `timeout_s` in real time.
 
-    `junit` is a file that the command writes; it becomes the artifact `junit-<name>`.
+    `junit` is a file that the command writes; it becomes the artifact `junit-<name>`. With
+    `paths` the check is skipped where no changed file matches, with `skips_drafts` on the events
+    of draft pull requests, as jobs with an `if` are.
     """
 
     name: str
@@ -99,14 +103,22 @@ class CheckPlan:
     reports: ReportPlan | None
     runner: str
     failed_steps: int
+    paths: tuple[str, ...]
+    skips_drafts: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The whole file; with `error` it could not be read and nothing of it runs."""
+    """The whole file; with `error` it could not be read and nothing of it runs.
+
+    With `paths` nothing starts, and so nothing reports, where no changed file matches. `delays`:
+    seconds between an event and the start, by event.
+    """
 
     push: tuple[str, ...] = ()
     on_pull_request: bool = False
+    paths: tuple[str, ...] = ()
+    delays: Mapping[str, float] = field(default_factory=dict)
     checks: list[CheckPlan] = field(default_factory=list)
     error: str | None = None
 
@@ -139,11 +151,18 @@ def parse(body: bytes) -> Plan:
 
 
 def _plan(value: Any) -> Plan:
-    known = _keys(value, {"triggers", "checks"}, "the file")
+    known = _keys(value, {"triggers", "checks", "paths", "delays"}, "the file")
     triggers = _keys(known.get("triggers", {}), {"push", "pull_request"}, "triggers")
     push = triggers.get("push", ())
     checks = [_check(one) for one in known.get("checks", ())]
-    return Plan(tuple(str(one) for one in push), bool(triggers.get("pull_request")), checks)
+    delays = _keys(known.get("delays", {}), {"push", "pull_request"}, "delays")
+    return Plan(
+        tuple(str(one) for one in push),
+        bool(triggers.get("pull_request")),
+        tuple(str(one) for one in known.get("paths", ())),
+        {str(event): float(seconds) for event, seconds in delays.items()},
+        checks,
+    )
 
 
 def _check(value: Any) -> CheckPlan:
@@ -169,6 +188,8 @@ def _check(value: Any) -> CheckPlan:
         _reports(known["reports"], name) if "reports" in known else None,
         str(known.get("runner", "sandbox")),
         int(known.get("failed_steps", 1)),
+        tuple(str(one) for one in known.get("paths", ())),
+        bool(known.get("skips_drafts", False)),
     )
 
 
@@ -216,6 +237,11 @@ def _keys(value: Any, allowed: set[str] | frozenset[str], where: str) -> Mapping
     if unknown:
         raise Unreadable(f"{where} knows no {', '.join(sorted(unknown))}")
     return value
+
+
+def touches(paths: tuple[str, ...], changed: Iterable[str]) -> bool:
+    """Whether a path filter lets these changes through; an empty one lets all."""
+    return not paths or any(rules.matches(one, path, "") for one in paths for path in changed)
 
 
 def conclusion_of(

@@ -23,6 +23,7 @@ CALL_KINDS = frozenset(
         "primary_limit",
         "secondary_limit",
         "permission_409",
+        "refuse",
         "mergeable_null",
         "other_tree",
         "graphql_partial",

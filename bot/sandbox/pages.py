@@ -13,7 +13,7 @@ from urllib.parse import quote
 import jinja2
 from aiohttp import web
 
-from bot.sandbox import rules, standing
+from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import differences, people
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.markdown import rendered
@@ -172,7 +172,7 @@ class Pages:
             pull=pull,
             state=state_of(issue),
             merge_state=merge_words(repository, issue, pull),
-            decision=rules.review_decision(repository, pull),
+            decision=merge_rules.review_decision(repository, pull),
             methods=sorted(rules.merge_methods(repository, pull.base_ref)),
             checks=self._checks(repository, pull.head_sha),
             files=await differences.files(repository, issue, pull),
@@ -311,7 +311,7 @@ def merge_words(repository: Repository, issue: Issue, pull: Pull) -> str:
         "BLOCKED": "The rules of the branch do not allow merging yet.",
         "UNSTABLE": "It can be merged, though not every check has passed.",
         "CLEAN": "It can be merged.",
-    }[rules.merge_state(repository, issue, pull)]
+    }[merge_rules.merge_state(repository, issue, pull)]
 
 
 def conversation_of(issue: Issue, pull: Pull) -> list[tuple[str, Any]]:

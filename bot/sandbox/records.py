@@ -149,7 +149,8 @@ class Pull:
 
     `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
     None while the provider has not looked yet; `looked` counts the looks begun, so that only
-    the newest one is believed; `ci_due` waits for that look.
+    the newest one is believed; `ci_due` waits for that look. `pusher` pushed the head last;
+    `queued`: somebody put it into the provider's own merge queue.
     """
 
     head_repo: int | None
@@ -159,6 +160,8 @@ class Pull:
     base_ref: str
     base_sha: str
     draft: bool
+    pusher: Account | None = None
+    queued: bool = False
     merged_at: datetime | None = None
     merged_by: Account | None = None
     merge_commit: str | None = None
@@ -268,7 +271,8 @@ class Status:
 class WorkflowRun:
     """One run of the CI configuration; `jobs` holds the check runs of each attempt.
 
-    `begun` and `ended` hold the start and the conclusion of each attempt.
+    `begun` and `ended` hold the start and the conclusion of each attempt. `is_draft`: it was
+    started by an event of a draft pull request.
     """
 
     id: int
@@ -284,6 +288,7 @@ class WorkflowRun:
     actor: Account
     created_at: datetime
     updated_at: datetime
+    is_draft: bool = False
     status: str = "queued"
     conclusion: str | None = None
     attempt: int = 1
@@ -321,8 +326,22 @@ class Classic:
     force_pushes: bool = False
     deletions: bool = False
     enforce_admins: bool = False
+    code_owners: bool = False
+    last_push_approval: bool = False
+    queue: bool = False
+    deployments: list[str] | None = None
     pushers: list[str] | None = None
     bypass_apps: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Stack:
+    """A native stack: `members` from the bottom up, each based on the head branch below."""
+
+    id: int
+    number: int
+    members: list[int]
+    created_at: datetime
 
 
 @dataclass(slots=True)
@@ -334,6 +353,7 @@ class Settings:
     rebase: bool = True
     delete_head: bool = False
     issues: bool = True
+    drafts: bool = True
     squash_title: str = "COMMIT_OR_PR_TITLE"
     squash_message: str = "COMMIT_MESSAGES"
     merge_title: str = "MERGE_MESSAGE"
@@ -342,7 +362,11 @@ class Settings:
 
 @dataclass(slots=True)
 class Repository:
-    """A repository with everything in it. `lock` is shared with its forks."""
+    """A repository with everything in it. `lock` is shared with its forks.
+
+    `deployed` holds commits with the environment of a successful deployment, `scanned` commits
+    with results of code scanning.
+    """
 
     id: int
     owner: Account
@@ -364,6 +388,9 @@ class Repository:
     workflow_runs: list[WorkflowRun] = field(default_factory=list)
     rulesets: list[Ruleset] = field(default_factory=list)
     protected: dict[str, Classic] = field(default_factory=dict)
+    stacks: list[Stack] = field(default_factory=list)
+    deployed: set[tuple[str, str]] = field(default_factory=set)
+    scanned: set[str] = field(default_factory=set)
 
     @property
     def full_name(self) -> str:
@@ -379,6 +406,10 @@ class Repository:
     def open_pulls(self) -> list[tuple[Issue, Pull]]:
         """The open pull requests, oldest first."""
         return [(issue, pull) for issue, pull in self.pulls() if issue.open]
+
+    def stack_of(self, number: int) -> Stack | None:
+        """The native stack of a pull request, None without one."""
+        return next((one for one in self.stacks if number in one.members), None)
 
     def check_runs(self, sha: str) -> list[CheckRun]:
         """Every check run on a commit, oldest first."""

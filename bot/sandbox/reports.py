@@ -19,7 +19,7 @@ from bot.sandbox.records import (
     Repository,
     Status,
 )
-from bot.sandbox.refusal import Refusal, invalid
+from bot.sandbox.refusal import Refusal, invalid, say
 from bot.sandbox.shapes import checks, git_data
 from bot.sandbox.world import World
 
@@ -158,17 +158,26 @@ def _change_output(run: CheckRun, output: object) -> None:
     if not isinstance(output, Mapping) or "summary" not in output:
         raise invalid("output needs a summary", field="output", resource="CheckRun")
     for word in ("summary", "text"):
-        if len(str(output.get(word) or "")) > OUTPUT_MAX:
-            said = f"{word} is too long (maximum is {OUTPUT_MAX} characters)"
+        units = len(str(output.get(word) or "").encode("utf-16-le")) // 2
+        if units > OUTPUT_MAX:
+            said = say("check.long", units)
             raise invalid(said, field=word, resource="CheckRun")
+    if len(str(output["summary"] or "").encode()) > OUTPUT_MAX:
+        raise invalid(say("check.summary_bytes"), field="summary", resource="CheckRun")
     annotations = output.get("annotations") or []
     if len(annotations) > ANNOTATIONS_PER_CALL_MAX:
-        said = f"annotations exceeds a maximum quantity of {ANNOTATIONS_PER_CALL_MAX}"
+        said = say("check.annotations", len(annotations))
         raise invalid(said, field="annotations", resource="CheckRun")
-    run.title = output.get("title", run.title)
-    run.summary = output.get("summary", run.summary)
-    run.text = output.get("text", run.text)
+    run.title = output.get("title")
+    run.summary = output.get("summary")
+    text = output.get("text")
+    run.text = None if text is None else _cut(str(text))
     run.annotations += list(annotations)
+
+
+def _cut(text: str) -> str:
+    """The first OUTPUT_MAX bytes: a longer `text` is cut without a word."""
+    return text.encode()[:OUTPUT_MAX].decode(errors="ignore")
 
 
 def _change_actions(run: CheckRun, actions: object) -> None:
@@ -203,8 +212,7 @@ def add_status(
         raise invalid(f"state {new.state} is unknown", field="state", resource="Status")
     listed = repository.statuses.setdefault(sha, [])
     if sum(one.context == new.context for one in listed) >= STATUSES_PER_CONTEXT_MAX:
-        said = "This SHA and context has reached the maximum number of statuses."
-        raise Refusal(422, "Validation Failed", [{"resource": "Status", "message": said}])
+        raise Refusal(422, "Validation Failed", f"Validation failed: {say('status.count')}")
     made = Status(
         world.new_id(),
         sha,

@@ -11,20 +11,12 @@ from dataclasses import dataclass
 
 from bot.sandbox import standing
 from bot.sandbox.git import ZERO, Commit
-from bot.sandbox.records import Actor, Classic, Issue, Json, Pull, Repository, Ruleset
-from bot.sandbox.refusal import Refusal
+from bot.sandbox.records import Actor, Classic, Json, Repository, Ruleset
+from bot.sandbox.refusal import RULE_PREFIX, Refusal, refused, say
 
 METHODS = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
 ROLE_IDS = {2: "maintain", 4: "write", 5: "admin"}
-NOT_AUTHORIZED = (
-    "You're not authorized to push to this branch. Visit "
-    "https://docs.github.com/articles/about-protected-branches/ for more information."
-)
-THROUGH_PULL = "Changes must be made through a pull request."
-THROUGH_QUEUE = "Changes must be made through the merge queue."
-NO_MERGES = "This branch must not contain merge commits."
-SIGNED_ONLY = "Commits must have verified signatures."
-RESOLVE = "All comments must be resolved."
+PAGE = "https://docs.github.com/articles/about-protected-branches/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +39,31 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """The sentences of the rules that stand in the way."""
+    """The sentences of the rules that stand in the way; `is_behind`: strict checks as well."""
 
     rulesets: tuple[str, ...]
     classic: tuple[str, ...]
+    is_behind: bool = False
 
     def __bool__(self) -> bool:
+        return bool(self.rulesets or self.classic or self.is_behind)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether a rule other than "up to date" refuses."""
         return bool(self.rulesets or self.classic)
 
-    def refusal(self, status: int, branch: str, *, is_merge: bool) -> Refusal:
-        """The provider's answer that says so."""
+    def refusal(self, status: int) -> Refusal:
+        """The provider's answer: every ruleset's sentence, else every classic one.
+
+        Which of both kinds the provider shows first when both refuse is not known.
+        """
         if self.rulesets:
-            said = "\n\n".join(self.rulesets)
-            return Refusal(status, f"Repository rule violations found\n\n{said}\n\n")
-        if is_merge:
-            return Refusal(status, self.classic[0])
-        first = f"Protected branch update failed for refs/heads/{branch}."
-        return Refusal(status, f"{first}\n\n{self.classic[0]}")
+            said = "\n\n".join(dict.fromkeys(self.rulesets))
+            return Refusal(status, f"{RULE_PREFIX}{said}\n\n")
+        if self.classic:
+            return Refusal(status, " ".join(self.classic))
+        return refused("merge.head_out_of_date")
 
 
 def matches(pattern: str, ref: str, default_branch: str) -> bool:
@@ -101,23 +101,30 @@ def required(repository: Repository, branch: str) -> list[Required]:
     found: dict[Required, None] = {}
     for _, rule in rules_of(repository, branch):
         if rule["type"] == "required_status_checks":
-            found.update(dict.fromkeys(_required_by(rule)))
+            found.update(dict.fromkeys(required_by(rule)))
     classic = repository.protected.get(branch)
-    for name, app in (classic.checks if classic else None) or ():
-        found[Required(name, None if app == -1 else app)] = None
+    if classic is not None:
+        found.update(dict.fromkeys(classic_required(classic)))
     return list(found)
 
 
-def _required_by(rule: Json) -> list[Required]:
+def classic_required(classic: Classic) -> list[Required]:
+    """The required statuses of classic protection; an App of -1 means any."""
+    return [Required(name, None if app == -1 else app) for name, app in classic.checks or ()]
+
+
+def required_by(rule: Json) -> list[Required]:
+    """The required statuses of one rule."""
     listed = rule.get("parameters", {}).get("required_status_checks", [])
     return [Required(one["context"], one.get("integration_id")) for one in listed]
 
 
 def is_strict(repository: Repository, branch: str) -> bool:
-    """Whether a pull request must contain the tip of its base."""
+    """Whether a pull request must contain the tip of its base; only with a required check."""
     classic = repository.protected.get(branch)
-    return bool(classic and classic.strict) or any(
+    return bool(classic and classic.strict and classic.checks) or any(
         rule.get("parameters", {}).get("strict_required_status_checks_policy", False)
+        and bool(required_by(rule))
         for _, rule in rules_of(repository, branch)
     )
 
@@ -138,7 +145,8 @@ def bypasses(repository: Repository, ruleset: Ruleset, actor: Actor, *, is_merge
     return False
 
 
-def _classic_bypassed(repository: Repository, classic: Classic, actor: Actor) -> bool:
+def is_classic_bypassed(repository: Repository, classic: Classic, actor: Actor) -> bool:
+    """Whether an actor may pass classic protection by: admins, unless it binds them too."""
     return (
         actor.app is None
         and not classic.enforce_admins
@@ -146,7 +154,8 @@ def _classic_bypassed(repository: Repository, classic: Classic, actor: Actor) ->
     )
 
 
-def _may_push(classic: Classic, actor: Actor) -> bool:
+def may_push(classic: Classic, actor: Actor) -> bool:
+    """Whether push restrictions let an actor through."""
     name = actor.app.slug if actor.app is not None else actor.account.login
     return classic.pushers is None or name in classic.pushers
 
@@ -158,7 +167,7 @@ def broken_by_update(repository: Repository, actor: Actor, update: Update) -> Br
         if not bypasses(repository, ruleset, actor, is_merge=False):
             found += _broken_rule(repository, rule, update)
     classic = repository.protected.get(update.branch)
-    if classic is None or _classic_bypassed(repository, classic, actor):
+    if classic is None or is_classic_bypassed(repository, classic, actor):
         return Broken(tuple(found), ())
     return Broken(tuple(found), tuple(_broken_classic(repository, classic, actor, update)))
 
@@ -167,23 +176,24 @@ def _broken_rule(repository: Repository, rule: Json, update: Update) -> list[str
     is_creation, is_deletion = update.before == ZERO, update.after == ZERO
     kind = rule["type"]
     if is_deletion:
-        return ["Cannot delete this branch"] if kind == "deletion" else []
+        return [say("ref.delete_rule")] if kind == "deletion" else []
     is_update = not is_creation
     parameters = rule.get("parameters", {})
-    said = {
-        "creation": is_creation and "Cannot create ref due to creations being restricted.",
-        "update": is_update and "Cannot update this protected ref.",
-        "non_fast_forward": update.is_forced and "Cannot force-push to this branch",
-        "pull_request": is_update and THROUGH_PULL,
-        "merge_queue": is_update and THROUGH_QUEUE,
-        "required_linear_history": _has_merges(repository, update) and NO_MERGES,
-        "required_signatures": _has_unsigned(repository, update) and SIGNED_ONLY,
-    }.get(kind, False)
-    if said:
-        return [said]
+    names = {
+        "creation": is_creation and "ref.create_rule",
+        "update": is_update and "rule.update",
+        "non_fast_forward": update.is_forced and "ref.force",
+        "pull_request": is_update and "rule.through_pull",
+        "merge_queue": is_update and "rule.through_queue",
+        "required_linear_history": _has_merges(repository, update) and "method.linear",
+        "required_signatures": _has_unsigned(repository, update) and "rule.signatures",
+    }
+    name = names.get(kind, False)
+    if name:
+        return [say(name)]
     waived = is_creation and parameters.get("do_not_enforce_on_create", False)
     if kind == "required_status_checks" and not waived:
-        return missing_checks(repository, update.after, _required_by(rule))
+        return missing_checks(repository, update.after, required_by(rule))
     return []
 
 
@@ -192,21 +202,22 @@ def _broken_classic(
 ) -> Iterator[str]:
     if update.after == ZERO:
         if not classic.deletions:
-            yield "Cannot delete a protected branch"
+            yield say("ref.delete_classic")
         return
     if update.is_forced and not classic.force_pushes:
-        yield "Cannot force-push to a protected branch"
-    if not _may_push(classic, actor):
-        yield NOT_AUTHORIZED
+        yield say("ref.force")
+    if not may_push(classic, actor):
+        yield say("rule.not_authorized", PAGE)
     is_let_through = actor.app is not None and actor.app.slug in classic.bypass_apps
     if classic.approvals is not None and not is_let_through:
-        yield THROUGH_PULL
+        yield say("rule.through_pull")
+    if classic.queue:
+        yield say("rule.through_queue")
     if classic.linear and _has_merges(repository, update):
-        yield NO_MERGES
+        yield say("method.linear")
     if classic.signatures and _has_unsigned(repository, update):
-        yield SIGNED_ONLY
-    listed = [Required(name, None if app == -1 else app) for name, app in classic.checks or ()]
-    yield from missing_checks(repository, update.after, listed)
+        yield say("rule.signatures")
+    yield from missing_checks(repository, update.after, classic_required(classic))
 
 
 def _has_merges(repository: Repository, update: Update) -> bool:
@@ -226,47 +237,35 @@ def _arriving(repository: Repository, update: Update) -> list[Commit]:
 
 
 def missing_checks(repository: Repository, sha: str, listed: list[Required]) -> list[str]:
-    """One sentence about required statuses that have not passed on a commit, or none."""
+    """One sentence about required statuses that have not passed on a commit, or none.
+
+    Names are told only where one status is required. Of several, the running ones are counted
+    among those that have not succeeded and left out of the list.
+    """
     states = [(one.name, standing.of_name(repository, sha, one.name, one.app_id)) for one in listed]
     lacking = [(name, state) for name, state in states if state != "ok"]
     if not lacking:
         return []
-    if len(lacking) == 1:
+    if len(listed) == 1:
         name, state = lacking[0]
-        return [f'Required status check "{name}" is {state}.']
+        return [say(f"checks.{state}", name)]
     words = {state for _, state in lacking}
-    if words == {"expected"}:
-        return [f"{len(lacking)} of {len(listed)} required status checks are expected."]
-    counts = ((sum(s == word for _, s in lacking), word) for word in sorted(words))
-    parts = " and ".join(f"{count} {word}" for count, word in counts)
-    said = f"{len(lacking)} of {len(listed)} required status checks have not succeeded: {parts}."
-    return [said]
+    if words == {"in_progress"}:
+        return [say("checks.all_in_progress", len(lacking), len(listed))]
+    if len(words) == 1 and len(lacking) == len(listed) and words <= {"expected", "pending"}:
+        return [say(f"checks.all_{words.pop()}", len(listed), len(listed))]
+    return [_mixed(len(lacking), len(listed), [state for _, state in lacking])]
 
 
-def approvals_needed(repository: Repository, branch: str) -> int:
-    """How many approvals a pull request into a branch needs."""
-    classic = repository.protected.get(branch)
-    counts = [classic.approvals or 0] if classic is not None else []
-    for _, rule in rules_of(repository, branch):
-        if rule["type"] == "pull_request":
-            counts.append(rule.get("parameters", {}).get("required_approving_review_count", 0))
-    return max(counts, default=0)
-
-
-def review_decision(repository: Repository, pull: Pull) -> str | None:
-    """APPROVED, CHANGES_REQUESTED, REVIEW_REQUIRED, or None when no review is needed."""
-    needed = approvals_needed(repository, pull.base_ref)
-    if needed == 0:
-        return None
-    last: dict[int, str] = {}
-    for review in pull.reviews:
-        can_write = repository.role_of(review.author) in ("write", "maintain", "admin")
-        if can_write and review.state != "COMMENTED":
-            last[review.author.id] = review.state
-    if "CHANGES_REQUESTED" in last.values():
-        return "CHANGES_REQUESTED"
-    given = sum(state == "APPROVED" for state in last.values())
-    return "APPROVED" if given >= needed else "REVIEW_REQUIRED"
+def _mixed(lacking: int, of: int, states: list[str]) -> str:
+    """The sentence for a mixture; a third kind of state is left out of it."""
+    named = ["expected" if state == "wrong_source" else state for state in states]
+    counts = [
+        (named.count(word), word) for word in ("expected", "failing", "pending") if word in named
+    ]
+    if len(counts) == 1:
+        return say("checks.mixed/one", lacking, of, *counts[0])
+    return say("checks.mixed", lacking, of, *counts[0], *counts[1])
 
 
 def merge_methods(repository: Repository, branch: str) -> set[str]:
@@ -279,90 +278,3 @@ def merge_methods(repository: Repository, branch: str) -> set[str]:
         if rule["type"] == "pull_request" and named is not None:
             allowed &= set(named)
     return allowed
-
-
-def broken_by_merge(repository: Repository, pull: Pull, actor: Actor, method: str) -> Broken:
-    """The rules that merging a pull request now would break."""
-    found: list[str] = []
-    for ruleset, rule in rules_of(repository, pull.base_ref):
-        if not bypasses(repository, ruleset, actor, is_merge=True):
-            found += _broken_by_pull(repository, pull, rule, method)
-    classic = repository.protected.get(pull.base_ref)
-    if classic is None or _classic_bypassed(repository, classic, actor):
-        return Broken(tuple(found), ())
-    said = [] if _may_push(classic, actor) else [NOT_AUTHORIZED]
-    said += _review_missing(repository, pull) if classic.approvals else []
-    if classic.conversations and _is_discussed(pull):
-        said.append(RESOLVE)
-    if classic.linear and method == "merge":
-        said.append(NO_MERGES)
-    listed = [Required(name, None if app == -1 else app) for name, app in classic.checks or ()]
-    said += missing_checks(repository, pull.head_sha, listed)
-    if classic.strict and is_behind(repository, pull):
-        said.append("The head branch is not up to date with the base branch.")
-    return Broken(tuple(found), tuple(said))
-
-
-def _broken_by_pull(repository: Repository, pull: Pull, rule: Json, method: str) -> list[str]:
-    parameters = rule.get("parameters", {})
-    match rule["type"]:
-        case "pull_request":
-            said = _review_missing(repository, pull)
-            if parameters.get("required_review_thread_resolution") and _is_discussed(pull):
-                said.append(RESOLVE)
-            return said
-        case "required_status_checks":
-            said = missing_checks(repository, pull.head_sha, _required_by(rule))
-            strict = parameters.get("strict_required_status_checks_policy")
-            if strict and is_behind(repository, pull):
-                said.append("The head branch is not up to date with the base branch.")
-            return said
-        case "required_linear_history" if method == "merge":
-            return [NO_MERGES]
-        case "required_signatures" if method == "rebase":
-            return [SIGNED_ONLY]
-        case "merge_queue":
-            return [THROUGH_QUEUE]
-        case "update":
-            return ["Cannot update this protected ref."]
-        case _:
-            return []
-
-
-def _review_missing(repository: Repository, pull: Pull) -> list[str]:
-    if review_decision(repository, pull) in (None, "APPROVED"):
-        return []
-    needed = approvals_needed(repository, pull.base_ref)
-    plural = "approving review is" if needed == 1 else "approving reviews are"
-    return [f"At least {needed} {plural} required by reviewers with write access."]
-
-
-def _is_discussed(pull: Pull) -> bool:
-    return any(not thread.is_resolved for thread in pull.threads)
-
-
-def is_behind(repository: Repository, pull: Pull) -> bool:
-    """Whether the head lacks the tip of its base."""
-    tip = repository.git.branch(pull.base_ref)
-    return tip is not None and not repository.git.objects.is_ancestor(tip, pull.head_sha)
-
-
-def merge_state(repository: Repository, issue: Issue, pull: Pull) -> str:
-    """The provider's mergeStateStatus: what the merge button would say to anybody."""
-    if not issue.open or pull.mergeable is None:
-        return "UNKNOWN"
-    if not pull.mergeable:
-        return "DIRTY"
-    if pull.draft:
-        return "DRAFT"
-    anybody = Actor(issue.author)
-    broken = broken_by_merge(repository, pull, anybody, "squash")
-    if is_strict(repository, pull.base_ref) and is_behind(repository, pull):
-        return "BEHIND"
-    if broken:
-        return "BLOCKED"
-    states = [standing.of_run(run) for run in standing.latest(repository.check_runs(pull.head_sha))]
-    states += [
-        standing.of_status(one) for one in standing.latest_statuses(repository, pull.head_sha)
-    ]
-    return "UNSTABLE" if any(state != "ok" for state in states) else "CLEAN"

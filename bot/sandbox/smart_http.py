@@ -15,8 +15,8 @@ from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.auth import Caller, Credentials, Nobody, PersonCaller, TokenCaller
 from bot.sandbox.git import ZERO
 from bot.sandbox.records import ROLES, Actor, Repository
-from bot.sandbox.refusal import Refusal
-from bot.sandbox.rest.call import SUSPENDED, repository_of
+from bot.sandbox.refusal import Refusal, refused, say
+from bot.sandbox.rest.call import repository_of
 from bot.sandbox.world import World
 
 FLUSH = b"0000"
@@ -77,14 +77,14 @@ class SmartHttp:
             try:
                 await self._move(repository, actor, one)
                 said.append(f"ok {one.ref}\n".encode())
-            except Refusal as refused:
-                reason = " ".join(refused.message.split())
+            except Refusal as refusal:
+                reason = " ".join(refusal.message.split())
                 said.append(f"ng {one.ref} {reason}\n".encode())
         return said
 
     async def _move(self, repository: Repository, actor: Actor, one: Move) -> None:
         if one.ref.startswith(PULL_REFS):
-            raise Refusal(422, "deny updating a hidden ref")
+            raise refused("push.hidden")
         if one.before not in (None, ZERO) and one.after != ZERO:
             await refs.refuse_workflow_files(repository, actor, one.before or ZERO, one.after)
         await refs.move(self.world, repository, actor, [one], How("git push"))
@@ -95,14 +95,14 @@ class SmartHttp:
         try:
             caller = self.credentials.caller_of(_secret_of(request))
             found = repository_of(self.world, caller, name)
-        except Refusal as refused:
-            raise _challenge() if refused.status == 401 else web.HTTPNotFound() from None
+        except Refusal as refusal:
+            raise _challenge() if refusal.status == 401 else web.HTTPNotFound() from None
         if is_write and isinstance(caller, Nobody):
             raise _challenge()
         if is_write and not self._may_push(caller, found):
             raise web.HTTPForbidden(text="Permission to push denied.\n")
         if isinstance(caller, TokenCaller) and caller.grant.installation.suspended_at is not None:
-            raise web.HTTPForbidden(text=f"{SUSPENDED}\n")
+            raise web.HTTPForbidden(text=f"{say('token.suspended')}\n")
         return found
 
     def _may_push(self, caller: Caller, repository: Repository) -> bool:

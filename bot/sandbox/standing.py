@@ -50,18 +50,20 @@ def of_status(status: Status) -> str:
 
 
 def of_name(repository: Repository, sha: str, name: str, app_id: int | None) -> str:
-    """What all reports of a name come to: `expected` without any, else the worst of them.
+    """What all reports of a name come to; with `app_id`, those of that App alone.
 
-    With `app_id`, only reports of that App count; a status is its App's if its bot made it.
+    `expected` without any, `wrong_source` if only others reported, else the worst of `failing`,
+    `in_progress` (a check run), `pending` (a status) and `ok`. A status is its App's if its bot
+    made it.
     """
+    runs = [one for one in latest(repository.check_runs(sha)) if one.name == name]
+    statuses = [one for one in latest_statuses(repository, sha) if one.context == name]
     found = [
-        of_run(run)
-        for run in latest(repository.check_runs(sha))
-        if run.name == name and app_id in (None, run.suite.app.id)
+        "in_progress" if of_run(run) == "pending" else of_run(run)
+        for run in runs
+        if app_id in (None, run.suite.app.id)
     ]
-    found += [
-        of_status(status)
-        for status in latest_statuses(repository, sha)
-        if status.context == name and app_id in (None, status.creator.app_id)
-    ]
-    return next((word for word in ("failing", "pending", "ok") if word in found), "expected")
+    found += [of_status(one) for one in statuses if app_id in (None, one.creator.app_id)]
+    none = "wrong_source" if runs or statuses else "expected"
+    order = ("failing", "in_progress", "pending", "ok")
+    return next((word for word in order if word in found), none)

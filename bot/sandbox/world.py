@@ -17,6 +17,7 @@ from bot.sandbox.records import Account, App, Installation, Json, Kind, Reposito
 from bot.sandbox.timeline import Timeline
 
 CALLS_KEPT = 50_000
+CONTENT_KEPT = 10_000
 COMMANDS_AT_ONCE = 4
 
 
@@ -69,13 +70,18 @@ class Knobs:
     """Delays and limits of the imitation, all in seconds of world time.
 
     `base_window_s`: so long after a base moved, the merge call answers "Base branch was
-    modified". 0 turns it off.
+    modified". 0 turns it off. `head_delay_s`: so long after a push a pull request still shows
+    its old head, while git has the new one. `content_minute_max` and `content_hour_max`: so many
+    things that people see may an App make (github.com: 80 and 500). 0 turns a limit off.
     """
 
     mergeable_delay_s: float = 1.0
     rename_delay_s: float = 1.0
     base_window_s: float = 0.0
     delivery_delay_s: float = 0.0
+    head_delay_s: float = 0.0
+    content_minute_max: float = 0.0
+    content_hour_max: float = 0.0
 
 
 class World:
@@ -103,6 +109,7 @@ class World:
         self.faults = Faults()
         self.reflog: list[RefMoved] = []
         self.calls: deque[Json] = deque(maxlen=CALLS_KEPT)
+        self.content: deque[datetime] = deque(maxlen=CONTENT_KEPT)
         self._names: dict[str, int] = {}
         self._logins: dict[str, int] = {}
         # Small ids would hide a 32-bit field, so some kinds start beyond it.

@@ -226,3 +226,71 @@ async def test_without_permission_no_command_runs(sandbox, tmp_path):
     run = sandbox.repository(REPO).check_runs(sha)[0]
     assert (run.conclusion, trace.exists()) == ("failure", False)
     assert "--allow-commands" in run.title
+
+
+async def reports_on(app, sha):
+    listed = (await app.get(f"/repos/{REPO}/commits/{sha}/check-runs?filter=all"))["check_runs"]
+    return sorted((one["name"], one["conclusion"], one["check_suite"]["id"]) for one in listed)
+
+
+async def open_with(sandbox, ci, files=None, **more):
+    await sandbox.act("push", "alice", REPO, branch="main", files={".sandbox/ci.yml": ci})
+    made = await sandbox.act("open", "bob", REPO, files=files or {"a.txt": "a"}, **more)
+    await sandbox.settle()
+    return made
+
+
+GUARDED = """
+triggers: { push: ["headgate/merge/**"], pull_request: true }
+checks: [{ name: unit, skips_drafts: true }]
+"""
+
+
+async def test_a_guarded_job_is_skipped_on_drafts_and_runs_on_pushes(sandbox, app):
+    made = await open_with(sandbox, GUARDED, draft=True)
+    assert [one[:2] for one in await reports_on(app, made["head"])] == [("unit", "skipped")]
+    await sandbox.act("draft", "bob", REPO, number=made["number"], draft=False)
+    await sandbox.settle()
+    assert len(await reports_on(app, made["head"])) == 1
+    branch = {"branch": "headgate/merge/one", "from": made["head"], "files": {"b.txt": "b"}}
+    pushed = await sandbox.act("push", "bob", REPO, **branch)
+    await sandbox.settle()
+    assert [one[:2] for one in await reports_on(app, pushed["sha"])] == [("unit", "success")]
+
+
+async def test_a_job_with_a_path_filter_is_skipped_and_a_workflow_does_not_report(sandbox, app):
+    job = "triggers: {pull_request: true}\nchecks: [{name: unit, paths: ['src/**']}]"
+    made = await open_with(sandbox, job)
+    assert [one[:2] for one in await reports_on(app, made["head"])] == [("unit", "skipped")]
+    workflow = "triggers: {pull_request: true}\npaths: ['src/**']\nchecks: [{name: unit}]"
+    made = await open_with(sandbox, workflow)
+    assert await reports_on(app, made["head"]) == []
+    made = await open_with(sandbox, workflow, {"src/a.py": "a"})
+    assert [one[:2] for one in await reports_on(app, made["head"])] == [("unit", "success")]
+
+
+DOUBLE = """
+triggers: { push: ["work*"], pull_request: true }
+delays: { pull_request: 20 }
+checks: [{ name: unit, seconds: 3 }]
+"""
+
+
+async def test_two_triggers_make_two_suites_that_start_apart(sandbox, app):
+    made = await open_with(sandbox, DOUBLE, head="work-1")
+    reports = await reports_on(app, made["head"])
+    assert [one[:2] for one in reports] == [("unit", "success")] * 2
+    assert len({one[2] for one in reports}) == 2
+    listed = await app.get(f"/repos/{REPO}/actions/runs?head_sha={made['head']}")
+    begun = sorted(one["created_at"] for one in listed["workflow_runs"])
+    assert begun[0] < begun[1]
+
+
+async def test_a_skip_marker_leaves_a_required_check_expected(sandbox, app):
+    rules = {"repo": REPO, "required_checks": ["unit"]}
+    made = await open_with(sandbox, GUARDED, message="Fix [skip ci]")
+    await sandbox.control.rules(rules)
+    assert await reports_on(app, made["head"]) == []
+    answer = await app.call("PUT", f"/repos/{REPO}/pulls/{made['number']}/merge", {})
+    assert answer.status == 405
+    assert 'Required status check "unit" is expected.' in answer.body["message"]

@@ -238,3 +238,16 @@ async def test_an_old_delivery_is_replayed(sandbox, receiver):
     await sandbox.settle()
     old, _, replayed = (headers["X-GitHub-Delivery"] for headers, _ in receiver.received)
     assert replayed == old
+
+
+async def test_an_app_that_creates_too_much_content_is_told_to_wait(sandbox, app):
+    await sandbox.seed(knobs={"content_minute_max": 3})
+    number = (await sandbox.act("open", "bob", REPO, files={"a.txt": "a"}))["number"]
+    path = f"/repos/{REPO}/issues/{number}/comments"
+    answers = [await app.call("POST", path, {"body": "x"}) for _ in range(4)]
+    assert [one.status for one in answers] == [201, 201, 201, 403]
+    assert "temporarily blocked from content creation" in answers[3].body["message"]
+    assert answers[3].headers["Retry-After"] == "60"
+    assert (await app.call("GET", path)).status == 200
+    sandbox.world.timeline.advance(61)
+    assert (await app.call("POST", path, {"body": "x"})).status == 201

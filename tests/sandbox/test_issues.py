@@ -57,9 +57,7 @@ async def test_the_list_holds_pull_requests_too_and_tells_creators_and_states_ap
     assert [each["number"] for each in await writer.get(ours)] == [made]
 
 
-@pytest.mark.parametrize(
-    "body", [{"title": " "}, {"title": "x" * 257}, {"title": "x", "body": "x" * 65_537}]
-)
+@pytest.mark.parametrize("body", [{"title": " "}, {"title": "x" * 257}])
 async def test_an_empty_or_too_long_text_is_422(writer, body):
     assert (await writer.call("POST", PATH, body)).status == 422
 
@@ -68,7 +66,8 @@ async def test_a_repository_without_issues_takes_none(sandbox, writer):
     sandbox.repository(REPO).settings.issues = False
     assert (await writer.get(f"/repos/{REPO}"))["has_issues"] is False
     answer = await writer.call("POST", PATH, {"title": "one"})
-    assert (answer.status, answer.body["message"]) == (410, "Issues are disabled for this repo")
+    said = "Issues has been disabled in this repository."
+    assert (answer.status, answer.body["message"]) == (410, said)
 
 
 async def test_a_pull_request_is_not_changed_as_an_issue(sandbox, writer):

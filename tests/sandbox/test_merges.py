@@ -120,7 +120,7 @@ async def test_a_conflict_is_405(sandbox, app):
     pull = await opened(sandbox, {"app.py": "mine\n"})
     await sandbox.act("push", "alice", REPO, branch="main", files={"app.py": "yours\n"})
     answer = await merge(app, pull["number"])
-    assert (answer.status, answer.body["message"]) == (405, "Pull Request is not mergeable")
+    assert (answer.status, answer.body["message"]) == (405, "Pull Request has merge conflicts")
 
 
 async def test_a_draft_and_a_closed_one_are_405(sandbox, app):
@@ -129,7 +129,7 @@ async def test_a_draft_and_a_closed_one_are_405(sandbox, app):
     assert (answer.status, answer.body["message"]) == (405, "Pull Request is still a draft")
     await sandbox.act("close", "bob", REPO, number=draft["number"])
     answer = await merge(app, draft["number"])
-    assert (answer.status, answer.body["message"]) == (405, "Pull Request is not mergeable")
+    assert (answer.status, answer.body["message"]) == (405, "Pull Request is closed")
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ async def test_several_missing_checks_are_counted(sandbox, app):
     await protect(sandbox, checks=["lint", "types", "unit"])
     number = await opened(sandbox)
     message = (await merge(app, number)).body["message"]
-    assert message == "2 of 3 required status checks are expected."
+    assert message == "2 of 3 required status checks have not succeeded: 2 expected."
 
 
 async def test_a_pinned_check_counts_only_from_its_app(sandbox, app):
@@ -122,7 +122,7 @@ async def test_a_pinned_check_counts_only_from_its_app(sandbox, app):
     ci = sandbox.world.apps["sandbox-ci"]
     pinned = {"context": "unit", "integration_id": sandbox.app_id}
     await ruleset(sandbox, checks_rule(pinned))
-    assert '"unit" is expected' in (await merge(app, number)).body["message"]
+    assert "was not set by the expected GitHub app" in (await merge(app, number)).body["message"]
     await ruleset(sandbox, checks_rule({"context": "unit", "integration_id": ci.id}))
     assert (await merge(app, number)).status == 200
 
@@ -142,7 +142,10 @@ async def test_open_conversations_stop_a_merge_where_the_rules_say_so(sandbox, a
     await ruleset(sandbox, {"type": "pull_request", "parameters": parameters})
     number = await opened(sandbox)
     await sandbox.act("discuss", "alice", REPO, number=number, body="why?")
-    assert "All comments must be resolved." in (await merge(app, number)).body["message"]
+    assert (
+        "A conversation must be resolved before this pull request can be merged."
+        in (await merge(app, number)).body["message"]
+    )
     await sandbox.act("resolve", "bob", REPO, number=number)
     assert (await merge(app, number)).status == 200
 
@@ -175,7 +178,7 @@ async def test_signatures_refuse_what_the_provider_did_not_sign(sandbox, app):
 async def test_a_merge_queue_of_the_provider_refuses_the_merge_call(sandbox, app):
     await ruleset(sandbox, {"type": "merge_queue", "parameters": {}})
     number = await opened(sandbox)
-    said = "Changes must be made through the merge queue."
+    said = "Changes must be made through the merge queue"
     assert said in (await merge(app, number)).body["message"]
 
 
@@ -230,8 +233,8 @@ async def test_classic_protection_refuses_a_direct_move(sandbox, app):
     pushed = await sandbox.act("push", "bob", REPO, branch="work", files={"a.txt": "a"})
     path = f"/repos/{REPO}/git/refs/heads/main"
     answer = await app.call("PATCH", path, {"sha": pushed["sha"]})
-    assert answer.status == 422
-    assert answer.body["message"].startswith("Protected branch update failed for refs/heads/main.")
+    said = 'Required status check "lint" is expected.'
+    assert (answer.status, answer.body["message"]) == (422, said)
 
 
 async def test_creation_and_deletion_can_be_forbidden(sandbox, app):

@@ -20,11 +20,12 @@ from bot.sandbox.records import (
     Reaction,
     Repository,
 )
-from bot.sandbox.refusal import Refusal, invalid, not_found
+from bot.sandbox.refusal import Refusal, invalid, not_found, refused, say
 from bot.sandbox.shapes import checks, pulls, repositories
 from bot.sandbox.world import World
 
 LABEL_MAX = 50
+COMMENT_BYTES_MAX = 262_144  # the sentence of the refusal names another number
 TITLE_MAX = 256
 OF_TITLE = {"field": "title", "resource": "Issue"}
 DEFAULT_COLOR = "ededed"
@@ -35,7 +36,7 @@ def comment(world: World, repository: Repository, actor: Actor, issue: Issue, bo
     """Write a comment; raises `issue_comment.created`. Raises Refusal(403) when locked."""
     can_pass = repository.role_of(actor.account) in ("write", "maintain", "admin")
     if issue.locked and not can_pass:
-        raise Refusal(403, "Unable to create comment because issue is locked.")
+        raise refused("comment.locked")
     _check_body(body)
     now = world.now()
     made = Comment(world.new_id("comment"), actor.account, body, now, now, actor.app)
@@ -69,9 +70,9 @@ def delete_comment(
 def _check_body(body: str) -> None:
     if not body.strip():
         raise invalid("Body can't be blank", field="body", resource="IssueComment")
-    if len(body) > BODY_MAX:
-        said = f"Body is too long (maximum is {BODY_MAX} characters)"
-        raise invalid(said, field="body", resource="IssueComment")
+    if len(body.encode()) > COMMENT_BYTES_MAX:
+        error = {"resource": "IssueComment", "code": "unprocessable", "field": "data"}
+        raise Refusal(422, "Validation Failed", [{**error, "message": say("comment.long")}])
 
 
 def _tell(world: World, repository: Repository, issue: Issue, about: Comment, told: Event) -> None:
@@ -142,7 +143,7 @@ async def unlabel(
     """Take a label away; raises `unlabeled`. Raises Refusal(404) when it is not there."""
     known = repository.labels.get(name.lower())
     if known is None or known.name not in issue.labels:
-        raise Refusal(404, "Label does not exist")
+        raise refused("label.absent")
     issue.labels.remove(known.name)
     await _tell_label(world, repository, actor, issue, ("unlabeled", known))
 
@@ -219,13 +220,12 @@ def edit_issue(
 
 def _check_text(repository: Repository, title: str, body: str | None) -> None:
     if not repository.settings.issues:
-        raise Refusal(410, "Issues are disabled for this repo")
+        raise refused("issues.off")
     if not 0 < len(title.strip()) <= TITLE_MAX:
         said = f"title is too long (maximum is {TITLE_MAX} characters)"
         raise invalid(said if title.strip() else "title can't be blank", **OF_TITLE)
     if body is not None and len(body) > BODY_MAX:
-        said = f"body is too long (maximum is {BODY_MAX} characters)"
-        raise invalid(said, field="body", resource="Issue")
+        raise invalid(say("pull.body_long"), field="body", resource="Issue")
 
 
 def _tell_issue(

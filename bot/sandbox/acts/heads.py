@@ -31,6 +31,27 @@ async def _follow_head(
     if update.after == ZERO:
         await pull_states.close(world, base, issue, by_whom)
         return
+    if world.knobs.head_delay_s == 0.0:
+        await _show_head(world, base, issue, update, by_whom)
+        return
+
+    async def show() -> None:
+        async with base.lock:
+            if issue.open:
+                await _show_head(world, base, issue, update, by_whom)
+
+    name = f"pushed head of {base.full_name}#{issue.number}"
+    world.timeline.later(world.knobs.head_delay_s, name, show)
+
+
+async def _show_head(
+    world: World, base: Repository, issue: Issue, update: Update, by_whom: Account
+) -> None:
+    """Let a pull request show its new head."""
+    pull = issue.pull
+    if pull is None:
+        return
+    pull.pusher = by_whom
     before, pull.head_sha = pull.head_sha, update.after
     pull.base_sha = base.git.branch(pull.base_ref) or pull.base_sha
     issue.updated_at = world.now()

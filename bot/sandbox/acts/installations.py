@@ -21,6 +21,17 @@ def install(world: World, owner: Account) -> Installation:
     return known
 
 
+def install_other(world: World, owner: Account, slug: str) -> None:
+    """Install another App with checks: write, which reports nothing.
+
+    For each push it gets a check suite, and that stays queued.
+    """
+    app = world.apps.get(slug) or world.add_app(slug, {"checks": "write"}, [])
+    if world.installation_of(app, owner) is None:
+        made = Installation(world.new_id(), app, owner, dict(app.permissions), world.now())
+        world.installations[made.id] = made
+
+
 def tell_installation(
     world: World, installation: Installation, action: str, sender: Account
 ) -> None:

@@ -6,19 +6,15 @@ Answers and their order: design/GITHUB.md 5.3 and 8; the provider's "Merge a pul
 
 from dataclasses import dataclass
 
-from bot.sandbox import merges, rules, strikes
+from bot.sandbox import merge_rules, merges, rules, strikes
 from bot.sandbox.acts import differences, pull_states, refs
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.git import ZERO, Commit, NewCommit
 from bot.sandbox.merges import Clean, Conflict
 from bot.sandbox.records import Actor, Issue, Pull, Repository
-from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.rules import METHODS
 from bot.sandbox.world import World
-
-NOT_MERGEABLE = "Pull Request is not mergeable"
-BASE_MODIFIED = "Base branch was modified. Review and try the merge again."
-HEAD_MODIFIED = "Head branch was modified. Review and try the merge again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +37,16 @@ async def merge_branch(
     base, head = ends
     tip = repository.git.branch(base)
     if tip is None:
-        raise Refusal(404, "Base does not exist")
+        raise refused("merges.absent")
     sha = repository.git.branch(head) or head
     objects = repository.git.objects
     if objects.commit(sha) is None:
-        raise Refusal(404, "Head does not exist")
+        raise refused("merges.absent/head")
     if objects.is_ancestor(sha, tip):
         return None
     merged = await merges.merge(objects, tip, sha)
     if isinstance(merged, Conflict):
-        raise Refusal(409, "Merge conflict")
+        raise refused("merges.conflict")
     new = NewCommit(
         merged.tree,
         (tip, sha),
@@ -61,7 +57,7 @@ async def merge_branch(
     commit = objects.write_commit(_with_other_tree(repository, new), signed=True)
     await refs.refuse_workflow_files(repository, actor, tip, commit.sha)
     step = Move(f"refs/heads/{base}", commit.sha, tip)
-    await refs.move(world, repository, actor, [step], How("merge of a branch"))
+    await refs.move(world, repository, actor, [step], How("merge of a branch", status=409))
     return commit
 
 
@@ -78,13 +74,13 @@ async def merge_pull(
     _refuse_by_state(world, repository, issue, pull, call)
     tip = repository.git.branch(pull.base_ref)
     if tip is None:
-        raise Refusal(405, NOT_MERGEABLE)
+        raise refused("merge.not_mergeable")
     merged = await merges.merge(repository.git.objects, tip, pull.head_sha)
     if isinstance(merged, Conflict):
-        raise Refusal(405, NOT_MERGEABLE)
-    broken = rules.broken_by_merge(repository, pull, actor, call.method)
+        raise refused("merge.conflicts")
+    broken = merge_rules.broken_by_merge(repository, pull, actor, call.method)
     if broken:
-        raise broken.refusal(405, pull.base_ref, is_merge=True)
+        raise broken.refusal(405)
     landed = await _landed(world, repository, actor, issue, (call, merged))
     await refs.refuse_workflow_files(repository, actor, tip, landed)
     # Merged before the branch moves: what follows a push must not find it open.
@@ -101,19 +97,32 @@ def _refuse_by_state(
     world: World, repository: Repository, issue: Issue, pull: Pull, call: MergeCall
 ) -> None:
     if repository.archived:
-        raise Refusal(403, "Repository was archived so is read-only.")
+        raise refused("perm.archived")
+    if repository.stack_of(issue.number) is not None:
+        raise refused("merge.stacked")
     if not issue.open:
-        raise Refusal(405, NOT_MERGEABLE)
+        raise refused("merge.not_mergeable" if issue.merged else "merge.closed")
     if pull.draft:
-        raise Refusal(405, "Pull Request is still a draft")
+        raise refused("merge.draft")
+    if _is_stale(world, pull):
+        raise refused("merge.head_out_of_date")
     if call.sha is not None and call.sha != pull.head_sha:
-        raise Refusal(409, HEAD_MODIFIED)
+        raise refused("merge.head_modified")
+    if pull.queued:
+        raise refused("queue.inside")
     if call.method not in rules.merge_methods(repository, pull.base_ref):
-        raise Refusal(405, f"{METHODS[call.method]} are not allowed on this repository.")
+        raise refused("method.denied", METHODS[call.method])
     moved = pull.base_moved_at
     window = world.knobs.base_window_s
     if moved is not None and (world.timeline.now() - moved).total_seconds() < window:
-        raise Refusal(405, BASE_MODIFIED)
+        raise refused("merge.base_modified")
+
+
+def _is_stale(world: World, pull: Pull) -> bool:
+    """Whether a pushed head does not show on the pull request yet."""
+    source = world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
+    tip = source.git.branch(pull.head_ref) if source is not None else None
+    return tip is not None and tip != pull.head_sha
 
 
 async def _landed(
@@ -149,7 +158,7 @@ async def _rebased(world: World, repository: Repository, actor: Actor, pull: Pul
     committer = pull_states.signature(world, actor.account)
     done = await merges.replay(objects, tip, pull.head_sha, committer)
     if isinstance(done, Conflict):
-        raise Refusal(405, "This branch can't be rebased")
+        raise refused("method.rebase")
     if not done.commits or not strikes.lands_other_tree.get():
         return done.tip
     last = done.commits[-1]
@@ -211,14 +220,14 @@ async def update_branch(
     if pull is None:
         raise not_found()
     if expected is not None and expected != pull.head_sha:
-        raise Refusal(422, "expected head sha didn't match current head ref.")
+        raise refused("pull.moved")
     tip = repository.git.branch(pull.base_ref) or pull.base_sha
     objects = repository.git.objects
     if objects.is_ancestor(tip, pull.head_sha):
-        raise Refusal(422, "There are no new commits on the base branch.")
+        raise refused("pull.update_none")
     merged = await merges.merge(objects, pull.head_sha, tip)
     if isinstance(merged, Conflict):
-        raise Refusal(422, "merge conflict between base and head")
+        raise refused("pull.update_none/conflict")
     head = world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
     if head is None:
         raise not_found()

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from bot.sandbox.acts import (
     conversation,
+    gates,
     heads,
     merging,
     owners,
@@ -318,7 +319,8 @@ ACTS: Mapping[str, Callable[[Asked], Awaitable[Json]]] = {
     "review": _review_comment,
     "tick_checkbox": _tick_checkbox,
     "unlabel": _unlabel,
+    **gates.ACTS,
     **owners.ACTS,
 }
 
-NEEDS_WRITE = frozenset({"push", "force_push", "delete_branch", "merge"})
+NEEDS_WRITE = frozenset({"push", "force_push", "delete_branch", "merge", "stack", "enqueue"})

@@ -11,12 +11,12 @@ from bot.sandbox.acts import heads, pull_states
 from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO
 from bot.sandbox.records import Actor, Issue, Json, Pull, Repository, Review, Thread
-from bot.sandbox.refusal import Refusal, invalid, not_found
+from bot.sandbox.refusal import Refusal, custom, invalid, not_found, refused, say
 from bot.sandbox.shapes import pulls
 from bot.sandbox.world import World
 
 TITLE_MAX = 256
-BODY_MAX = 65_536
+BODY_MAX = 1_048_576  # by REST; GraphQL takes 262,144 bytes
 REVIEW_STATES = {
     "APPROVE": "APPROVED",
     "REQUEST_CHANGES": "CHANGES_REQUESTED",
@@ -45,20 +45,21 @@ async def open_pull(world: World, repository: Repository, actor: Actor, new: New
     if head is None:
         raise invalid("head is invalid", field="head", resource="PullRequest")
     _check_text(new.title, new.body)
+    if new.draft and not repository.settings.drafts:
+        error = {"resource": "PullRequest", "code": "custom", "message": say("pull.draft")}
+        raise Refusal(422, say("pull.draft"), [error])
     if not repository.git.objects.log(head, without=tip):
-        said = f"No commits between {new.base} and {branch}"
-        raise Refusal(422, "Validation Failed", [_custom(said)])
+        raise custom("pull.no_commits", "PullRequest", new.base, branch)
     for _, known in repository.open_pulls():
         if (known.head_repo, known.head_ref, known.base_ref) == (source.id, branch, new.base):
-            label = f"{source.owner.login}:{branch}"
-            said = f"A pull request already exists for {label}."
-            raise Refusal(422, "Validation Failed", [_custom(said)])
+            raise custom("pull.exists", "PullRequest", source.owner.login, branch)
     now = world.now()
     issue = Issue(
         world.new_id(), next_number(repository), new.title, new.body, actor.account, now, now
     )
     issue.via = actor.app
     issue.pull = Pull(source.id, source.owner, branch, head, new.base, tip, new.draft)
+    issue.pull.pusher = actor.account
     repository.issues[issue.number] = issue
     await repository.git.move([(f"refs/pull/{issue.number}/head", ZERO, head)])
     issue.pull.ci_due = True
@@ -71,10 +72,6 @@ async def open_pull(world: World, repository: Repository, actor: Actor, new: New
 def next_number(repository: Repository) -> int:
     """The number of the next issue or pull request."""
     return max(repository.issues, default=0) + 1
-
-
-def _custom(message: str) -> Json:
-    return {"resource": "PullRequest", "code": "custom", "message": message}
 
 
 def _head_of(world: World, repository: Repository, head: str) -> tuple[Repository, str]:
@@ -94,8 +91,7 @@ def _check_text(title: str, body: str | None) -> None:
         said = f"title is too long (maximum is {TITLE_MAX} characters)"
         raise invalid(said, field="title", resource="PullRequest")
     if body is not None and len(body) > BODY_MAX:
-        said = f"body is too long (maximum is {BODY_MAX} characters)"
-        raise invalid(said, field="body", resource="PullRequest")
+        raise invalid(say("pull.body_long"), field="body", resource="PullRequest")
 
 
 async def edit(
@@ -139,6 +135,8 @@ async def retarget(
         raise invalid("Proposed base branch was not found", field="base", resource="PullRequest")
     if base == pull.base_ref:
         return
+    if repository.stack_of(issue.number) is not None:
+        raise refused("stack.base")
     old = {"ref": {"from": pull.base_ref}, "sha": {"from": pull.base_sha}}
     pull.base_ref, pull.base_sha = base, tip
     pull_states.look_again(world, repository, issue)
@@ -153,8 +151,7 @@ async def reopen(world: World, repository: Repository, actor: Actor, issue: Issu
     source = world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
     tip = source.git.branch(pull.head_ref) if source is not None else None
     if issue.merged or tip is None or repository.git.branch(pull.base_ref) is None:
-        said = "state cannot be changed. The head or the base branch is gone, or it was merged."
-        raise Refusal(422, "Validation Failed", [_custom(said)])
+        raise custom("pull.reopen", "PullRequest")
     issue.open, issue.closed_at, issue.closed_by = True, None, None
     if tip != pull.head_sha:
         ref = f"refs/pull/{issue.number}/head"
@@ -197,9 +194,8 @@ def review(
         raise invalid(f"event {new.event} is unknown", field="event", resource="Review")
     if new.event != "COMMENT" and actor.account is issue.author:
         word = "approve" if new.event == "APPROVE" else "request changes on"
-        raise Refusal(
-            422, "Unprocessable Entity", [{"message": f"Can not {word} your own pull request"}]
-        )
+        error = {"message": say("review.own", word)}
+        raise Refusal(422, "Unprocessable Entity", [error])
     made = Review(
         world.new_id(),
         actor.account,

@@ -13,7 +13,7 @@ from bot.sandbox.command import GitFailed
 from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO, Commit
 from bot.sandbox.records import Actor, Json, Repository
-from bot.sandbox.refusal import Refusal
+from bot.sandbox.refusal import refused
 from bot.sandbox.rules import Update
 from bot.sandbox.shapes import git_data
 from bot.sandbox.world import RefMoved, World
@@ -35,10 +35,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Why refs move: a word for the reflog, and whether the rules were already asked."""
+    """Why refs move: a word for the reflog, and whether the rules were already asked.
+
+    `status` is that of the answer where a rule refuses.
+    """
 
     word: str
     is_allowed: bool = False
+    status: int = 422
 
 
 async def move(
@@ -52,14 +56,14 @@ async def move(
     updates = [_judged(repository, one) for one in moves]
     if not how.is_allowed:
         for one, update in zip(moves, updates, strict=True):
-            _ask_rules(repository, actor, one, update)
+            _ask_rules(repository, actor, (one, update), how)
     listed = [
         (one.ref, update.before, update.after) for one, update in zip(moves, updates, strict=True)
     ]
     try:
         await repository.git.move(listed)
-    except GitFailed as refused:
-        raise Refusal(422, f"Reference cannot be updated: {refused}") from None
+    except GitFailed:
+        raise refused("ref.cannot") from None
     app = actor.app.slug if actor.app is not None else None
     for one, update in zip(moves, updates, strict=True):
         line = (one.ref, update.before, update.after, actor.account.login, app, how.word)
@@ -74,20 +78,20 @@ def _judged(repository: Repository, one: Move) -> Update:
     before = now if one.before is None else one.before
     if before != now:
         if before == ZERO:
-            raise Refusal(422, "Reference already exists")
+            raise refused("ref.exists")
         if now == ZERO:
-            raise Refusal(422, "Reference does not exist")
-        raise Refusal(422, f"beforeOid mismatch: {one.ref} is at {now}, not at {before}")
+            raise refused("ref.absent")
+        raise refused("ref.stale", one.ref, now, before)
     if one.after == ZERO and now == ZERO:
-        raise Refusal(422, "Reference does not exist")
+        raise refused("ref.absent")
     is_forced = False
     if one.after != ZERO:
         objects = repository.git.objects
         if objects.commit(one.after) is None:
-            raise Refusal(422, "Object does not exist")
+            raise refused("ref.no_object")
         is_forced = now != ZERO and not objects.is_ancestor(now, one.after)
         if is_forced and not one.force:
-            raise Refusal(422, "Update is not a fast forward")
+            raise refused("ref.not_ff")
     if now == ZERO:
         _check_free(repository, one.ref)
     return Update(one.ref.removeprefix(BRANCH), before, one.after, is_forced)
@@ -96,17 +100,20 @@ def _judged(repository: Repository, one: Move) -> Update:
 def _check_free(repository: Repository, ref: str) -> None:
     for known in repository.git.refs:
         if known.startswith(f"{ref}/") or ref.startswith(f"{known}/"):
-            raise Refusal(422, f"Reference cannot be created: {known} exists")
+            raise refused("ref.failed")
 
 
-def _ask_rules(repository: Repository, actor: Actor, one: Move, update: Update) -> None:
+def _ask_rules(repository: Repository, actor: Actor, what: tuple[Move, Update], how: How) -> None:
+    one, update = what
     if not one.ref.startswith(BRANCH):
         return
     if update.after == ZERO and update.branch == repository.default_branch:
-        raise Refusal(422, "Cannot delete the default branch")
+        raise refused("ref.default")
+    if any(pull.queued and pull.head_ref == update.branch for _, pull in repository.open_pulls()):
+        raise refused("push.queued")
     broken = rules.broken_by_update(repository, actor, update)
     if broken:
-        raise broken.refusal(422, update.branch, is_merge=False)
+        raise broken.refusal(how.status)
 
 
 async def _follow(world: World, repository: Repository, actor: Actor, update: Update) -> None:
@@ -171,5 +178,4 @@ async def refuse_workflow_files(
     for change in await merges.changes(repository.git.objects, before, after):
         for path in (change.path, change.old_path or ""):
             if path.startswith(WORKFLOWS):
-                said = "refusing to allow a GitHub App to create or update workflow"
-                raise Refusal(403, f"{said} `{path}` without `workflows` permission")
+                raise refused("perm.workflows", path)

@@ -22,7 +22,7 @@ from bot.sandbox.records import (
     Repository,
     Ruleset,
 )
-from bot.sandbox.refusal import Refusal
+from bot.sandbox.refusal import Refusal, custom, refused
 from bot.sandbox.shapes import people, repositories
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import World
@@ -143,10 +143,9 @@ def rename_branch(world: World, repository: Repository, actor: Actor, old: str, 
     Raises Refusal(422) when the new name is taken, 404 without the old one.
     """
     if repository.git.branch(old) is None:
-        raise Refusal(404, "Branch not found")
+        raise refused("branch.absent")
     if repository.git.branch(new) is not None:
-        said = "Branch name already exists"
-        raise Refusal(422, "Validation Failed", [{"resource": "Branch", "message": said}])
+        raise custom("branch.taken", "Branch")
     delay = world.knobs.rename_delay_s
     name = f"rename of {repository.full_name} {old} to {new}"
     act = partial(_rename_now, world, repository, actor, (old, new))
@@ -185,7 +184,7 @@ async def set_default_branch(
 ) -> None:
     """Make another branch the default one. Raises Refusal(422) when there is none."""
     if repository.git.branch(branch) is None:
-        raise Refusal(422, f"The branch {branch} was not found.")
+        raise refused("branch.unknown", branch)
     old, repository.default_branch = repository.default_branch, branch
     await repository.git.point_head_at(branch)
     _tell(world, repository, actor, "edited", {"default_branch": {"from": old}})

@@ -7,7 +7,7 @@ collaborators; dave is known and has no role anywhere.
 from dataclasses import fields, replace
 from typing import TypeVar
 
-from bot.sandbox.acts import conversation, repositories
+from bot.sandbox.acts import conversation, installations, repositories
 from bot.sandbox.acts.asked import as_files
 from bot.sandbox.acts.repositories import NewRepository
 from bot.sandbox.records import Actor, Classic, Json, Kind, Repository, Ruleset, Settings
@@ -65,6 +65,8 @@ async def _repository(world: World, value: Json) -> Repository:
     made = await repositories.create(world, new)
     world.add_account(STRANGER)
     set_rules(world, made, value)
+    for slug in value.get("apps", ()):
+        installations.install_other(world, made.owner, slug)
     for name in value.get("labels", ()):
         conversation.make_label(world, made, name)
     return made

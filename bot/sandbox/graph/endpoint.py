@@ -14,7 +14,7 @@ from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.auth import AppCaller, Nobody
 from bot.sandbox.graph import accounts, pull_requests
 from bot.sandbox.records import Json, Repository
-from bot.sandbox.refusal import Refusal
+from bot.sandbox.refusal import Refusal, refused
 from bot.sandbox.rest import call as calls
 from bot.sandbox.rest.call import Answer, Call, Reply, Route
 from bot.sandbox.rest.door import Door
@@ -44,10 +44,10 @@ def endpoint(served: Door) -> Callable[[web.Request], Awaitable[web.Response]]:
 async def execute(call: Call) -> Answer:
     """Answer one document; errors come with status 200, as at the provider."""
     if isinstance(call.caller, Nobody | AppCaller):
-        raise Refusal(401, "This endpoint requires you to be authenticated.")
+        raise refused("auth.graphql")
     document = call.body.get("query")
     if not isinstance(document, str):
-        raise Refusal(400, "A query attribute must be specified and must be a string.")
+        raise refused("graphql.query")
     done = await graphql.graphql(
         schema(),
         document,
@@ -147,7 +147,7 @@ async def _update_refs(call: Call, asked: Json) -> Json:
     ]
     for move in moves:
         if not move.ref.startswith("refs/"):
-            raise Refusal(422, f"{move.ref} is not a fully qualified ref name")
+            raise refused("ref.short", move.ref)
     async with found.lock:
         for move in moves:
             now = found.git.refs.get(move.ref)

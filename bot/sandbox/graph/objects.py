@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bot.sandbox import merge_rules
 from bot.sandbox.git import Commit, Signature, TreeItem
 from bot.sandbox.graph import accounts, connections, rollups
 from bot.sandbox.records import Json, Repository
@@ -30,7 +31,19 @@ def repository(world: World, one: Repository) -> Json:
         "deleteBranchOnMerge": chosen.delete_head,
         "defaultBranchRef": lambda _: ref(world, one, f"refs/heads/{one.default_branch}"),
         "object": lambda _, **asked: _object(world, one, asked),
+        "mergeQueue": lambda _, **asked: merge_queue(world, one, asked.get("branch")),
         "ref": lambda _, **asked: _named_ref(world, one, asked["qualifiedName"]),
+    }
+
+
+def merge_queue(world: World, one: Repository, branch: str | None) -> Json | None:
+    """The provider's own merge queue of a branch, by a rule or by classic protection."""
+    named = branch or one.default_branch
+    if not merge_rules.has_queue(one, named):
+        return None
+    return {
+        "id": node_id("MergeQueue", f"{one.id}:{named}"),
+        "url": f"{world.web}/{one.full_name}/queue/{named}",
     }
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from graphql import GraphQLResolveInfo
 
-from bot.sandbox import rules
+from bot.sandbox import merge_rules
 from bot.sandbox.acts import differences
 from bot.sandbox.git import Commit
 from bot.sandbox.graph import accounts, connections, objects, rollups
@@ -84,9 +84,12 @@ def pull_request(world: World, one: Repository, issue: Issue, pull: Pull) -> Jso
         "mergedAt": stamp(pull.merged_at) if pull.merged_at else None,
         "mergedBy": accounts.account(world, pull.merged_by) if pull.merged_by else None,
         "mergeable": mergeable[pull.mergeable],
-        "mergeStateStatus": lambda _: rules.merge_state(one, issue, pull),
-        "reviewDecision": lambda _: rules.review_decision(one, pull),
+        "mergeStateStatus": lambda _: merge_rules.merge_state(one, issue, pull),
+        "reviewDecision": lambda _: merge_rules.review_decision(one, pull),
         "maintainerCanModify": False,
+        "isInMergeQueue": pull.queued,
+        "isMergeQueueEnabled": merge_rules.has_queue(one, pull.base_ref),
+        "mergeQueue": lambda _: objects.merge_queue(world, one, pull.base_ref),
         "repository": lambda _: repository(world, one),
         **_ends(world, one, pull),
         **_lists(world, one, issue, pull),

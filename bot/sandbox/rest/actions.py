@@ -4,7 +4,7 @@ import re
 
 from bot.sandbox import ci, storage
 from bot.sandbox.records import Artifact, WorkflowRun
-from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import checks
 
@@ -18,7 +18,7 @@ async def list_runs(call: Call) -> Answer:
     """
     created = call.query.get("created", "")
     if not (created == "" or SINCE.fullmatch(created)):
-        raise Refusal(422, f"created: {created} is not understood")
+        raise refused("runs.created", created)
     wanted = {name: call.query.get(name) for name in ("head_sha", "branch", "event", "status")}
     found = [
         one
@@ -77,7 +77,7 @@ async def download(call: Call) -> Answer:
     """Where the archive of an artifact is fetched; 410 when it has expired."""
     artifact = _artifact(call)
     if artifact.expired:
-        raise Refusal(410, "Artifact has expired")
+        raise refused("artifact.expired")
     return Reply(None, 302, {"Location": storage.address_of(call.world, artifact)})
 
 
@@ -93,7 +93,7 @@ async def cancel(call: Call) -> Answer:
     """Cancel a run; 409 when it is over."""
     run = _run(call)
     if run.status == "completed":
-        raise Refusal(409, "Cannot cancel a workflow run that is completed.")
+        raise refused("actions.cancel_done")
     ci.cancel(call.world, call.repository, run)
     return Reply({}, 202)
 
@@ -111,9 +111,9 @@ async def rerun_failed(call: Call) -> Answer:
 def _rerun(call: Call, *, failed_only: bool) -> Reply:
     run = _run(call)
     if run.status != "completed":
-        raise Refusal(403, "The workflow run is already running")
+        raise refused("actions.rerun_running")
     if failed_only and run.conclusion == "success":
-        raise Refusal(403, "This workflow run cannot be retried: no job failed")
+        raise refused("actions.rerun_none")
     ci.rerun(call.world, call.repository, run, failed_only=failed_only)
     return Reply({}, 201)
 

@@ -4,8 +4,8 @@ from bot.sandbox import deliver
 from bot.sandbox.auth import TokenCaller
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.records import Account, Installation, Json, Repository
-from bot.sandbox.refusal import Refusal, invalid, not_found
-from bot.sandbox.rest.call import SUSPENDED, Answer, Call, Listing, Reply, Route, page_of
+from bot.sandbox.refusal import invalid, not_accessible, not_found, refused
+from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of
 from bot.sandbox.shapes import people, repositories
 from bot.sandbox.timeline import stamp
 from bot.sandbox.world import Attempt
@@ -50,14 +50,15 @@ async def create_token(call: Call) -> Answer:
     """A new installation token, narrowed to what the body names."""
     installation = _installation(call)
     if installation.suspended_at is not None:
-        raise Refusal(403, SUSPENDED)
+        raise refused("token.suspended")
     chosen = _chosen_repositories(call, installation)
     asked = call.body.get("permissions") or {}
     for name, level in asked.items():
         held = installation.permissions.get(name)
-        if held is None or (level == "write" and held == "read"):
-            said = "The permissions requested are not granted to this installation."
-            raise Refusal(422, said)
+        if held is None:
+            raise refused("token.permissions")
+        if level == "write" and held == "read":
+            raise refused("token.level")
     granted = asked or dict(installation.permissions)
     token = call.credentials.mint(installation, chosen, granted)
     answer: Json = {
@@ -83,18 +84,14 @@ def _chosen_repositories(call: Call, installation: Installation) -> frozenset[in
     wanted |= {one.id for one in seen if one.name in (names or ())}
     known = {one.id for one in seen}
     if not wanted <= known or len(wanted) < len(ids or ()) + len(names or ()):
-        said = (
-            "There is at least one repository that does not exist or is not accessible "
-            "to the parent installation."
-        )
-        raise Refusal(422, said)
+        raise refused("token.repositories")
     return frozenset(wanted)
 
 
 async def revoke_token(call: Call) -> Answer:
     """Make the token of this very call worthless."""
     if not isinstance(call.caller, TokenCaller):
-        raise Refusal(403, "You must authenticate with an installation access token")
+        raise refused("auth.token_only")
     call.credentials.revoke(call.caller.token)
     return Reply(status=204)
 
@@ -102,7 +99,7 @@ async def revoke_token(call: Call) -> Answer:
 async def installation_repositories(call: Call) -> Answer:
     """The repositories that the token sees."""
     if not isinstance(call.caller, TokenCaller):
-        raise Refusal(403, "You must authenticate with an installation access token")
+        raise refused("auth.token_only")
     grant = call.caller.grant
     found = [
         one
@@ -258,7 +255,7 @@ async def get_user_by_id(call: Call) -> Answer:
 async def get_own_user(call: Call) -> Answer:
     """The person of the token."""
     if isinstance(call.caller, TokenCaller):
-        raise Refusal(403, "Resource not accessible by integration")
+        raise not_accessible()
     return Reply(people.public_user(call.world, call.actor.account))
 
 

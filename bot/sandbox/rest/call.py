@@ -12,10 +12,9 @@ from typing import Any
 from bot.sandbox import auth
 from bot.sandbox.auth import AppCaller, Caller, Credentials, Nobody, PersonCaller, TokenCaller
 from bot.sandbox.records import ROLES, Account, Actor, App, Json, Repository
-from bot.sandbox.refusal import Refusal, not_accessible, not_found
+from bot.sandbox.refusal import Refusal, not_accessible, not_found, refused, say
 from bot.sandbox.world import World
 
-SUSPENDED = "This installation has been suspended"
 PER_PAGE = 30
 PER_PAGE_MAX = 100
 
@@ -68,14 +67,14 @@ class Call:
         """Who acts. Raises Refusal(401) for nobody, 403 for a bare App."""
         actor = auth.actor_of(self.caller)
         if actor is None:
-            raise Refusal(401, "Requires authentication")
+            raise refused("auth.needed")
         return actor
 
     @property
     def app(self) -> App:
         """The App that signed the call. Raises Refusal(401) for any other caller."""
         if not isinstance(self.caller, AppCaller):
-            raise Refusal(401, "A JSON web token could not be decoded")
+            raise refused("auth.jwt")
         return self.caller.app
 
     def text(self, name: str) -> str:
@@ -83,7 +82,7 @@ class Call:
         value = self.body.get(name)
         if not isinstance(value, str):
             error = {"resource": "Call", "code": "missing_field", "field": name}
-            raise Refusal(422, f'Invalid request.\n\n"{name}" wasn\'t supplied.', [error])
+            raise Refusal(422, say("body.missing", name), [error])
         return value
 
     def optional(self, name: str) -> str | None:
@@ -141,18 +140,18 @@ def check_rights(call: Call, needs: tuple[str, ...], role: str | None = None) ->
         case PersonCaller(account=account):
             _check_person(call, account, needs, role)
         case AppCaller():
-            raise Refusal(401, "Bad credentials")
+            raise refused("auth.bad")
         case Nobody():
             if not is_read:
-                raise Refusal(401, "Requires authentication")
+                raise refused("auth.needed")
     if not is_read and call.found is not None and call.found.archived:
-        raise Refusal(403, "Repository was archived so is read-only.")
+        raise refused("perm.archived")
 
 
 def _check_token(call: Call, caller: TokenCaller, needs: tuple[str, ...], is_read: bool) -> None:
     grant = caller.grant
     if grant.installation.suspended_at is not None:
-        raise Refusal(403, SUSPENDED)
+        raise refused("token.suspended")
     if call.found is not None:
         chosen = grant.repositories
         is_chosen = chosen is None or call.found.id in chosen
@@ -174,7 +173,7 @@ def _check_person(call: Call, account: Account, needs: tuple[str, ...], role: st
     needed = role or _role_for(needs[0])
     has_role = ROLES.index(call.found.role_of(account)) >= ROLES.index(needed)
     if not has_role and (call.found.private or needed != "read"):
-        raise Refusal(403, "Must have admin rights to Repository.")
+        raise refused("role.admin")
 
 
 def _role_for(need: str) -> str:

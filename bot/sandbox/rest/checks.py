@@ -3,7 +3,7 @@
 from bot.sandbox import reports, standing
 from bot.sandbox.acts import conversation
 from bot.sandbox.records import CheckRun, CheckSuite, Json
-from bot.sandbox.refusal import Refusal, invalid, not_found
+from bot.sandbox.refusal import invalid, not_found, refused
 from bot.sandbox.reports import NewStatus
 from bot.sandbox.rest import repositories as repository_calls
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
@@ -17,7 +17,7 @@ async def create_run(call: Call) -> Answer:
     """A new check run on `head_sha`, in the suite of the calling App."""
     app = call.actor.app
     if app is None:
-        raise Refusal(403, "You must authenticate via a GitHub App.")
+        raise refused("auth.app_only")
     sha = call.text("head_sha")
     if call.repository.git.objects.commit(sha) is None:
         raise invalid(f"No commit found for SHA: {sha}", field="head_sha", resource="CheckRun")
@@ -38,8 +38,7 @@ async def patch_run(call: Call) -> Answer:
     """Change a check run of the calling App."""
     found = _run(call)
     if call.actor.app is not found.suite.app:
-        said = "check run can only be modified by the GitHub App that created it."
-        raise Refusal(403, f"Invalid app_id - {said}")
+        raise refused("check.foreign")
     reports.change_run(call.world, call.repository, found, call.actor, call.body)
     return Reply(checks.check_run(call.world, call.repository, found))
 
@@ -148,7 +147,7 @@ async def create_status(call: Call) -> Answer:
     """One more status on a commit."""
     sha = call.params["sha"]
     if call.repository.git.objects.commit(sha) is None:
-        raise Refusal(422, f"No commit found for SHA: {sha}")
+        raise refused("commit.absent", sha)
     new = NewStatus(
         call.optional("context") or "default",
         call.text("state"),

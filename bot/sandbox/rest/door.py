@@ -14,7 +14,7 @@ from aiohttp import web
 
 from bot.sandbox.auth import Credentials, PersonCaller, TokenCaller
 from bot.sandbox.records import Json
-from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.refusal import Refusal, not_found, refused
 from bot.sandbox.rest import call as calls
 from bot.sandbox.rest.call import Answer, Call, Reply, Route
 from bot.sandbox.timeline import stamp
@@ -48,7 +48,7 @@ class Door:
     async def _reply(self, request: web.Request, route: Route, secret: str | None) -> Reply:
         version = request.headers.get("X-GitHub-Api-Version", API_VERSION)
         if version != API_VERSION:
-            raise Refusal(400, f"The API version {version} is not supported.")
+            raise refused("version.unknown", version)
         caller = self.credentials.caller_of(secret)
         body = await body_of(request)
         call = Call(
@@ -192,11 +192,11 @@ async def body_of(request: web.Request) -> Json:
     try:
         value = json.loads(raw)
     except ValueError:
-        raise Refusal(400, "Problems parsing JSON") from None
+        raise refused("body.json") from None
     if isinstance(value, list):
         value = {"": value}
     if not isinstance(value, dict):
-        raise Refusal(400, "Body should be a JSON object")
+        raise refused("body.object")
     request[JSON_BODY] = value
     return value
 

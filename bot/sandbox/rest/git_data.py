@@ -4,7 +4,7 @@ from bot.sandbox.acts import merging, pull_states, refs
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.git import ZERO, NewCommit, Signature, TreeItem
 from bot.sandbox.records import Json
-from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import git_data
 
@@ -31,9 +31,9 @@ async def create_ref(call: Call) -> Answer:
     """A new ref. 422 when it exists, or its commit does not."""
     name, sha = call.text("ref"), call.text("sha")
     if not name.startswith("refs/") or name.count("/") < 2 or name.endswith("/"):
-        raise Refusal(422, "Reference name must start with 'refs/' and have a second slash.")
+        raise refused("ref.name")
     if call.repository.git.objects.commit(sha) is None:
-        raise Refusal(422, "Object does not exist")
+        raise refused("ref.no_object")
     step = Move(name, sha, ZERO)
     await refs.move(call.world, call.repository, call.actor, [step], How("creation by REST"))
     headers = {"Location": git_data.ref(call.world, call.repository, name)["url"]}
@@ -45,9 +45,9 @@ async def update_ref(call: Call) -> Answer:
     name, sha = f"refs/{call.params['ref']}", call.text("sha")
     before = call.repository.git.refs.get(name)
     if before is None:
-        raise Refusal(422, "Reference does not exist")
+        raise refused("ref.absent")
     if call.repository.git.objects.commit(sha) is None:
-        raise Refusal(422, "Object does not exist")
+        raise refused("ref.no_object")
     await refs.refuse_workflow_files(call.repository, call.actor, before, sha)
     step = Move(name, sha, force=bool(call.body.get("force", False)))
     await refs.move(call.world, call.repository, call.actor, [step], How("update by REST"))
@@ -74,9 +74,9 @@ async def create_git_commit(call: Call) -> Answer:
     objects = call.repository.git.objects
     tree, parents = call.text("tree"), call.body.get("parents", [])
     if objects.tree(tree) is None:
-        raise Refusal(422, "Tree SHA does not exist")
+        raise refused("commit.tree")
     if any(objects.commit(one) is None for one in parents):
-        raise Refusal(422, "Parent SHA does not exist or is not a commit object")
+        raise refused("commit.parent")
     own = pull_states.signature(call.world, call.actor.account)
     author = _signature(call, "author", own)
     committer = _signature(call, "committer", own if call.actor.app is None else author)

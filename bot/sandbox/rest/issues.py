@@ -2,9 +2,10 @@
 
 from bot.sandbox.acts import conversation
 from bot.sandbox.records import ROLES, Comment, Issue, Json, Reaction
-from bot.sandbox.refusal import Refusal, not_accessible, not_found
+from bot.sandbox.refusal import not_accessible, not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import pulls, repositories
+from bot.sandbox.timeline import stamp
 
 
 def issue_of(call: Call) -> Issue:
@@ -57,6 +58,21 @@ async def list_comments(call: Call) -> Answer:
     return Listing(issue.comments, lambda one: pulls.comment(world, repository, issue, one))
 
 
+async def list_repository_comments(call: Call) -> Answer:
+    """The comments of all issues and pull requests, by `since`, `sort` and `direction`."""
+    world, repository = call.world, call.repository
+    by_update = call.query.get("sort") == "updated"
+    since = call.query.get("since", "")
+    found = [
+        (one.updated_at if by_update else one.created_at, one.id, issue, one)
+        for issue in repository.issues.values()
+        for one in issue.comments
+        if stamp(one.updated_at) >= since
+    ]
+    found.sort(key=lambda each: each[:2], reverse=call.query.get("direction") == "desc")
+    return Listing(found, lambda each: pulls.comment(world, repository, each[2], each[3]))
+
+
 async def create_comment(call: Call) -> Answer:
     """A new comment."""
     issue = issue_of(call)
@@ -75,7 +91,7 @@ def _own_or_writer(call: Call, comment: Comment) -> None:
     role = call.repository.role_of(actor.account)
     is_writer = actor.app is None and ROLES.index(role) >= ROLES.index("write")
     if comment.author is not actor.account and not is_writer and not actor.may("issues"):
-        raise Refusal(403, "Must have admin rights to Repository.")
+        raise refused("role.admin")
 
 
 async def get_comment(call: Call) -> Answer:
@@ -172,6 +188,7 @@ ROUTES = (
     Route("PATCH", ISSUE, patch_issue, ("issues:write",), role="triage"),
     Route("GET", f"{ISSUE}/comments", list_comments, READ),
     Route("POST", f"{ISSUE}/comments", create_comment, WRITE, role="read"),
+    Route("GET", f"{REPO}/issues/comments", list_repository_comments, READ),
     Route("GET", COMMENT, get_comment, READ),
     Route("PATCH", COMMENT, patch_comment, WRITE, role="read"),
     Route("DELETE", COMMENT, delete_comment, WRITE, role="read"),

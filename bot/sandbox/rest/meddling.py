@@ -1,6 +1,7 @@
 """What a fault does to a call: before it is served, instead of it, or to its answer."""
 
 import json
+import re
 from http import HTTPStatus
 
 from aiohttp import web
@@ -8,16 +9,18 @@ from aiohttp import web
 from bot.sandbox import strikes
 from bot.sandbox.acts import people, pull_states
 from bot.sandbox.faults import Fault
-from bot.sandbox.refusal import DOCUMENTATION
-from bot.sandbox.rest import call as calls
+from bot.sandbox.refusal import DOCUMENTATION, say
 from bot.sandbox.rest import door
 from bot.sandbox.rest.door import Door
+from bot.sandbox.world import World
 
-PRIMARY = "API rate limit exceeded for installation ID 1."
-SECONDARY = (
-    "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
-)
 HTML = "<!DOCTYPE html><html><body><h1>Unicorn!</h1></body></html>"
+# The calls that the published description marks as creating content, of those imitated here.
+CONTENT = (
+    ("POST", re.compile(r"/repos/[^/]+/[^/]+/issues(/\d+/comments)?")),
+    ("POST", re.compile(r"/repos/[^/]+/[^/]+/pulls(/\d+/reviews)?")),
+    ("PUT", re.compile(r"/repos/[^/]+/[^/]+/pulls/\d+/merge")),
+)
 TRUNCATED_TO = 2  # the answer's length divided by this
 
 
@@ -56,18 +59,39 @@ def instead(served: Door, fault: Fault) -> web.Response | None:
             status = int(value.get("status", 200))
             return web.Response(status=status, text=HTML, content_type="text/html")
         case "permission_409":
-            return refused(409, value.get("message", "Resource not accessible by integration"))
+            return refused(409, value.get("message", say("perm.integration")))
+        case "refuse":
+            return refused(int(value["status"]), value["message"])
         case "suspended":
-            return refused(403, calls.SUSPENDED)
+            return refused(403, say("token.suspended"))
         case "primary_limit":
             reset_at = served.world.timeline.callers_now().timestamp() + float(value.get("s", 60))
             headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(reset_at) + 1)}
-            return refused(403, PRIMARY, headers)
+            if "graphql" in fault.match:
+                error = {"type": "RATE_LIMITED", "message": say("limit.primary_gql", 1)}
+                return web.json_response({"errors": [error]}, headers=headers)
+            return refused(403, say("limit.primary", 1), headers)
         case "secondary_limit":
             after = value.get("retry_after")
-            return refused(403, SECONDARY, {"Retry-After": str(after)} if after else {})
+            return refused(
+                403, say("limit.secondary"), {"Retry-After": str(after)} if after else {}
+            )
         case _:
             return None
+
+
+def beyond_limits(world: World, method: str, path: str) -> web.Response | None:
+    """The answer to a call that would create too much content; counts one that is let through."""
+    if not any(method == verb and form.fullmatch(path) for verb, form in CONTENT):
+        return None
+    now = world.timeline.now()
+    spans = ((60.0, world.knobs.content_minute_max), (3600.0, world.knobs.content_hour_max))
+    for seconds, most in spans:
+        made = sum((now - at).total_seconds() < seconds for at in world.content)
+        if most and made >= most:
+            return refused(403, say("limit.content"), {"Retry-After": str(int(seconds))})
+    world.content.append(now)
+    return None
 
 
 async def after(

@@ -4,7 +4,7 @@ from bot.sandbox.acts import differences, merging, pull_requests
 from bot.sandbox.acts.merging import MergeCall
 from bot.sandbox.acts.pull_requests import NewPull, NewReview
 from bot.sandbox.records import ROLES, Issue, Pull
-from bot.sandbox.refusal import Refusal, invalid, not_found
+from bot.sandbox.refusal import invalid, not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.rules import METHODS
 from bot.sandbox.shapes import git_data, pulls
@@ -134,7 +134,7 @@ async def update_branch(call: Call) -> Answer:
     """Merge the base into the head."""
     issue, _ = pull_of(call)
     if not issue.open:
-        raise Refusal(422, "Pull request is not open")
+        raise refused("pull.not_open")
     expected = call.optional("expected_head_sha")
     await merging.update_branch(call.world, call.repository, call.actor, issue, expected)
     url = pulls.page(call.world, call.repository, issue)

@@ -5,7 +5,7 @@ from bot.sandbox.acts import repositories as repository_acts
 from bot.sandbox.auth import PersonCaller, TokenCaller
 from bot.sandbox.git import Commit
 from bot.sandbox.records import Json, Ruleset
-from bot.sandbox.refusal import Refusal, not_found
+from bot.sandbox.refusal import Refusal, not_accessible, not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of, repository_of
 from bot.sandbox.shapes import git_data
 from bot.sandbox.shapes import repositories as shapes
@@ -65,7 +65,7 @@ async def get_branch(call: Call) -> Answer:
 def _tip(call: Call) -> Commit:
     tip = call.repository.git.branch(call.params["branch"])
     if tip is None:
-        raise Refusal(404, "Branch not found")
+        raise refused("branch.absent")
     return call.repository.git.objects.a_commit(tip)
 
 
@@ -75,7 +75,7 @@ async def rename_branch(call: Call) -> Answer:
     commit = _tip(call)
     is_default = old == call.repository.default_branch
     if is_default and not call.actor.may("administration"):
-        raise Refusal(403, "Resource not accessible by integration")
+        raise not_accessible()
     repository_acts.rename_branch(call.world, call.repository, call.actor, old, new)
     shown = shapes.branch(call.world, call.repository, old, commit)
     return Reply({**shown, "name": new}, 201)
@@ -87,10 +87,20 @@ async def get_required_status_checks(call: Call) -> Answer:
     _tip(call)
     classic = call.repository.protected.get(branch)
     if classic is None:
-        raise Refusal(404, "Branch not protected")
+        raise refused("protection.none")
     if classic.checks is None:
-        raise Refusal(404, "Required status checks not enabled")
+        raise refused("protection.no_checks")
     return Reply(shapes.status_check_policy(call.world, call.repository, branch, classic))
+
+
+async def get_protection(call: Call) -> Answer:
+    """The whole of classic protection."""
+    branch = call.params["branch"]
+    _tip(call)
+    classic = call.repository.protected.get(branch)
+    if classic is None:
+        raise refused("protection.none")
+    return Reply(shapes.whole_protection(call.world, call.repository, branch, classic))
 
 
 async def rules_for_branch(call: Call) -> Answer:
@@ -121,6 +131,8 @@ async def get_ruleset(call: Call) -> Answer:
     for one in call.repository.rulesets:
         if one.id == int(call.params["id"]):
             shown = shapes.ruleset(call.world, call.repository, one, whole=True)
+            passes = rules.bypasses(call.repository, one, call.actor, is_merge=True)
+            shown["current_user_can_bypass"] = "always" if passes else "never"
             if isinstance(call.caller, TokenCaller) and not call.actor.may("administration"):
                 del shown["bypass_actors"]
             return Reply(shown)
@@ -163,7 +175,7 @@ def resolve(call: Call, wanted: str) -> Commit:
         commit = git.objects.commit(sha) if sha is not None else None
         if commit is not None:
             return commit
-    raise Refusal(404, f"No commit found for the ref {wanted}")
+    raise refused("commit.no_ref", wanted)
 
 
 async def list_commits(call: Call) -> Answer:
@@ -180,7 +192,7 @@ async def get_commit(call: Call) -> Answer:
     try:
         commit = resolve(call, wanted)
     except Refusal:
-        raise Refusal(422, f"No commit found for SHA: {wanted}") from None
+        raise refused("commit.absent", wanted) from None
     return Reply(git_data.commit(call.world, call.repository, commit))
 
 
@@ -194,7 +206,7 @@ async def compare(call: Call) -> Answer:
     base, head = resolve(call, base_name), resolve(call, head_name)
     start = objects.merge_base(base.sha, head.sha)
     if start is None:
-        raise Refusal(404, f"No common ancestor between {base_name} and {head_name}.")
+        raise refused("compare.unrelated", base_name, head_name)
     ahead = list(reversed(objects.log(head.sha, without=base.sha)))
     behind = objects.log(base.sha, without=head.sha)
     words = {(False, False): "identical", (True, False): "ahead", (False, True): "behind"}
@@ -245,6 +257,7 @@ ROUTES = (
         get_required_status_checks,
         ("administration:read",),
     ),
+    Route("GET", f"{BRANCH}/protection", get_protection, ("administration:read",)),
     Route("GET", BRANCH, get_branch, CONTENTS),
     Route("GET", f"{REPO}/rules/branches/{{branch:.+}}", rules_for_branch),
     Route("GET", f"{REPO}/rulesets", list_rulesets),

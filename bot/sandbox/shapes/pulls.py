@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from bot.sandbox import rules
+from bot.sandbox import merge_rules
 from bot.sandbox.merges import FileChange
 from bot.sandbox.records import (
     Account,
@@ -13,6 +13,7 @@ from bot.sandbox.records import (
     Reaction,
     Repository,
     Review,
+    Stack,
     Thread,
 )
 from bot.sandbox.shapes import people, repositories
@@ -198,6 +199,56 @@ def pull_simple(world: World, one: Repository, shown: Issue, pull: Pull) -> Json
         "_links": {name: {"href": href} for name, href in links.items()},
         "author_association": association(one, shown.author),
         "auto_merge": None,
+        **_stacked(one, shown),
+    }
+
+
+def _stacked(one: Repository, shown: Issue) -> Json:
+    """The field `stack`, which only a pull request of a native stack carries."""
+    found = one.stack_of(shown.number)
+    return {} if found is None else {"stack": stack_of_pull(one, shown, found)}
+
+
+def stack_of_pull(one: Repository, shown: Issue, found: Stack) -> Json:
+    """A native stack as one of its pull requests shows it; position 1 is the bottom."""
+    trunk = trunk_of(one, found)
+    return {
+        "id": found.id,
+        "number": found.number,
+        "size": len(found.members),
+        "position": found.members.index(shown.number) + 1,
+        "base": {"ref": trunk, "sha": one.git.branch(trunk) or ""},
+    }
+
+
+def trunk_of(one: Repository, found: Stack) -> str:
+    """The branch that the bottom of a stack is based on."""
+    bottom = one.issues[found.members[0]].pull
+    return bottom.base_ref if bottom is not None else one.default_branch
+
+
+def stack(world: World, one: Repository, found: Stack) -> Json:
+    """A native stack asked for by itself, its pull requests from the bottom up."""
+    members = [one.issues[number] for number in found.members]
+    listed = [(issue, issue.pull) for issue in members if issue.pull is not None]
+    return {
+        "id": found.id,
+        "number": found.number,
+        "node_id": people.node_id("PullRequestStack", found.id),
+        "url": f"{repositories.address(world, one)}/stacks/{found.number}",
+        "base": {"ref": trunk_of(one, found)},
+        "open": any(issue.open for issue in members),
+        "created_at": stamp(found.created_at),
+        "pull_requests": [
+            {
+                "number": issue.number,
+                "state": "open" if issue.open else "closed",
+                "draft": pull.draft,
+                "merged_at": stamp(pull.merged_at) if pull.merged_at else None,
+                "head": {"ref": pull.head_ref, "sha": pull.head_sha},
+            }
+            for issue, pull in listed
+        ],
     }
 
 
@@ -206,7 +257,7 @@ def pull(world: World, one: Repository, shown: Issue, files: tuple[FileChange, .
     inner = shown.pull
     if inner is None:
         raise ValueError(f"#{shown.number} is no pull request")
-    state = rules.merge_state(one, shown, inner).lower()
+    state = merge_rules.merge_state(one, shown, inner).lower()
     base = one.git.branch(inner.base_ref)
     commits = one.git.objects.log(inner.head_sha, without=base or inner.base_sha)
     return {

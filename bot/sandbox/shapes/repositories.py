@@ -203,6 +203,63 @@ def status_check_policy(world: World, one: Repository, branch: str, classic: Cla
     }
 
 
+def whole_protection(world: World, one: Repository, branch: str, classic: Classic) -> Json:
+    """Classic protection as a whole; it says nothing of merge queues and deployments."""
+    url = f"{address(world, one)}/branches/{branch}/protection"
+    shown: Json = {
+        "url": url,
+        "required_signatures": {
+            "url": f"{url}/required_signatures",
+            "enabled": classic.signatures,
+        },
+        "enforce_admins": {"url": f"{url}/enforce_admins", "enabled": classic.enforce_admins},
+        "required_linear_history": {"enabled": classic.linear},
+        "allow_force_pushes": {"enabled": classic.force_pushes},
+        "allow_deletions": {"enabled": classic.deletions},
+        "block_creations": {"enabled": False},
+        "required_conversation_resolution": {"enabled": classic.conversations},
+        "lock_branch": {"enabled": False},
+        "allow_fork_syncing": {"enabled": False},
+    }
+    if classic.checks is not None:
+        shown["required_status_checks"] = status_check_policy(world, one, branch, classic)
+    if classic.approvals is not None:
+        shown["required_pull_request_reviews"] = {
+            "url": f"{url}/required_pull_request_reviews",
+            "dismiss_stale_reviews": classic.dismiss_stale,
+            "require_code_owner_reviews": classic.code_owners,
+            "require_last_push_approval": classic.last_push_approval,
+            "required_approving_review_count": classic.approvals,
+            **_passing(world, classic),
+        }
+    if classic.pushers is not None:
+        named = classic.pushers
+        shown["restrictions"] = {
+            "url": f"{url}/restrictions",
+            "users_url": f"{url}/restrictions/users",
+            "teams_url": f"{url}/restrictions/teams",
+            "apps_url": f"{url}/restrictions/apps",
+            "users": [
+                people.account(world, account)
+                for account in world.accounts.values()
+                if account.login in named
+            ],
+            "teams": [],
+            "apps": [people.app(world, app) for app in world.apps.values() if app.slug in named],
+        }
+    return shown
+
+
+def _passing(world: World, classic: Classic) -> Json:
+    """Who may pass the rules about pull requests by; left out where nobody is named."""
+    apps = [
+        people.app(world, app) for app in world.apps.values() if app.slug in classic.bypass_apps
+    ]
+    if not apps:
+        return {}
+    return {"bypass_pull_request_allowances": {"users": [], "teams": [], "apps": apps}}
+
+
 def short_branch(world: World, one: Repository, name: str, protected: bool) -> Json:
     """A branch in a list."""
     sha = one.git.branch(name) or ""

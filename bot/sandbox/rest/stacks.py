@@ -1,0 +1,56 @@
+"""Native stacks of pull requests."""
+
+from bot.sandbox.acts import stacks
+from bot.sandbox.records import Stack
+from bot.sandbox.refusal import not_found
+from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
+from bot.sandbox.shapes import pulls
+
+
+async def list_stacks(call: Call) -> Answer:
+    """The stacks, newest first; `pull_request` asks for that of one pull request."""
+    world, repository = call.world, call.repository
+    wanted = call.query.get("pull_request")
+    found = [
+        one
+        for one in reversed(repository.stacks)
+        if wanted is None or wanted in {str(number) for number in one.members}
+    ]
+    return Listing(found, lambda one: pulls.stack(world, repository, one))
+
+
+async def get_stack(call: Call) -> Answer:
+    """One stack."""
+    return Reply(pulls.stack(call.world, call.repository, _stack(call)))
+
+
+async def create_stack(call: Call) -> Answer:
+    """Stack pull requests, the bottom first."""
+    numbers = [int(one) for one in call.body.get("pull_requests", ())]
+    made = await stacks.create(call.world, call.repository, call.actor, numbers)
+    return Reply(pulls.stack(call.world, call.repository, made), 201)
+
+
+async def unstack(call: Call) -> Answer:
+    """Dissolve a stack."""
+    stacks.dissolve(call.repository, _stack(call).members[0])
+    return Reply(status=204)
+
+
+def _stack(call: Call) -> Stack:
+    for one in call.repository.stacks:
+        if one.number == int(call.params["stack"]):
+            return one
+    raise not_found()
+
+
+STACKS = "/repos/{owner}/{repo}/stacks"
+STACK = rf"{STACKS}/{{stack:\d+}}"
+READ, WRITE = ("pull_requests:read",), ("pull_requests:write",)
+
+ROUTES = (
+    Route("GET", STACKS, list_stacks, READ),
+    Route("POST", STACKS, create_stack, WRITE),
+    Route("GET", STACK, get_stack, READ),
+    Route("POST", f"{STACK}/unstack", unstack, WRITE),
+)
