@@ -82,18 +82,34 @@ def _several(tests: Sequence[K], cases: Sequence[CaseResult]) -> dict[K, Result]
     """The results of tests with more than one case."""
     counted = Counter(tests)
     groups: dict[K, list[CaseResult]] = {}
-    for test, case in zip(tests, cases, strict=True):
+    places: dict[K, list[int]] = {}
+    for at, (test, case) in enumerate(zip(tests, cases, strict=True)):
         if counted[test] > 1:
             groups.setdefault(test, []).append(case)
-    return {test: result_of(group) for test, group in groups.items()}
+            places.setdefault(test, []).append(at)
+    return {
+        test: result_of(group, are_adjacent=_are_adjacent(places[test], group))
+        for test, group in groups.items()
+    }
 
 
-def result_of(cases: Sequence[CaseResult]) -> Result:
-    """The result of all cases of one identity, at least one."""
+def _are_adjacent(places: Sequence[int], cases: Sequence[CaseResult]) -> bool:
+    """Whether nothing stands between them, in one element of a suite."""
+    return places[-1] - places[0] == len(places) - 1 and not any(
+        case.is_first for case in cases[1:]
+    )
+
+
+def result_of(cases: Sequence[CaseResult], *, are_adjacent: bool = True) -> Result:
+    """The result of all cases of one identity, at least one.
+
+    `are_adjacent`: nothing stands between them in one element of a suite, as between attempts.
+    """
     first = cases[0]
     if len(cases) == 1:
         return _alone(first)
-    if is_one_test(cases) and (is_retried(cases) or is_repeated(cases)):
+    is_retry = are_adjacent and is_retried(cases)
+    if is_one_test(cases) and (is_retry or is_repeated(cases)):
         is_evidence = first.kind is CaseKind.TEST
         attempts = tuple(attempt for case in cases for attempt in case.attempts)
         return Result(first, bounded(attempts), is_evidence)
@@ -129,8 +145,12 @@ def is_retried(cases: Sequence[CaseResult]) -> bool:
 
 
 def is_repeated(cases: Sequence[CaseResult]) -> bool:
-    """One place in the code and one suite: the same test on purpose."""
-    return bool(cases[0].file) and len({(case.file, case.line, case.parent) for case in cases}) == 1
+    """One line of one file, and one suite: the same test on purpose.
+
+    A file without a line is no place: two tests of one name can stand in it.
+    """
+    has_place = bool(cases[0].file) and cases[0].line is not None
+    return has_place and len({(case.file, case.line, case.parent) for case in cases}) == 1
 
 
 def duplicates_warned(results: Iterable[Result]) -> Warned | None:

@@ -10,7 +10,8 @@ from enum import StrEnum
 from hashlib import sha256
 from pathlib import PurePosixPath
 
-from service.flaky import classes
+from service.flaky import classes, completeness
+from service.flaky.completeness import JobReport, MissingTest
 from service.flaky.identity import is_absolute
 from service.vocabulary import Explanation
 
@@ -18,6 +19,12 @@ FINGERPRINT_FAILURES_MAX = 50
 FINGERPRINT_HEX_DIGITS = 16
 KNOWN_KEYS_ENOUGH = 5
 """A test that has failed in so many ways may fail in another one."""
+
+EXCUSING = frozenset({Explanation.QUARANTINED, Explanation.FLAKY, Explanation.BASE_RED})
+"""What spares the pull requests of a run, and so needs a complete report.
+
+INFRA is not among them: a pull request that makes nearly everything fail gains another try.
+"""
 
 NEAR, SAME_FILE, OWN_HEAD = 3.0, 8.0, 20.0
 """How much more suspicious: a change beside an own test, of its file, one that fails it alone."""
@@ -63,7 +70,8 @@ class FailedCheck:
 
     `is_reported`: the job is identified, has uploads and all their files were read whole.
     `failed_steps` None: nobody knows. `is_mass`: so much failed that it says nothing of tests,
-    which need not be named then.
+    which need not be named then. `reports` are its uploads beside what they should hold: only
+    complete ones excuse anything.
     """
 
     name: str
@@ -71,6 +79,7 @@ class FailedCheck:
     failed_steps: int | None = None
     is_mass: bool = False
     tests: tuple[FailedTest, ...] = ()
+    reports: tuple[JobReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,8 @@ class Knowledge:
 
     `fingerprint` groups runs that failed alike, None without own failures. `own_head` are pull
     requests whose own head fails the same tests. `weights` has those above 1. `new_texts` are
-    ids of forgiven tests that failed in a way not seen before.
+    ids of forgiven tests that failed in a way not seen before. `gaps` says what is missing in
+    the reports of checks. One that would be excused otherwise has no explanation: more may arrive.
     """
 
     explanations: Mapping[str, Explanation]
@@ -100,34 +110,55 @@ class Knowledge:
     own_head: tuple[int, ...] = ()
     weights: Mapping[int, float] = field(default_factory=dict)
     new_texts: tuple[str, ...] = ()
+    gaps: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How much may be excused.
+
+    `excused_max`: more forgiven tests in the whole run explain nothing (`maxExcusedFailures`).
+    `knows_flaky` false: a known flake explains nothing either (`flakyKnowledgeEnabled`).
+    `new_texts` says what a quarantined test is that fails in a way not seen before: forgiven,
+    known (its check is run once more), or the run's own.
+    """
+
+    excused_max: int
+    knows_flaky: bool = True
+    new_texts: Standing = Standing.FORGIVEN
 
 
 def judge(
     checks: Sequence[FailedCheck],
     suspects: Sequence[Suspect],
-    excused_max: int,
-    *,
-    knows_flaky: bool = True,
+    rules: Rules,
+    below: Sequence[Suspect] = (),
 ) -> Knowledge:
     """Explain every failed check of a run, and say whom to suspect.
 
-    `excused_max`: more forgiven tests in the whole run explain nothing (`maxExcusedFailures`).
-    `knows_flaky` false: a known flake explains nothing either (`flakyKnowledgeEnabled`).
+    `below` are the pull requests that the run is built on: what they delete is missing rightly.
     """
     standings = {
-        check.name: [(test, standing_of(test, suspects)) for test in check.tests]
+        check.name: [(test, standing_of(test, suspects, rules.new_texts)) for test in check.tests]
         for check in checks
     }
     every = [one for found in standings.values() for one in found]
     forgiven = {test.id for test, standing in every if standing is Standing.FORGIVEN}
-    is_too_much = len(forgiven) > excused_max
-    explanations = {}
+    is_too_much = len(forgiven) > rules.excused_max
+    explanations, gaps = {}, {}
+    changes = [each for each in (*suspects, *below) if each.paths is not None]
     for check in checks:
         found = {standing for _, standing in standings[check.name]}
         why = _why(check, found, is_too_much=is_too_much)
-        explanations[check.name] = (
-            Explanation.UNEXPLAINED if why is Explanation.FLAKY and not knows_flaky else why
-        )
+        if why is Explanation.FLAKY and not rules.knows_flaky:
+            why = Explanation.UNEXPLAINED
+        missing = _gaps_of(check, changes)
+        if why in EXCUSING and missing:
+            gaps[check.name] = missing
+        else:
+            explanations[check.name] = why
+        if not check.is_reported and missing:
+            gaps[check.name] = missing
     own = [test for test, standing in every if standing is Standing.OWN]
     own_ids = {test.id for test in own}
     return Knowledge(
@@ -140,19 +171,32 @@ def judge(
                 {
                     test.id
                     for test, standing in every
-                    if standing is Standing.FORGIVEN and not test.keys <= test.known_keys
+                    if test.was_quarantined and not test.keys <= test.known_keys
                 }
             )
         ),
+        gaps=gaps,
     )
 
 
-def standing_of(test: FailedTest, suspects: Iterable[Suspect]) -> Standing:
-    """What a failed test is to a run of these pull requests."""
+def _gaps_of(check: FailedCheck, changes: Sequence[Suspect]) -> tuple[str, ...]:
+    """What is missing in the reports of a check, each sentence once."""
+    found = (
+        gap
+        for report in check.reports
+        for gap in completeness.gaps_of(report, lambda test: touches(changes, test))
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def standing_of(
+    test: FailedTest, suspects: Iterable[Suspect], new_texts: Standing = Standing.FORGIVEN
+) -> Standing:
+    """What a failed test is to a run of these pull requests; `new_texts` as in `Rules`."""
     if any(_changes(suspect, test) for suspect in suspects):
         return Standing.OWN
     if test.was_quarantined:
-        return Standing.FORGIVEN
+        return Standing.FORGIVEN if test.keys <= test.known_keys else new_texts
     if test.was_red_on_base:
         return Standing.RED_ON_BASE
     is_seen = test.keys <= test.known_keys or len(test.known_keys) >= KNOWN_KEYS_ENOUGH
@@ -180,7 +224,12 @@ def _why(check: FailedCheck, found: set[Standing], *, is_too_much: bool) -> Expl
     return Explanation.BASE_RED if Standing.RED_ON_BASE in found else Explanation.FLAKY
 
 
-def _changes(suspect: Suspect, test: FailedTest) -> bool:
+def touches(changes: Iterable[Suspect], test: MissingTest) -> bool:
+    """Return whether one of the changes touches the file of a test."""
+    return any(_changes(each, test) for each in changes)
+
+
+def _changes(suspect: Suspect, test: FailedTest | MissingTest) -> bool:
     if suspect.paths is None:
         return True
     if test.file:

@@ -65,8 +65,8 @@ def ids_of(repository: RepositoryKey, cases: Sequence[CaseResult], variant: str 
     owner = f"{repository.org}#{repository.repo}"
     spelled = partial(_spelled_with, variant=variant) if variant else _spelled
     return [
-        str(id_of(repository, key_of(case), variant))
-        if case.claimed_id
+        str(id_of(repository, key_of(case), variant_of(case, variant)))
+        if case.claimed_id or case.variant
         else spelled(f"{owner}#{case.file}#{case.classname}#{case.parent}#{case.name}#{CONSTANT}")
         for case in cases
     ]
@@ -90,6 +90,11 @@ def key_of(case: CaseResult) -> CaseKey:
     return CaseKey(case.file, case.classname, case.parent, case.name, case.claimed_id)
 
 
+def variant_of(case: CaseResult, variant: str) -> str:
+    """The variant of a case in an upload of this variant: its own project comes behind it."""
+    return "/".join(filter(None, (variant, case.variant)))
+
+
 def aliases_of(
     repository: RepositoryKey, tests: Mapping[UUID, CaseResult], variant: str = ""
 ) -> dict[UUID, UUID]:
@@ -99,7 +104,11 @@ def aliases_of(
     that two tests would share, or that is the id of a test itself.
     """
     nested = {
-        test: id_of(repository, replace(key_of(case), parent=case.outermost_suite), variant)
+        test: id_of(
+            repository,
+            replace(key_of(case), parent=case.outermost_suite),
+            variant_of(case, variant),
+        )
         for test, case in tests.items()
         if case.outermost_suite and not case.claimed_id
     }

@@ -43,9 +43,8 @@ def uploads_of(job: Job, jobs: Sequence[Job], sent: Sequence[Sent]) -> tuple[str
     By the first that gives any: its machine, its job key, an artifact called like it; and
     where it alone failed, whatever is of no other job.
     """
-    rules: tuple[Rule, ...] = (_ran_on, _is_called, _is_artifact_of)
-    for is_of in rules:
-        found = tuple(each.upload for each in sent if _is_only(job, jobs, each, is_of))
+    for rule in RULES:
+        found = tuple(each.upload for each in sent if _is_only(job, jobs, each, rule))
         if found:
             return found
     if [each.id for each in jobs if each.has_failed] != [job.id]:
@@ -54,12 +53,40 @@ def uploads_of(job: Job, jobs: Sequence[Job], sent: Sequence[Sent]) -> tuple[str
     return tuple(
         each.upload
         for each in sent
-        if not any(is_of(other, each) for other in others for is_of in rules)
+        if not any(rule(other, each) for other in others for rule in RULES)
     )
 
 
-def _is_only(job: Job, jobs: Sequence[Job], sent: Sent, is_of: Rule) -> bool:
-    return [each.id for each in jobs if is_of(each, sent)] == [job.id]
+def is_of(job: Job, ran: Sequence[Job], sent: Sent) -> bool:
+    """Return whether an upload is this job's and of no other of its attempt, by any rule."""
+    return any(_is_only(job, ran, sent, rule) for rule in RULES)
+
+
+def accounted(job: Job, ran: Sequence[Job], sent: Sequence[Sent]) -> frozenset[str]:
+    """The job keys that need no upload of `job`: others reported under them in this CI run.
+
+    Also the names of other jobs that did not fail: they may have had nothing to report.
+    """
+    quiet = (each for each in ran if each.id != job.id and not each.has_failed)
+    names = {name for each in quiet for name in _names_of(each)}
+    return frozenset(
+        names | {each.key for each in sent} | {each.key.partition(PLATFORM)[0] for each in sent}
+    )
+
+
+def is_called(check: str, key: str) -> bool:
+    """Return whether a job key is that of the job of this name, in whatever workflow."""
+    plain = key.partition(PLATFORM)[0]
+    return plain == check or plain.endswith(f" / {check}")
+
+
+def _names_of(job: Job) -> tuple[str, ...]:
+    own = (job.name, *(prefix + job.name for prefix in collecting.JOB_PREFIXES))
+    return (*own, *(collecting.job_key(job.workflow, name) for name in own))
+
+
+def _is_only(job: Job, jobs: Sequence[Job], sent: Sent, rule: Rule) -> bool:
+    return [each.id for each in jobs if rule(each, sent)] == [job.id]
 
 
 def _ran_on(job: Job, sent: Sent) -> bool:
@@ -77,3 +104,7 @@ def _is_artifact_of(job: Job, sent: Sent) -> bool:
 
 def _plain(sent: Sent) -> str:
     return sent.key.partition(PLATFORM)[0]
+
+
+RULES: tuple[Rule, ...] = (_ran_on, _is_called, _is_artifact_of)
+"""The surest first."""

@@ -6,7 +6,7 @@ suite declares never matters: elements are counted.
 
 from dataclasses import dataclass, field
 
-from service.flaky import capture
+from service.flaky import capture, retries
 from service.flaky.capture import Captured
 from service.flaky.reading import (
     PROPERTIES_MAX,
@@ -20,12 +20,14 @@ from service.flaky.results import (
     Attempt,
     CaseKind,
     CaseResult,
+    Declared,
     Fault,
     Format,
     Outcome,
     ReportFile,
     WarningCode,
 )
+from service.flaky.retries import SuiteCases
 from service.flaky.text import Text, without_escapes
 from service.flaky.xml import NO_FORMAT, read_xml
 
@@ -38,6 +40,9 @@ ROOTS = (SUITES, SUITE, CASE)
 
 # What a case can hold that decides: the highest rank wins, of equal ones the first.
 RANKS = {"skipped": 1, "failure": 2, "error": 3}
+# A test of node:test that is still to be done: it may fail, and its run passes all the same.
+PLANNED_RANK = 4
+PLANNED = "todo"
 RETRIES = ("flakyFailure", "flakyError", "rerunFailure", "rerunError")
 OUTPUTS = ("system-out", "system-err")
 # The elements whose text is wanted, in a case and directly in a suite.
@@ -63,6 +68,11 @@ class Suite:
     declared: str = ""
     tests_before: int = 0
     tests_nested: int = 0
+    # The place of its first case, how many cases are doubles of others, and its host.
+    first: int = 0
+    doubled: int = 0
+    name: str = ""
+    hostname: str = ""
     output: Captured | None = None
 
 
@@ -101,6 +111,7 @@ def read(text: Text, wishes: Wishes) -> ReportFile:
         if not reading.cases:
             return refused(end.fault or Fault(NO_FORMAT))
         reading.warn(WarningCode.UNEXPECTED_ROOT)
+    elements.finish()
     return reading.report(end.fault, *end.warnings)
 
 
@@ -115,6 +126,14 @@ class JUnitElements:
         self._parent = ""
         self._outermost = ""
         self._suite_file = ""
+        self._root_name = ""
+        self._projects: list[SuiteCases] = []
+        self._differing = self._short = 0
+        self._declared = self._held = 0
+        # Whether the next case is the first of its suite; whether every case is one.
+        self._is_first = True
+        self._writes_once = False
+        self._is_pytest = False
         # The open case, and what was found in it: None while it is empty, as nearly all are.
         self._case: Attributes | None = None
         self._found: Found | None = None
@@ -140,6 +159,7 @@ class JUnitElements:
             self._open_suite(attributes)
         if not self.root:
             self.root = name
+            self._root_name = attributes.get("name", "")
             self._suites[0].declared = attributes.get("tests", "") if name == SUITES else ""
         return False
 
@@ -151,8 +171,10 @@ class JUnitElements:
             self._close_case(self._case)
         elif name == SUITE:
             self._close_suite()
-        elif name == SUITES:
-            self._compare(self._suites[0])
+        elif name == SUITES and self._compare(self._suites[0]):
+            # What the root declares goes before the sum of its suites.
+            self._declared = int(self._suites[0].declared)
+            self._held = self._tests() - self._suites[0].doubled
         return bool(self._heard)
 
     def text(self, piece: str) -> None:
@@ -162,22 +184,71 @@ class JUnitElements:
     def _open_suite(self, attributes: Attributes) -> None:
         around = self._suites[-1]
         name = attributes.get("name", "")
-        path = (*around.path, name) if name else around.path
-        file = attributes.get("file") or attributes.get("filepath") or around.file
-        declared = attributes.get("tests", "")
-        self._suites.append(Suite(path, file, declared, self._tests()))
+        if name and (name[-1].isdecimal() or "timestamp" in attributes):
+            name = self._reading.suite(name, attributes.get("timestamp", ""))
+        self._suites.append(
+            Suite(
+                (*around.path, name) if name else around.path,
+                attributes.get("file") or attributes.get("filepath") or around.file,
+                attributes.get("tests", ""),
+                self._tests(),
+                first=len(self._reading.cases),
+                name=name,
+                hostname=attributes.get("hostname", ""),
+            )
+        )
         self._enter(self._suites[-1])
 
     def _close_suite(self) -> None:
         suite = self._suites.pop()
-        self._compare(suite)
+        if self._is_pytest:
+            self._join_attempts(suite)
+        is_declared = self._compare(suite)
         tests = self._tests() - suite.tests_before
+        if is_declared and len(self._suites) == 1:
+            self._declared += int(suite.declared)
+            self._held += tests - suite.doubled
         self._suites[-1].tests_nested += tests
+        self._suites[-1].doubled += suite.doubled
         if suite.output and tests == 1:
             self._give_output(suite.output)
+        if suite.hostname:
+            end = len(self._reading.cases)
+            self._projects.append(SuiteCases(suite.name, suite.hostname, suite.first, end))
         self._enter(self._suites[-1])
 
+    def _join_attempts(self, suite: Suite) -> None:
+        """Join what pytest's plugins for retries wrote as cases of their own."""
+        cases = self._reading.cases
+        declared = int(suite.declared) if _is_count(suite.declared) else None
+        if len(cases) - suite.first > 1:
+            made = retries.joined(cases[suite.first :], declared)
+            cases[suite.first :] = made
+            if declared is not None and len(made) != declared:
+                suite.doubled = min(retries.doubled_in(made), max(0, len(made) - declared))
+
+    def finish(self) -> None:
+        """Do what only the whole report can tell; suites that the file has cut off end here."""
+        reading = self._reading
+        while len(self._suites) > 1:
+            self._close_suite()
+        if self._differing or self._declared:
+            reading.declared = Declared(self._declared, self._held, self._differing, self._short)
+        if self._projects:
+            reading.cases[:] = retries.with_projects(reading.cases, self._projects)
+        if reading.has_masks:
+            reading.cases[:] = [
+                case._replace(name=reading.name(case.name)) for case in reading.cases
+            ]
+
     def _enter(self, suite: Suite) -> None:
+        self._is_first = True
+        self._is_pytest = (
+            suite.name == retries.PYTEST_SUITE or self._root_name == retries.PYTEST_ROOT
+        )
+        self._writes_once = self._root_name in retries.WRITES_ONCE_ROOTS or suite.name.startswith(
+            retries.WRITES_ONCE_SUITE
+        )
         self._parent = "/".join(suite.path)
         self._outermost = suite.path[0] if len(suite.path) > 1 else ""
         self._suite_file = suite.file
@@ -186,12 +257,20 @@ class JUnitElements:
         """How many cases there were so far, as elements."""
         return len(self._reading.cases) - self._synthetic
 
-    def _compare(self, suite: Suite) -> None:
-        """Warn where a suite declares a number that is neither all its tests nor its own."""
-        if suite.declared.isdecimal() and len(suite.declared) <= DIGITS_MAX:
-            tests = self._tests() - suite.tests_before
-            if int(suite.declared) not in (tests, tests - suite.tests_nested):
-                self._reading.warn(WarningCode.COUNTS_DIFFER)
+    def _compare(self, suite: Suite) -> bool:
+        """Warn where a suite declares a number that is neither all its tests nor its own.
+
+        Returns whether it declares one.
+        """
+        if not _is_count(suite.declared):
+            return False
+        tests = self._tests() - suite.tests_before
+        declared = int(suite.declared) + suite.doubled
+        if declared not in (tests, tests - suite.tests_nested):
+            self._reading.warn(WarningCode.COUNTS_DIFFER)
+            self._differing += 1
+            self._short += declared > tests
+        return True
 
     def _give_output(self, output: Captured) -> None:
         """Give the output of a suite to its only case, if that failed and has none."""
@@ -248,7 +327,7 @@ class JUnitElements:
     def _find(self, found: Found, heard: Heard) -> None:
         """Note what an ended element says of its case."""
         if heard.name in RANKS:
-            if not found.decider or RANKS[heard.name] > RANKS[found.decider.name]:
+            if not found.decider or _rank_of(heard) > _rank_of(found.decider):
                 found.decider = heard
         elif heard.name in RETRIES:
             found.retries.append(
@@ -295,7 +374,7 @@ class JUnitElements:
         classname = get("classname") or get("class") or ""
         time = get("time")
         result = CaseResult(
-            reading.name(get("name") or "") if reading.has_masks else get("name") or "",
+            get("name") or "",
             reading.classnames.get(classname) or reading.classname(classname),
             self._parent,
             reading.files[file] if file in reading.files else reading.file(file),
@@ -310,7 +389,14 @@ class JUnitElements:
             self._found = None
         elif "status" in attributes or "result" in attributes:
             result = result._replace(told=told_by_attribute(attributes, result.duration_s))
-        reading.add(result)
+        if self._is_first:
+            result = result._replace(is_first=True)
+            self._is_first = self._writes_once
+        if self._is_pytest and not (result.name or result.classname or result.told):
+            # pytest leaves the test that it was in when it stopped, without its name.
+            reading.is_interrupted = True
+        else:
+            reading.add(result)
         self._case = None
         if self._around:
             self._case, self._found, self._heard = self._around.pop()
@@ -339,6 +425,15 @@ class JUnitElements:
             return (self._failure(decider, seconds),)
         message = decider.attributes.get("message") or decider.text.text()
         return (Attempt(Outcome.SKIPPED, seconds, self._reading.bounded(message.strip())),)
+
+
+def _rank_of(heard: Heard) -> int:
+    is_todo = heard.name == "skipped" and heard.attributes.get("type") == PLANNED
+    return PLANNED_RANK if is_todo else RANKS[heard.name]
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) <= DIGITS_MAX
 
 
 def line_of(text: str) -> int | None:

@@ -1,5 +1,6 @@
 """What all readers share: the repository's wishes, normalized fields, bounds, warnings."""
 
+import re
 from dataclasses import dataclass
 
 from service.flaky.durations import SECONDS_MAX, seconds_of
@@ -9,6 +10,7 @@ from service.flaky.results import (
     Attempt,
     CaseKind,
     CaseResult,
+    Declared,
     Fault,
     FileStatus,
     Format,
@@ -33,6 +35,12 @@ WALL_SLACK_S = 60.0
 # Files and classes repeat; of so many, each text is kept once.
 REMEMBERED_MAX = 10_000
 
+# unittest-xml-reporting ends the name of a suite with the second of its run: `-20261122203514`.
+TIME_OF_RUN = re.compile(
+    r"-20\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d[0-5]\d$"
+)
+BEFORE_TIME = "-_. "
+
 UNNAMED = "(unnamed)"
 SUITE_FAILURE = "(suite)"
 TOO_MANY = f"The file holds more than {CASES_MAX:,} tests."
@@ -47,6 +55,7 @@ TEXTS = {
     WarningCode.UNEXPECTED_ROOT: "The root element is none of JUnit's; its tests were read.",
     WarningCode.COUNTS_DIFFER: "{n} suites declare another number of tests than they hold.",
     WarningCode.SKIPPED_LINES: "{n} lines are no events of a test run; left out.",
+    WarningCode.INTERRUPTED: "The runner stopped before its end; tests may be missing.",
     WarningCode.TEXT_CUT: "{n} messages are longer than 8,000 characters; cut.",
 }
 
@@ -77,6 +86,8 @@ class Reading:
         # Paths as written to normalized ones.
         self.files = {"": ""}
         self.classnames = {"": ""}
+        self.declared: Declared | None = None
+        self.is_interrupted = False
 
     def warn(self, code: WarningCode) -> None:
         """Count one more oddity of a kind."""
@@ -85,6 +96,12 @@ class Reading:
     def name(self, name: str) -> str:
         """The name of a case as its identity uses it."""
         return masked_name(name, self._wishes.name_masks) if self.has_masks else name
+
+    def suite(self, name: str, timestamp: str = "") -> str:
+        """The name of a suite without the time of its run, which some runners put behind it."""
+        if timestamp and name.endswith(timestamp) and len(name) > len(timestamp):
+            return name[: -len(timestamp)].rstrip(BEFORE_TIME)
+        return TIME_OF_RUN.sub("", name) if name[-1:].isdecimal() else name
 
     def file(self, file: str) -> str:
         """The normalized path."""
@@ -156,7 +173,9 @@ class Reading:
         if not case.name:
             self.warn(WarningCode.UNNAMED_TESTS)
             case = case._replace(name=UNNAMED, kind=CaseKind.UNNAMED)
-        if len(self.cases) >= CASES_MAX:
+        if not self.cases:
+            case = case._replace(is_first=True)
+        elif len(self.cases) >= CASES_MAX:
             raise Stopped(TOO_MANY)
         self.cases.append(case)
 
@@ -165,17 +184,22 @@ class Reading:
         cases = tuple(self.cases)
         if fault and not cases:
             return refused(fault, self._format)
+        if self.is_interrupted:
+            self.warn(WarningCode.INTERRUPTED)
         if self.takes_milliseconds():
             self.warn(WarningCode.MILLISECONDS)
             cases = tuple(map(in_milliseconds, cases))
         if not cases:
             self.warn(WarningCode.NO_TESTS)
         warnings = [*before, *(warned(code, n) for code, n in self._odd.items())]
+        told = (self.declared, self.is_interrupted)
         if not fault:
-            return ReportFile(self._format, FileStatus.ACCEPTED, cases, tuple(warnings))
+            return ReportFile(
+                self._format, FileStatus.ACCEPTED, cases, tuple(warnings), None, *told
+            )
         text = f"Only the {len(cases)} whole tests before the fault were read. {fault.message}"
         warnings.append(Warned(WarningCode.MALFORMED, text))
-        return ReportFile(self._format, FileStatus.PARTIAL, cases, tuple(warnings), fault)
+        return ReportFile(self._format, FileStatus.PARTIAL, cases, tuple(warnings), fault, *told)
 
     def takes_milliseconds(self) -> bool:
         """Whether a case took longer than its job, so that the unit must be another one."""

@@ -15,7 +15,7 @@ from service.flaky.results import (
     WarningCode,
 )
 from service.flaky.text import GZIP_MAGIC, HEAD_BYTES, Text, text_of, unpacked
-from service.flaky.xml import NO_FORMAT, Stopped, head_of
+from service.flaky.xml import NO_FORMAT, Stopped, doctype_of, head_of
 
 READERS: dict[Format, Callable[[Text, Wishes], ReportFile]] = {
     Format.JUNIT: junit.read,
@@ -84,4 +84,8 @@ def format_of(text: Text) -> Format | None:
         if begins.startswith("{"):
             return Format.CTRF
     head = head_of(first)
-    return ROOTS.get(head.root, Format.JUNIT) if head else None
+    if head is None:
+        return None
+    # A document type names the root that follows; its file is refused under its own format.
+    root = doctype_of(head) or head.root
+    return ROOTS.get(root, Format.JUNIT)

@@ -62,6 +62,7 @@ class WarningCode(StrEnum):
     ODD_TIME = "odd_time"
     MILLISECONDS = "milliseconds"
     SKIPPED_LINES = "skipped_lines"
+    INTERRUPTED = "interrupted"
     MALFORMED = "malformed"
     TEXT_CUT = "text_cut"
     DUPLICATE_IDENTITY = "duplicate_identity"
@@ -94,6 +95,9 @@ class CaseResult(NamedTuple):
     `parent` joins the enclosing suites by `/`; `outermost_suite` is the first of them where
     there are several, for the alias of FLAKY.md 3, else empty. `claimed_id` is the id that the
     report gives. `output` is what a failed case printed, at most its last 4,000 characters.
+    `variant` is the project that it ran in where the report has several, as Playwright's.
+    `is_first` is true where the case before it in the report is no attempt of the same test: the
+    first case of each suite element, and each case of a runner that writes every test once.
 
     A case that passed at once, as nearly all do, has `told` empty and its `duration_s` here:
     one value less to make and to keep. Read `attempts` and `outcome`, which know both.
@@ -111,6 +115,8 @@ class CaseResult(NamedTuple):
     kind: CaseKind = CaseKind.TEST
     properties: tuple[tuple[str, str], ...] = ()
     output: str = ""
+    variant: str = ""
+    is_first: bool = False
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -141,11 +147,36 @@ class Warned:
 
 
 @dataclass(frozen=True, slots=True)
+class Declared:
+    """How many tests a report says it holds, beside how many it does, each counted once.
+
+    Attempts that a runner wrote as cases of their own are not counted. `differing` are its suites
+    that declare another number, `short` those of them that hold fewer tests than they declare.
+    """
+
+    tests: int
+    held: int
+    differing: int = 0
+    short: int = 0
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether the report holds as many tests as it declares, in every suite."""
+        return not self.differing
+
+    @property
+    def is_short(self) -> bool:
+        """Whether tests that were declared are missing."""
+        return self.short > 0
+
+
+@dataclass(frozen=True, slots=True)
 class ReportFile:
     """One file, read.
 
     `format` is None when none was recognized; `fault` is set unless the file was accepted.
-    Cases are in document order.
+    Cases are in document order. `declared` is None where the report declares no number of tests.
+    `is_interrupted` is true where the report shows that its runner stopped before its end.
     """
 
     format: Format | None
@@ -153,6 +184,21 @@ class ReportFile:
     cases: tuple[CaseResult, ...] = ()
     warnings: tuple[Warned, ...] = ()
     fault: Fault | None = None
+    declared: Declared | None = None
+    is_interrupted: bool = False
+
+    @property
+    def undelivered(self) -> int:
+        """How many tests the file declares beyond those that it holds."""
+        if self.declared is None or not self.declared.is_short:
+            return 0
+        return max(self.declared.tests - self.declared.held, self.declared.short)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was read to its end, and its runner wrote all that it had to."""
+        is_short = self.declared is not None and self.declared.is_short
+        return self.status is FileStatus.ACCEPTED and not self.is_interrupted and not is_short
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,4 +247,5 @@ def counts_of(files: Iterable[ReportFile]) -> Counts:
 
 def fields_of(case: CaseResult) -> tuple[str, ...]:
     """What tells two tests of one repository and variant apart (FLAKY.md 3)."""
-    return (case.claimed_id,) if case.claimed_id else case[:4]
+    fields = (case.claimed_id,) if case.claimed_id else case[:4]
+    return (*fields, case.variant) if case.variant else fields

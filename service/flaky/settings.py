@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from service.vocabulary import Health, Sensitivity
+from service.vocabulary import Health, QuarantineForgives, Sensitivity
 
 UNHEALTHY = (Health.FLAKY, Health.BROKEN)
 
@@ -17,7 +17,9 @@ ARTIFACT_PATTERNS = (
 """Names of CI artifacts that are read for reports (FLAKY.md 2.9)."""
 
 
-SettingValue = bool | str | Sensitivity | tuple[str, ...] | tuple[Health, ...] | None
+SettingValue = (
+    bool | str | Sensitivity | QuarantineForgives | tuple[str, ...] | tuple[Health, ...] | None
+)
 """What a setting can be."""
 
 
@@ -37,6 +39,7 @@ class TestSettings:
     artifact_patterns: tuple[str, ...] = ARTIFACT_PATTERNS
     name_masks: tuple[str, ...] = ()
     ticket_issues: bool = False
+    quarantine_forgives: QuarantineForgives = QuarantineForgives.ANY_FAILURE
 
 
 def changed(before: TestSettings, values: Mapping[str, SettingValue]) -> TestSettings:

@@ -41,6 +41,7 @@ REFERENCE_BYTES_MAX = 64
 
 DECLARATION = re.compile(r"<\?xml\s")
 SPACE = re.compile(r"\s+")
+DOCTYPE = re.compile(r"<!DOCTYPE\s{1,1000}([^\s/>\[]{1,255})")
 ROOT = re.compile(r"<([^\s/>]{1,255})")
 
 
@@ -76,6 +77,7 @@ class Head:
 
     piece: str
     root: str
+    at: int
     warnings: tuple[Warned, ...]
 
 
@@ -216,7 +218,13 @@ def head_of(piece: str) -> Head | None:
     root = ROOT.match(piece, at)
     text = "Text before the first element was left out."
     warnings = (Warned(WarningCode.LEADING_TEXT, text),) if is_odd else ()
-    return Head("".join(made), local(root[1]) if root else "", warnings)
+    return Head("".join(made), local(root[1]) if root else "", at, warnings)
+
+
+def doctype_of(head: Head) -> str:
+    """The root that a document type declaration names, empty without one."""
+    named = DOCTYPE.match(head.piece, head.at)
+    return local(named[1]) if named else ""
 
 
 def blank(text: str) -> str:

@@ -60,9 +60,26 @@ def test_at_one_place_a_repetition_is_on_purpose(others, is_comparable):
     assert letters(result.attempts) == ("pf" if is_comparable else "f")
 
 
-def test_a_file_without_a_line_is_a_place():
-    result = duplicates.result_of([a_case("p", "a.py"), a_case("f", "a.py"), a_case("p", "a.py")])
-    assert (letters(result.attempts), result.is_comparable) == ("pfp", True)
+@pytest.mark.parametrize("order", ["pf", "pfp", "pp"])
+def test_a_file_without_a_line_is_no_place(order):
+    result = duplicates.result_of([a_case(each, "a.py") for each in order])
+    assert result.is_comparable is False
+    assert result.outcome is (Outcome.FAILED if "f" in order else Outcome.PASSED)
+
+
+def test_only_cases_side_by_side_in_one_suite_are_attempts():
+    failed, passed = a_case("f"), a_case("p")
+    beside = duplicates.sorted_by_test(["a", "a"], [failed, passed]).others["a"]
+    between = duplicates.sorted_by_test(["a", "b", "a"], [failed, passed, passed]).others["a"]
+    across = duplicates.sorted_by_test(["a", "a"], [failed, passed._replace(is_first=True)])
+    assert (letters(beside.attempts), beside.is_comparable) == ("fp", True)
+    assert (letters(between.attempts), between.is_comparable) == ("f", False)
+    assert (letters(across.others["a"].attempts), across.ran) == ("f", 1)
+
+
+def test_one_line_repeated_among_others_is_a_repetition_on_purpose():
+    cases = [a_case("p", "a.py", 3), a_case("p"), a_case("f", "a.py", 3)]
+    assert letters(duplicates.sorted_by_test("aba", cases).others["a"].attempts) == "pf"
 
 
 @pytest.mark.parametrize("kind", [CaseKind.UNNAMED, CaseKind.SYNTHETIC])
@@ -73,13 +90,13 @@ def test_what_is_no_test_is_no_evidence(kind):
 
 def test_results_are_one_a_test_in_order_of_first_sight():
     first, second, third = UUID(int=1), UUID(int=2), UUID(int=3)
-    cases = [a_case("f"), a_case("s"), a_case("p"), CaseResult("n", "", "", "", 0.5)]
-    results = duplicates.sorted_by_test([second, first, second, third], cases)
+    cases = [a_case("f"), a_case("p"), a_case("s"), CaseResult("n", "", "", "", 0.5)]
+    results = duplicates.sorted_by_test([second, second, first, third], cases)
     assert list(results.others) == [second, first]
     assert letters(results.others[second].attempts) == "fp"
     assert list(results.passed) == [third]
     assert results.ran == 2
-    assert list(results.first_cases().values()) == [cases[3], cases[0], cases[1]]
+    assert list(results.first_cases().values()) == [cases[3], cases[0], cases[2]]
 
 
 def test_a_test_that_passed_twice_is_one_of_several_cases():
@@ -110,7 +127,7 @@ def test_names_of_several_tests_are_warned_of():
     ],
 )
 def test_of_more_attempts_than_any_runner_makes_the_ends_are_kept(attempts, kept):
-    cases = [a_case(each, file="a.py") for each in attempts]
+    cases = [a_case(each, file="a.py", line=3) for each in attempts]
     assert letters(duplicates.result_of(cases).attempts) == kept
 
 

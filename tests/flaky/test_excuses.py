@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from service.flaky import excuses
-from service.flaky.excuses import FailedCheck, FailedTest, Knowledge, Standing, Suspect
+from service.flaky.excuses import FailedCheck, FailedTest, Knowledge, Rules, Standing, Suspect
 from service.vocabulary import Explanation
 
 STRANGER = Suspect(7, frozenset({"docs/guide.md"}))
@@ -25,7 +25,7 @@ def a_check(*tests: FailedTest, name: str = "unit") -> FailedCheck:
 
 
 def judged(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Knowledge:
-    return excuses.judge([check], suspects or (STRANGER,), excused_max)
+    return excuses.judge([check], suspects or (STRANGER,), Rules(excused_max))
 
 
 def why(check: FailedCheck, *suspects: Suspect, excused_max: int = 5) -> Explanation:
@@ -126,23 +126,23 @@ def test_a_failed_check_is_explained_by_the_first_that_holds(
 def test_too_many_forgiven_tests_in_the_whole_run_are_not_forgiven() -> None:
     many = [another(QUARANTINED, f"t{place}") for place in range(4)]
     checks = [a_check(*many[:2], name="unit"), a_check(*many[1:], name="e2e")]
-    assert set(excuses.judge(checks, [STRANGER], 4).explanations.values()) == {
+    assert set(excuses.judge(checks, [STRANGER], Rules(4)).explanations.values()) == {
         Explanation.QUARANTINED
     }
-    assert set(excuses.judge(checks, [STRANGER], 3).explanations.values()) == {
+    assert set(excuses.judge(checks, [STRANGER], Rules(3)).explanations.values()) == {
         Explanation.UNEXPLAINED
     }
 
 
 def test_too_many_forgiven_tests_leave_trouble_of_the_machine_what_it_is() -> None:
     mass = replace(a_check(PLAIN, name="e2e"), is_mass=True)
-    found = excuses.judge([a_check(QUARANTINED), mass], [STRANGER], 0).explanations
+    found = excuses.judge([a_check(QUARANTINED), mass], [STRANGER], Rules(0)).explanations
     assert found == {"unit": Explanation.UNEXPLAINED, "e2e": Explanation.INFRA}
 
 
 def test_where_flakes_are_not_to_be_known_they_explain_nothing() -> None:
     checks = [a_check(FLAKY), a_check(QUARANTINED, name="e2e")]
-    found = excuses.judge(checks, [STRANGER], 5, knows_flaky=False).explanations
+    found = excuses.judge(checks, [STRANGER], Rules(5, knows_flaky=False)).explanations
     assert found == {"unit": Explanation.UNEXPLAINED, "e2e": Explanation.QUARANTINED}
 
 

@@ -279,7 +279,9 @@ def test_a_trx_cut_before_its_definitions_has_no_whole_case():
 
 
 def test_lines_of_go_that_are_no_events_are_counted():
-    (warned,) = read(GO).warnings
+    report = read(GO)
+    assert report.is_interrupted
+    (warned, _) = report.warnings
     assert warned.code is WarningCode.SKIPPED_LINES
     assert warned.text == "1 lines are no events of a test run; left out."
 
@@ -380,7 +382,10 @@ def test_a_line_of_go_beyond_its_bound_is_left_out():
     long = printed("p", "T", "x" * 2_000_000)
     report = read(f"{go(('run', 'p', 'T'))}\n\n{long}\n{go(('fail', 'p', 'T'))}")
     assert report.cases[0].attempts[0].stack == ""
-    assert [warned.code for warned in report.warnings] == [WarningCode.SKIPPED_LINES]
+    assert [warned.code for warned in report.warnings] == [
+        WarningCode.SKIPPED_LINES,
+        WarningCode.INTERRUPTED,
+    ]
 
 
 def test_a_whole_trx_without_definitions_loses_no_failure():
@@ -499,3 +504,14 @@ def test_a_suite_of_nunit_fails_beside_its_tests_where_it_says_so(attributes, sa
     suite = f'<test-suite name="s" {attributes}>{told}{inside}</test-suite>'
     cases = read(f"<test-run>{suite}</test-run>").cases
     assert [case.kind for case in cases if case.name != "n"] == [CaseKind.SYNTHETIC] * fails
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_interrupted"), [("Aborted", True), ("Timeout", True), ("Failed", False)]
+)
+def test_a_trx_summary_shows_a_run_that_was_stopped(outcome, is_interrupted):
+    report = read(
+        '<TestRun><Results><UnitTestResult testId="1" testName="a" outcome="Passed"/></Results>'
+        f'<ResultSummary outcome="{outcome}"/></TestRun>'
+    )
+    assert report.is_interrupted is is_interrupted

@@ -56,3 +56,17 @@ def test_what_cannot_be_told_apart_counts_only_where_one_job_failed() -> None:
 
 def test_results_of_another_job_never_count() -> None:
     assert of_unit(Sent("e", "CI / lint @ Linux-X64"), Sent("f", "", "runner-2")) == ()
+
+
+def test_a_job_key_is_accounted_for_by_an_upload_or_by_a_job_that_did_not_fail():
+    unit = Job("1", "unit", "ci", has_failed=True)
+    lint, e2e = Job("2", "lint", "ci"), Job("3", "e2e", "ci", has_failed=True)
+    found = jobs.accounted(unit, [unit, lint, e2e], [Sent("u", "ci / small @ Linux-X64")])
+    assert {"ci / small", "ci / small @ Linux-X64", "lint", "ci / junit-lint"} <= found
+    assert found.isdisjoint({"unit", "ci / unit", "e2e", "ci / e2e"})
+
+
+def test_a_job_key_names_the_job_of_a_check_in_whatever_workflow():
+    assert jobs.is_called("unit", "unit")
+    assert jobs.is_called("unit", "ci / unit @ Linux-X64")
+    assert not jobs.is_called("unit", "ci / unit 2")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.flaky import reports
+from service.flaky import duplicates, reports
 from service.flaky.reading import Wishes
 from service.flaky.results import (
     CaseKind,
@@ -354,3 +354,153 @@ def test_tests_are_distinct_by_what_identity_takes():
     )
     counts = counts_of([report, report])
     assert (counts.files, counts.tests, counts.distinct) == (2, 10, 3)
+
+
+def attempts_of(*cases, declared=None, suite="pytest"):
+    """The outcomes of each test of a suite: its attempts as letters, `!` where they do not compare.
+
+    A case is given as its name and what is inside.
+    """
+    tests = f'tests="{declared}"' if declared is not None else ""
+    made = "".join(f'<testcase name="{name}">{inner}</testcase>' for name, inner in cases)
+    report = read(f'<testsuite name="{suite}" {tests}>{made}</testsuite>')
+    keys = [case.name for case in report.cases]
+    found = duplicates.sorted_by_test(keys, report.cases)
+    said = dict.fromkeys(found.passed, ("p", True)) | {
+        name: ("".join(each.outcome[0] for each in result.attempts), result.is_comparable)
+        for name, result in found.others.items()
+    }
+    return {name: letters + ("" if compares else "!") for name, (letters, compares) in said.items()}
+
+
+NO = "<failure/>"
+
+
+@pytest.mark.parametrize(
+    ("cases", "declared", "expected"),
+    [
+        ([("a", ""), ("a", "")], 1, "fp"),
+        ([("a", ""), ("a", ""), ("a", NO)], 1, "fff"),
+        ([("a", ""), ("a", "")], None, "fp"),
+        ([("a", ""), ("a", "<skipped/>")], 1, "fs"),
+        ([("a", ""), ("a", NO), ("a", "<error/>")], 2, "fff"),
+        # Some versions of pytest count a call and its tear-down once.
+        ([("a", ""), ("a", NO), ("a", "<error/>")], 1, "fff"),
+        ([("a", NO), ("a", "<error/>")], 2, "ff"),
+        # As many tests as cases: each worker ran it, and no case is an attempt of another.
+        ([("a", ""), ("a", "")], 2, "p!"),
+        ([("a", ""), ("a", NO)], 2, "f!"),
+        ([("a", NO), ("a", "")], 2, "f!"),
+    ],
+)
+def test_cases_of_one_id_of_pytest_are_attempts_if_fewer_tests_are_declared(
+    cases, declared, expected
+):
+    assert attempts_of(*cases, declared=declared) == {"a": expected}
+
+
+def test_attempts_that_other_tests_stand_between_are_joined_too():
+    cases = [("a", ""), ("b", ""), ("a", NO), ("b", "")]
+    assert attempts_of(*cases, declared=2) == {"a": "ff", "b": "fp"}
+
+
+def test_names_that_a_mask_makes_equal_are_no_attempts():
+    cases = '<testcase name="port 1"/><testcase name="port 2"/><testcase name="x"/>'
+    xml = f'<testsuite name="pytest" tests="3">{cases}<testcase name="x"/></testsuite>'
+    report = read(xml, name_masks=("port *",))
+    assert [(case.name, len(case.attempts)) for case in report.cases] == [
+        ("port *", 1),
+        ("port *", 1),
+        ("x", 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "timestamp", "parent"),
+    [
+        ("a.Cart-20261122203514", "", "a.Cart"),
+        ("a.Cart-20261122203514", "2026-11-22T20:35:14", "a.Cart"),
+        ("a.Cart-2026-11-22T20:35:14", "2026-11-22T20:35:14", "a.Cart"),
+        ("a.Cart-2026-11-22T20:35:14", "", "a.Cart-2026-11-22T20:35:14"),
+        ("2026-11-22T20:35:14", "2026-11-22T20:35:14", "2026-11-22T20:35:14"),
+        ("order-20261399999999", "", "order-20261399999999"),
+        ("build-12345678901234", "", "build-12345678901234"),
+        ("20261122203514", "", "20261122203514"),
+        ("Cart 2", "", "Cart 2"),
+    ],
+)
+def test_the_time_of_a_run_is_no_part_of_a_suites_name(name, timestamp, parent):
+    report = read(
+        f'<testsuite name="{name}" timestamp="{timestamp}"><testcase name="n"/></testsuite>'
+    )
+    assert [case.parent for case in report.cases] == [parent]
+
+
+def projects(*suites):
+    """The variants of all cases: a suite is its name, its host, and the names of its cases."""
+    made = "".join(
+        f'<testsuite name="{name}" hostname="{host}">'
+        + "".join(f'<testcase name="{case}"/>' for case in cases)
+        + "</testsuite>"
+        for name, host, cases in suites
+    )
+    return [case.variant for case in read(f"<testsuites>{made}</testsuites>").cases]
+
+
+def test_hosts_of_one_suite_are_projects_if_they_ran_the_same_test():
+    assert projects(("a", "one", "nm"), ("a", "two", "n"), ("b", "two", "k")) == [
+        *("one", "one"),
+        *("two", "two"),
+    ]
+    # Parts of one suite on several machines: a machine's name changes with every run.
+    assert projects(("a", "one", "n"), ("a", "two", "m")) == ["", ""]
+    assert projects(("a", "one", "n"), ("b", "two", "n")) == ["", ""]
+    assert projects(("a", "", "n"), ("a", "two", "n")) == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("inner", "expected"),
+    [
+        ('<skipped type="todo"/><failure/>', SKIPPED),
+        ('<failure/><skipped type="todo"/>', SKIPPED),
+        ('<skipped type="todo"/><error/>', SKIPPED),
+        ('<skipped type="skipped"/><failure/>', FAILED),
+    ],
+)
+def test_a_test_that_is_still_to_be_done_does_not_fail(inner, expected):
+    assert case_of(inner).outcome is expected
+
+
+@pytest.mark.parametrize(
+    ("xml", "expected"),
+    [
+        ('<testsuite tests="2"><testcase name="a"/></testsuite>', (2, 1, False, True)),
+        ('<testsuite tests="1"><testcase name="a"/></testsuite>', (1, 1, True, False)),
+        (
+            '<testsuite tests="1"><testcase name="a"/><testcase name="b"/></testsuite>',
+            (1, 2, False, False),
+        ),
+        (
+            '<testsuites tests="5"><testsuite tests="1"><testcase name="a"/></testsuite>'
+            "</testsuites>",
+            (5, 1, False, True),
+        ),
+        (
+            '<testsuites><testsuite tests="1"><testcase name="a"/></testsuite>'
+            '<testsuite tests="3"><testcase name="b"/></testsuite></testsuites>',
+            (4, 2, False, True),
+        ),
+        ('<testsuite tests="3"><testcase name="a"/><testcase name="b"', (3, 1, False, True)),
+    ],
+)
+def test_a_report_says_how_many_tests_it_declares_and_holds(xml, expected):
+    report = read(xml)
+    declared = report.declared
+    assert declared
+    assert (declared.tests, declared.held, declared.is_matched, declared.is_short) == expected
+    assert report.is_whole is (expected[2] or expected[3:] == (False,))
+
+
+def test_a_report_that_declares_no_number_has_none():
+    report = read('<testsuite><testcase name="a"/></testsuite>')
+    assert (report.declared, report.is_whole) == (None, True)

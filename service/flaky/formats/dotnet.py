@@ -65,6 +65,8 @@ def nunit_failed_alone(attributes: Attributes, message: str, has_failed_inside: 
 
 
 PASSED, FAILED = Outcome.PASSED, Outcome.FAILED
+# What the summary of a TRX file says of a run that did not reach its end.
+TRX_STOPPED = ("Aborted", "Disconnected", "InProgress", "Timeout")
 NUNIT_FAILED = ("Failed", "Failure", "Error")
 OWN_SITES = ("SetUp", "TearDown")
 TORN_DOWN = "TearDown : "
@@ -236,6 +238,8 @@ class DotnetElements:
         """Note the class of a TRX test definition; assembly and version are cut off."""
         if name == "UnitTest":
             self._defined = attributes.get("id", "")
+        elif name == "ResultSummary" and attributes.get("outcome") in TRX_STOPPED:
+            self._reading.is_interrupted = True
         elif name == "TestMethod":
             classname = attributes.get("className", "").partition(",")[0]
             self._awaited.classes[self._defined] = classname

@@ -1,7 +1,8 @@
 """Record the reports again: `python -m tests.flaky.recorded.record [RUNNER…]`.
 
 Installs each runner into a temporary folder, runs our samples, and keeps nothing but the report,
-with paths and the name of this machine taken out. Needs python, npm, cmake, and mvn with a JDK.
+with paths and the name of this machine taken out. Needs python, npm, cmake, go, and mvn with a
+JDK.
 """
 
 import re
@@ -9,12 +10,17 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.flaky.recorded import samples
+from tests.flaky.recorded import samples, truths
 
 HERE = Path(__file__).parent
+# The reports of the second run, by which names that change with every run are found.
+AGAIN = HERE / "again"
+# What a report writes of the time changes within so many seconds.
+BETWEEN_S = 1.1
 PIP = ("python", "-m", "pip", "install", "--quiet", "--target", "packages")
 NPM = ("npm", "install", "--no-audit", "--no-fund", "--silent")
 TIMEOUT_S = 600
@@ -32,6 +38,12 @@ class Runner:
     command: tuple[str, ...]
     install: tuple[str, ...] = ()
     report: str = "report.xml"
+
+
+def retried(options: tuple[str, ...], *plugins: str, file: str = truths.PYTEST_RETRIED) -> Runner:
+    """Pytest over a file of tests whose names tell their truth, with its plugins for retries."""
+    command = ("python", "-m", "pytest", "-q", "--rootdir=.", "--junitxml=report.xml", "tests")
+    return Runner({"tests/test_cart.py": file}, (*command, *options), (*PIP, "pytest", *plugins))
 
 
 RUNNERS = {
@@ -79,6 +91,49 @@ RUNNERS = {
         ("npx", "playwright", "test"),
         (*NPM, "@playwright/test"),
     ),
+    "pytest-rerunfailures": retried(
+        ("--reruns", "2"), "pytest-rerunfailures", file=truths.PYTEST_RETRIED
+    ),
+    "pytest-rerunfailures-xunit1": retried(
+        ("--reruns", "2", "-ojunit_family=xunit1"), "pytest-rerunfailures"
+    ),
+    "pytest-flaky": retried(
+        ("--force-flaky", "--max-runs=3", "--no-success-flaky-report"), "flaky"
+    ),
+    "pytest-retry": retried(("--retries", "2"), "pytest-retry"),
+    "pytest-teardown": retried((), file=truths.PYTEST_TEARDOWN),
+    "pytest-rerunfailures-teardown": retried(
+        ("--reruns", "2"), "pytest-rerunfailures", file=truths.PYTEST_TEARDOWN
+    ),
+    "pytest-stopped": retried((), file=truths.PYTEST_STOPPED),
+    "jest-twins": Runner(
+        {"cart.test.js": truths.JEST_TWINS},
+        ("env", "JEST_JUNIT_ADD_FILE_ATTRIBUTE=true", "npx", "jest", "--reporters=jest-junit"),
+        (*NPM, "jest", "jest-junit"),
+        "junit.xml",
+    ),
+    "node-todo": Runner(
+        {"cart.test.js": truths.NODE_TODO},
+        (
+            *("node", "--test", "--test-reporter=junit"),
+            *("--test-reporter-destination=report.xml", "cart.test.js"),
+        ),
+    ),
+    "playwright-projects": Runner(
+        {"cart.play.js": truths.PROJECTS, "playwright.config.js": truths.PROJECTS_CONFIG},
+        ("npx", "playwright", "test"),
+        (*NPM, "@playwright/test"),
+    ),
+    "go": Runner(
+        {
+            "go.mod": truths.GO_MODULE,
+            "cart/cart_test.go": truths.GO_SUBTESTS,
+            "tax/tax.go": truths.GO_BROKEN,
+            "tax/tax_test.go": truths.GO_BROKEN_TEST,
+        },
+        ("sh", "-c", "go test -json ./... > report.jsonl 2>&1"),
+        report="report.jsonl",
+    ),
     "ctest": Runner(
         {"CMakeLists.txt": samples.CTEST},
         ("ctest", "--output-junit", "report.xml"),
@@ -93,26 +148,44 @@ RUNNERS = {
 
 
 def record(name: str, folder: Path) -> None:
-    """Run one runner in an empty folder and keep its report."""
+    """Run one runner in an empty folder, twice, and keep both reports."""
     runner = RUNNERS[name]
     for file, text in runner.files.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text, "utf-8")
-    path = {"PYTHONPATH": str(folder / "packages"), "CI": "1"}
-    for command in filter(None, (runner.install, runner.command)):
-        done = subprocess.run(
-            ["env", *(f"{key}={value}" for key, value in path.items()), *command],
-            cwd=folder,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
+    if runner.install:
+        run(runner.install, folder)
+    keep_report(name, folder, HERE)
+    first = time.monotonic()
+    keep_report(name, folder, AGAIN)
+    while time.monotonic() - first < BETWEEN_S:
+        keep_report(name, folder, AGAIN)
+
+
+def keep_report(name: str, folder: Path, kept: Path) -> None:
+    """Run the tests of a runner and keep what it reports."""
+    runner = RUNNERS[name]
     report = folder / runner.report
+    report.unlink(missing_ok=True)
+    said = run(runner.command, folder)
     if not report.exists():
-        raise SystemExit(f"{name} wrote no report:\n{done.stdout}{done.stderr}")
+        raise SystemExit(f"{name} wrote no report:\n{said}")
     text = scrubbed(report.read_bytes().decode("utf-8"), folder)
-    (HERE / f"{name}.xml").write_bytes(text.encode("utf-8"))
+    (kept / f"{name}{report.suffix}").write_bytes(text.encode("utf-8"))
+
+
+def run(command: tuple[str, ...], folder: Path) -> str:
+    """Run a command in the folder, with the packages installed there; what it printed."""
+    path = {"PYTHONPATH": str(folder / "packages"), "CI": "1"}
+    done = subprocess.run(
+        ["env", *(f"{key}={value}" for key, value in path.items()), *command],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    return done.stdout + done.stderr
 
 
 def scrubbed(text: str, folder: Path) -> str:
