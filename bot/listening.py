@@ -78,10 +78,10 @@ def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunne
         return web.Response(body=runtime.telemetry.text(), headers=headers)
 
     async def healthz(_: web.Request) -> web.Response:
-        return _told(*health.healthz(readiness, runtime.options.version))
+        return _told(*await health.healthz(readiness, runtime.options.version))
 
     async def readyz(_: web.Request) -> web.Response:
-        return _told(*health.readyz(readiness, runtime.options.version))
+        return _told(*await health.readyz(readiness, runtime.options.version))
 
     app = web.Application()
     for path, handler in (("/metrics", metrics), ("/healthz", healthz), ("/readyz", readyz)):

@@ -101,6 +101,15 @@ def parse_root_url(value: str) -> str:
     return value.rstrip("/")
 
 
+def parse_issuer(value: str) -> str:
+    """The address of an issuer: https, unless it is on this machine."""
+    root = parse_root_url(value)
+    parts = urlsplit(root)
+    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+        raise ValueError("must be an https address")
+    return root
+
+
 def parse_secret_key(value: SecretStr) -> SecretStr:
     """A key long enough to be random bytes written as text."""
     if len(value.get_secret_value()) < SECRET_KEY_LENGTH_MIN:
@@ -201,8 +210,12 @@ class Settings(BaseSettings):
     period_queues_s: Period = 60
     period_idle_s: Period = 600
     period_redelivery_s: Period = 600
+    period_comments_s: Period = 120
     period_orphans_s: Period = 600
     period_tests_s: Period = 60
+
+    oidc_audience: Annotated[str, Field(min_length=1, max_length=255)] | None = None
+    oidc_issuer: Annotated[str, AfterValidator(parse_issuer)] | None = None
 
     github_host: str = "github.com"
     github_url: str | None = None
@@ -212,6 +225,7 @@ class Settings(BaseSettings):
     github_webhook_secret: Secret | None = None
     github_webhook_secret_previous: Secret | None = None
     github_write_spacing_ms: Annotated[int, Field(ge=0, le=60_000)] | None = None
+    github_limits: bool | None = None
 
     @property
     def database_address(self) -> str:

@@ -11,7 +11,7 @@ import platform
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -21,9 +21,10 @@ import structlog
 from aiohttp import web
 from pydantic import SecretStr
 
-from bot import fingerprint, listening
+from bot import fingerprint, listening, starting
+from bot.github import oidc, webhook
 from bot.github import options as github_options
-from bot.github import webhook
+from bot.github.oidc import OidcTokens
 from bot.github.options import GitHubOptions
 from bot.github.provider import GitHubProvider
 from bot.keys import KeyRing, secret_key_in
@@ -38,7 +39,7 @@ from service.errors import InvariantBroken, StartRefused
 from service.metrics.process_families import ProcessMeter
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import deliveries, presence, recovery
+from service.operations import deliveries, presence
 from service.provider.port import Provider
 from service.runtime import Options, Periods, Rates, Runtime, Translator
 from service.store import database
@@ -90,13 +91,16 @@ async def open_runtime(
     keys = key_ring(settings)
     async with AsyncExitStack() as stack:
         how = StoreOptions(migrate=migrate, pool=settings.database_pool)
-        store = await opened_store(stack, settings, world, how)
+        store = await starting.store_once_there(
+            partial(opened_store, stack, settings, world, how), settings, world.clock
+        )
         meter = ProcessMeter(VERSION, platform.python_version())
         provider = GitHubProvider(options, world.clock, meter)
         stack.push_async_callback(provider.close)
         translators = {options.host: provider.signals_of}
         sender = opened_sender(stack, settings)
-        parts = Parts(store, keys, {options.host: provider}, translators, sender, meter)
+        job_tokens = job_tokens_of(settings, options, world.clock)
+        parts = Parts(store, keys, {options.host: provider}, translators, sender, meter, job_tokens)
         yield assembled(settings, world, parts)
 
 
@@ -126,7 +130,11 @@ async def running(
     landing is closed, then workers, connections, provider and database go.
     """
     async with open_runtime(settings, world, migrate=migrate) as runtime:
-        readiness = Readiness(lambda: runtime.memory.troubled_hosts)
+        readiness = Readiness(
+            lambda: runtime.memory.troubled_hosts,
+            lambda: runtime.memory.stalled,
+            partial(presence.prove_writable, runtime),
+        )
         readiness.mark("database", "ok")
         readiness.mark("schema", "ok")
         runner = connections.runner(build_app(runtime, settings, readiness))
@@ -135,7 +143,7 @@ async def running(
             url = await listening.listen(runner, settings)
             admin = await listening.listen_for_operators(operators, settings)
             log.info("listening", url=url, admin=admin)
-            await recovery.recover(runtime)
+            await starting.recover(runtime)
             readiness.mark("recovery", "ok")
             workers = Workers(runtime, is_working=settings.workers)
             beating = asyncio.create_task(workers.run())
@@ -157,12 +165,23 @@ async def running(
 
 
 async def serve(settings: Settings, *, migrate: bool = True) -> None:
-    """Run until SIGTERM or SIGINT; a second signal ends the process at once."""
-    async with (
-        listening.until_told_to_stop() as told,
-        running(settings, world_of(settings), migrate=migrate),
-    ):
-        await told.wait()
+    """Run until SIGTERM or SIGINT, also while it starts; a second signal ends it at once."""
+    async with listening.until_told_to_stop() as told:
+        started = asyncio.Event()
+
+        async def run_until_told() -> None:
+            async with running(settings, world_of(settings), migrate=migrate):
+                started.set()
+                await told.wait()
+
+        service = asyncio.create_task(run_until_told())
+        telling = asyncio.create_task(told.wait())
+        await asyncio.wait({service, telling}, return_when=asyncio.FIRST_COMPLETED)
+        telling.cancel()
+        if not started.is_set():
+            service.cancel()
+        with suppress(asyncio.CancelledError):
+            await service
 
 
 async def migrate(settings: Settings) -> None:
@@ -191,6 +210,7 @@ def build_app(runtime: Runtime, settings: Settings, readiness: Readiness) -> web
             clock=runtime.clock,
             accept=partial(deliveries.accept, runtime),
             telemetry=runtime.telemetry,
+            budget=runtime.unproved,
         )
     )
     return build_own_app(runtime, readiness, (web.post(webhook.PATH, receive),))
@@ -228,6 +248,7 @@ class Parts:
     translators: Mapping[str, Translator]
     sender: HttpSender
     telemetry: Meter = SILENT
+    job_tokens: OidcTokens | None = None
 
 
 def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
@@ -243,6 +264,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         keys=parts.keys,
         sender=parts.sender,
         telemetry=parts.telemetry,
+        job_tokens=parts.job_tokens,
         instance=world.ids.uuid(),
         options=Options(
             version=VERSION,
@@ -257,6 +279,15 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
             dashboard_auth=listening.readers_of(settings),
         ),
     )
+
+
+def job_tokens_of(settings: Settings, options: GitHubOptions, clock: Clock) -> OidcTokens | None:
+    """What verifies OIDC tokens of Actions jobs; None without an audience to ask for."""
+    audience = settings.oidc_audience or settings.public_url
+    if audience is None:
+        return None
+    issuer = settings.oidc_issuer or oidc.issuer_of(options)
+    return OidcTokens(options.host, issuer, audience, clock)
 
 
 async def opened_store(
@@ -292,6 +323,7 @@ def periods_of(settings: Settings) -> Periods:
         redelivery=timedelta(seconds=settings.period_redelivery_s),
         orphans=timedelta(seconds=settings.period_orphans_s),
         tests=timedelta(seconds=settings.period_tests_s),
+        comments=timedelta(seconds=settings.period_comments_s),
     )
 
 
@@ -344,6 +376,7 @@ def github_options_of(settings: Settings) -> GitHubOptions:
         ),
         webhook_secrets=github_options.check_webhook_secrets(tuple(secrets.values())),
         write_spacing_ms=settings.github_write_spacing_ms,
+        limits=settings.github_limits,
         user_agent=f"headgate/{VERSION}",
     )
 

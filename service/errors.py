@@ -107,6 +107,10 @@ class StartRefused(ServiceError):
     code = "start_refused"
 
 
+class DatabaseAway(StartRefused):
+    """The database cannot be opened now; `serve` waits for it, other commands end."""
+
+
 class InvariantBroken(ServiceError):
     """Our own mistake: the turn rolls back and the queue is held.
 

@@ -75,6 +75,7 @@ class Commands:
     def __init__(self) -> None:
         self._heard: LRUCache[str, deque[datetime]] = LRUCache(self.KEYS_MAX)
         self._refused: LRUCache[str, datetime] = LRUCache(self.KEYS_MAX)
+        self._denied: LRUCache[str, bool] = LRUCache(self.KEYS_MAX)
 
     def until(self, person: str, pull: str, now: datetime) -> datetime | None:
         """Count one command; when it is one too many, when the next one is heard."""
@@ -93,6 +94,13 @@ class Commands:
             return heard[0] + window
         heard.append(now)
         return None
+
+    def is_first_denial(self, person: str) -> bool:
+        """Whether this person was not refused in words on this pull request yet."""
+        if person in self._denied:
+            return False
+        self._denied[person] = True
+        return True
 
     def is_first_refusal(self, pull: str, now: datetime) -> bool:
         """Whether nobody was refused in words on this pull request within the hour."""
@@ -150,28 +158,26 @@ class Buckets:
         return max(0.0, missing_s - (self.rate.burst - 1) / self.rate.per_second)
 
 
-class Redeliveries:
-    """Since when each host's failed deliveries need to be looked at (GITHUB.md 7.2).
+class RefusedRuns:
+    """CI runs that were refused as a credential a short time ago.
 
-    A restart forgets, and looks back as far as the provider's own log goes.
+    Kept for a minute, so that repeating one asks the provider once; a run may start again.
     """
 
-    LOG_KEPT = timedelta(days=3)
-    UNDER_WAY = timedelta(minutes=1)
-    """A try begun this long before a sweep may have failed only after it."""
+    KEPT = timedelta(minutes=1)
+    KEYS_MAX = 10_000
 
     def __init__(self) -> None:
-        self._swept: dict[str, datetime] = {}
+        self._refused: LRUCache[tuple[int, str], datetime] = LRUCache(self.KEYS_MAX)
 
-    def since(self, host: str, now: datetime) -> datetime:
-        """The start of the last completed sweep and a minute; three days when there was none."""
-        oldest = now - self.LOG_KEPT
-        swept = self._swept.get(host)
-        return oldest if swept is None else max(oldest, swept - self.UNDER_WAY)
+    def holds(self, repository_id: int, run_id: str, now: datetime) -> bool:
+        """Whether the run was refused within the last minute."""
+        at = self._refused.get((repository_id, run_id))
+        return at is not None and now - at < self.KEPT
 
-    def note(self, host: str, started: datetime) -> None:
-        """A sweep begun then has asked for everything that was lost."""
-        self._swept[host] = started
+    def put(self, repository_id: int, run_id: str, now: datetime) -> None:
+        """Remember a refused run."""
+        self._refused[repository_id, run_id] = now
 
 
 Stamp = tuple[int, int, int]
@@ -241,6 +247,8 @@ class Memory:
     `generation` grows when something outside a queue's version changes (targets uploaded).
     `troubled_hosts` are hosts whose installations could not be read, with what the host said.
     `wholes` are the last views of whole queues, by queue, with what they were made of.
+    `seen_queues` are the versions that the watchdog saw last, by queue; `stalled` names what stands
+    still in which queue.
     `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
     `figures` are a queue's metrics as text, by queue.
     `test_pages` and `test_orders` are pages of lists of tests and the order of failing ones, each
@@ -251,8 +259,11 @@ class Memory:
 
     def __init__(self) -> None:
         self.generation = 0
+        self.seen_queues: LRUCache[int, object] = LRUCache(PASTS_MAX)
+        self.stalled: dict[int, frozenset[str]] = {}
         self.troubled_hosts: dict[str, Exception] = {}
         self.access_version = -1
+        self.refused_runs = RefusedRuns()
         self.pasts: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.wholes: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.figures: LRUCache[int, object] = LRUCache(PASTS_MAX)

@@ -10,10 +10,12 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Protocol
 
+from service.body_budget import BodyBudget
 from service.boundary import Boundary
 from service.clock import Clock, Ids
-from service.memory import Commands, Gates, Looks, Memory, Rate, Redeliveries
+from service.memory import Commands, Gates, Looks, Memory, Rate
 from service.notifications.outgoing import Sender
+from service.provider.ci import ProvedJob
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
 from service.store.database import Store
@@ -50,6 +52,20 @@ class Keys(Protocol):
         ...
 
 
+class JobTokens(Protocol):
+    """Verifies the tokens by which jobs of a provider's CI prove who they are."""
+
+    host: str
+
+    async def job_of(self, token: str) -> ProvedJob:
+        """The job that a token proves.
+
+        Raises Unauthenticated for a token that proves none, Unavailable while the keys that it
+        is verified with cannot be read.
+        """
+        ...
+
+
 Translator = Callable[[Delivery], tuple[Signal, ...]]
 """A provider's own table from a delivery to signals; pure."""
 
@@ -66,6 +82,7 @@ class Periods:
     redelivery: timedelta = timedelta(minutes=10)
     orphans: timedelta = timedelta(minutes=10)
     tests: timedelta = timedelta(seconds=60)
+    comments: timedelta = timedelta(minutes=2)
 
 
 class EnumCase(StrEnum):
@@ -141,7 +158,8 @@ class Runtime:
     """The parts of one process; `parsers` are the places for processes that read reports.
 
     `instance` is the name under which it claims work; others that serve the same database have
-    other names.
+    other names. `unproved` bounds the request bodies whose sender is not known yet.
+    `job_tokens` None: jobs of CI cannot prove themselves.
     """
 
     store: Store
@@ -156,10 +174,11 @@ class Runtime:
     options: Options
     instance: str = "alone"
     telemetry: Meter = SILENT
+    job_tokens: JobTokens | None = None
     gates: Gates = field(default_factory=Gates)
     upload_gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)
     memory: Memory = field(default_factory=Memory)
     commands: Commands = field(default_factory=Commands)
-    redeliveries: Redeliveries = field(default_factory=Redeliveries)
     parsers: asyncio.Semaphore = field(default_factory=_parsers)
+    unproved: BodyBudget = field(default_factory=BodyBudget)

@@ -79,17 +79,26 @@ SYSTEM = Actor(ActorKind.SYSTEM, login="", channel=Channel.SYSTEM)
 
 
 class CheckKind(StrEnum):
-    """Where a report came from: a run inside a check suite, or a commit status."""
+    """Where a report came from: a run inside a check suite, or a commit status.
+
+    SUITE is an unfinished check suite itself. It has no name, and only says that its App may
+    report more.
+    """
 
     SUITE_RUN = "suite_run"
     STATUS = "status"
+    SUITE = "suite"
 
 
 class CheckOutcome(StrEnum):
-    """What one report means (GITHUB.md 4.1); skipped and neutral are resolved before."""
+    """What one report means (GITHUB.md 4.1).
+
+    SKIPPED: CI did not run the check, or says that its result does not matter.
+    """
 
     RUNNING = "running"
     PASSED = "passed"
+    SKIPPED = "skipped"
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     BLOCKED = "blocked"
@@ -179,14 +188,24 @@ class BlockerCode(StrEnum):
     CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
     CHECK_PENDING = "check_pending"
     CHECK_FAILING = "check_failing"
+    CHECK_MISSING = "check_missing"
+    STACKED = "stacked"
+    PROVIDER_QUEUED = "provider_queued"
+    UNSIGNED = "unsigned"
     OTHER = "other"
+
+
+CODE_OWNERS = "code_owners"
+LAST_PUSH = "last_push"
+"""Names of a required review that not just anybody can give."""
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """One such reason; `name` is the check or rule it is about.
 
-    `workflows` with code OTHER: it changes workflow files that we may not write.
+    `workflows` with code OTHER: it changes workflow files that we may not write. CODE_OWNERS and
+    LAST_PUSH with code REVIEW_REQUIRED: who has to review it.
     """
 
     code: BlockerCode
@@ -250,6 +269,16 @@ class Override(StrEnum):
     UNSPECIFIED = "UNSPECIFIED"
     ALWAYS_QUARANTINE = "ALWAYS_QUARANTINE"
     NEVER_QUARANTINE = "NEVER_QUARANTINE"
+
+
+class QuarantineForgives(StrEnum):
+    """Which failures of a quarantined test count as passed.
+
+    KNOWN_FAILURES: only those with a failure text that the test had before.
+    """
+
+    ANY_FAILURE = "ANY_FAILURE"
+    KNOWN_FAILURES = "KNOWN_FAILURES"
 
 
 class Sensitivity(StrEnum):

@@ -26,6 +26,8 @@ from service.vocabulary import RepoRef
 DEFAULT_URL = "http://127.0.0.1:8642"
 DEFAULT_HOST = "github.com"
 GIT_TIMEOUT_S = 5
+# API.md 8.4.
+SOURCE_ROOT_MAX = 255
 
 # As many as a repository can have (API.md 5.2), so one page holds them all.
 QUEUES_MAX = 100
@@ -170,9 +172,23 @@ def parse_remote(address: str) -> RepoRef | None:
 
 def remote_origin() -> str:
     """The address of the remote `origin` of the checkout one stands in; empty without one."""
+    return answer_of_git("remote", "get-url", "origin")
+
+
+def find_root() -> str:
+    """The folder of the checkout one stands in, which reports may name files below.
+
+    Empty without a checkout, or where its path is longer than an upload may say.
+    """
+    root = answer_of_git("rev-parse", "--show-toplevel")
+    return root if len(root) <= SOURCE_ROOT_MAX else ""
+
+
+def answer_of_git(*words: str) -> str:
+    """Return the line that git prints; empty if git fails."""
     try:
         done = subprocess.run(
-            ["git", "remote", "get-url", "origin"],
+            ["git", *words],
             capture_output=True,
             text=True,
             timeout=GIT_TIMEOUT_S,

@@ -25,12 +25,15 @@ APART = frozenset(
         "ignoredFields",
         "links",
         "requiredStatusesSource",
+        "ruleNotes",
         "settingSources",
         "state",
         "stateChangedAt",
         "stateChangedBy",
         "stateReason",
         "targetMode",
+        "testBranchKind",
+        "testBranchKindReason",
         "version",
     }
 )
@@ -57,6 +60,7 @@ def head(repo: str, answer: Json) -> None:
             ("New mode", answer.get("targetMode")),
             ("Because", because(answer)),
             ("Required", required(answer)),
+            ("Test branches", test_branches(answer)),
             ("Version", answer.get("version")),
             ("Ignored", ", ".join(map(str, as_list(answer.get("ignoredFields"))))),
         ]
@@ -64,6 +68,9 @@ def head(repo: str, answer: Json) -> None:
     for each in as_list(answer.get("holds")):
         if isinstance(each, dict):
             output.line(hold(each))
+    for each in as_list(answer.get("ruleNotes")):
+        if isinstance(each, dict):
+            output.line(f"Rule {each.get('rule')}: {each.get('text')}")
 
 
 def because(answer: Json) -> JsonValue:
@@ -78,6 +85,15 @@ def required(answer: Json) -> str:
     if not names:
         return "none found"
     return f"{names} ({source(answer.get('requiredStatusesSource'))})"
+
+
+def test_branches(answer: Json) -> str | None:
+    """`pushed: ci.yml starts on pushes`; None when the answer does not tell the kind."""
+    kind, reason = answer.get("testBranchKind"), answer.get("testBranchKindReason")
+    if kind is None:
+        return None
+    word = {"DRAFT_PR": "draft pull requests", "PUSH": "pushed"}.get(str(kind), str(kind))
+    return f"{word}: {reason}" if reason else word
 
 
 def source(origin: JsonValue) -> str:

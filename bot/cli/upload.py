@@ -3,9 +3,11 @@
 How an upload is made, sent and judged is `bot/portable`, which CI's action runs without us.
 """
 
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +17,15 @@ from bot.cli import options, output, place, running, validate
 from bot.cli.exits import Exit, Failed
 from bot.cli.running import Ended
 from bot.cli.sent_bytes import SentBytes
-from bot.portable import ci, files, sending, verdict
+from bot.portable import ci, files, oidc, sending, verdict
 from bot.portable.files import Report
 from bot.portable.sending import Json, Request, Service, Unsent
 from bot.portable.verdict import Ending, Told
 from service.clock import SystemClock
 from service.flaky.results import Format
 from service.vocabulary import RepoRef
+
+COMMAND_KEY_MAX = 16
 
 app = typer.Typer()
 
@@ -46,13 +50,14 @@ NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progres
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to send where; `org` None: the token's own."""
+    """An upload and its destination; `org` None: the token's own, or the repository's `owner`."""
 
     globs: tuple[str, ...]
     meta: Json
     url: str
     token_file: Path | None
     org: str | None
+    owner: str
     codeowners: bytes
     strict: bool
     timeout_s: float
@@ -97,17 +102,21 @@ def upload(
         if command:
             raise Failed(Exit.USAGE, "--dry-run runs no command", "Leave one of them out")
         found = files.reports_in(junit, 0, output.told)
-        return validate.shown(found, report_format, source_root, as_json=as_json)
+        root = source_root or place.find_root()
+        return validate.shown(found, report_format, root, as_json=as_json)
     if context.info_name == "test" and not command:
         raise Failed(Exit.USAGE, "no command is given", "Write it behind `--`")
     said: Json = {"sha": sha, "branch": branch, "pr_number": pr, "job": job, "variant": variant}
+    source_root = source_root or place.find_root()
     said |= {"source_root": source_root, "format": word(report_format)}
+    repository = place.find_repository(repo)
     wish = Wish(
         globs=tuple(junit),
-        meta=meta_of(said, place.find_repository(repo), matrix),
+        meta=meta_of(said, repository, matrix),
         url=place.find_url(url),
         token_file=token_file,
         org=org,
+        owner=repository.owner,
         codeowners=b"" if codeowners is None else content_of(codeowners),
         strict=strict,
         timeout_s=options.seconds(timeout),
@@ -119,10 +128,11 @@ def upload(
 def ended(wish: Wish, command: Sequence[str], *, as_json: bool) -> int:
     """Run the command, upload what it left, say how that ended; the exit code."""
     started_at = SystemClock().now()
-    ran = running.run(command) if command else Ended(0, was_killed=False)
+    ran = Ended(0, was_killed=False)
     if command:
-        ran_at = started_at.isoformat(timespec="milliseconds")
-        wish = replace(wish, meta={**wish.meta, "ran_at": ran_at, "command_exit_code": ran.code})
+        # stdout is the answer's alone.
+        ran = running.run(command, keeps_stdout=as_json)
+        wish = replace(wish, meta={**wish.meta, **ran_of(command, ran, started_at)})
     before = ci.triggering_run_of(os.environ)
     if before is not None:
         warned(f"{before.said}.")
@@ -134,23 +144,44 @@ def ended(wish: Wish, command: Sequence[str], *, as_json: bool) -> int:
         ending = uploaded(wish, found.reports, ran.code, sent)
     except Unsent as trouble:
         ending = verdict.unsent_ending(trouble, sent.told, ran.code, strict=wish.strict)
-    code = ran.code if ran.was_killed else ending.exit_code
+    if ran.was_killed and ending.exit_code != ran.code:
+        ending = Ending(ran.code, verdict.sentence_of(sent.told, ran.code))
     if as_json:
-        output.json_value({"exit_code": code, "message": ending.said, "uploads": sent.raw})
+        wanted = Format(str(wish.meta["format"])) if "format" in wish.meta else None
+        read = validate.records_of(found, wanted, str(wish.meta.get("source_root", "")))
+        said: Json = {"exit_code": ending.exit_code, "message": ending.said, "uploads": sent.raw}
+        output.json_value({**said, "files": read})
     warned(ending.said)
-    return code
+    return ending.exit_code
+
+
+def ran_of(command: Sequence[str], ran: Ended, started_at: datetime) -> Json:
+    """Return the metadata of a command that was run."""
+    key = hashlib.sha256("\0".join(command).encode("utf-8", "surrogateescape")).hexdigest()
+    return {
+        "ran_at": started_at.isoformat(timespec="milliseconds"),
+        "command_exit_code": min(ran.code, verdict.EXIT_CODE_MAX),
+        "runner": running.runner_of(command),
+        "command_key": key[:COMMAND_KEY_MAX],
+    }
 
 
 def uploaded(wish: Wish, found: Sequence[Report], command_code: int, sent: Sent) -> Ending:
     """How the uploads end; `sent` gets what the service says of each. Raises Unsent."""
     if not found:
         return verdict.no_report_ending(command_code)
-    service = Service(wish.url, token_of(wish), warned, timeout_s=wish.timeout_s)
-    org = wish.org or org_of(service)
+    token = token_of(wish)
+    service = Service(wish.url, token, warned, timeout_s=wish.timeout_s)
+    # The owner names the organization, and an OIDC token may ask for nothing but uploads.
+    own = wish.owner if oidc.is_oidc(token) else ""
+    org = wish.org or own or org_of(service)
+    batches = list(files.batches(found))
+    meta = {**wish.meta, "org_url_slug": org}
+    meta |= files.session_of(len(batches), sent.told.unread)
     with SentBytes(found, is_shown=wish.shows_progress) as progress:
-        for index, batch in enumerate(files.batches(found)):
+        for index, batch in enumerate(batches):
             owners = b"" if index else wish.codeowners
-            kind, body = files.form({**wish.meta, "org_url_slug": org}, batch, owners)
+            kind, body = files.form(meta, batch, owners)
             asked = Request(sending.UPLOAD, body, kind, progress.of(batch, len(body)))
             try:
                 raw = service.ask(asked)
@@ -178,11 +209,18 @@ def meta_of(said: Json, repo: RepoRef, matrix: str) -> Json:
 
 
 def token_of(wish: Wish) -> str:
-    """The token. Raises Unsent without one: a fork's job has no secrets, and must not fail."""
+    """The API token, or the job's OIDC token where there is none.
+
+    Raises Unsent without either: a fork's job has no secrets, and must not fail.
+    """
     try:
         return place.find_token(wish.token_file)
     except Failed as missing:
-        raise Unsent(missing.what) from missing
+        given = wish.token_file is not None or os.environ.get("HEADGATE_TOKEN", "").strip()
+        found = "" if given else oidc.token_of(os.environ, wish.url)
+        if not found:
+            raise Unsent(missing.what) from missing
+        return found
 
 
 def org_of(service: Service) -> str:

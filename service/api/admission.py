@@ -13,7 +13,7 @@ from service.api import auth
 from service.api.health import Readiness
 from service.api.rates import RateClass, Turnstile
 from service.errors import NotAllowed, Overloaded
-from service.operations import access
+from service.operations import access, jobs
 from service.operations.views import Caller
 from service.runtime import Runtime
 from service.vocabulary import Role
@@ -53,6 +53,14 @@ class Admission:
     async def reader(self, request: web.BaseRequest, token: str, page: str) -> Caller:
         """Who reads a page by this token; raises as `caller`."""
         return await self.caller(request, token, Wanted(page, Role.READ, RateClass.READ))
+
+    async def job(self, token: str, wanted: Wanted) -> Caller:
+        """The job of CI that an OIDC token proves; raises as `caller`, and Unavailable."""
+        self.check_ready()
+        caller = await jobs.caller_of(self._runtime, token)
+        self._turnstile.take(f"{caller.org_id} {caller.name}", wanted.rate)
+        auth.check_role(caller, wanted.role)
+        return caller
 
     async def caller(self, request: web.BaseRequest, token: str, wanted: Wanted) -> Caller:
         """Who holds the token, if they may and not too often.

@@ -15,6 +15,7 @@ import orjson
 import structlog
 from aiohttp import web
 
+from service import time_limits
 from service.api import (
     auth,
     connections,
@@ -40,7 +41,7 @@ from service.api.rates import Visits
 from service.api.replies import Replies
 from service.api.route import Document, Fetched, Look, Open, Posted, Route, Shown
 from service.errors import ServiceError
-from service.operations import repeats
+from service.operations import jobs, repeats
 from service.operations.repeats import Said
 from service.operations.views import Caller
 from service.provider.errors import ProviderError
@@ -121,7 +122,7 @@ class Door:
         self._fragments = Fragments(runtime.options.public_url, case)
         self._replies = Replies(runtime, case)
         self._visits = Visits()
-        self._bodies = limits.Bodies(runtime.clock)
+        self._bodies = limits.Bodies(runtime.clock, runtime.unproved)
         self._prefix = runtime.ids.uuid().replace("-", "")[:16]
         self._count = 0
 
@@ -144,6 +145,7 @@ class Door:
 
         async def handler(request: web.Request) -> web.StreamResponse:
             request_id = self._request_id(request)
+            time_limits.answer_soon()
             try:
                 return await take(request, request_id)
             except (ServiceError, ProviderError) as error:
@@ -164,13 +166,17 @@ class Door:
         content = request.content
         if content.is_eof() and content.exception() is None:
             return await self._answered(asking, content.read_nowait(-1))
-        sender = come.token_id if isinstance(come, Caller) else f"fork {self._address(request)}"
-        async with self._bodies.arriving(request, sender) as body:
+        arriving = (
+            self._bodies.arriving(request, come.token_id or f"{come.org_id} {come.name}")
+            if isinstance(come, Caller)
+            else self._bodies.arriving_unproved(request, f"fork {self._address(request)}")
+        )
+        async with arriving as body:
             return await self._answered(asking, body)
 
     async def _answered(self, asking: Asking, body: bytes) -> Answer:
-        """The answer to a request that has arrived. A fork's CI run has no keys of its own."""
-        if asking.key is not None and isinstance(asking.come, Caller):
+        """The answer to a request that has arrived. A CI run has no keys of its own."""
+        if asking.key is not None and isinstance(asking.come, Caller) and asking.come.token_id:
             return await self._once(asking, asking.come, asking.key, body)
         return self._replies.success(200, await self._shown(asking, body), asking.request_id)
 
@@ -203,6 +209,10 @@ class Door:
 
     async def _come(self, request: web.Request, route: Posted, request_id: str) -> Caller | ForkRun:
         """Who asks, or whom they claim to be where a fork's CI run may ask."""
+        token = auth.token_of(request.headers)
+        if route.takes_oidc and jobs.is_oidc(token):
+            wanted = Wanted(route.path, route.role, route.rate, request_id)
+            return await self._admission.job(token, wanted)
         run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
         if run_id is None or route.forks is None or self._readiness.is_recovering:
             return await self._caller(request, route, request_id)
@@ -252,7 +262,7 @@ class Door:
         if request.method not in ("GET", "HEAD"):
             raise _wrong_method(route.path, "GET, HEAD")
         query.check(request)
-        status, shown = route.handler(self._readiness, self._runtime.options.version)
+        status, shown = await route.handler(self._readiness, self._runtime.options.version)
         return self._replies.success(status, orjson.dumps(shown), request_id)
 
     async def _document(

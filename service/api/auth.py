@@ -13,7 +13,7 @@ from multidict import CIMultiDictProxy, istr
 from service.api import connections
 from service.api.rates import Turnstile
 from service.errors import NotAllowed, Unauthenticated
-from service.operations import access
+from service.operations import access, jobs
 from service.operations.views import Caller
 from service.runtime import Runtime
 from service.vocabulary import Role
@@ -43,12 +43,14 @@ async def holder_of(
     in the database, unless too many such were refused from its address (API.md 1.6).
     """
     if not token:
-        raise Unauthenticated("No token was sent.")
+        raise Unauthenticated(access.NO_TOKEN)
     known = await access.remembered(runtime, token, connections.looks_before(request))
     if known is not None:
         return known
+    if jobs.is_oidc(token):
+        raise Unauthenticated(jobs.ELSEWHERE)
     if not access.is_well_formed(token):
-        raise Unauthenticated("This is not a token.")
+        raise Unauthenticated(access.NO_TOKEN)
     turnstile.check_stranger(request)
     try:
         return await access.look_up(runtime, token)

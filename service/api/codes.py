@@ -21,7 +21,7 @@ STATUSES: Mapping[int, tuple[str, ...]] = {
         "invalid_page_token",
         "page_token_expired",
     ),
-    403: ("missing_role",),
+    403: ("missing_role", "not_own_pull_request"),
     404: (
         "unknown_endpoint",
         "organization_not_found",
@@ -144,6 +144,7 @@ REMEDIES: Mapping[str, str] = {
     "invalid_page_token": "Begin again without a token, and change no filter between pages.",
     "page_token_expired": "Begin again without a token: one is good for 24 hours.",
     "missing_role": "Use a token whose role is at least `required_role`.",
+    "not_own_pull_request": "Send the number of the pull request that began the CI run.",
     "unknown_endpoint": "Correct the address; `did_you_mean` has the nearest one.",
     "organization_not_found": "Name the organization that the token belongs to.",
     "repository_not_found": (

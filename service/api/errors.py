@@ -17,10 +17,11 @@ from service.api import answer
 from service.api.models import common
 from service.api.models.common import Spelling
 from service.errors import FieldError, ServiceError
+from service.operations import access
 from service.provider import errors as provider
 from service.provider.errors import GoneKind, ProviderError
 
-UNAUTHORIZED = b"Missing or unknown x-api-token. Create one under Settings > Tokens."
+UNAUTHORIZED = access.NO_TOKEN.encode()
 UNAUTHORIZED_TYPE = "application/plain-text"
 RETRY_AFTER_MAX_S = 3600
 
@@ -90,6 +91,7 @@ TITLES: Mapping[str, str] = {
     "invalid_page_token": "The page token is not one of ours for this list",
     "page_token_expired": "The page token is too old",
     "missing_role": "The token's role does not allow this",
+    "not_own_pull_request": "A fork's CI run speaks for its own pull request alone",
     "unknown_endpoint": "There is no such endpoint",
     "organization_not_found": "There is no such organization",
     "repository_not_found": "There is no such repository",
@@ -285,7 +287,7 @@ def content(
 ) -> tuple[str, bytes]:
     """Content type and body of the answer."""
     if problem.status == 401:
-        return UNAUTHORIZED_TYPE, UNAUTHORIZED
+        return UNAUTHORIZED_TYPE, problem.as_text()
     if as_text:
         return answer.TEXT, problem.as_text()
     return answer.PROBLEM, problem.as_json(public_url, request_id)

@@ -65,7 +65,10 @@ FLAKY_ROUTES: tuple[Route, ...] = (
         writes=True,
         rate=RateClass.UPLOAD,
         intake=upload_form.FORM,
-    ).answering(UploadTaken, ORG, "bad_request", "no_results", "limit_reached"),
+        takes_oidc=True,
+    ).answering(
+        UploadTaken, ORG, "bad_request", "no_results", "limit_reached", "conflicting_fields"
+    ),
     read("flaky-tests/get-upload", upload_models.GetUpload, uploads.get, Role.CI).answering(
         UploadTaken, ORG, "upload_not_found"
     ),

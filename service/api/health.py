@@ -1,9 +1,17 @@
 """Whether this process should get requests, and how the service is (API.md 10)."""
 
-from collections.abc import Callable, Collection, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import StrEnum
 
+from service.errors import DatabaseUnavailable
+
 READY_STATUS, NOT_READY_STATUS = 200, 503
+
+PROBE_S = 3.0
+"""The longest wait for the write that proves the database."""
+PROBED_FOR_S = 1.0
+"""How long a proof serves those who ask: anybody may, and each costs a write."""
 
 
 class Check(StrEnum):
@@ -33,22 +41,62 @@ class Readiness:
     """The present word of each check; whoever learns of a change marks it.
 
     At first the recovery runs and everything else is well: a database that cannot be opened
-    keeps the process from getting here.
+    keeps the process from getting here. Whether it can be written now is found out by `probe`.
     """
 
-    def __init__(self, troubled: Callable[[], Collection[object]] = tuple) -> None:
-        """`troubled` gives the hosts that cannot be read now."""
+    def __init__(
+        self,
+        troubled: Callable[[], Collection[object]] = tuple,
+        stalled: Callable[[], Collection[object]] = tuple,
+        write: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """`troubled` gives the hosts that cannot be read now, `stalled` queues that stand still.
+
+        `write` proves the database.
+        """
         self._troubled = troubled
+        self._stalled = stalled
+        self._write = write
+        self._probing: asyncio.Task[None] | None = None
         self._words = dict.fromkeys(OURS, Word.OK) | {Check.RECOVERY: Word.RUNNING}
 
     def mark(self, check: Check | str, word: Word | str) -> None:
         """Say how one of `OURS` stands now."""
         self._words[Check(check)] = Word(word)
 
+    async def probe(self) -> None:
+        """Mark how the database is, by a real write; one serves all who ask within a second."""
+        if self._probing is None:
+            self._probing = asyncio.create_task(self._probe())
+            self._probing.add_done_callback(self._forget_later)
+        await asyncio.shield(self._probing)
+
+    async def _probe(self) -> None:
+        if self._write is None:
+            return
+        try:
+            async with asyncio.timeout(PROBE_S):
+                await self._write()
+        except (DatabaseUnavailable, TimeoutError):
+            self.mark(Check.DATABASE, Word.FAILED)
+        else:
+            self.mark(Check.DATABASE, Word.OK)
+
+    def _forget_later(self, probed: "asyncio.Task[None]") -> None:
+        probed.get_loop().call_later(PROBED_FOR_S, self._forget)
+
+    def _forget(self) -> None:
+        self._probing = None
+
     @property
     def is_recovering(self) -> bool:
         """Whether the recovery after the start still runs."""
         return self._words[Check.RECOVERY] is not Word.OK
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether a queue stands still although something in it could move."""
+        return bool(self._stalled())
 
     @property
     def is_ready(self) -> bool:
@@ -61,21 +109,23 @@ class Readiness:
         return {**self._words, Check.PROVIDER: provider}
 
 
-def healthz(_readiness: Readiness, _version: str) -> tuple[int, object]:
+async def healthz(_readiness: Readiness, _version: str) -> tuple[int, object]:
     """The loop turns, or this would not be answered."""
     return READY_STATUS, {"status": "ok"}
 
 
-def readyz(readiness: Readiness, _version: str) -> tuple[int, object]:
+async def readyz(readiness: Readiness, _version: str) -> tuple[int, object]:
     """Whether a balancer may send requests here, and why not."""
+    await readiness.probe()
     is_ready = readiness.is_ready
     words = {check.value: word.value for check, word in readiness.checks().items()}
     body = {"status": "ready" if is_ready else "not_ready", "checks": words}
     return READY_STATUS if is_ready else NOT_READY_STATUS, body
 
 
-def status(readiness: Readiness, version: str) -> tuple[int, object]:
+async def status(readiness: Readiness, version: str) -> tuple[int, object]:
     """`/v1/status`: `red` when nothing can land, `yellow` when something limps."""
+    await readiness.probe()
     words = readiness.checks()
     engine = all(
         words[check] is Word.OK for check in (Check.DATABASE, Check.RECOVERY, Check.WORKERS)
@@ -83,7 +133,7 @@ def status(readiness: Readiness, version: str) -> tuple[int, object]:
     provider = words[Check.PROVIDER]
     services = {
         "api": True,
-        "engine": engine,
+        "engine": engine and not readiness.is_stalled,
         "provider": provider is Word.OK,
         # Endpoints are told by workers of this process, from the same database.
         "webhooks": engine,
@@ -91,7 +141,7 @@ def status(readiness: Readiness, version: str) -> tuple[int, object]:
     severity = None
     if not engine:
         severity = "red"
-    elif provider is not Word.OK:
+    elif provider is not Word.OK or readiness.is_stalled:
         severity = "yellow"
     return READY_STATUS, {
         "overallStatus": "up" if severity is None else "impacted",

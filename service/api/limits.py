@@ -7,11 +7,13 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from service.api.errors import HttpRefused
+from service.body_budget import BodyBudget, Share, overloaded
 from service.clock import Clock
 from service.errors import Overloaded
 
@@ -57,14 +59,34 @@ def _is_json(kind: str) -> bool:
 
 
 class Bodies:
-    """Takes bodies in, at most so many large ones at a time in this process."""
+    """Takes bodies in, at most so many large ones at a time in this process.
 
-    def __init__(self, clock: Clock) -> None:
+    Bodies of unproved senders share `unproved` with webhooks (service/body_budget.py).
+    """
+
+    def __init__(self, clock: Clock, unproved: BodyBudget) -> None:
         self._clock = clock
         self._places = Places(clock)
+        self._unproved = unproved
 
     @asynccontextmanager
-    async def arriving(self, request: web.BaseRequest, token_id: str) -> AsyncIterator[bytes]:
+    async def arriving_unproved(
+        self, request: web.BaseRequest, sender: str
+    ) -> AsyncIterator[bytes]:
+        """As `arriving`, for a sender that nobody has checked yet.
+
+        Raises Overloaded also when the body has to give way to smaller ones.
+        """
+        evicted = asyncio.Event()
+        with self._unproved.share(evicted.set) as share:
+            async with self.arriving(request, sender, Counted(share, evicted)) as body:
+                share.finish()
+                yield body
+
+    @asynccontextmanager
+    async def arriving(
+        self, request: web.BaseRequest, token_id: str, counted: "Counted | None" = None
+    ) -> AsyncIterator[bytes]:
         """The whole body of a request; a large one keeps its place until the block ends.
 
         Raises HttpRefused 400, 408, 413 and Overloaded.
@@ -80,7 +102,7 @@ class Bodies:
                 await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                 request.writer.output_size = 0
             received = bytearray()
-            async for chunk in self._chunks(request):
+            async for chunk in self._chunks(request, counted):
                 received += chunk
                 if len(received) > BODY_BYTES_MAX:
                     raise _too_large()
@@ -92,7 +114,9 @@ class Bodies:
             if has_place:
                 self._places.leave(token_id)
 
-    async def _chunks(self, request: web.BaseRequest) -> AsyncIterator[bytes]:
+    async def _chunks(
+        self, request: web.BaseRequest, counted: "Counted | None"
+    ) -> AsyncIterator[bytes]:
         """What arrives, as long as it arrives fast enough."""
         # Only waiting for the client counts, not the wait for a place among large bodies.
         waited_s = 0.0
@@ -100,16 +124,24 @@ class Bodies:
         while not request.content.at_eof():
             allowed_s = min(max(GRACE_S, received / BYTES_A_SECOND_MIN), WHOLE_S_MAX)
             began = self._clock.monotonic_s()
-            chunk = await self._next_chunk(request, allowed_s - waited_s)
+            chunk = await self._next_chunk(request, allowed_s - waited_s, counted)
             waited_s += self._clock.monotonic_s() - began
             received += len(chunk)
+            if counted is not None:
+                counted.share.take(len(chunk))
             yield chunk
 
-    async def _next_chunk(self, request: web.BaseRequest, left_s: float) -> bytes:
+    async def _next_chunk(
+        self, request: web.BaseRequest, left_s: float, counted: "Counted | None"
+    ) -> bytes:
         reading = asyncio.ensure_future(request.content.readany())
-        timer = asyncio.ensure_future(self._clock.sleep(max(0.0, left_s)))
+        ends = [asyncio.ensure_future(self._clock.sleep(max(0.0, left_s)))]
+        if counted is not None:
+            ends.append(asyncio.ensure_future(_when(counted.evicted)))
         try:
-            await asyncio.wait({reading, timer}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({reading, *ends}, return_when=asyncio.FIRST_COMPLETED)
+            if counted is not None and counted.share.is_evicted:
+                raise overloaded()
             if not reading.done():
                 raise HttpRefused(
                     408,
@@ -122,8 +154,20 @@ class Bodies:
             request.content.feed_eof()
             raise HttpRefused(400, "bad_request", "The body is not framed as HTTP.") from broken
         finally:
-            reading.cancel()
-            timer.cancel()
+            for waiting in (reading, *ends):
+                waiting.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The share of a body of an unproved sender; `evicted` is set when it has to give way."""
+
+    share: Share
+    evicted: asyncio.Event
+
+
+async def _when(evicted: asyncio.Event) -> None:
+    await evicted.wait()
 
 
 class Places:

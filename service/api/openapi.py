@@ -306,7 +306,7 @@ _UNAUTHORIZED: Json = {
     "headers": _headers("WWW-Authenticate"),
     "content": {
         errors.UNAUTHORIZED_TYPE: {
-            "schema": {"type": "string", "const": errors.UNAUTHORIZED.decode()}
+            "schema": {"type": "string", "examples": [errors.UNAUTHORIZED.decode()]}
         }
     },
 }

@@ -49,7 +49,13 @@ PULL_REQUEST_ROUTES: tuple[Route, ...] = (
         write("setImpactedTargets", Role.CI, models.SetImpactedTargets, pull_requests.set_targets),
         forks=pull_requests.fork_caller,
         rate=RateClass.UPLOAD,
-    ).answering(answers.TargetsKept, "queue_not_found", "pull_request_not_found", "limit_reached"),
+    ).answering(
+        answers.TargetsKept,
+        "queue_not_found",
+        "pull_request_not_found",
+        "limit_reached",
+        "not_own_pull_request",
+    ),
     read("getSubmittedPullRequest", models.GetSubmittedPullRequest, pull_requests.get).answering(
         answers.Submission, "queue_not_found", "never_submitted"
     ),

@@ -1,14 +1,16 @@
 """Handlers of the pull request endpoints (API.md 4): one operation each."""
 
-from service.api import explanation, responses
+from service.api import explanation, rates, responses
 from service.api.call import Call
 from service.api.models import pull_requests as models
 from service.api.models.common import Named
 from service.api.responses import Json
-from service.operations import access, explain, impacted, previews, pull_requests, queues
+from service.operations import access, explain, fork_runs, impacted, previews, pull_requests, queues
+from service.operations.fork_runs import Claim
 from service.operations.impacted import Upload
 from service.operations.pull_requests import SubmitOptions
 from service.operations.views import Caller
+from service.provider.errors import Throttled
 from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
@@ -76,7 +78,12 @@ async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
 
 async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTargets) -> Caller:
     """Who `/setImpactedTargets` comes from that has no token but names a CI run (API.md 2)."""
-    return await access.fork_caller(runtime, asked.repo.ref, run_id, asked.fork_head())
+    claim = Claim(asked.repo.ref, asked.target_branch, asked.pr.number, asked.fork_head())
+    try:
+        return await fork_runs.caller_of(runtime, run_id, claim)
+    except Throttled as throttled:
+        wait_s = (throttled.retry_at - runtime.clock.now()).total_seconds()
+        raise rates.too_many(throttled.message, wait_s) from throttled
 
 
 async def queue_of(call: Call, asked: Named) -> QueueRef:

@@ -5,14 +5,15 @@ that are read often. Sentences come from `service/wording`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 
 from service.mergequeue.config import Mode
 from service.mergequeue.model import PRIORITY_NAMES, Hold
 from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Event, Recorded
 from service.mergequeue.previews import CancelPreview
-from service.mergequeue.reasons import MEANINGS
-from service.mergequeue.states import FINAL
+from service.mergequeue.reasons import MEANINGS, NOT_READY_ORDER, Meaning, WhoMustAct
+from service.mergequeue.states import FINAL, EntryState, QueueState
 from service.operations.views import (
     PullRequestView,
     QueueView,
@@ -22,7 +23,7 @@ from service.operations.views import (
     shown_actor,
 )
 from service.vocabulary import SYSTEM, RepoRef, RequiredSource
-from service.wording import history, holds, reasons, situation
+from service.wording import history, holds, reasons, rule_notes, situation
 from service.wording.situation import Situation
 from service.wording.times import TimeLeft
 
@@ -109,15 +110,49 @@ def readiness(view: PullRequestView) -> Json:
 def standing_of(view: PullRequestView) -> Json:
     """Its runs, and why it stands where it stands."""
     entry = view.entry
-    meaning = MEANINGS[entry.reason]
+    meaning = meaning_of(view)
     return {
         "verifiedByTestRun": entry.verified_by,
         "testRunId": view.run,
         "reason": entry.reason.value,
-        "reasonMessage": reasons.sentence(situation_of(view)),
+        "reasonMessage": _reason_message(view),
         "retryable": meaning.retryable,
         "whoMustAct": meaning.who.value,
     }
+
+
+def meaning_of(view: PullRequestView) -> Meaning:
+    """Whose move it is and whether trying again helps, as `explain` says it.
+
+    Not ready: from the first unmet condition that somebody has to meet. Waiting in a queue that
+    is paused or drained: from the queue's state.
+    """
+    entry = view.entry
+    meaning = MEANINGS[entry.reason]
+    if entry.state is EntryState.NOT_READY:
+        unmet = [MEANINGS[reason] for reason in NOT_READY_ORDER if reason in entry.unmet]
+        acting = [one for one in unmet if one.who is not WhoMustAct.NOBODY]
+        return next(iter([*acting, *unmet]), meaning)
+    if _waits_for_the_queue(view):
+        return replace(meaning, who=WhoMustAct.MAINTAINER)
+    return meaning
+
+
+def _waits_for_the_queue(view: PullRequestView) -> bool:
+    """Whether nothing happens to it before a person lets the queue run again."""
+    stops = {QueueState.PAUSED}
+    if view.entry.state is EntryState.PENDING:
+        stops.add(QueueState.DRAINING)
+    waits = view.entry.state in (EntryState.PENDING, EntryState.TESTS_PASSED)
+    return waits and view.queue_state in stops
+
+
+def _reason_message(view: PullRequestView) -> str:
+    """Why it stands where it stands; a queue that was stopped is named."""
+    said = reasons.sentence(situation_of(view))
+    if not _waits_for_the_queue(view):
+        return said
+    return f"{said} The queue is {holds.STATE_NOW[view.queue_state]}."
 
 
 def situation_of(view: PullRequestView) -> Situation:
@@ -254,14 +289,18 @@ def _present(view: QueueView, now: datetime) -> Json:
     """What is shown of a queue and cannot be set."""
     value, required = view.value, view.required
     by = value.state_by
+    drafts = value.config.create_prs_for_testing_branches
     return {
         "version": value.revision,
         "stateChangedAt": time_or_null(value.state_since),
         "stateChangedBy": None if by is None else shown_actor(by),
+        "testBranchKind": "DRAFT_PR" if drafts else "PUSH",
+        "testBranchKindReason": value.test_branch_reason,
         "targetMode": value.target_mode and value.target_mode.value,
         "holds": [hold(each, value.branch, now) for each in view.holds],
         "effectiveRequiredStatuses": list(dict.fromkeys(each.name for each in required.names)),
         "requiredStatusesSource": source(required.source),
+        "ruleNotes": [asdict(note) for note in rule_notes.rule_notes(required.notes)],
         "settingSources": {},
         "links": {"page": view.url},
     }

@@ -52,6 +52,8 @@ class Posted:
 
     The body is a JSON object unless `intake` says otherwise; `model` is that object.
 
+    `takes_oidc`: a job of the provider's CI may prove itself by an OIDC token instead.
+
     `forks` says who a request comes from that names a fork's CI run instead of a token. What
     writes may be sent with an `Idempotency-Key`. `answers` and `codes` are for the document
     alone: see `answering`.
@@ -63,6 +65,7 @@ class Posted:
     handler: Callable[..., Awaitable[Shown]]
     writes: bool
     forks: Callable[..., Awaitable[Caller]] | None = None
+    takes_oidc: bool = False
     answers: Answers | None = None
     codes: tuple[str, ...] = ()
     rate: RateClass = RateClass.READ
@@ -103,7 +106,7 @@ class Open:
     """An endpoint without token, about this process alone; it may answer `statuses`."""
 
     path: str
-    handler: Callable[[Readiness, str], tuple[int, object]]
+    handler: Callable[[Readiness, str], Awaitable[tuple[int, object]]]
     answers: type[BaseModel]
     statuses: tuple[int, ...] = (200,)
     method = "GET"

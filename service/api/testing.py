@@ -6,7 +6,7 @@ from service.api import responses
 from service.api.call import Call
 from service.api.models.testing import GetMergeQueueTestingDetails
 from service.api.responses import Json
-from service.operations import access, naming, testing
+from service.operations import access, naming, revocations, testing
 from service.operations.views import TestingView
 from service.vocabulary import Check, CheckKind
 
@@ -73,8 +73,13 @@ def shown(view: TestingView) -> Json:
                 "name": test.name,
                 "status": test.status.value,
                 "excused": test.excused,
+                "newFailureText": test.is_new_text,
             }
             for test in view.failed_tests
+        ],
+        "incompleteReports": [
+            {"name": name, "reasons": list(reasons)}
+            for name, reasons in revocations.reasons_of(run).items()
         ],
     }
 

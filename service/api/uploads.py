@@ -55,6 +55,7 @@ def shown(answer: UploadAnswer) -> Mapping[str, object]:
         "quarantined_failures": answer.quarantined_failures,
         "unquarantined_failures": answer.unquarantined_failures,
         "verdict": asdict(answer.verdict),
+        "not_excused_because": answer.not_excused_because,
         "warnings": answer.warnings,
         "html_url": answer.html_url,
     }

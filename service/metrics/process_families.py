@@ -60,6 +60,21 @@ FAMILIES: dict[str, tuple[str, tuple[str, ...], str]] = {
         ("kind", "outcome"),
         "Actions of the outbox tried: done, retried, unknown, failed.",
     ),
+    "headgate_stalled": (
+        "gauge",
+        ("kind",),
+        "Things that could move and have not for minutes; 0 when all is well.",
+    ),
+    "headgate_oldest_effect_seconds": (
+        "gauge",
+        (),
+        "How long the oldest action of a queue has been under way or due.",
+    ),
+    "headgate_throttled_effects": (
+        "gauge",
+        (),
+        "Actions of queues that wait for the provider's own limit.",
+    ),
     "headgate_outbox_pending": ("gauge", ("lane",), "Actions that wait in the outbox."),
     "headgate_notifications_total": (
         "counter",

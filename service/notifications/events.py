@@ -23,6 +23,7 @@ NAMES: tuple[str, ...] = (
     "test_case.quarantining_setting_changed",
     "test_case.ticket_linked",
     "upload.processed",
+    "upload.failed_after_landing",
     "queue.created",
     "queue.updated",
     "queue.deleted",

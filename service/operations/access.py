@@ -17,7 +17,7 @@ from service.runtime import Runtime
 from service.store import access, audit, queues
 from service.store.database import Tx
 from service.store.records import RepositoryRecord, TokenRecord
-from service.vocabulary import Actor, ActorKind, Channel, QueueRef, RepoRef, Role, Sha
+from service.vocabulary import Actor, ActorKind, Channel, QueueRef, RepoRef
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PREFIX = "hgt_"
@@ -26,6 +26,21 @@ RANDOM_LENGTH = 43
 CHECKSUM_LENGTH = 6
 TOKEN_LENGTH = len(PREFIX) + PUBLIC_LENGTH + 1 + RANDOM_LENGTH + CHECKSUM_LENGTH
 _DUMMY = bytes(32)
+
+NO_TOKEN = (
+    "Missing or unknown x-api-token. Create one with `headgate token create`, and send it in the"
+    " header x-api-token."
+)
+"""What every caller is told who shows no token that exists."""
+
+EXPIRED = (
+    'The x-api-token "{name}" expired on {at:%Y-%m-%d}. Create another with `headgate token'
+    " create`."
+)
+REVOKED = (
+    'The x-api-token "{name}" was revoked on {at:%Y-%m-%d}. Create another with'
+    " `headgate token create`."
+)
 
 log = structlog.get_logger()
 
@@ -81,13 +96,15 @@ async def remembered(runtime: Runtime, token: str, since: int | None = None) -> 
 async def look_up(runtime: Runtime, token: str) -> Caller:
     """Who holds this well-formed token, by the database; remembered from then on.
 
-    Asked after `remembered`. Raises Unauthenticated: unknown, expired, revoked.
+    Asked after `remembered`. Raises Unauthenticated: unknown, expired, revoked. Only the holder of
+    the whole secret is told that it expired or was revoked.
     """
     version = runtime.memory.access_version
     record = await runtime.store.read(access.token_by_id, public_id_of(token))
     is_its_own = _matches(runtime, token, record)
-    if record is None or not is_its_own or not is_valid(record, runtime.clock.now()):
-        raise Unauthenticated("This token is unknown, expired or revoked.")
+    if record is None or not is_its_own:
+        raise Unauthenticated(NO_TOKEN)
+    check_valid(record, runtime.clock.now())
     known = Known(caller_of(record), record.expires_at, record.last_used_at)
     runtime.memory.callers.put(version, token, known)
     return await _used(runtime, known)
@@ -96,7 +113,7 @@ async def look_up(runtime: Runtime, token: str) -> Caller:
 async def _used(runtime: Runtime, known: Known) -> Caller:
     now = runtime.clock.now()
     if known.expires_at is not None and known.expires_at <= now:
-        raise Unauthenticated("This token is expired.")
+        raise Unauthenticated(EXPIRED.format(name=known.caller.name, at=known.expires_at))
     if known.touched_at is None or now - known.touched_at > TOUCHED_EVERY:
         known.touched_at = now
         await _touch(runtime, known.caller, now)
@@ -115,6 +132,14 @@ def is_valid(record: TokenRecord, now: datetime) -> bool:
     """Whether the token still opens anything at `now`."""
     expired = record.expires_at is not None and record.expires_at <= now
     return not expired and record.revoked_at is None
+
+
+def check_valid(record: TokenRecord, now: datetime) -> None:
+    """Raise Unauthenticated when the token was revoked or has expired at `now`."""
+    if record.revoked_at is not None:
+        raise Unauthenticated(REVOKED.format(name=record.name, at=record.revoked_at))
+    if record.expires_at is not None and record.expires_at <= now:
+        raise Unauthenticated(EXPIRED.format(name=record.name, at=record.expires_at))
 
 
 def caller_of(record: TokenRecord) -> Caller:
@@ -139,8 +164,9 @@ def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
     if actor.kind is not ActorKind.TOKEN:
         return None
     record = access.token_by_id(session, actor.id)
-    if record is None or not is_valid(record, now):
-        raise Unauthenticated("This token is unknown, expired or revoked.")
+    if record is None:
+        raise Unauthenticated(NO_TOKEN)
+    check_valid(record, now)
     return record
 
 
@@ -163,30 +189,6 @@ def _matches(runtime: Runtime, token: str, record: TokenRecord | None) -> bool:
     for digest in runtime.keys.token_digests(token):
         found |= hmac.compare_digest(digest, stored)
     return found
-
-
-async def fork_caller(runtime: Runtime, ref: RepoRef, run_id: str, head: Sha) -> Caller:
-    """A run of the provider's CI that tests this head of a fork, and is running now.
-
-    It may do what role `ci` may, in this repository alone (API.md 2). Raises Unauthenticated
-    for anything else, an unknown repository included, and the provider's errors.
-    """
-    runtime.memory.access_version = await runtime.store.access_version()
-    record = await runtime.store.read(access.repository_by_ref, None, ref)
-    if record is None or ref.host not in runtime.providers:
-        raise Unauthenticated("No token was sent.")
-    run = await runtime.providers[ref.host].ci_run(record.ref, run_id)
-    if run is None or not run.of_fork or not run.is_running or run.head_sha != head:
-        raise Unauthenticated(f"CI run {run_id} does not test {head} of a fork now.")
-    return Caller(
-        token_id="",
-        name=f"CI run {run_id}",
-        org_id=record.org_id,
-        org_slug="",
-        host=ref.host,
-        role=Role.CI,
-        repositories=frozenset({record.id}),
-    )
 
 
 def actor_of(caller: Caller) -> Actor:

@@ -5,6 +5,8 @@ Every answer is a reaction, a reply, or both, kept in the outbox before it is se
 
 from dataclasses import replace
 
+import structlog
+
 from service.errors import Conflict, Invalid, NotFound
 from service.mergequeue.config import QueueConfig
 from service.operations import commands, deeds, flood, permissions, turn
@@ -12,7 +14,11 @@ from service.operations.wishes import Asking
 from service.provider.errors import Gone
 from service.provider.signals import (
     AskCancel,
+    AskDrain,
     Asked,
+    AskPause,
+    AskResume,
+    AskRetry,
     AskSource,
     AskSubmit,
     LabelChanged,
@@ -23,13 +29,17 @@ from service.provider.values import (
     Reply,
 )
 from service.runtime import Runtime
-from service.store import audit, outbox, queues
+from service.store import audit, heard, outbox, queues
 from service.store.audit import AuditRow
+from service.store.database import Tx
+from service.store.heard import HeardCommand
 from service.store.outbox import OutboxItem
 from service.store.records import Lane, RepositoryRecord
 from service.vocabulary import ActorKind
 from service.wording import replies
 from service.wording.answers import Answer
+
+log = structlog.get_logger()
 
 
 async def answer(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> None:
@@ -38,9 +48,46 @@ async def answer(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -
     Comments of our own App, of bots that are not listed, and all of them where commands are
     switched off count for nothing (UX.md 2.1).
     """
+    if await _is_known(runtime, repository, asked):
+        return
     asking = await _read(runtime, repository, asked)
-    if asking is not None:
+    if asking is not None and not await _is_overtaken(runtime, asking):
         await _answer(runtime, asking)
+
+
+def heard_command(asking: Asking) -> HeardCommand:
+    """The command by its origin, with what it changes."""
+    asked = asking.asked
+    topic = ""
+    if isinstance(asked.ask, AskSubmit | AskCancel | AskRetry):
+        topic = f"#{asked.number}"
+    elif isinstance(asked.ask, AskPause | AskDrain | AskResume):
+        topic = f"queue {asking.pull.base_branch}"
+    return HeardCommand(
+        repository_id=asking.repository.id,
+        org_id=asking.repository.org_id,
+        source=asked.source.value,
+        source_id=asked.source_id,
+        topic=topic,
+        said_at=asked.at,
+    )
+
+
+async def _is_known(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> bool:
+    """Whether the command was answered before."""
+    ids = [asked.source_id]
+    known = await runtime.store.read(heard.among, repository.id, asked.source.value, ids)
+    if known:
+        log.info("command_known", repo=repository.ref.slug, comment=asked.source_id)
+    return bool(known)
+
+
+async def _is_overtaken(runtime: Runtime, asking: Asking) -> bool:
+    """Whether what the command changes was changed by a later command already."""
+    is_late = await runtime.store.read(heard.is_overtaken, heard_command(asking))
+    if is_late:
+        log.info("command_overtaken", repo=asking.repository.ref.slug, pr=asking.asked.number)
+    return is_late
 
 
 async def _answer(runtime: Runtime, asking: Asking) -> None:
@@ -50,13 +97,15 @@ async def _answer(runtime: Runtime, asking: Asking) -> None:
     level = await runtime.providers[repo.host].access(repo, asking.asked.actor)
     asking = replace(asking, level=level)
     reply = flood.answer(runtime, asking)
+    is_done = False
     if reply is None:
         reply = await permissions.denial(runtime, asking)
         if reply is not None:
             await runtime.store.run(audit.append, _denied(runtime, asking))
     if reply is None:
         reply = await _done(runtime, asking)
-    await _reply(runtime, asking, reply)
+        is_done = True
+    await _reply(runtime, asking, reply, is_done=is_done)
 
 
 async def _done(runtime: Runtime, asking: Asking) -> Answer:
@@ -82,7 +131,7 @@ async def answer_label(
 
     Any other label is ignored before anything is read of the provider.
     """
-    if not await _is_known(runtime, repository, changed.label):
+    if not await _is_label_known(runtime, repository, changed.label):
         return
     asked = Asked(
         where=changed.where,
@@ -90,18 +139,26 @@ async def answer_label(
         actor=changed.actor,
         ask=AskSubmit() if changed.added else AskCancel(),
         source=AskSource.LABEL,
-        source_id=f"label-{changed.at.isoformat()}",
+        source_id=_id_of(changed),
         at=changed.at,
     )
+    if await _is_known(runtime, repository, asked):
+        return
     asking = await _read(runtime, repository, asked)
-    if asking is None or asking.value is None:
+    if asking is None or asking.value is None or await _is_overtaken(runtime, asking):
         return
     is_meant = changed.added or changed.number in asking.value.entries
     if is_meant and _is_ours(asking.config, changed.label):
         await _answer(runtime, asking)
 
 
-async def _is_known(runtime: Runtime, repository: RepositoryRecord, label: str) -> bool:
+def _id_of(changed: LabelChanged) -> str:
+    """The provider gives a change of a label no id, and times in seconds."""
+    change = "added" if changed.added else "removed"
+    return f"label-{changed.number}-{change}-{changed.at.isoformat()}"
+
+
+async def _is_label_known(runtime: Runtime, repository: RepositoryRecord, label: str) -> bool:
     """Whether any queue of the repository goes by this label."""
     there = await runtime.store.read(queues.queues_of, repository.id)
     values = [await turn.value(runtime, queue.id) for queue in there]
@@ -137,8 +194,11 @@ def _is_heard(asking: Asking) -> bool:
     return is_listed and isinstance(asking.asked.ask, AskSubmit | AskCancel)
 
 
-async def _reply(runtime: Runtime, asking: Asking, reply: Answer) -> None:
-    """Put reaction and reply out; reviews and labels take no reactions."""
+async def _reply(runtime: Runtime, asking: Asking, reply: Answer, *, is_done: bool) -> None:
+    """Put reaction and reply out; reviews and labels take no reactions.
+
+    The command counts as answered from then on. One that was refused changed nothing.
+    """
     asked = asking.asked
     now = runtime.clock.now()
     items = []
@@ -150,7 +210,15 @@ async def _reply(runtime: Runtime, asking: Asking, reply: Answer) -> None:
     if reply.text is not None:
         comment = Reply(asked.number, f"answer-{asked.source_id}", reply.text)
         items.append(OutboxItem(Lane.NOTICE, f"reply/{slug}", "reply", comment, next_at=now))
+    command = heard_command(asking)
+    command = command if is_done else replace(command, topic="")
+    queue_id = asking.queue.id if asking.queue is not None else None
+
+    def keep(session: Tx) -> None:
+        heard.note(session, command, now)
+        if items:
+            outbox.append(session, asking.repository.id, queue_id, 0, items)
+
+    await runtime.store.run(keep)
     if items:
-        queue_id = asking.queue.id if asking.queue is not None else None
-        await runtime.store.run(outbox.append, asking.repository.id, queue_id, 0, items)
         runtime.wakeups.wake("outbox")

@@ -6,6 +6,7 @@ from itertools import takewhile
 from service.mergequeue.config import TestBranchConstruction
 from service.mergequeue.inputs import (
     BuildRefusal,
+    Configure,
     Input,
     NothingToTest,
     PullRequestGone,
@@ -16,7 +17,7 @@ from service.mergequeue.inputs import (
 from service.mergequeue.model import MergeQueue, Run, RunStep
 from service.mergequeue.outputs import BuildTestBranch, HeadToMerge, RetireRun
 from service.mergequeue.states import RunPhase, RunStatus
-from service.operations import naming, turn
+from service.operations import naming, turn, vehicles
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode
 from service.provider.port import Provider
 from service.provider.values import (
@@ -31,7 +32,7 @@ from service.provider.values import (
 )
 from service.runtime import Runtime
 from service.store import queues, runs
-from service.vocabulary import CheckOutcome, MergeMethod, QueueRef, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, Sha
 
 WAIT_FOR_BUILD_S = 60.0
 """How long a build waits for the build it continues."""
@@ -67,9 +68,18 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
         told = await _gone(runtime, queue, run, gone.message)
     else:
         runtime.boundary.reach("act.build.after_send")
-        told = [await _reported(runtime, queue, run, result)]
+        told = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
     runtime.boundary.reach("act.build.before_settle")
     await turn.take(runtime, queue.id, told)
+
+
+def _without_drafts(result: BuildResult) -> list[Input]:
+    """Let the queue push its test branches from now on where drafts cannot be had."""
+    if not isinstance(result, Built) or result.draft_refused is None:
+        return []
+    choice = vehicles.without_drafts(result.draft_refused)
+    changes = {vehicles.SETTING: choice.wants_drafts}
+    return [Configure(changes, SYSTEM, choice.reason)]
 
 
 async def _live(runtime: Runtime, queue: QueueRef, run_id: str) -> Run | None:

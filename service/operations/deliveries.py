@@ -1,10 +1,13 @@
 """Deliveries: stored before they are answered, worked on one by one afterwards."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
 
+from service import time_limits
+from service.errors import DatabaseUnavailable
 from service.operations import signals
 from service.provider.errors import ProviderError, Unavailable
 from service.provider.signals import Delivery
@@ -17,12 +20,15 @@ ATTEMPTS_MAX = 5
 WAITS_FOR = timedelta(hours=24)
 """How long a delivery waits for a provider that is away before attempts count."""
 LATEST = timedelta(minutes=5)
+SOON = timedelta(seconds=1)
+"""When a delivery is tried again that an unavailable database interrupted."""
 
 log = structlog.get_logger()
 
 
 async def accept(runtime: Runtime, delivery: Delivery) -> bool:
     """Store a delivery durably; False when its id is known. Raises DatabaseUnavailable."""
+    time_limits.answer_soon()
     is_new = await runtime.store.run_kind("accept", inbox.accept, delivery)
     if is_new:
         runtime.wakeups.wake("inbox")
@@ -62,10 +68,23 @@ async def take_up(runtime: Runtime, row: InboxRow) -> None:
         await runtime.store.run(inbox.settle, row.id, note)
 
 
-async def stumble(runtime: Runtime, row: InboxRow) -> None:
-    """After a mistake of our own: tried again, and parked after five attempts."""
+async def interrupted(runtime: Runtime, row: InboxRow, error: Exception) -> None:
+    """Retry a delivery whose work ended by an error that nobody expected; safe to repeat.
+
+    After a mistake of our own it is parked after five attempts. An unavailable database counts
+    no attempt.
+    """
+    if isinstance(error, DatabaseUnavailable):
+        away = ProviderError("The database was unavailable while this was worked on.")
+        await _again(runtime, row, Again(runtime.clock.now() + SOON, 0), away)
+        return
     mistake = ProviderError("A mistake of ours; the log has it.")
     await _again(runtime, row, Again(_later(runtime, row), row.attempts), mistake)
+
+
+async def give_back(runtime: Runtime, owned: Collection[int]) -> int:
+    """Free deliveries that this process claimed and no task owns; return how many."""
+    return await runtime.store.run(inbox.release_unowned, runtime.instance, owned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,15 +4,22 @@
 one waits and is tried again; after twelve tries the queue hears that it cannot be done.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 import structlog
 
+from service.errors import DatabaseUnavailable
 from service.operations import actions, collected
-from service.provider.errors import OutcomeUnknown, ProviderError, Unavailable
+from service.provider.errors import (
+    OutcomeUnknown,
+    ProviderError,
+    Throttled,
+    Unavailable,
+)
 from service.runtime import Runtime
 from service.store import outbox
+from service.store.backlog import THROTTLED
 from service.store.database import Tx
 from service.store.outbox import OutboxRow
 from service.store.records import Lane, OutboxState
@@ -52,8 +59,29 @@ def _claim(
     return tuple(row for row in rows if outbox.mark_sent(session, me, row.id, now))
 
 
+async def give_back(runtime: Runtime, owned: Collection[int]) -> int:
+    """Let effects that this process sent and no task owns be read back; return how many.
+
+    `owned` are the ids of those that a task owns. Waking effects follow at the next claim.
+    """
+    return await _give_back(runtime, outbox.ACTING, owned)
+
+
+async def give_back_collecting(runtime: Runtime, owned: Collection[int]) -> int:
+    """The same of what is to be collected."""
+    return await _give_back(runtime, COLLECTING, owned)
+
+
+async def _give_back(runtime: Runtime, lanes: Sequence[Lane], owned: Collection[int]) -> int:
+    now = runtime.clock.now()
+    return await runtime.store.run(outbox.reopen_unowned, runtime.instance, lanes, owned, now)
+
+
 async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
-    """Perform one claimed effect and settle its row. Raises nothing of the provider's."""
+    """Perform one claimed effect and settle its row.
+
+    Raises DatabaseUnavailable when the row could not be settled: see `interrupted`.
+    """
     log.debug("effect", kind=row.kind, key=row.key, attempt=row.attempts)
     try:
         await actions.perform(runtime, row)
@@ -68,11 +96,17 @@ async def carry_out(runtime: Runtime, row: OutboxRow) -> None:
     runtime.wakeups.wake(collected.TOPIC if row.lane is Lane.COLLECT else "outbox")
 
 
-async def stumble(runtime: Runtime, row: OutboxRow) -> None:
-    """After a mistake of our own: as after any other trouble, the row waits and is tried again."""
-    mistake = ProviderError("A mistake of ours; the log has it.")
-    await _wait(runtime, row, mistake)
-    await actions.explain_trouble(runtime, row, mistake)
+async def interrupted(runtime: Runtime, row: OutboxRow, error: Exception) -> None:
+    """Settle an effect whose work ended by an error that nobody expected; safe to repeat.
+
+    While the database was away its outcome is unknown, and it is read back. After a mistake of
+    our own it waits and is tried again, as after any other trouble.
+    """
+    trouble: ProviderError = ProviderError("A mistake of ours; the log has it.")
+    if isinstance(error, DatabaseUnavailable):
+        trouble = OutcomeUnknown("The database was unavailable while this was carried out.")
+    await _wait(runtime, row, trouble)
+    await actions.explain_trouble(runtime, row, trouble)
 
 
 async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> None:
@@ -87,14 +121,15 @@ async def _wait(runtime: Runtime, row: OutboxRow, trouble: ProviderError) -> Non
         _count(runtime, row, "failed")
         return
     now = runtime.clock.now()
+    note = f"{THROTTLED}{trouble.message}" if isinstance(trouble, Throttled) else trouble.message
     at = _next_try(now, row.attempts, trouble)
     if row.state is OutboxState.UNKNOWN or isinstance(trouble, OutcomeUnknown):
         if row.attempts <= FIRST_READ_BACKS:
             at = min(at, now + runtime.options.periods.readback)
-        await runtime.store.run(outbox.mark_unknown, row.id, at, trouble.message)
+        await runtime.store.run(outbox.mark_unknown, row, at, note)
         _count(runtime, row, "unknown")
     else:
-        await runtime.store.run(outbox.retry, row.id, at, trouble.message)
+        await runtime.store.run(outbox.retry, row, at, note)
         _count(runtime, row, "retried")
 
 

@@ -7,25 +7,25 @@ Acts; which upload is whose is decided by `flaky/jobs.py`, why a check failed by
 from collections.abc import Mapping, Sequence
 
 from service.flaky import excuses, jobs
-from service.flaky.excuses import Suspect
+from service.flaky.excuses import Rules, Standing, Suspect
 from service.flaky.jobs import Job, Sent
 from service.mergequeue import verdict
 from service.mergequeue.inputs import EvidenceReported
 from service.mergequeue.model import Run
 from service.mergequeue.outputs import AskEvidence
 from service.mergequeue.reported import Evidence
-from service.operations import failed_tests, judging, test_records, turn
+from service.operations import failed_tests, judging, revocations, test_records, turn
 from service.operations.failed_tests import Began, LookedUp, Reported
 from service.operations.judging import Bench
 from service.provider.ci import CiJob
 from service.provider.errors import Gone, GoneKind
 from service.provider.port import Provider
 from service.runtime import Runtime
-from service.store import access, run_evidence
+from service.store import access, run_evidence, test_quarantine
 from service.store.database import Tx
 from service.store.standings import KeptStanding
 from service.store.test_evidence import Upload
-from service.vocabulary import CheckOutcome, QueueRef, RepoRef
+from service.vocabulary import CheckOutcome, QuarantineForgives, QueueRef, RepoRef
 
 CI_ATTEMPTS_MAX = 20
 """Attempts of CI runs on one commit that are looked at, those with the newest uploads."""
@@ -37,17 +37,28 @@ Attempt = tuple[str, int]
 async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None:
     """Explain the failed checks of a run to its queue, once each of them has its results.
 
-    Until then nothing is said: the next upload asks again, and the queue goes on by itself.
+    Passes that were forgiven and then contradicted are revoked.
+
+    Until then nothing is said: the next upload asks again, and the queue goes on by itself. A
+    check whose reports are not complete is not explained either, but what is missing is said.
     Safe to repeat. Raises the provider's errors.
     """
     run = (await turn.value(runtime, queue.id)).runs.get(action.run)
-    failing = {} if run is None or run.attempt != action.attempt else failing_of(run)
-    if run is None or run.sha is None or not failing or is_explained(run):
+    if run is None or run.sha is None:
+        return
+    await _revoke(runtime, queue, run)
+    failing = failing_of(run) if run.attempt == action.attempt else {}
+    if not failing:
         return
     here = queue.repository_id
     sent = await runtime.store.read(run_evidence.of_run, here, run.sha, run.created_at)
     provider = runtime.providers[queue.repo.host]
-    reported = await _reported(provider, queue.repo, failing, sent)
+    conclusions = {
+        one.required.name: one.check.raw.lower()
+        for one in verdict.standings_of(run)
+        if one.check is not None
+    }
+    reported = await _reported(provider, queue.repo, failing, conclusions, sent)
     if reported is None:
         return
     began = Began(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
@@ -56,17 +67,34 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
         Suspect(pr, await _paths(provider, queue.repo, pr), found.fails_alone.get(pr, frozenset()))
         for pr in run.prs
     ]
-    told = EvidenceReported(run.id, _evidence(run, found, suspects))
+    below = [
+        Suspect(pr, await _paths(provider, queue.repo, pr))
+        for pr in run.base_prs
+        if _lacks_tests(found)
+    ]
+    rules = await _rules(runtime, queue, run)
+    told = EvidenceReported(run.id, _evidence(run, found, suspects, below, rules))
     await turn.take(runtime, queue.id, [told])
 
 
+async def _revoke(runtime: Runtime, queue: QueueRef, run: Run) -> None:
+    """Let checks count as failed that passed by forgiveness, where more failed since."""
+    doubts = await runtime.store.read(revocations.doubts_of, queue.repository_id, run)
+    if not doubts:
+        return
+    provider = runtime.providers[queue.repo.host]
+    told = await revocations.revoked_by(provider, queue.repo, run, doubts)
+    if told is not None:
+        await turn.take(runtime, queue.id, [told])
+
+
 def failing_of(run: Run) -> dict[str, frozenset[str]]:
-    """Required status → the ids of its failed reports that count."""
+    """Required status → the ids of its failed reports that count, without revoked passes."""
     counting = verdict.newest(run.checks)
     failing: dict[str, frozenset[str]] = {}
     for one in verdict.standings_of(run):
         required = one.required
-        if one.outcome is CheckOutcome.FAILED:
+        if one.outcome is CheckOutcome.FAILED and not one.is_revoked:
             failing[required.name] = failing.get(required.name, frozenset()) | {
                 check.id
                 for check in counting
@@ -87,6 +115,7 @@ async def _reported(
     provider: Provider,
     repo: RepoRef,
     failing: Mapping[str, frozenset[str]],
+    conclusions: Mapping[str, str],
     sent: Sequence[Upload],
 ) -> tuple[Reported, ...] | None:
     """The failed checks with the uploads of their jobs; None while one lacks them."""
@@ -96,16 +125,25 @@ async def _reported(
         if each.run_id is not None and each.run_id.isdigit():
             by_attempt.setdefault((each.run_id, each.run_attempt), []).append(each)
     of_job: dict[str, tuple[CiJob, tuple[Upload, ...]]] = {}
+    accounted: dict[str, frozenset[str]] = {}
     for (run_id, attempt), of_attempt in list(by_attempt.items())[-CI_ATTEMPTS_MAX:]:
         ran = await provider.ci_jobs(repo, run_id, attempt)
         of_job |= {job.id: (job, _uploads_of(job, ran, of_attempt)) for job in ran}
+        # A second attempt may run the failed jobs alone: the others reported in the first.
+        whole = [each for each in sent if each.run_id == run_id]
+        accounted |= {
+            job.id: jobs.accounted(_job(job), list(map(_job, ran)), list(map(_sent, whole)))
+            for job in ran
+        }
     reported = []
     for name, checks in failing.items():
         found = [of_job[check] for check in sorted(checks) if check in of_job]
         if len(found) < len(checks) or not all(uploads for _, uploads in found):
             return None
         uploads = tuple({each.id: each for _, some in found for each in some}.values())
-        reported.append(Reported(name, uploads, max(job.failed_steps for job, _ in found)))
+        others = frozenset[str]().union(*(accounted[job.id] for job, _ in found))
+        steps = max(job.failed_steps for job, _ in found)
+        reported.append(Reported(name, uploads, steps, conclusions.get(name, ""), others))
     return tuple(reported)
 
 
@@ -113,9 +151,13 @@ def _uploads_of(job: CiJob, ran: Sequence[CiJob], uploads: Sequence[Upload]) -> 
     chosen = jobs.uploads_of(
         _job(job),
         [_job(each) for each in ran],
-        [Sent(each.id, each.job, each.machine or "") for each in uploads],
+        list(map(_sent, uploads)),
     )
     return tuple(each for each in uploads if each.id in chosen)
+
+
+def _sent(upload: Upload) -> Sent:
+    return Sent(upload.id, upload.job, upload.machine or "")
 
 
 def _job(job: CiJob) -> Job:
@@ -146,13 +188,36 @@ async def _paths(provider: Provider, repo: RepoRef, pr: int) -> frozenset[str] |
     return frozenset(changed.paths) if changed.complete else None
 
 
-def _evidence(run: Run, found: LookedUp, suspects: Sequence[Suspect]) -> Evidence:
-    known = excuses.judge(
-        found.checks,
-        suspects,
-        run.config.max_excused_failures,
-        knows_flaky=run.config.flaky_knowledge_enabled,
-    )
+def _lacks_tests(found: LookedUp) -> bool:
+    """Whether tests are missing that a pull request below may have deleted."""
+    reports = (report for check in found.checks for report in check.reports)
+    return any(each.expectation is not None and each.expectation.missing for each in reports)
+
+
+async def _rules(runtime: Runtime, queue: QueueRef, run: Run) -> Rules:
+    """How much may be excused; a failure in a new way may be tried again once."""
+    settings = await runtime.store.read(test_quarantine.settings_of, queue.repository_id)
+    new_texts = Standing.FORGIVEN
+    if settings.quarantine_forgives is QuarantineForgives.KNOWN_FAILURES:
+        new_texts = Standing.KNOWN if run.attempt == 1 else Standing.OWN
+    config = run.config
+    return Rules(config.max_excused_failures, config.flaky_knowledge_enabled, new_texts)
+
+
+def _evidence(
+    run: Run,
+    found: LookedUp,
+    suspects: Sequence[Suspect],
+    below: Sequence[Suspect],
+    rules: Rules,
+) -> Evidence:
+    known = excuses.judge(found.checks, suspects, rules, below)
     return Evidence(
-        run.attempt, known.explanations, known.fingerprint, known.own_head, known.weights
+        run.attempt,
+        known.explanations,
+        known.fingerprint,
+        known.own_head,
+        known.weights,
+        known.gaps,
+        known.new_texts,
     )

@@ -74,6 +74,8 @@ def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
         is_fork=pull.is_fork,
         authorized_head=authorized,
         merged_sha=pull.merge_commit,
+        own_skipped=pull.skipped_checks,
+        own_failed=pull.failed_checks,
     )
 
 

@@ -5,17 +5,24 @@ By what is stored; the provider is not asked here. The rules are in `flaky/hinds
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from service.flaky import frames, hindsight, quarantine
+from service.flaky import frames, hindsight, jobs, quarantine
+from service.flaky.completeness import JobReport
 from service.flaky.excuses import FailedCheck, FailedTest
 from service.flaky.health import Evidence
 from service.flaky.hindsight import Moment
 from service.flaky.results import Outcome
 from service.flaky.spans import Scale
-from service.operations import failure_texts, judging, upload_answers
+from service.operations import (
+    failure_texts,
+    judging,
+    upload_answers,
+    upload_completeness,
+)
 from service.operations.judging import Bench
+from service.operations.upload_completeness import Lookup
 from service.store import evidence, run_evidence, test_listings, test_quarantine, uploads
 from service.store.standings import KeptStanding
 from service.store.test_evidence import StoredAttempt, Upload
@@ -45,22 +52,28 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A failed check with the uploads of the jobs that it is, and their failed steps at most."""
+    """A failed check with the uploads of the jobs that it is, and their failed steps at most.
+
+    `conclusion` is how the provider says that it ended, `others` are names under which other
+    jobs of the CI run reported, or passed without a report.
+    """
 
     name: str
     uploads: tuple[Upload, ...]
     failed_steps: int
+    conclusion: str = ""
+    others: frozenset[str] = frozenset()
 
     @property
     def is_mass(self) -> bool:
         """Whether all uploads with failures are mass failures."""
-        failing = [each for each in self.uploads if _failures_in(each)]
+        failing = [each for each in self.uploads if each.failures]
         return bool(failing) and all(each.is_mass for each in failing)
 
     @property
     def is_whole(self) -> bool:
         """Whether everything in them was read, and can be looked at."""
-        failed = sum(_failures_in(each) for each in self.uploads)
+        failed = sum(each.failures for each in self.uploads)
         return (self.is_mass or failed <= TESTS_MAX) and not any(
             each.is_partial for each in self.uploads
         )
@@ -72,10 +85,6 @@ class LookedUp:
 
     checks: tuple[FailedCheck, ...]
     fails_alone: Mapping[int, frozenset[str]]
-
-
-def _failures_in(upload: Upload) -> int:
-    return upload.counts.get("failed", 0) + upload.counts.get("suite_failures", 0)
 
 
 @dataclass(slots=True)
@@ -134,10 +143,24 @@ def look_up(
             failed_steps=each.failed_steps,
             is_mass=each.is_mass,
             tests=tuple(_test(no, found, known) for no, found in failed[each.name].items()),
+            reports=() if each.is_mass or not each.uploads else _reports(bench, each, began),
         )
         for each in reported
     )
     return LookedUp(checks, _fails_alone(bench, known.cases, began)), kept
+
+
+def _reports(bench: Bench, reported: Reported, began: Began) -> tuple[JobReport, ...]:
+    """The uploads of a check beside what they should hold."""
+    lookup = Lookup(bench.session, bench.sets, bench.home.repository)
+    found = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
+    since = bench.home.now - HEADS_SINCE
+    beside, every = upload_completeness.jobs_known(lookup, began.branch, reported.uploads, since)
+    called_so = {key for key in every if jobs.is_called(reported.name, key)}
+    missing = (beside | called_so) - reported.others - {each.job for each in reported.uploads}
+    ended = [replace(each, conclusion=reported.conclusion) for each in found]
+    ended[0] = replace(ended[0], jobs_missing=tuple(sorted(missing)))
+    return tuple(ended)
 
 
 def _failed_in(bench: Bench, sent: Iterable[Upload]) -> dict[int, _Failed]:

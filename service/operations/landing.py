@@ -47,9 +47,10 @@ from service.provider.values import (
     LandStopCode,
     Merged,
     MergeRequest,
+    PullRequest,
 )
 from service.runtime import Runtime
-from service.store import landings, runs
+from service.store import instances, landings, runs
 from service.store.database import Tx
 from service.store.landings import LandingOutcome
 from service.store.records import LandingRecord, LandingState
@@ -126,11 +127,18 @@ async def _try(runtime: Runtime, attempt: Attempt) -> None:
         await _stopped(runtime, attempt, LandStop(LandStopCode.CHANGE_DIFFERS, differs))
         return
     tries: dict[LandStopCode, int] = {}
+    refused: LandStop | None = None
     while True:
         answer = await _permit_and_send(runtime, attempt)
         if isinstance(answer, Merged):
             await _record(runtime, attempt, answer)
             return
+        if answer.code is LandStopCode.STALE and refused is not None:
+            # Our own permit now says no for what the provider refused before: that is the reason.
+            await _stopped(runtime, attempt, refused)
+            return
+        if answer.pull is not None:
+            refused = answer
         tries[answer.code] = tries.get(answer.code, 0) + 1
         if tries[answer.code] >= TRIES_MAX.get(answer.code, 1):
             await _stopped(runtime, attempt, answer)
@@ -235,7 +243,8 @@ def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
     mine = {record.id for record in attempt.records}
     if any(row.id not in mine for row in landings.open_permits(session, queue_id)):
         return "Another landing is still open."
-    until = runtime.clock.now() + PERMIT_FOR
+    # Any instance may have to wait for its end, so it is told in the time that all share.
+    until = instances.time_of(session, runtime.clock.now()) + PERMIT_FOR
     if not all(landings.permit(session, record.id, until) for record in attempt.records):
         return "Another landing is still open."
     return None
@@ -348,13 +357,36 @@ class Outcome:
 
 
 async def _stopped(runtime: Runtime, attempt: Attempt, stop: LandStop) -> None:
-    told: Input
+    told: list[Input] = []
+    if stop.pull is not None:
+        told.append(await _refused_facts(runtime, attempt, stop.pull))
     if attempt.action.mode is LandMode.CAS and stop.code in _ADVANCE_REFUSED:
-        told = AdvanceRefused(attempt.action.run, stop.message)
+        told.append(AdvanceRefused(attempt.action.run, stop.message))
     else:
         code = LandingStopCode(stop.code.value)
-        told = LandingStopped(attempt.action.run, attempt.position, code, stop.message)
-    await _tell(runtime, attempt, [told], Outcome(LandingState.REFUSED, {}, stop.message))
+        told.append(
+            LandingStopped(attempt.action.run, attempt.position, code, stop.message, stop.blockers)
+        )
+    await _tell(runtime, attempt, told, Outcome(LandingState.REFUSED, {}, stop.message))
+
+
+async def _refused_facts(runtime: Runtime, attempt: Attempt, pull: PullRequest) -> FactsChanged:
+    """The facts that the provider was judged by; a direct merge keeps its checks until read."""
+    queue = attempt.queue
+    value = await turn.value(runtime, queue.id)
+    plain = replace(value.config, direct_merge_mode=Toggle.OFF)
+    fresh = await facts.of(runtime, queue, plain, pull)
+    entry = value.entries.get(pull.number)
+    if entry is not None:
+        fresh = facts.swept(entry.facts, fresh)
+        if entry.facts.head == fresh.head:
+            fresh = replace(
+                fresh,
+                own_checks=entry.facts.own_checks,
+                contains_tip=entry.facts.contains_tip,
+                head_tree=entry.facts.head_tree,
+            )
+    return FactsChanged(fresh)
 
 
 _ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITTED})

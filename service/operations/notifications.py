@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from service.errors import Invalid, NotFound, ServiceError
+from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.notifications import addresses, payloads, schedule, signing
 from service.notifications.outgoing import Outcome, Outgoing
 from service.operations import access, announcements, deeds, endpoints
@@ -52,8 +52,14 @@ async def carry_out(runtime: Runtime, attempt: Attempt) -> None:
     await _settle(runtime, attempt, made, _next_try(runtime, attempt, outcome))
 
 
-async def stumble(runtime: Runtime, attempt: Attempt) -> None:
-    """After a mistake of our own: as after any failure of the receiver."""
+async def interrupted(runtime: Runtime, attempt: Attempt, error: Exception) -> None:
+    """Settle an attempt whose work ended by an error that nobody expected.
+
+    After a mistake of our own it counts as a failure of the receiver. While the database is
+    unavailable nothing is written: the claim ends by its own time, and the attempt is repeated.
+    """
+    if isinstance(error, DatabaseUnavailable):
+        return
     outcome = Outcome(None, "A mistake of ours; the log has it.")
     made = Made(runtime.clock.now(), 0, None, outcome.error)
     await _settle(runtime, attempt, made, _next_try(runtime, attempt, outcome))

@@ -49,7 +49,8 @@ NEEDS: dict[type[Ask], tuple[AccessLevel, Wish]] = {
 async def denial(runtime: Runtime, asking: Asking) -> Answer | None:
     """Why this person may not ask this; None: may.
 
-    Only people who belong here, the author or anybody with triage, are told in words.
+    The author and anybody with triage are answered in words each time, anybody else once on
+    each pull request: then the bot does not look dead, and nobody can make it write more.
     """
     needed, wish = await _needs(runtime, asking)
     if asking.level >= needed:
@@ -65,8 +66,15 @@ async def denial(runtime: Runtime, asking: Asking) -> Answer | None:
             has=asking.level,
         )
     )
-    is_told = asking.level >= AccessLevel.TRIAGE or asking.is_by_author
+    belongs = asking.level >= AccessLevel.TRIAGE or asking.is_by_author
+    is_told = belongs or runtime.commands.is_first_denial(_person(asking))
     return refusal if is_told else replace(refusal, text=None)
+
+
+def _person(asking: Asking) -> str:
+    """A person on one pull request, as a key."""
+    actor = asking.asked.actor
+    return f"{asking.repository.id}#{asking.pull.number}/{actor.id or actor.login}"
 
 
 async def _needs(runtime: Runtime, asking: Asking) -> tuple[AccessLevel, Wish]:

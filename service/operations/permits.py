@@ -9,7 +9,7 @@ from service.mergequeue import landing, verdict
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.outputs import Land
 from service.mergequeue.reasons import HoldScope
-from service.mergequeue.states import LANDS, EntryState, RunKind, RunStatus
+from service.mergequeue.states import LANDS, EntryState, RunStatus
 
 
 def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
@@ -34,9 +34,9 @@ def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
         return "It is not known what must pass."
     if not landing.stands(value, run.id, now):
         return "What it was tested on is not what it would land on."
-    if run.kind is RunKind.DIRECT or verdict.verdict_of(run, now, value.sends_results).is_green:
-        return None
-    return "A required status has not passed."
+    skippable = verdict.skippable_in(run, value.entries)
+    judged = verdict.verdict_of(run, now, value.sends_results, skippable)
+    return None if judged.is_green else "A required status has not passed."
 
 
 def _against_entries(value: MergeQueue, action: Land) -> str | None:

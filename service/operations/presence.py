@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import structlog
 
+from service import time_limits
 from service.errors import DatabaseUnavailable
 from service.runtime import Runtime
 from service.store import instances
@@ -63,6 +64,15 @@ def _beat(session: Tx, runtime: Runtime, me: Instance) -> Left:
     return instances.bury(session, me.id, now)
 
 
+async def prove_writable(runtime: Runtime) -> None:
+    """Write the row of this process, for the proof that the database takes writes.
+
+    Raises DatabaseUnavailable.
+    """
+    me = Instance(runtime.instance, runtime.options.version, runtime.options.fingerprint)
+    await runtime.store.run(instances.beat, me, runtime.clock.now())
+
+
 async def _others(runtime: Runtime) -> list[Known]:
     now = runtime.clock.now()
     found = await runtime.store.read(instances.living, runtime.instance, now)
@@ -74,6 +84,7 @@ async def leave(runtime: Runtime) -> None:
 
     A database that is away is told by nobody: the others find out.
     """
+    time_limits.answer_soon()
     try:
         await runtime.store.run(instances.leave, runtime.instance, runtime.clock.now())
     except DatabaseUnavailable as refused:

@@ -171,7 +171,8 @@ async def cancel(
         raise Conflict(f"Pull request {number} has landed already.", code="already_landed")
     if entry.state not in FINAL:
         raise Conflict(
-            f"Pull request {number} is landing now; ask again in 5 seconds.",
+            f"Pull request {number} is landing now. The cancellation is kept: it applies if the "
+            "landing does not happen. Ask again in 5 seconds.",
             code="landing_in_progress",
         )
     return await status(runtime, queue, number)

@@ -1,7 +1,7 @@
 """Creating, reading, changing and deleting queues."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from service.errors import Invalid, Malformed, NotFound
@@ -29,7 +29,15 @@ from service.mergequeue.outputs import Step
 from service.mergequeue.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.states import QueueState
 from service.operations import access as callers
-from service.operations import consequences, deeds, pull_requests, requirements, turn, wholes
+from service.operations import (
+    consequences,
+    deeds,
+    pull_requests,
+    requirements,
+    turn,
+    vehicles,
+    wholes,
+)
 from service.operations.happened import Happened
 from service.operations.views import QueueView
 from service.provider.values import (
@@ -73,10 +81,14 @@ async def create(
     tip = await provider.tip(repository.ref, branch)
     if tip is None:
         raise NotFound(f'{repository.ref.slug} has no branch "{branch}".', code="branch_not_found")
-    config = changed(QueueConfig(), _with_defaults(wish.settings))
+    given = wish.settings.get(vehicles.SETTING)
+    choice = await vehicles.choose(runtime, repository.ref, branch, tip.sha, given)
+    settings = {**_with_defaults(wish.settings), vehicles.SETTING: choice.wants_drafts}
+    config = changed(QueueConfig(), settings)
     resolved = await requirements.resolve(runtime, repository.ref, branch, config)
     _check_method(repository, resolved, config.merge_method)
     draft = _draft(runtime, branch, config, wish, actor)
+    draft = replace(draft, test_branch_reason=choice.reason)
     place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
     row = deeds.deed(actor, repository.org_id, "queue.create", place, runtime.clock.now())
     queue = await runtime.store.run(_insert, runtime, repository, draft, row)
@@ -183,7 +195,8 @@ async def update(
     _check_settings(wish.settings)
     value = await turn.value(runtime, queue.id)
     await _check_new_method(runtime, queue, value, wish)
-    commands = _commands(wish, value, actor)
+    reason = await _test_branch_reason(runtime, queue, wish)
+    commands = _commands(wish, value, actor, reason)
     if commands:
         row = _row(queue, actor, "queue.update", runtime.clock.now())
         along = turn.Along(audit=row, whole=True, expected_version=wish.expected_version)
@@ -208,10 +221,23 @@ async def _check_new_method(
         _check_method(repository, resolved, method)
 
 
-def _commands(wish: QueueWish, value: MergeQueue, actor: Actor) -> list[Command]:
+async def _test_branch_reason(runtime: Runtime, queue: QueueRef, wish: QueueWish) -> str | None:
+    """What to say of a kind of test branch that is set by hand now."""
+    given = wish.settings.get(vehicles.SETTING)
+    if given is None:
+        return None
+    tip = await runtime.providers[queue.repo.host].tip(queue.repo, queue.branch)
+    if tip is None:
+        return vehicles.BY_HAND
+    return (await vehicles.choose(runtime, queue.repo, queue.branch, tip.sha, given)).reason
+
+
+def _commands(
+    wish: QueueWish, value: MergeQueue, actor: Actor, reason: str | None
+) -> list[Command]:
     commands: list[Command] = []
     if wish.settings:
-        commands.append(Configure(dict(wish.settings), actor))
+        commands.append(Configure(dict(wish.settings), actor, reason))
     if wish.state is not None or wish.has_reason:
         commands.append(SetState(wish.state or value.state, wish.reason, actor))
     return commands

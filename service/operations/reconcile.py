@@ -9,6 +9,7 @@ from datetime import datetime
 
 import structlog
 
+from service.mergequeue import world
 from service.mergequeue.inputs import (
     ChecksReported,
     FactsChanged,
@@ -154,10 +155,10 @@ async def read_requirements(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def rules_changed(runtime: Runtime, queue: QueueRef) -> None:
-    """What the rules refused may be tried again, if the queue is held for such a refusal."""
+    """Let the queue try again what the rules refused, of itself or of a pull request."""
     value = await turn.value(runtime, queue.id)
-    refused = {HoldReason.RULE_DENIED, HoldReason.TEST_BRANCH_DENIED}
-    if any(hold.reason in refused for hold in value.holds):
+    is_held = any(hold.reason in world.REFUSED_BY_RULES for hold in value.holds)
+    if is_held or any(entry.barred or entry.refusal for entry in value.entries.values()):
         await turn.take(runtime, queue.id, [RulesChanged()])
 
 

@@ -1,14 +1,24 @@
 """Deliveries that never arrived, asked for again (GITHUB.md 7.2)."""
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
 import structlog
 
 from service.provider.errors import ProviderError
+from service.provider.values import FailedDelivery, Lost
 from service.runtime import Runtime
-from service.store import inbox
+from service.store import cursors, inbox
 
 ASKED_MAX = 100
 """In one sweep of one host; what is left waits for the next."""
 PAUSE_S = 1.0
+LOG_KEPT = timedelta(days=3)
+"""How long the provider keeps its log of deliveries."""
+UNDER_WAY = timedelta(minutes=1)
+"""A try begun this long before a sweep may have failed only after it."""
+ORDER = (Lost.COMMAND, Lost.FACT)
+"""What is asked for first. Lost.SWEPT is not asked for at all: the sweeps read it anyway."""
 
 log = structlog.get_logger()
 
@@ -23,17 +33,17 @@ async def ask_again(runtime: Runtime) -> None:
 
 
 async def _ask_again(runtime: Runtime, host: str) -> None:
-    """One host, the longest lost first.
+    """Ask for the lost deliveries of one host, commands first, the oldest first of each kind.
 
-    Only a sweep that asked for everything moves the look back forward. Whatever fails again
-    is in the log as a newer try by then, and whatever arrived is in the inbox.
+    Only a sweep that asked for everything moves the look back forward, also over a restart.
+    Whatever fails again is in the log as a newer try by then, and whatever arrived is in the
+    inbox.
     """
     provider = runtime.providers[host]
     started = runtime.clock.now()
-    failed = await provider.failed_deliveries(runtime.redeliveries.since(host, started))
-    ids = [one.id for one in failed]
-    known = await runtime.store.read(inbox.known, host, ids) if ids else frozenset()
-    lost = [one for one in failed if one.id not in known]
+    failed = await provider.failed_deliveries(await _since(runtime, host, started))
+    lost = [one for one in await _never_arrived(runtime, host, failed) if one.lost in ORDER]
+    lost.sort(key=lambda one: ORDER.index(one.lost))
     asked = lost[:ASKED_MAX]
     for place, one in enumerate(asked):
         if place:
@@ -42,4 +52,23 @@ async def _ask_again(runtime: Runtime, host: str) -> None:
     if asked:
         log.info("redelivered", host=host, deliveries=len(asked), left=len(lost) - len(asked))
     if len(lost) == len(asked):
-        runtime.redeliveries.note(host, started)
+        await runtime.store.run(cursors.put, _name(host), started)
+
+
+async def _never_arrived(
+    runtime: Runtime, host: str, failed: Sequence[FailedDelivery]
+) -> list[FailedDelivery]:
+    ids = [one.id for one in failed]
+    known = await runtime.store.read(inbox.known, host, ids) if ids else frozenset()
+    return [one for one in failed if one.id not in known]
+
+
+async def _since(runtime: Runtime, host: str, now: datetime) -> datetime:
+    """The start of the last completed sweep and a minute; three days when there was none."""
+    oldest = now - LOG_KEPT
+    swept = await runtime.store.read(cursors.read, _name(host))
+    return oldest if swept is None else max(oldest, swept - UNDER_WAY)
+
+
+def _name(host: str) -> str:
+    return f"redelivery/{host}"

@@ -53,11 +53,11 @@ async def resolve(runtime: Runtime, repo: RepoRef, branch: str, config: QueueCon
     match read:
         case Unreadable(reason=reason):
             return _overridden(config, branch, Resolved(RequiredSet(), error=reason or UNREADABLE))
-        case Known(checks=checks, merge_methods=methods):
+        case Known(checks=checks, merge_methods=methods, notes=notes):
             names = _without_own(checks, branch)
             source = RequiredSource.BRANCH_PROTECTION if names else None
             found = Resolved(
-                RequiredSet(names, source),
+                RequiredSet(names, source, notes),
                 own_required=len(names) < len(checks),
                 merge_methods=methods,
             )
@@ -68,7 +68,7 @@ def _overridden(config: QueueConfig, branch: str, found: Resolved) -> Resolved:
     if config.required_statuses is None:
         return found
     names = _without_own(tuple(RequiredName(name) for name in config.required_statuses), branch)
-    required = RequiredSet(names, RequiredSource.MERGE_INSTANCE)
+    required = RequiredSet(names, RequiredSource.MERGE_INSTANCE, found.required.notes)
     return replace(found, required=required, error=None)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from service.mergequeue import verdict
 from service.mergequeue.model import Run
 from service.operations import failure_texts, page_addresses, test_records, upload_answers
 from service.operations.test_records import Home
@@ -68,6 +69,8 @@ def of_run(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTe
             )
             for each in shown
         ),
+        gaps=tuple(run.evidence.gaps.items()) if run.evidence is not None else (),
+        revoked=verdict.revoked_of(run),
     )
 
 

@@ -117,6 +117,7 @@ def live_view(context: Context, entry: Entry, position: int | None, size: int) -
         has_targets=entry.pr in context.with_targets,
         url=None,
         pull_request_url=f"{context.web_url}/pull/{entry.pr}",
+        queue_state=value.state,
     )
 
 

@@ -60,8 +60,15 @@ def _failed_tests(session: Tx, repository_id: int, run: Run, sha: Sha) -> tuple[
     found = run_evidence.failed_in(session, [each.id for each in sent], FAILED_TESTS_MAX)
     quarantined = {each.no for each in found if each.is_quarantined}
     nos = sorted({each.no for each in found})
+    new_texts = frozenset(run.evidence.new_texts if run.evidence else ())
     return tuple(
-        FailedTest(case.id, case.name, case.status, bool(run.excused) and case.no in quarantined)
+        FailedTest(
+            case.id,
+            case.name,
+            case.status,
+            bool(run.excused) and case.no in quarantined,
+            case.id in new_texts,
+        )
         for case in test_listings.records(session, repository_id, nos)
     )
 

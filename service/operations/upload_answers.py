@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from service.flaky import failures, history
+from service.flaky import failures, history, identity
 from service.flaky.duplicates import Result
 from service.flaky.history import Change, Value
 from service.flaky.results import Counts, Fault, FileStatus, Outcome
@@ -78,10 +78,18 @@ def answer_of(upload: Upload, said: Answered, counts: Counts, html_url: str | No
 
 
 def verdict_of(
-    quarantined: int, unquarantined: int, command_exit_code: int, *, is_whole: bool
+    quarantined: int,
+    unquarantined: int,
+    command_exit_code: int,
+    *,
+    is_whole: bool,
+    not_excused: Sequence[str] = (),
 ) -> Verdict:
-    """What the test command should return (API.md 8.4); `is_whole`: every file was accepted."""
-    if unquarantined:
+    """What the test command should return (API.md 8.4); `is_whole`: every file was accepted.
+
+    `not_excused`: why quarantined failures are not excused, empty: they are.
+    """
+    if unquarantined or (quarantined and not_excused):
         code = command_exit_code or 1
     elif quarantined and is_whole:
         code = 0
@@ -95,7 +103,9 @@ def verdict_of(
         said += ", quarantined" if failed == 1 else ", all quarantined"
     elif failed:
         said += ", not quarantined" if failed == 1 else ", none quarantined"
-    if not is_whole:
+    if quarantined and not_excused:
+        said += f", but not excused: {'; '.join(not_excused)}"
+    elif not is_whole:
         said += "; not every file could be read whole"
     return Verdict(code, code == 0, f"{said}: exit code {code}.")
 
@@ -231,7 +241,7 @@ def _failure(
         parent=told.parent[:TEXT_MAX],
         classname=told.classname[:TEXT_MAX],
         file=told.file[:TEXT_MAX],
-        variant=variant,
+        variant=identity.variant_of(told, variant)[:TEXT_MAX],
         status=Health.HEALTHY if case is None else case.status,
         quarantined=checked is not None and checked.quarantined,
         quarantine_reason=None if checked is None else checked.reason,

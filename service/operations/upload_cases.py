@@ -162,7 +162,8 @@ def enter(
     named_under = shared.names.index(entrance.name)
     numbered = enumerate(missing, first)
     own = [Own(no, each, *_shown(case), case.line) for no, (each, case) in numbered]
-    test_cases.add(session, place, _alike(entrance, own[0], named_under), own)
+    for variant, some in _by_variant(own, [case for _, case in missing], entrance.variant).items():
+        test_cases.add(session, place, _alike(entrance, some[0], named_under, variant), some)
     entered = {each.id: each.no for each in own}
     found = {aliases[each]: no for each, no in entered.items() if each in aliases}
     test_cases.add_aliases(session, place, found)
@@ -181,11 +182,21 @@ def _shown(case: CaseResult) -> tuple[str, str, str, str]:
     )
 
 
-def _alike(entrance: Entrance, own: Own, named_under: int) -> Case:
+def _by_variant(
+    own: Sequence[Own], cases: Sequence[CaseResult], variant: str
+) -> dict[str, list[Own]]:
+    """New tests by their variant, in order: the upload's, with the project that a test ran in."""
+    groups: dict[str, list[Own]] = {}
+    for each, case in zip(own, cases, strict=True):
+        groups.setdefault(identity.variant_of(case, variant)[:TEXT_MAX], []).append(each)
+    return groups
+
+
+def _alike(entrance: Entrance, own: Own, named_under: int, variant: str) -> Case:
     return Case(
         **own._asdict(),
         named_under=named_under,
-        variant=entrance.variant,
+        variant=variant,
         owners=(),
         first_run_at=entrance.at,
         last_run_at=entrance.at,

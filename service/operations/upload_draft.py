@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from service.flaky import duplicates
+from service.flaky.completeness import Account, Proof
 from service.flaky.duplicates import Result
 from service.flaky.evidence import is_mass_failure
 from service.flaky.results import Counts, FileStatus, Outcome
@@ -87,13 +88,35 @@ def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) ->
         run_url=meta.run_url,
         variant=meta.variant,
         machine=meta.machine,
-        command_exit_code=meta.command_exit_code,
+        command_exit_code=meta.command_exit_code or 0,
         counts=asdict(arrived.counts),
         files=upload_answers.stored_files(files),
         warnings=_warnings(arrived, sums, classified, kin),
         is_eligible=classified.kind is not UploadClass.UNTRUSTED,
         is_mass=sums.is_mass,
-        is_partial=any(each.report.status is not FileStatus.ACCEPTED for each in files),
+        is_partial=any(_is_partial(each) for each in files),
+        account=_account_of(arrived),
+    )
+
+
+def _is_partial(file: ReadFile) -> bool:
+    """Whether the file was not read to its end, or its runner stopped before the end."""
+    return file.report.status is not FileStatus.ACCEPTED or file.report.is_interrupted
+
+
+def _account_of(arrived: Arrived) -> Account:
+    """What the upload says about its own completeness, and what proves that it is of its run."""
+    meta, files, known = arrived.meta, arrived.files, arrived.known
+    return Account(
+        exit_code=meta.command_exit_code,
+        runner=meta.runner.lower(),
+        command_key=meta.command_key,
+        session=meta.session,
+        session_uploads=meta.session_uploads,
+        unsent_files=meta.unsent_files,
+        is_interrupted=any(each.report.is_interrupted for each in files),
+        undelivered=sum(each.report.undelivered for each in files),
+        proof=Proof.SENDER if isinstance(known, Collected) else known.proof,
     )
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from service.mergequeue.inputs import RepositoryChanged
 from service.mergequeue.outputs import AskEvidence
-from service.operations import evidence, turn
+from service.operations import evidence, revocations, turn
 from service.runtime import Runtime
 from service.store import outbox, queues, run_evidence, runs
 from service.store.database import Tx
@@ -27,12 +27,18 @@ async def tell(runtime: Runtime, repository_id: int | None = None) -> None:
 
 
 def ask_again(session: Tx, runtime: Runtime, repository: RepositoryRecord, sha: Sha) -> None:
-    """Have the failures of the live runs on this commit explained, if their queues asked."""
+    """Have the failures of the live runs on this commit explained, if their queues asked.
+
+    Also those that are explained: an upload that comes late may take an excuse back, and revoke
+    a pass that was forgiven.
+    """
     now = runtime.clock.now()
     for queue_id, run_id in queues.run_of_sha(session, repository.id, sha):
         run = runs.run(session, queue_id, run_id)
         head = queues.head_of(session, queue_id)
-        if run is None or head is None or run.asked_evidence is None or evidence.is_explained(run):
+        if run is None or head is None:
+            continue
+        if run.asked_evidence is None and not revocations.doubts_of(session, repository.id, run):
             continue
         names = tuple(sorted(evidence.failing_of(run)))
         item = turn.item(runtime, AskEvidence(run.id, run.attempt, names), now)

@@ -12,7 +12,8 @@ class UploadMeta:
     """What a client says about its upload (API.md 8.4, FLAKY.md 2.2).
 
     `ran_at` None: not sent, the time of receipt counts. `job` is empty when not sent. `format`
-    None: as each file's content says. `codeowners` is the text of the part of that name.
+    None: as each file's content says. `codeowners` is the text of the part of that name. The
+    fields from `command_exit_code` to `unsent_files` are those of `completeness.Account`.
     """
 
     sha: Sha
@@ -28,7 +29,12 @@ class UploadMeta:
     ran_at: datetime | None = None
     machine: str | None = None
     format: Format | None = None
-    command_exit_code: int = 0
+    command_exit_code: int | None = None
+    runner: str = ""
+    command_key: str = ""
+    session: str = ""
+    session_uploads: int | None = None
+    unsent_files: int = 0
     dry_run: bool = False
     codeowners: str | None = None
 
@@ -89,6 +95,7 @@ class UploadAnswer:
     """The answer of API.md 8.4; a dry run has no `upload_id` and no `html_url`.
 
     `failures` are at most 1,000, the unquarantined first; `failures_truncated`: there are more.
+    `not_excused_because` says why quarantined failures count all the same, empty: they do not.
     """
 
     upload_id: str | None
@@ -104,3 +111,9 @@ class UploadAnswer:
     verdict: Verdict
     warnings: tuple[str, ...]
     html_url: str | None
+    not_excused_because: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every file was read to its end."""
+        return all(each.status is FileStatus.ACCEPTED for each in self.files)

@@ -22,6 +22,7 @@ from service.operations import (
     access,
     collector,
     judging,
+    late_failures,
     page_addresses,
     parsing,
     test_checks,
@@ -30,6 +31,7 @@ from service.operations import (
     upload_answers,
     upload_cases,
     upload_class,
+    upload_completeness,
     upload_counting,
     upload_draft,
     upload_evidence,
@@ -102,6 +104,7 @@ async def take_in(
     """
     now = runtime.clock.now()
     _refuse_useless(files)
+    meta, known = await upload_class.checked(runtime, caller, repository, meta)
     arrived = Arrived(
         id=runtime.ids.uuid(),
         actor=access.actor_of(caller),
@@ -110,7 +113,7 @@ async def take_in(
         files=files,
         ran_at=_ran_at(meta, now),
         now=now,
-        known=await upload_class.doubts_of(runtime, caller, repository, meta),
+        known=known,
         counts=await asyncio.to_thread(_counted, files),
     )
     if meta.dry_run:
@@ -158,6 +161,15 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
         await upload_counting.finish(runtime, arrived.id)
     if kept is not None:
         await upload_news.tell(runtime, arrived.repository.id)
+        runtime.wakeups.wake("outbox")
+    is_of_many = (arrived.meta.session_uploads or 1) > 1
+    answer = await upload_completeness.check(
+        runtime, arrived.repository, answer, is_of_many=is_of_many
+    )
+    if answer.quarantined_failures and answer.verdict.exit_code == 0:
+        # What contradicts this answer may have come while it was looked up.
+        sha = arrived.meta.sha
+        await runtime.store.run(upload_news.ask_again, runtime, arrived.repository, sha)
         runtime.wakeups.wake("outbox")
     return answer
 
@@ -213,7 +225,8 @@ async def upload_answer(
     runtime: Runtime, repository: RepositoryRecord, upload_id: str
 ) -> UploadAnswer:
     """The answer to an earlier upload of the repository. Raises NotFound(upload_not_found)."""
-    return await runtime.store.read(_remembered, runtime, repository, upload_id)
+    answer = await runtime.store.read(_remembered, runtime, repository, upload_id)
+    return await upload_completeness.check(runtime, repository, answer)
 
 
 def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
@@ -369,6 +382,8 @@ def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
     )
     message = upload_payloads.processed(told, bench.home.now)
     test_messages.tell(bench.session, bench.runtime, repository, message)
+    if upload.kind == UploadClass.QUEUE.value:
+        late_failures.note(bench.session, bench.runtime, repository, upload, told)
 
 
 def _remembered(

@@ -12,6 +12,7 @@ from service.mergequeue.explain import Explained
 from service.mergequeue.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.outputs import Recorded
 from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.provider.ci import ProvedJob
 from service.vocabulary import Actor, Health, QueueRef, RepoRef, Role, Sha
 from service.wording.times import TimeLeft
 
@@ -21,7 +22,7 @@ class Caller:
     """Who is asking through the API: a token's organization and its host, role and scope.
 
     `repositories` are the repository ids it is limited to, None: all of the organization. A
-    fork's CI run has no token; its `token_id` is empty.
+    fork's CI run has no token; its `token_id` is empty. So is that of a `job` that proved itself.
     """
 
     token_id: str
@@ -31,6 +32,7 @@ class Caller:
     host: str
     role: Role
     repositories: frozenset[int] | None
+    job: ProvedJob | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class PullRequestView:
 
     `position` is 1-based, None in NOT_READY and final states. `run` is the present or last
     run once its test branch is built. `has_targets`: impacted targets of this head are known.
+    `queue_state` is that of its queue while it is open.
     While nothing of it changes the same object is answered again.
     """
 
@@ -72,6 +75,7 @@ class PullRequestView:
     has_targets: bool
     url: str | None
     pull_request_url: str
+    queue_state: QueueState = QueueState.RUNNING
     timeline: tuple[TimelineEvent, ...] | None = None
 
 
@@ -117,12 +121,16 @@ class TestedPullRequest:
 
 @dataclass(frozen=True, slots=True)
 class FailedTest:
-    """A test that failed in a run; `excused`: only quarantined ones did, and the run passed."""
+    """A test that failed in a run; `excused`: only quarantined ones did, and the run passed.
+
+    `is_new_text`: it is quarantined and failed in a way that was not seen before.
+    """
 
     id: str
     name: str
     status: Health
     excused: bool
+    is_new_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

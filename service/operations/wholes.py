@@ -93,7 +93,11 @@ def _made(stamp: Stamp, context: Context, by_number: ByNumber) -> Whole:
 
 def _changed(old: MergeQueue, new: MergeQueue) -> list[Entry] | None:
     """Entries that became others, each at its old place; None when anything else matters."""
-    if len(old.entries) != len(new.entries) or old.config != new.config:
+    if (
+        len(old.entries) != len(new.entries)
+        or old.config != new.config
+        or old.state is not new.state
+    ):
         return None
     if old.runs is not new.runs and _seen(old.runs) != _seen(new.runs):
         return None

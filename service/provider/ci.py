@@ -29,7 +29,8 @@ class CiRun:
 
     `pull_requests` are those now open with this head, into this repository, and none of forks:
     an empty one says nothing, and only with the trigger PULL_REQUEST they are what was tested.
-    `started_at` is the start of this attempt.
+    `started_at` is the start of this attempt. `head_repo` is the provider's id of the repository
+    that holds the head, empty when that one is gone.
     """
 
     id: str
@@ -43,6 +44,40 @@ class CiRun:
     outcome: CheckOutcome
     started_at: datetime
     url: str
+    head_repo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProvedJob:
+    """A job of the provider's CI that has proved who it is (GitHub's OIDC token).
+
+    `repository_id` is the provider's. `branch` is empty for a tag. `sha` is what the job checks
+    out: the head with the trigger HEAD, as a rule the merge commit with PULL_REQUEST.
+    `pr_number` None: none, or the token does not tell.
+    """
+
+    repository_id: str
+    run_id: str
+    run_attempt: int
+    trigger: CiTrigger
+    sha: Sha
+    branch: str
+    pr_number: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestSource:
+    """Where the commits of a pull request come from, and its newest one.
+
+    `head_repo` is the provider's id of the repository, empty when that one is gone, which counts
+    as a fork.
+    """
+
+    number: int
+    head_repo: str
+    head_branch: str
+    head_sha: Sha
+    is_fork: bool
 
 
 @dataclass(frozen=True, slots=True)

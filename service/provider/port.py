@@ -11,7 +11,8 @@ from datetime import date, datetime
 from typing import Protocol
 
 from service.provider.archives import Archive, NoArchive
-from service.provider.ci import Artifact, CiJob, CiRun
+from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.signals import Where
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -29,6 +30,7 @@ from service.provider.values import (
     BuildResult,
     ChangedFiles,
     Checks,
+    CommentsRead,
     Commit,
     FailedDelivery,
     LandStop,
@@ -39,6 +41,7 @@ from service.provider.values import (
     PullRequest,
     Repository,
     Required,
+    VehicleAdvice,
     VehicleRef,
 )
 from service.vocabulary import Actor, RepoRef, Sha
@@ -91,6 +94,10 @@ class Provider(Protocol):
 
     async def tree_paths(self, repo: RepoRef, commit: Sha) -> TreePaths:
         """All files of a commit, by one read, which may be long; incomplete when unknown."""
+        ...
+
+    async def vehicle_advice(self, repo: RepoRef, branch: str, commit: Sha) -> VehicleAdvice:
+        """The kind of test branch that the CI files of a target branch call for."""
         ...
 
     async def required(self, repo: RepoRef, branch: str) -> Required:
@@ -200,6 +207,20 @@ class Provider(Protocol):
         """
         ...
 
+    async def claimed_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
+        """The newest attempt of a run that a caller without a token names; None: none such.
+
+        Raises Throttled at once when such callers have used their share of the rate limit.
+        """
+        ...
+
+    async def claimed_source(self, repo: RepoRef, number: int) -> PullRequestSource | None:
+        """Where an open pull request comes from that a caller without a token names.
+
+        None: there is no such pull request, or it is closed. Raises as `claimed_run`.
+        """
+        ...
+
     async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
         """Runs that have ended, begun on that day (UTC) or later: the newest 200, newest first.
 
@@ -225,6 +246,14 @@ class Provider(Protocol):
 
         One is open at a time, others wait: it holds up to 100 MiB. Its `files()` unpacks when
         asked, which may take long: not in the event loop's thread.
+        """
+        ...
+
+    async def comments_since(self, where: Where, since: datetime) -> CommentsRead:
+        """Commands in comments changed since then, as deliveries that the translator reads.
+
+        At most 300 comments a call. A comment that was edited is left out: what counts is what
+        it said when it was made.
         """
         ...
 

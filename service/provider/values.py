@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
+from service.provider.signals import Delivery
 from service.vocabulary import (
     Blocker,
     Check,
@@ -37,8 +38,9 @@ class Repository:
 class PullRequest:
     """Fresh facts of one pull request; `author` is `ghost` when the account is gone.
 
-    `reported` are the checks on its own head, `base_tip` the target's commit as read in the
-    same moment, `merge_commit` the commit that merged it.
+    `base_tip` is the target's commit as read in the same moment, `merge_commit` the commit that
+    merged it. `skipped_checks` and `failed_checks` are names of checks on its own head, sorted;
+    a name with a passed report is in neither.
     """
 
     number: int
@@ -58,6 +60,8 @@ class PullRequest:
     blockers: tuple[Blocker, ...]
     labels: tuple[str, ...]
     url: str
+    skipped_checks: tuple[str, ...] = ()
+    failed_checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,14 @@ class Vehicle(StrEnum):
     PUSH = "push"
 
 
+@dataclass(frozen=True, slots=True)
+class VehicleAdvice:
+    """The kind of test branch that a branch's CI calls for, None when nothing tells, and why."""
+
+    vehicle: Vehicle | None
+    reason: str
+
+
 class Construction(StrEnum):
     """How the finished scratch branch becomes the test branch (GITHUB.md 3.3)."""
 
@@ -175,7 +187,10 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The finished test branch; unpublished when its tree was known (3.3, step 4)."""
+    """The finished test branch; unpublished when its tree was known (3.3, step 4).
+
+    `draft_refused`: why there is no draft pull request although one was asked for.
+    """
 
     tip: Sha
     base_tree: Sha
@@ -184,6 +199,7 @@ class Built:
     published: bool
     vehicle_number: int | None
     vehicle_url: str | None
+    draft_refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +251,8 @@ class LandStopCode(StrEnum):
     PR_REFUSED = "pr_refused"
     METHOD_DENIED = "method_denied"
     REBASE_DIFFERS = "rebase_differs"
+    STRICT = "strict"
+    PROVIDER_QUEUE = "provider_queue"
     STALE = "stale"
     CHANGE_DIFFERS = "change_differs"
     OTHER = "other"
@@ -242,11 +260,17 @@ class LandStopCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LandStop:
-    """The provider's no, in its words (at most 300 characters)."""
+    """The provider's no, in its words (at most 300 characters).
+
+    `pull` are the facts of the pull request as read after the refusal, None where they were not
+    read; `blockers` the causes among them, and those that only the refusal itself names.
+    """
 
     code: LandStopCode
     message: str
     request_id: str = ""
+    blockers: tuple[Blocker, ...] = ()
+    pull: PullRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +384,18 @@ class CheckReport:
 Notice = StatusComment | Reply | Reaction | CheckReport
 
 
+class Lost(StrEnum):
+    """What is lost with a delivery that never arrived.
+
+    COMMAND: a person's words, which wait for an answer. FACT: what only slow sweeps read.
+    SWEPT: what sweeps read anyway, or nothing that matters to us.
+    """
+
+    COMMAND = "command"
+    FACT = "fact"
+    SWEPT = "swept"
+
+
 @dataclass(frozen=True, slots=True)
 class FailedDelivery:
     """A delivery that did not reach us at `at`; `id` as in `Delivery`, `attempt` names the try."""
@@ -367,6 +403,20 @@ class FailedDelivery:
     id: str
     attempt: str
     at: datetime
+    lost: Lost = Lost.FACT
+
+
+@dataclass(frozen=True, slots=True)
+class CommentsRead:
+    """Commands found in comments, oldest first.
+
+    `newest` is when the last comment read was changed, None when there was none. `complete` is
+    false when more comments follow.
+    """
+
+    deliveries: tuple[Delivery, ...]
+    newest: datetime | None
+    complete: bool
 
 
 @dataclass(frozen=True, slots=True)

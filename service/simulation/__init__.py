@@ -16,6 +16,7 @@ target, drafts and reviews. A submission arrives when it was first ready; everyb
 The same history, settings and seed always give the same figures, on every machine.
 
 Worked example. Pull requests 1 and 2 arrive, 1 breaks the tests. With two slots the engine asks
-for r1[1] and r2[2 on 1]. Both trees contain 1, so both fail after their time: 1 is FAILED, 2
-is tested anew on the tip and merges. Figures: 3 runs for 1 merge, 1 restart, 1 failed.
+for r1[1] and r2[2 on 1]. Both trees contain 1, so both fail after their time: 1
+fails again in the run that confirms it and is FAILED, 2 is tested again on the tip and merges.
+Figures: 4 runs for 1 merge, 1 restart, 1 failed.
 """

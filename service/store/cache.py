@@ -48,3 +48,8 @@ class QueueCache:
         """Forget a queue; absent is done."""
         with self._lock:
             self._values.pop(queue_id, None)
+
+    def clear(self) -> None:
+        """Forget every queue."""
+        with self._lock:
+            self._values.clear()

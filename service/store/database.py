@@ -7,8 +7,8 @@ database it is, only this package knows.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -17,9 +17,10 @@ from sqlalchemy import URL, Connection, Engine, make_url
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from service import time_limits
 from service.boundary import Boundary
 from service.clock import Clock, Ids
-from service.errors import StartRefused
+from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
 from service.mergequeue.model import MergeQueue
 from service.store import migrate, postgresql, sqlite, sqlite_file
 from service.store.cache import QueueCache
@@ -100,7 +101,8 @@ class Store:
     """Rows that outlive the process."""
 
     def __init__(self, runner: Runner, dialect: Dialect) -> None:
-        self._runner = runner
+        self.runner = runner
+        """How the database is reached; tests put their faults in between."""
         self.dialect = dialect
         self.cache = QueueCache()
         self.outcome_sets = OutcomeSets()
@@ -115,9 +117,10 @@ class Store:
         """One write transaction: what `fn` returns, after the commit.
 
         What it raises rolls it back and comes here. Raises DatabaseUnavailable when the
-        database cannot take it now; after a connection lost at the commit it may have happened.
+        database cannot take it now. It may have happened all the same, when the connection broke
+        at the commit or the time limit passed: a write is safe to repeat, or its outcome is read.
         """
-        return await self._runner.write(_bound(fn, *args, **kwargs), None)
+        return await _limited(self.runner.write(_bound(fn, *args, **kwargs), None))
 
     async def run_kind(
         self,
@@ -127,13 +130,13 @@ class Store:
         **kwargs: P.kwargs,
     ) -> T:
         """As `run`, for a kind of `BOUNDARIES`: crash tests strike around its commit."""
-        return await self._runner.write(_bound(fn, *args, **kwargs), BOUNDARIES[kind])
+        return await _limited(self.runner.write(_bound(fn, *args, **kwargs), BOUNDARIES[kind]))
 
     async def read(
         self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
-        return await self._runner.read(_bound(fn, *args, **kwargs))
+        return await _limited(self.runner.read(_bound(fn, *args, **kwargs)))
 
     async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
         """The present stamp and what is found under it: what is known while its stamp stands.
@@ -141,11 +144,11 @@ class Store:
         The stamp is one small statement, which may be asked before the snapshot is taken; where it
         is another then, it is asked within that again. Raises DatabaseUnavailable.
         """
-        return await self._runner.renewed(renewal)
+        return await _limited(self.runner.renewed(renewal))
 
     def looks(self) -> int:
         """How many looks at the access version have begun: to be noted when a request comes."""
-        return self._runner.looks()
+        return self.runner.looks()
 
     async def access_version(self, since: int | None = None) -> int:
         """A number that changes with every token, repository or queue that comes, goes or changes.
@@ -155,25 +158,42 @@ class Store:
         `since`: what `looks` said when the request came; a look that began later will do, None:
         it is looked now.
         """
-        return await self._runner.access_version(since)
+        return await _limited(self.runner.access_version(since))
 
     async def show_life(self, instance_id: str) -> None:
         """Show others who serve this database that the process lives, until closed.
 
         Again after a time: then a sign that was lost is shown anew. Raises DatabaseUnavailable.
         """
-        await self._runner.show_life(instance_id)
+        await _limited(self.runner.show_life(instance_id))
 
     async def known_newest(self, queue_id: int) -> MergeQueue | None:
         """The queue's newest committed value, if memory holds it."""
         known = self.cache.newest(queue_id)
-        if known is None or not await self._runner.is_newest(queue_id, known.version):
+        if known is None:
+            return None
+        if not await _limited(self.runner.is_newest(queue_id, known.version)):
             return None
         return known
 
     async def close(self) -> None:
         """Finish what waits, then end every thread and connection."""
-        await self._runner.close()
+        await self.runner.close()
+
+
+async def _limited(asked: Awaitable[T]) -> T:
+    """Wait for the database, but no longer than service/time_limits.py allows.
+
+    Raises DatabaseUnavailable when the time has passed: what was asked may still happen.
+    """
+    try:
+        async with asyncio.timeout(time_limits.limit_s()):
+            return await asked
+    except TimeoutError as late:
+        raise DatabaseUnavailable(
+            "The database did not answer in time; try again in 30 seconds.",
+            retry_after_s=postgresql.RETRY_AFTER_S,
+        ) from late
 
 
 def _bound(
@@ -187,18 +207,24 @@ async def open_store(
 ) -> Store:
     """Open, check, lock and migrate the database at `sqlite:///path` or `postgresql://…`.
 
-    Raises StartRefused with a sentence for the operator (RELIABILITY.md 6).
+    Raises DatabaseAway when waiting may help, else StartRefused, with a sentence for the
+    operator (RELIABILITY.md 6).
     """
     chosen = options or StoreOptions()
     where = address(url)
     if where.get_backend_name() == "sqlite":
         opened = await asyncio.to_thread(_open_sqlite, where, boundary, chosen)
         store = Store(opened, "sqlite")
+        # Memory may not have heard of what was committed after its caller's time limit.
+        opened.on_unheard = store.cache.clear
     else:
         engine = await asyncio.to_thread(_open_postgresql, where, chosen)
         runner = postgresql.PostgresqlRunner(engine, chosen.pool, boundary, clock, ids)
         store = Store(runner, "postgresql")
-    await store.run(_name_deployment, ids.uuid())
+    async with AsyncExitStack() as undo:
+        undo.push_async_callback(store.close)
+        await store.run(_name_deployment, ids.uuid())
+        undo.pop_all()
     return store
 
 
@@ -224,17 +250,18 @@ def _refused_address() -> StartRefused:
 
 def _open_sqlite(where: URL, boundary: Boundary, options: StoreOptions) -> sqlite.SqliteRunner:
     path = Path(where.database or "")
-    sqlite_file.prepare(path)
     with ExitStack() as undo:
-        lock = sqlite_file.LockFile(path)
-        if options.alone:
-            lock.take()
-            undo.callback(lock.release)
         try:
+            sqlite_file.prepare(path)
+            lock = sqlite_file.LockFile(path)
+            if options.alone:
+                lock.take()
+                undo.callback(lock.release)
             _check_sqlite(path, lock, options)
             runner = sqlite.SqliteRunner(path, boundary)
-        except (sqlite3.Error, DBAPIError) as failed:
-            raise StartRefused(f"The database {path} cannot be opened: {_said(failed)}") from failed
+        except (OSError, sqlite3.Error, DBAPIError) as failed:
+            refusal = DatabaseAway if _passes(failed) else StartRefused
+            raise refusal(f"The database {path} cannot be opened: {_said(failed)}") from failed
         undo.pop_all()
     runner.hold(lock)
     return runner
@@ -263,11 +290,20 @@ def _open_postgresql(where: URL, options: StoreOptions) -> Engine:
         try:
             _check_postgresql(engine, options)
         except DBAPIError as failed:
-            raise StartRefused(
+            refusal = DatabaseAway if postgresql.is_away(failed) else StartRefused
+            raise refusal(
                 f"The database of HEADGATE_DATABASE_URL cannot be opened: {failed.orig}"
             ) from failed
         undo.pop_all()
     return engine
+
+
+def _passes(failed: Exception) -> bool:
+    """Whether a SQLite file that cannot be opened may be opened later: the disk is full, say."""
+    if isinstance(failed, OSError):
+        return failed.errno in sqlite_file.PASSING
+    origin = failed.orig if isinstance(failed, DBAPIError) else failed
+    return (getattr(origin, "sqlite_errorcode", 0) & 0xFF) in sqlite.PASSING
 
 
 def _check_postgresql(engine: Engine, options: StoreOptions) -> None:

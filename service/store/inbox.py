@@ -3,7 +3,7 @@
 Rows are taken by state and time, never above a remembered id: a lower id may commit later.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -138,6 +138,17 @@ RELEASE = (
     )
     .values(claimed_until=None)
 )
+_OWNED: BindParameter[int] = bindparam("owned", expanding=True)
+RELEASE_UNOWNED = (
+    update(inbox)
+    .where(
+        _IS_OPEN,
+        inbox.c.claimed_until.is_not(None),
+        inbox.c.claimed_by == bindparam("by"),
+        inbox.c.id.not_in(_OWNED),
+    )
+    .values(claimed_until=None, attempts=inbox.c.attempts - 1)
+)
 
 SELECT_KNOWN = select(inbox.c.delivery_id).where(
     inbox.c.host == bindparam("of_host"),
@@ -236,3 +247,11 @@ def parked(session: Connection) -> int:
 def release(session: Connection, living: Sequence[str]) -> int:
     """Drop the claims of whoever is not among the living; how many."""
     return session.execute(RELEASE, {"living": living}).rowcount
+
+
+def release_unowned(session: Connection, by: str, owned: Collection[int]) -> int:
+    """Drop the claims of `by` that none of its tasks owns, and their attempts; return how many.
+
+    `owned` are the ids of rows that its tasks own.
+    """
+    return session.execute(RELEASE_UNOWNED, {"by": by, "owned": list(owned)}).rowcount

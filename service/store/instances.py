@@ -13,6 +13,8 @@ from sqlalchemy import Connection, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.store import inbox, notifications, outbox, signs
+from service.store.records import OutboxState
+from service.store.tables.deliveries import OutboxRow
 from service.store.tables.instances import InstanceRow
 from service.store.types import Utc
 
@@ -20,13 +22,28 @@ GONE_AFTER = timedelta(seconds=40)
 """After so long without a heartbeat. A process that stands still may have got a landing permit
 just before, 5 s after its last heartbeat; that lasts 30 s (RELIABILITY.md 2)."""
 
+SILENT_AFTER = timedelta(seconds=15)
+"""Three heartbeats: an instance that missed so many is named where others wait for it."""
+
 instances = InstanceRow.__table__
+effects = OutboxRow.__table__
 
 _BEAT = upsert(instances)
 BEAT = _BEAT.on_conflict_do_update(
     index_elements=["id"], set_={"heartbeat": _BEAT.excluded.heartbeat}
 )
 SELECT_ALL = select(instances).order_by(instances.c.started_at, instances.c.id)
+SELECT_LANDS = (
+    select(instances.c.heartbeat)
+    .join(effects, effects.c.claimed_by == instances.c.id)
+    .where(
+        effects.c.is_open.is_(True),
+        effects.c.queue_id == bindparam("of_queue"),
+        effects.c.kind == outbox.LAND,
+        effects.c.state == OutboxState.SENT.value,
+    )
+    .limit(1)
+)
 FORGET = delete(instances).where(instances.c.id.in_(bindparam("ids", expanding=True)))
 
 
@@ -59,7 +76,7 @@ class Left:
 
 def beat(session: Connection, me: Instance, now: datetime) -> None:
     """It is there now: known from the first call on, and again after it was taken for dead."""
-    at = _time(session, now)
+    at = time_of(session, now)
     row = {"id": me.id, "version": me.version, "fingerprint": me.fingerprint}
     session.execute(BEAT, {**row, "started_at": at, "heartbeat": at})
 
@@ -70,7 +87,7 @@ def living(session: Connection, me: str, now: datetime) -> tuple[Known, ...]:
     if session.dialect.name == "sqlite":
         return tuple(each for each in known if each.id == me)
     shown = frozenset(session.execute(signs.SELECT_SHOWN, {"space": signs.SPACE}).scalars())
-    at = _time(session, now)
+    at = time_of(session, now)
     return tuple(each for each in known if each.id == me or lives(each, shown, at))
 
 
@@ -79,8 +96,21 @@ def lives(known: Known, shown: Collection[int], now: datetime) -> bool:
     return signs.key_of(known.id) in shown and now - known.heartbeat < GONE_AFTER
 
 
-def _time(session: Connection, now: datetime) -> datetime:
-    """The database's own time where machines share it, whose clocks may differ."""
+def silent_landing(session: Connection, queue_id: int, now: datetime) -> datetime | None:
+    """Return when others take over the queue's landing from an instance that stopped answering.
+
+    None if the queue's landing is not under way, or its instance was there lately.
+    """
+    heartbeat: datetime | None = session.execute(
+        SELECT_LANDS, {"of_queue": queue_id}
+    ).scalar_one_or_none()
+    if heartbeat is None or time_of(session, now) - heartbeat < SILENT_AFTER:
+        return None
+    return heartbeat + GONE_AFTER
+
+
+def time_of(session: Connection, now: datetime) -> datetime:
+    """Return the database's own time where machines share it, whose clocks may differ, or `now`."""
     if session.dialect.name == "sqlite":
         return now
     at: datetime = session.execute(select(func.clock_timestamp(type_=Utc))).scalar_one()

@@ -19,7 +19,7 @@ from service.mergequeue.outputs import Land
 from service.store.codec import RowCodec
 from service.store.records import LandingRecord, LandingState
 from service.store.rows import queues
-from service.store.tables.queues import IS_OPEN_PERMIT, LandingRow
+from service.store.tables.queues import IS_LANDED, IS_OPEN_PERMIT, LandingRow
 from service.vocabulary import Sha
 
 landings = LandingRow.__table__
@@ -30,6 +30,11 @@ LANDING = RowCodec(LandingRecord, landings, keys={"org_id", "repository_id"})
 _SELECT = select(*LANDING.columns).order_by(landings.c.id)
 _QUEUE: BindParameter[int] = bindparam("of_queue")
 
+SELECT_LANDED_PRS = (
+    select(landings.c.pr)
+    .where(landings.c.run == bindparam("of_run"), IS_LANDED)
+    .order_by(landings.c.id)
+)
 SELECT_OPEN_PERMITS = _SELECT.where(landings.c.queue_id == _QUEUE, IS_OPEN_PERMIT)
 
 INSERT = insert(landings).values(
@@ -113,6 +118,12 @@ def intend(session: Connection, queue_id: int, land: Land) -> None:
 def of_run(session: Connection, run_id: str) -> tuple[LandingRecord, ...]:
     """All landings of a run, in the order they were meant."""
     return _records(session, _SELECT.where(landings.c.run == run_id))
+
+
+def landed_prs(session: Connection, run_id: str) -> tuple[int, ...]:
+    """The pull requests that have landed by a run, in order."""
+    found = session.execute(SELECT_LANDED_PRS, {"of_run": run_id}).scalars()
+    return tuple(dict.fromkeys(found))
 
 
 def open_permits(session: Connection, queue_id: int) -> tuple[LandingRecord, ...]:

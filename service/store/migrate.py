@@ -36,6 +36,11 @@ REVISIONS = (
     "0019",
     "0020",
     "0021",
+    "0023",
+    "0025",
+    "0027",
+    "0028",
+    "0030",
 )
 """Every revision, in order; the last is what this program works on."""
 

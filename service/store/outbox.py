@@ -5,7 +5,7 @@ only a read-back settles `unknown`. Control effects keep their order within a ru
 within a queue; of notices with one supersede key only the newest counts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,7 +63,7 @@ class OutboxItem:
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """A stored effect; `attempts` counts how often it was sent."""
+    """A stored effect; `attempts` counts how often it was sent before the claim."""
 
     id: int
     repository_id: int
@@ -181,9 +181,13 @@ CLOSE = (
     .where(_ID, _IS_OPEN)
     .values(state=bindparam("to"), is_open=False, note=bindparam("why"))
 )
+# A settlement whose answer was lost is repeated: by then another claim may have sent the row.
+_IS_MINE = (outbox.c.state == OutboxState.SENT.value) & (
+    outbox.c.attempts == bindparam("of_attempt")
+)
 REOPEN = (
     update(outbox)
-    .where(_ID, _IS_OPEN)
+    .where(_ID, _IS_OPEN, _IS_MINE)
     .values(
         state=bindparam("to"),
         next_at=bindparam("due"),
@@ -200,6 +204,19 @@ REOPEN_SENT = (
         (outbox.c.claimed_by.is_(None)) | (outbox.c.claimed_by.not_in(_LIVING)),
     )
     .values(state=OutboxState.UNKNOWN.value)
+)
+
+_OWNED: BindParameter[int] = bindparam("owned", expanding=True)
+REOPEN_UNOWNED = (
+    update(outbox)
+    .where(
+        _IS_OPEN,
+        outbox.c.state == OutboxState.SENT.value,
+        outbox.c.lane.in_(_LANES),
+        outbox.c.claimed_by == bindparam("by"),
+        outbox.c.id.not_in(_OWNED),
+    )
+    .values(state=OutboxState.UNKNOWN.value, next_at=bindparam("due"))
 )
 
 
@@ -314,23 +331,39 @@ def settle(session: Connection, row_id: int, state: OutboxState, note: str = "")
     session.execute(CLOSE, {"of_id": row_id, "to": state.value, "why": note[:NOTE_LENGTH_MAX]})
 
 
-def retry(session: Connection, row_id: int, next_at: datetime, error: str) -> None:
-    """Ready again at `next_at`: it certainly did not happen."""
-    _reopen(session, row_id, OutboxState.READY, next_at, error)
+def retry(session: Connection, row: OutboxRow, next_at: datetime, error: str) -> None:
+    """Make a claimed effect ready again at `next_at`: it certainly did not happen.
+
+    A row that was settled since, or sent by a later claim, stays as it is.
+    """
+    _reopen(session, row, OutboxState.READY, next_at, error)
 
 
-def mark_unknown(session: Connection, row_id: int, next_at: datetime, error: str) -> None:
-    """It may have happened: to be read back from `next_at` on."""
-    _reopen(session, row_id, OutboxState.UNKNOWN, next_at, error)
+def mark_unknown(session: Connection, row: OutboxRow, next_at: datetime, error: str) -> None:
+    """Let a claimed effect, which may have happened, be read back from `next_at` on.
+
+    A row that was settled since, or sent by a later claim, stays as it is.
+    """
+    _reopen(session, row, OutboxState.UNKNOWN, next_at, error)
 
 
 def _reopen(
-    session: Connection, row_id: int, state: OutboxState, next_at: datetime, error: str
+    session: Connection, row: OutboxRow, state: OutboxState, next_at: datetime, error: str
 ) -> None:
-    session.execute(
-        REOPEN,
-        {"of_id": row_id, "to": state.value, "due": next_at, "why": error[:NOTE_LENGTH_MAX]},
-    )
+    values = {"to": state.value, "due": next_at, "why": error[:NOTE_LENGTH_MAX]}
+    session.execute(REOPEN, {"of_id": row.id, "of_attempt": row.attempts + 1, **values})
+
+
+def reopen_unowned(
+    session: Connection, by: str, lanes: Sequence[Lane], owned: Collection[int], due: datetime
+) -> int:
+    """Mark what `by` sent and none of its tasks owns as unknown; return how many.
+
+    `owned` are the ids of rows that its tasks own. Nothing may be claimed for the lanes by the
+    same process meanwhile.
+    """
+    told = {"by": by, "of_lanes": [lane.value for lane in lanes], "owned": list(owned), "due": due}
+    return session.execute(REOPEN_UNOWNED, told).rowcount
 
 
 def reopen_sent(session: Connection, living: Sequence[str]) -> int:

@@ -10,8 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine
+import psycopg
+from psycopg.abc import PQGen
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolExhausted
 
 from service.boundary import Boundary
 from service.clock import Clock, Ids
@@ -42,13 +45,62 @@ SESSION = (
 )
 """Set on every connection (RELIABILITY.md 6.2)."""
 
-CONNECT: dict[str, object] = {"options": SESSION, "connect_timeout": 10}
+CONNECT: dict[str, object] = {
+    "options": SESSION,
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 20_000,
+}
+"""How every connection is made; libpq's own times, the last in milliseconds."""
+
+INTERRUPTED_EVERY_S = 0.1
+WAIT_S = 20.0
+"""The longest wait for the server's answer: above its own limit for a statement. A server that
+hangs keeps neither that limit nor its connections, so the connection is given up then."""
+LOOK_WAIT_S = 5.0
+"""The same for small questions that requests wait for."""
 
 AGAIN = frozenset({"40001", "40P01", "55P03"})
 """Serialization failure, deadlock, lock not available."""
 
 UNAVAILABLE = ("08", "25006", "25P03", "53", "57", "58")
 """Beginnings of the codes that say "not now": connection, read-only, resources, operator."""
+
+
+REFUSED_FOR_GOOD = (
+    "password authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "role ",
+    "does not exist",
+)
+"""Parts of a server's refusals that waiting does not mend."""
+
+
+class LimitedConnection(psycopg.Connection[tuple[object, ...]]):
+    """A connection that waits for its server so long and no longer, and is closed then."""
+
+    wait_s = WAIT_S
+
+    def wait(
+        self, gen: PQGen[T], interval: float = INTERRUPTED_EVERY_S, timeout: float | None = None
+    ) -> T:
+        """Wait for the server. Raises psycopg.OperationalError without a code after `wait_s`."""
+        try:
+            return super().wait(gen, interval, self.wait_s if timeout is None else timeout)
+        except psycopg.OperationalError as error:
+            if error.sqlstate is None:
+                # Its answer may come later, and would be taken for that of the next question.
+                self.pgconn.finish()
+            raise
+
+
+class Prompt(LimitedConnection):
+    """The same for small questions."""
+
+    wait_s = LOOK_WAIT_S
 
 
 class Again(Exception):
@@ -69,8 +121,9 @@ class PostgresqlRunner:
         self._singles = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
-        self._sign = Sign(engine, CONNECT)
-        self._look = Look(engine.url, CONNECT)
+        self._looking = ThreadPoolExecutor(1, "store-look")
+        self._sign = Sign(single_engine_of(engine.url))
+        self._look = Look(single_engine_of(engine.url))
         self._newest: Joined[int, Newest] = Joined(self._look_at)
         self._boundary = boundary
         self._clock = clock
@@ -113,6 +166,8 @@ class PostgresqlRunner:
                 _commit(connection)
         except DBAPIError as error:
             raise meaning_of(error) from error
+        except PoolExhausted as error:
+            raise unavailable(error) from error
         if boundaries is not None:
             self._boundary.reach(boundaries[1])
         return value
@@ -123,6 +178,8 @@ class PostgresqlRunner:
                 return call(connection)
         except DBAPIError as error:
             raise meaning_of(error) from error
+        except PoolExhausted as error:
+            raise unavailable(error) from error
 
     async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
         """What is found under another stamp; the first question needs no transaction."""
@@ -152,11 +209,11 @@ class PostgresqlRunner:
         return (await self._newest.answer(queue_id)).queues.get(queue_id) == version
 
     async def _look_at(self, queue_ids: Set[int]) -> Newest:
-        return await self._until_done(partial(self._look_now, queue_ids))
+        return await self._on(self._looking, partial(self._look_now, queue_ids))
 
-    async def _look_now(self, queue_ids: Set[int]) -> Newest:
+    def _look_now(self, queue_ids: Set[int]) -> Newest:
         try:
-            return await self._look.newest(queue_ids)
+            return self._look.newest(queue_ids)
         except DBAPIError as error:
             raise meaning_of(error) from error
 
@@ -172,24 +229,46 @@ class PostgresqlRunner:
 
     async def close(self) -> None:
         """Finish what runs, end the threads, close every connection."""
-        self._look.close()
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
         self._writing.shutdown()
         self._reading.shutdown()
+        self._looking.shutdown()
+        self._look.close()
         self._sign.close()
         self._engine.dispose()
 
 
 def engine_of(url: URL, pool: int) -> Engine:
     """A pool of exactly `pool` connections to the address."""
-    return create_engine(
+    engine = create_engine(
         url.set(drivername="postgresql+psycopg"),
         pool_size=pool,
         max_overflow=0,
-        connect_args=CONNECT,
+        pool_timeout=WAIT_S,
     )
+    return _connected_by(engine, LimitedConnection)
+
+
+def single_engine_of(url: URL) -> Engine:
+    """Connections beside the pool, each for as long as it is kept, in autocommit.
+
+    Whoever works finds all connections of the pool free.
+    """
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    return _connected_by(engine, Prompt)
+
+
+def _connected_by(engine: Engine, kind: type[LimitedConnection]) -> Engine:
+    @event.listens_for(engine, "do_connect")
+    def connect(
+        _dialect: object, _record: object, arguments: list[str], options: dict[str, object]
+    ) -> LimitedConnection:
+        # What the address says goes before.
+        return kind.connect(*arguments, **{**CONNECT, **options})  # type: ignore[arg-type]  # parsed
+
+    return engine
 
 
 def _commit(connection: Connection) -> None:
@@ -206,6 +285,17 @@ def _commit(connection: Connection) -> None:
 def is_lost(error: DBAPIError) -> bool:
     """Whether the connection broke, or never came about."""
     return error.connection_invalidated or sqlstate_of(error) is None
+
+
+def is_away(error: DBAPIError) -> bool:
+    """Whether a database that cannot be opened may be opened later.
+
+    A server that refuses for good says so in words alone: libpq gives no code at the connecting.
+    """
+    state = sqlstate_of(error)
+    if state is not None:
+        return state.startswith(UNAVAILABLE)
+    return not any(words in str(error.orig) for words in REFUSED_FOR_GOOD)
 
 
 def sqlstate_of(error: DBAPIError) -> str | None:

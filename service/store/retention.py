@@ -15,10 +15,16 @@ from sqlalchemy import (
     select,
 )
 
-from service.store import repeats, target_sets, test_retention
+from service.store import heard, repeats, target_sets, test_retention
 from service.store.rows import checks, entries, members, runs
 from service.store.tables.access import ApiTokenRow
-from service.store.tables.deliveries import InboxBodyRow, InboxRow, JournalRow, OutboxRow
+from service.store.tables.deliveries import (
+    HeardCommandRow,
+    InboxBodyRow,
+    InboxRow,
+    JournalRow,
+    OutboxRow,
+)
 from service.store.tables.figures import RecentFactRow
 from service.store.tables.notifications import AttemptRow, NotificationRow
 from service.store.tables.pull_requests import ImpactedTargetsRow
@@ -31,6 +37,7 @@ inbox = InboxRow.__table__
 bodies = InboxBodyRow.__table__
 outbox = OutboxRow.__table__
 journal = JournalRow.__table__
+commands = HeardCommandRow.__table__
 attempts = AttemptRow.__table__
 messages = NotificationRow.__table__
 uploads = ImpactedTargetsRow.__table__
@@ -71,6 +78,7 @@ def prune(session: Connection, now: datetime, limits: RetentionLimits) -> int:
         (_forget_target_sets, timedelta()),
         (_forget_tokens, limits.history),
         (_forget_repeats, repeats.KEPT),
+        (_forget_commands, heard.KEPT),
         (_forget_recent_facts, limits.recent_facts),
         *((forget, limits.evidence) for forget in test_retention.EVIDENCE),
         (test_retention.forget_impacts, limits.impact),
@@ -119,6 +127,11 @@ def _forget_messages(session: Connection, before: datetime) -> int:
     return _forget(
         session, messages, "id", select(messages.c.id).where(messages.c.at < before, ~is_left)
     )
+
+
+def _forget_commands(session: Connection, before: datetime) -> int:
+    old = select(commands.c.heard_at).where(commands.c.heard_at < before)
+    return _forget(session, commands, "heard_at", old)
 
 
 def _forget_events(session: Connection, before: datetime) -> int:

@@ -6,7 +6,7 @@ It only accelerates: where a process stands still its session does not, and hear
 import zlib
 from contextlib import suppress
 
-from sqlalchemy import Connection, Engine, NullPool, create_engine, text
+from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 SPACE = 0x4C495645
@@ -30,14 +30,9 @@ def key_of(instance_id: str) -> int:
 class Sign:
     """The lock of this process, shown until closed. Used by one thread at a time."""
 
-    def __init__(self, engine: Engine, connect_args: dict[str, object]) -> None:
-        # Beside the pool, so that it never takes a place from those who work.
-        self._engine = create_engine(
-            engine.url,
-            poolclass=NullPool,
-            isolation_level="AUTOCOMMIT",
-            connect_args=connect_args,
-        )
+    def __init__(self, engine: Engine) -> None:
+        """`engine` makes a session in autocommit whenever it is asked for one."""
+        self._engine = engine
         self._session: Connection | None = None
 
     def show(self, instance_id: str) -> None:

@@ -52,6 +52,18 @@ UNAVAILABLE = frozenset(
 """Primary result codes that say "not now"; any other is a mistake of ours."""
 
 
+PASSING = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+    }
+)
+"""Of these the ones that need nobody's hand: `serve` waits for them to pass."""
+
+
 class GaveUp(Exception):
     """The database ended the transaction by itself."""
 
@@ -63,11 +75,14 @@ class Job:
     call: Callable[[Connection], object]
     boundaries: tuple[str, str] | None
     answer: asyncio.Future[object]
+    unheard: Callable[[], None]
     outcome: Outcome[object] = field(default_factory=Outcome)
 
     def deliver(self) -> None:
-        """Tell the caller, on his own event loop."""
+        """Tell the caller, on its own event loop."""
         if self.answer.cancelled():
+            if self.outcome.error is None:
+                self.unheard()
             return
         if self.outcome.error is None:
             self.answer.set_result(self.outcome.value)
@@ -80,6 +95,8 @@ class SqliteRunner:
 
     def __init__(self, path: Path, boundary: Boundary) -> None:
         self._boundary = boundary
+        self.on_unheard: Callable[[], None] = _nothing
+        """Called on the event loop after a commit for which the caller did not wait any more."""
         self._lock: sqlite_file.LockFile | None = None
         self._writer = sqlite_file.engine_of(path).connect()
         self._driver = sqlite_file.driver_of(self._writer)
@@ -95,6 +112,10 @@ class SqliteRunner:
         self._thread = Thread(target=self._work, name="store-writer", daemon=True)
         self._thread.start()
 
+    def _unheard(self) -> None:
+        """Call `on_unheard` as it is set by then."""
+        self.on_unheard()
+
     def hold(self, lock: sqlite_file.LockFile) -> None:
         """Keep the database's lock until closed."""
         self._lock = lock
@@ -102,7 +123,7 @@ class SqliteRunner:
     async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
         """The function's value, after the commit that holds its changes."""
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._jobs.put(Job(call, boundaries, answer))
+        self._jobs.put(Job(call, boundaries, answer, self._unheard))
         return await answer  # type: ignore[return-value]  # what call returned
 
     async def read(self, call: Callable[[Connection], T]) -> T:
@@ -170,11 +191,14 @@ class SqliteRunner:
                     last = True
                     break
                 group.append(job)
-            self._run_group(group)
+            # Callers that stopped waiting before the start are told that it did not happen.
+            self._run_group([job for job in group if not job.answer.cancelled()])
             if last:
                 return
 
     def _run_group(self, group: list[Job]) -> None:
+        if not group:
+            return
         begun = self._begin()
         if begun.error is not None:
             _refuse(group, begun.error)
@@ -224,6 +248,10 @@ class SqliteRunner:
         for names in dict.fromkeys(job.boundaries for job in group):
             if names is not None:
                 self._boundary.reach(names[side])
+
+
+def _nothing() -> None:
+    pass
 
 
 def _refuse(group: list[Job], error: BaseException) -> None:

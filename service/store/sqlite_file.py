@@ -1,5 +1,6 @@
 """The SQLite file itself: where it may lie, who may open it, and how (RELIABILITY.md 6.1)."""
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -35,6 +36,9 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
 )
 """File systems on which locks or write-ahead logs do not hold."""
+
+PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
+"""Errors of the system after which the file may be opened later."""
 
 MOUNTS = Path("/proc/self/mountinfo")
 
@@ -97,6 +101,8 @@ def prepare(path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as failed:
+        if failed.errno in PASSING:
+            raise
         raise StartRefused(
             f"The database {path} cannot be opened for writing: {failed.strerror}. "
             "HEADGATE_DATABASE_URL names it."

@@ -19,9 +19,10 @@ from sqlalchemy import Connection, Integer, bindparam, func, insert, select, upd
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.flaky import figures
+from service.flaky.completeness import Account
 from service.flaky.results import FileStatus, Format, Outcome
 from service.store import bulk, test_cases
-from service.store.codec import RowCodec
+from service.store.codec import JsonCodec, RowCodec
 from service.store.tables.test_evidence import (
     CaseAttemptRow,
     DailyRow,
@@ -55,6 +56,9 @@ class StoredFile:
     line: int | None = None
     column: int | None = None
     sha256: str = ""
+
+
+NO_ACCOUNT = Account()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,12 @@ class Upload:
     is_partial: bool = False
     passed: str | None = None
     skipped: str | None = None
+    account: Account = NO_ACCOUNT
+
+    @property
+    def failures(self) -> int:
+        """How many of its tests, suites and packages failed."""
+        return self.counts.get("failed", 0) + self.counts.get("suite_failures", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +160,7 @@ UPLOAD = RowCodec(Upload, uploads, keys={"org_id", "repository_id", "revision"})
 ATTEMPT = RowCodec(StoredAttempt, attempts, keys={"org_id", "repository_id"})
 DAY = RowCodec(Day, daily, keys={"org_id", "repository_id"})
 
+ACCOUNT: JsonCodec[Account] = JsonCodec(Account)
 INSERT_UPLOAD = insert(uploads)
 _KEYS = ("org_id", "repository_id")
 INSERT_ATTEMPTS = bulk.inserted(attempts, ATTEMPT.columns, [attempts.c[name] for name in _KEYS])
@@ -232,6 +243,12 @@ EXPIRE = (
     )
     .values(is_counted=False)
 )
+
+
+def note_account(session: Connection, upload_id: str, account: Account) -> None:
+    """Change what an upload says about its own completeness."""
+    row = {"account": ACCOUNT.encode(account)}
+    session.execute(update(uploads).where(uploads.c.id == upload_id).values(**row))
 
 
 def record_upload(session: Connection, place: Place, upload: Upload) -> None:

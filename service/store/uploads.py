@@ -48,6 +48,11 @@ SELECT_OF_RUN = select(*UPLOAD.columns).where(
     uploads.c.run_attempt == bindparam("of_attempt"),
     uploads.c.is_complete.is_(True),
 )
+SELECT_OF_SHA = select(*UPLOAD.columns).where(
+    uploads.c.repository_id == _HERE,
+    uploads.c.sha == bindparam("of_sha"),
+    uploads.c.is_complete.is_(True),
+)
 SELECT_ELIGIBLE = select(uploads.c.id).where(
     uploads.c.repository_id == _HERE,
     uploads.c.is_eligible.is_(True),
@@ -146,6 +151,12 @@ def of_run(
     """The complete uploads of an attempt of a CI run, whatever their jobs, in no order."""
     told = {"of_repository": repository_id, "of_run": run_id, "of_attempt": attempt}
     return tuple(UPLOAD.value(row) for row in session.execute(SELECT_OF_RUN, told))
+
+
+def of_sha(session: Connection, repository_id: int, sha: str) -> tuple[Upload, ...]:
+    """The complete uploads of a commit, whatever their jobs, in no order."""
+    told = {"of_repository": repository_id, "of_sha": sha}
+    return tuple(UPLOAD.value(row) for row in session.execute(SELECT_OF_SHA, told))
 
 
 def attempts_of(session: Connection, upload_id: str) -> tuple[StoredAttempt, ...]:

@@ -9,6 +9,7 @@ from service.mergequeue.outputs import EntryMoved, Recorded
 from service.mergequeue.reasons import Cause, Reason
 from service.mergequeue.states import EntryState, RunKind, RunPhase
 from service.wording import (
+    aside,
     causes,
     conditions,
     endings,
@@ -152,7 +153,10 @@ def _unready(view: PullRequestText) -> str:
 
 
 def _not_ready(view: PullRequestText) -> list[str]:
+    situation = view.situation
+    happened = phrases.sentence(aside.clause(situation))
     return [
+        _written(phrases.joined([happened, aside.step(situation)]), view),
         "It will enter by itself as soon as:",
         checklist(view),
         _written(phrases.sentence(required(view)), view),

@@ -33,6 +33,7 @@ CAUSES: dict[Cause, Text] = {
     Cause.KNOWN_FLAKY: _fixed(
         "This looks like flaky tests, not like your change; the retries are used up."
     ),
+    Cause.NO_EVIDENCE: _fixed("Checks were skipped, so nothing shows that the change works."),
     Cause.TIMEOUT: _fixed("The checks did not finish in time."),
     Cause.AHEAD_FAULT: lambda _, prs: phrase(
         "The cause is {}, not this PR.", prs if prs.parts else phrase("ahead of it")
@@ -41,7 +42,8 @@ CAUSES: dict[Cause, Text] = {
         "It fails only together with {}.", prs if prs.parts else phrase("what is ahead of it")
     ),
     Cause.PR_FAULT: lambda target, _: phrase(
-        "Everything ahead of it had passed, so the cause is in this PR or in how it fits {}.",
+        "Everything ahead of it had passed, so the cause is probably in this PR, or in how it fits "
+        "{}.",
         target,
     ),
 }

@@ -12,6 +12,8 @@ from service.mergequeue import verdict
 from service.mergequeue.conditions import (
     MISSING,
     OWN,
+    THROTTLED,
+    UNANSWERED,
     Condition,
     ConditionCode,
 )
@@ -19,7 +21,7 @@ from service.mergequeue.config import Mode
 from service.mergequeue.model import Hold, MergeQueue, Run
 from service.mergequeue.reasons import Reason
 from service.vocabulary import CheckOutcome
-from service.wording import holds, markdown, phrases, readiness
+from service.wording import holds, markdown, phrases, readiness, times
 from service.wording.phrases import Code, Page, Phrase, Pull, phrase
 from service.wording.situation import Wanted
 from service.wording.view import PullRequestText
@@ -138,7 +140,7 @@ def _still_ready(condition: Condition, queue: MergeQueue) -> Phrase:
     if not condition.prs:
         return goal
     other = phrases.pulls(condition.prs)
-    return phrase("{}, which is merged together with it, is ready again: {}", other, goal)
+    return phrase("{}, which goes first or together with it, is ready again: {}", other, goal)
 
 
 def _but(words: Phrase, condition: Condition, now_so: Phrase) -> Phrase:
@@ -211,6 +213,20 @@ def _slot(condition: Condition, _: MergeQueue) -> Phrase:
     return _but(phrase("a test slot is free"), condition, used)
 
 
+def _built(condition: Condition, _: MergeQueue) -> Phrase:
+    return _but(phrase("the test branch is made"), condition, _limit(condition))
+
+
+def _limit(condition: Condition) -> Phrase:
+    """That the provider's limit makes it wait, and until when; empty where it does not."""
+    if condition.word != THROTTLED or condition.at is None:
+        return Phrase()
+    return phrase(
+        "GitHub's rate limit is used up; the next try is at {}",
+        times.clock_time(condition.at, condition.at),
+    )
+
+
 def _status(condition: Condition, _: MergeQueue) -> Phrase:
     name: Code | Page = Code(condition.name)
     if condition.url:
@@ -272,9 +288,22 @@ def _ahead_landed(condition: Condition, _: MergeQueue) -> Phrase:
 def _landing_free(condition: Condition, _: MergeQueue) -> Phrase:
     if not condition.met and condition.word == OWN:
         return phrase("its merge, which is under way, is done")
+    if not condition.met and condition.word == THROTTLED:
+        return _but(phrase("its merge is done"), condition, _limit(condition))
+    if not condition.met and condition.word == UNANSWERED:
+        return _but(phrase("the merge under way is done"), condition, _takeover(condition))
     are = " is" if len(condition.prs) == 1 else " are"
     now_so = phrase("{}" + are, phrases.pulls(condition.prs)) if condition.prs else Phrase()
     return _but(phrase("no other PR is being merged"), condition, now_so)
+
+
+def _takeover(condition: Condition) -> Phrase:
+    """That the instance that merges stopped answering, and when another takes over."""
+    stopped = phrase("the Headgate instance that merges {} stopped answering", few(condition.prs))
+    if condition.at is None:
+        return stopped
+    at = times.clock_time(condition.at, condition.at)
+    return stopped + phrase("; another one takes over at {}", at)
 
 
 def few(prs: Sequence[int]) -> Phrase:
@@ -299,7 +328,7 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.BATCH_COMPLETE: _batch,
     ConditionCode.BASE_STARTABLE: _startable,
     ConditionCode.FREE_SLOT: _slot,
-    ConditionCode.BRANCH_BUILT: _fixed("the test branch is made"),
+    ConditionCode.BRANCH_BUILT: _built,
     ConditionCode.STATUS_PASSED: _status,
     ConditionCode.EVIDENCE_RECEIVED: _fixed("the test results of the failure are in"),
     ConditionCode.AHEAD_DECIDED: _decided,
@@ -330,6 +359,7 @@ OUTCOMES: dict[CheckOutcome | None, str] = {
     None: "not reported yet",
     CheckOutcome.RUNNING: "running",
     CheckOutcome.PASSED: "passed",
+    CheckOutcome.SKIPPED: "skipped",
     CheckOutcome.FAILED: "failed",
     CheckOutcome.INTERRUPTED: "stopped without a result",
     CheckOutcome.BLOCKED: "waits for somebody's approval",
@@ -341,6 +371,7 @@ _GLYPHS: dict[CheckOutcome | None, str] = {
     None: "○",
     CheckOutcome.RUNNING: "⏳",
     CheckOutcome.PASSED: "✓",
+    CheckOutcome.SKIPPED: "⊘",
     CheckOutcome.FAILED: "✗",
     CheckOutcome.INTERRUPTED: "⚠️",
     CheckOutcome.BLOCKED: "⏸",

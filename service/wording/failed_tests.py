@@ -3,12 +3,16 @@
 Names of tests, and the addresses that came with their results, are texts of strangers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from service.wording import markdown, phrases, times
 from service.wording.markdown import Links
+
+GAPS_MAX = 5
+"""Reasons why a report is incomplete that one comment names."""
 
 OPEN_MAX = 3
 """More lines than this are folded."""
@@ -45,11 +49,17 @@ class FailedTest:
 
 @dataclass(frozen=True, slots=True)
 class FailedTests:
-    """How many tests failed, how many of them were forgiven, and the first few of all."""
+    """How many tests failed, how many of them were forgiven, and the first few of all.
+
+    `gaps` are required statuses whose reports are not complete, each with what they lack.
+    `revoked` are those that passed by forgiveness and count as failed.
+    """
 
     failed: int = 0
     forgiven: int = 0
     shown: tuple[FailedTest, ...] = ()
+    gaps: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    revoked: tuple[str, ...] = ()
 
 
 NONE = FailedTests()
@@ -76,9 +86,38 @@ def section(tests: FailedTests, links: Links, now: datetime) -> str:
     if left > 0:
         lines.append(f"- and {left:,} more")
     listed = "\n".join(lines)
+    gaps = "".join(f"\n\n{_gap(name, reasons)}" for name, reasons in tests.gaps)
+    gaps += "".join(f"\n\n{_revoked(name)}" for name in tests.revoked)
     if len(lines) > OPEN_MAX:
-        return markdown.folded(f"Tests: {counts}", f"{listed}\n")
-    return f"**Tests:** {counts}\n\n{listed}"
+        return markdown.folded(f"Tests: {counts}", f"{listed}\n") + gaps
+    return f"**Tests:** {counts}\n\n{listed}{gaps}"
+
+
+def _gap(name: str, reasons: tuple[str, ...]) -> str:
+    """Why quarantine and known flakes do not excuse a status."""
+    shown = "; ".join(reasons[:GAPS_MAX])
+    return f"⚠️ {markdown.code(name)} is not excused: its report is incomplete. {shown}."
+
+
+def _revoked(name: str) -> str:
+    """Why a status that passed counts as failed."""
+    return (
+        f"⚠️ {markdown.code(name)} passed, but counts as failed. Its command ended with 0 because"
+        " all failures were quarantined, and another failure arrived later."
+    )
+
+
+def after_landing(job: str, names: Sequence[str], upload_url: str) -> str:
+    """A comment: failures arrived after the pull request merged, and earlier ones were forgiven."""
+    shown = [f"- ❌ {markdown.code(name)}" for name in names[: phrases.NAMES_SHOWN_MAX]]
+    if len(names) > len(shown):
+        shown.append(f"- and {len(names) - len(shown):,} more")
+    return (
+        f"⚠️ Results of {markdown.code(job)} arrived after it merged, with failures that are not"
+        " quarantined. The failures that the job had reported before were all quarantined, so the"
+        f" queue did not know. Please look at the target branch.\n\n{chr(10).join(shown)}\n\n"
+        f"[Upload]({upload_url})"
+    )
 
 
 def _line(test: FailedTest, links: Links, now: datetime) -> str:

@@ -5,6 +5,7 @@ from typing import assert_never
 
 from service.mergequeue import outputs
 from service.mergequeue.config import QueueConfig
+from service.mergequeue.inputs import LandingStopCode
 from service.mergequeue.model import PRIORITY_NAMES
 from service.mergequeue.outputs import PlacedWhy, Recorded
 from service.mergequeue.reasons import Reason
@@ -203,7 +204,9 @@ def _of_landing(event: LandingEvent, target: str) -> Phrase:
             return phrase("merging into {} began", target)
         case outputs.LandingHalted():
             said = phrase(": {}", event.text) if event.text else Phrase()
-            return phrase("the merge did not happen") + said
+            # Stopped by our own look just before the call: nothing was refused.
+            is_own = event.code == LandingStopCode.STALE
+            return phrase("the merge waits" if is_own else "the merge did not happen") + said
         case outputs.LandingMismatched():
             return phrase("what landed on {} is not what was tested: {}", target, event.evidence)
         case outputs.TipMoved():

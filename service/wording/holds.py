@@ -10,9 +10,9 @@ from service.mergequeue.model import Hold, MergeQueue
 from service.mergequeue.reasons import LIFTED_BY_PERSON, HoldReason
 from service.mergequeue.states import QueueState
 from service.wording import endings, markdown, phrases, times
-from service.wording.endings import TEST_BRANCHES
 from service.wording.phrases import Code, Phrase, phrase
 
+ALL_BRANCHES = Code("headgate/**")
 _PROBE = " A probe runs every 15 min; the queue goes on when one passes."
 _STOPPED = " The queue stopped itself, and a person must look."
 
@@ -149,7 +149,30 @@ HOLDS: dict[HoldReason, Callable[[Held], Phrase]] = {
     HoldReason.PROVIDER_UNAVAILABLE: _unreachable,
     HoldReason.REPOSITORY_UNAVAILABLE: _fixed("The repository is archived or gone."),
     HoldReason.TEST_BRANCH_DENIED: _refused(
-        "GitHub refuses our test branches", phrase("Exempt {} from that rule.", TEST_BRANCHES)
+        "GitHub refuses our test branches",
+        phrase(
+            "Exempt {} from that rule: it covers the test branches and the branches on which "
+            "they are built.",
+            ALL_BRANCHES,
+        ),
+    ),
+    HoldReason.STRICT_CHECKS: _refused(
+        "The rules of this branch only let pull requests merge that contain its newest commit, "
+        "so GitHub refused the merge",
+        phrase(
+            "Turn off {} in the branch protection or ruleset, or make the Headgate App a bypass "
+            "actor (“Exempt”) of the ruleset: the queue itself tests every pull request on the "
+            "newest commit. The merge is tried again every 15 min and when the rules change.",
+            Code("Require branches to be up to date before merging"),
+        ),
+    ),
+    HoldReason.METHOD_DENIED: _refused(
+        "The branch or the repository does not allow the merge method of this queue",
+        phrase(
+            "Set another {} for the queue, or allow the method. The merge is tried again every "
+            "15 min and when the rules change.",
+            Code("mergeMethod"),
+        ),
     ),
     HoldReason.PROVIDER_QUEUE: _target(
         "{} uses GitHub's merge queue. Remove that rule to use Headgate here."

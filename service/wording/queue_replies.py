@@ -25,7 +25,16 @@ def queue_made(queue: MergeQueue, required: RequiredSet) -> Answer:
             phrases.names([each.name for each in required.names]),
             phrases.source(required.source),
         )
+        + _pushed(queue)
     )
+
+
+def _pushed(queue: MergeQueue) -> Phrase:
+    """Why test branches come without a draft pull request."""
+    if queue.config.create_prs_for_testing_branches or not queue.test_branch_reason:
+        return Phrase()
+    reason = phrases.quoted(queue.test_branch_reason)
+    return phrase(" Its test branches have no draft PR: {}.", reason)
 
 
 def no_queue(branch: str, branches: tuple[str, ...]) -> Answer:

@@ -8,7 +8,17 @@ main is resolved").
 from collections.abc import Callable, Sequence
 
 from service.mergequeue.reasons import Reason
-from service.wording.phrases import NAMES_SHOWN_MAX, Code, Phrase, counted, listed, phrase, short
+from service.vocabulary import CODE_OWNERS, LAST_PUSH
+from service.wording.phrases import (
+    NAMES_SHOWN_MAX,
+    Code,
+    Phrase,
+    counted,
+    listed,
+    phrase,
+    quoted,
+    short,
+)
 from service.wording.situation import Wanted
 
 Words = tuple[Callable[[Wanted], Phrase], Callable[[Wanted], Phrase]]
@@ -103,6 +113,32 @@ def _fixed(clause: str, few: str) -> Words:
     return (lambda _: phrase(clause)), (lambda _: phrase(few))
 
 
+def _review(wanted: Wanted) -> Phrase:
+    extra = _REVIEWS.get(wanted.name, "")
+    return phrase("the required reviews approve it" + extra)
+
+
+_REVIEWS = {
+    CODE_OWNERS: " (a code owner has to approve it)",
+    LAST_PUSH: " (somebody other than the last person who pushed has to approve it)",
+}
+
+
+def _missing(wanted: Wanted) -> Phrase:
+    check = phrase("{}", Code(wanted.name)) if wanted.name else phrase("every required check")
+    return check + phrase(
+        " has run on the PR itself, because GitHub does not merge before (the author lets CI run "
+        "there, or an admin makes the Headgate App a bypass actor of the rule, “Exempt”)"
+    )
+
+
+def _accepted(wanted: Wanted) -> Phrase:
+    if not wanted.name:
+        return phrase("GitHub accepts its merge")
+    words = "GitHub accepts its merge, which is tried again (a maintainer removes the cause: {})"
+    return phrase(words, quoted(wanted.name))
+
+
 GOALS: dict[Reason, Words] = {
     Reason.FACTS_UNKNOWN: _fixed("GitHub has answered about this PR", "GitHub's answer"),
     Reason.DRAFT: _fixed("the PR is marked ready for review", "ready for review"),
@@ -114,13 +150,24 @@ GOALS: dict[Reason, Words] = {
     Reason.MERGEABILITY_UNKNOWN: _fixed(
         "GitHub has computed whether it merges cleanly", "GitHub's merge check"
     ),
-    Reason.REVIEW_REQUIRED: _fixed("the required reviews approve it", "review"),
+    Reason.REVIEW_REQUIRED: (_review, lambda _: phrase("review")),
     Reason.CHANGES_REQUESTED: _fixed(
         "no reviewer's request for changes is open", "requested changes"
     ),
     Reason.CONVERSATIONS_UNRESOLVED: _fixed("all conversations are resolved", "open conversations"),
     Reason.CHECK_PENDING: (_check, _check_brief),
     Reason.CHECK_FAILING: (_check, _check_brief),
+    Reason.CHECK_MISSING: (_missing, _check_brief),
+    Reason.STACKED: _fixed(
+        "the author takes the PR out of its stack, or merges the stack on GitHub",
+        "its stack on GitHub",
+    ),
+    Reason.PROVIDER_QUEUED: _fixed(
+        "a maintainer takes the PR out of GitHub's own merge queue, or lets that queue merge it",
+        "GitHub's own merge queue",
+    ),
+    Reason.UNSIGNED: _fixed("the author signs all commits of the PR", "signatures"),
+    Reason.MERGE_REFUSED: (_accepted, lambda _: phrase("GitHub's refusal to merge it")),
     Reason.RULE_UNMET: (
         _rule,
         lambda wanted: phrase("rule {}", wanted.name) if wanted.name else phrase("a rule"),
@@ -134,12 +181,23 @@ GOALS: dict[Reason, Words] = {
         "Headgate has the permission “Workflows: write” (an owner of the repository grants it)",
         "permission “Workflows: write”",
     ),
+    Reason.NO_EVIDENCE: _fixed(
+        "its skipped checks can run on a test branch, and somebody asks for another test",
+        "checks that run",
+    ),
+    Reason.CI_INTERRUPTED: _fixed("CI has had time to recover", "CI"),
+    Reason.INFRASTRUCTURE: _fixed("CI has had time to recover", "CI"),
 }
-"""Every code of ENGINE.md 5."""
+"""Every code of ENGINE.md 5, and those for which a tested PR is set aside."""
 
 _MET: dict[Reason, Phrase] = {
     Reason.FORK_NEEDS_PERSON: phrase("it does not wait to be let in from a fork"),
     Reason.WORKFLOWS_PERMISSION_MISSING: phrase("Headgate lacks no permission for it"),
+    Reason.CHECK_MISSING: phrase("the required checks have reported on the PR itself"),
+    Reason.MERGE_REFUSED: phrase("GitHub has not refused its merge"),
+    Reason.STACKED: phrase("the PR is in no stack on GitHub"),
+    Reason.PROVIDER_QUEUED: phrase("GitHub's own merge queue does not contain the PR"),
+    Reason.UNSIGNED: phrase("all its commits have verified signatures"),
 }
 """Clauses that would puzzle where they were never in question."""
 

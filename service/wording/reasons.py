@@ -10,7 +10,7 @@ from typing import assert_never
 from service.mergequeue.model import Entry, MergeQueue
 from service.mergequeue.reasons import SUBMITTED, Reason
 from service.mergequeue.states import EntryState
-from service.wording import endings, markdown, phrases, readiness
+from service.wording import aside, endings, markdown, phrases, readiness
 from service.wording.endings import Text, by, checks, prs
 from service.wording.phrases import Phrase, phrase
 from service.wording.situation import Situation, Wanted, situation_of
@@ -61,7 +61,7 @@ def _not_ready(situation: Situation) -> Phrase:
         wanted = (Wanted(situation.reason, situation.target),)
     waits = phrase("waits until {}", readiness.goals(wanted)) if wanted else Phrase()
     if situation.reason in readiness.GOALS:
-        return waits
+        return phrases.joined([aside.clause(situation), waits], "; ")
     return phrases.joined([_found(situation.reason, SUBMISSION)(situation), waits], "; ")
 
 

@@ -12,6 +12,8 @@ from service.vocabulary import SYSTEM, Actor, Blocker, BlockerCode, Sha
 _NAMED = {
     Reason.CHECK_PENDING: BlockerCode.CHECK_PENDING,
     Reason.CHECK_FAILING: BlockerCode.CHECK_FAILING,
+    Reason.CHECK_MISSING: BlockerCode.CHECK_MISSING,
+    Reason.REVIEW_REQUIRED: BlockerCode.REVIEW_REQUIRED,
     Reason.RULE_UNMET: BlockerCode.OTHER,
 }
 
@@ -97,6 +99,8 @@ def _undecided_ahead(entry: Entry, queue: MergeQueue) -> tuple[int, ...]:
 def _names(code: Reason, entry: Entry) -> tuple[str, ...]:
     if code is Reason.BASE_MISMATCH:
         return (entry.facts.base,)
+    if entry.refusal is not None and entry.refusal.reason is code:
+        return (entry.refusal.name,) if entry.refusal.name else ()
     blockers: tuple[Blocker, ...] = entry.facts.blockers
     wanted = _NAMED.get(code)
     return tuple(each.name for each in blockers if each.code is wanted and each.name)

@@ -4,14 +4,19 @@ from collections.abc import Awaitable
 
 import structlog
 
+from service.errors import DatabaseUnavailable
+
 log = structlog.get_logger()
 
 
-async def guarded(what: str, work: Awaitable[None]) -> bool:
-    """Do it; False when it ended by an error that nobody expected, which is then logged."""
+async def failure_of(what: str, work: Awaitable[None]) -> Exception | None:
+    """Do the work; return the error that ended it, which is then logged, or None."""
     try:
         await work
-    except Exception:
+    except DatabaseUnavailable as away:
+        log.warning("database_unavailable", what=what, why=str(away.__cause__ or away.detail))
+        return away
+    except Exception as error:
         log.exception("crashed", what=what)
-        return False
-    return True
+        return error
+    return None

@@ -15,5 +15,13 @@ async def pause_s(runtime: Runtime) -> float:
     return POLL_S
 
 
-WORK = Work("inbox", LANES, deliveries.claim, deliveries.take_up, deliveries.stumble, pause_s)
+WORK = Work(
+    "inbox",
+    LANES,
+    deliveries.claim,
+    deliveries.take_up,
+    deliveries.interrupted,
+    pause_s,
+    deliveries.give_back,
+)
 """What the inbox's flow does."""

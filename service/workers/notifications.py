@@ -27,7 +27,7 @@ WORK = Work(
     AT_ONCE,
     notifications.claim,
     notifications.carry_out,
-    notifications.stumble,
+    notifications.interrupted,
     pause_s,
 )
 """What the flow of notifications does."""

@@ -34,7 +34,15 @@ def _until(runtime: Runtime, due: datetime | None) -> float:
     return min(max(wait_s, PAUSE_MIN_S), POLL_S)
 
 
-WORK = Work("outbox", AT_ONCE, effects.claim, effects.carry_out, effects.stumble, pause_s)
+WORK = Work(
+    "outbox",
+    AT_ONCE,
+    effects.claim,
+    effects.carry_out,
+    effects.interrupted,
+    pause_s,
+    effects.give_back,
+)
 """What the outbox's flow does."""
 
 COLLECTING = Work(
@@ -42,7 +50,8 @@ COLLECTING = Work(
     COLLECTED_AT_ONCE,
     effects.claim_collecting,
     effects.carry_out,
-    effects.stumble,
+    effects.interrupted,
     collecting_pause_s,
+    effects.give_back_collecting,
 )
 """What the flow of collecting does."""

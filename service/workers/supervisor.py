@@ -7,16 +7,19 @@ another.
 import asyncio
 from typing import Protocol
 
+from service.errors import DatabaseUnavailable
 from service.runtime import Runtime
 from service.workers import inbox, notifications, outbox, sweeps
 from service.workers.flow import Flow
-from service.workers.guard import guarded
+from service.workers.guard import failure_of
 from service.workers.housekeeping import Housekeeping
 from service.workers.presence import Presence
 from service.workers.sweeps import Sweeps
 from service.workers.ticks import Ticks
 
 RESTART_MAX_S = 60.0
+AWAY_MAX_S = 5.0
+"""The longest pause of a loop that ended because the database is away."""
 
 
 class Worker(Protocol):
@@ -38,6 +41,10 @@ class Stoppable(Worker, Protocol):
         """Begin nothing more."""
         ...
 
+    async def abandon(self) -> None:
+        """Cancel what is still under way."""
+        ...
+
 
 class Workers:
     """All loops of this process; one that does no work only says that it is there."""
@@ -56,7 +63,9 @@ class Workers:
             self._others = (
                 Ticks(runtime),
                 Sweeps(runtime, sweeps.awaited(runtime.options.periods)),
+                Sweeps(runtime, sweeps.missed(runtime.options.periods), at_start=True),
                 Sweeps(runtime, sweeps.patient(runtime.options.periods)),
+                Sweeps(runtime, sweeps.watched()),
                 Housekeeping(runtime),
             )
         if not runtime.store.is_alone:
@@ -71,10 +80,14 @@ class Workers:
 
     async def run(self) -> None:
         """Run every loop until `stop`."""
-        async with asyncio.TaskGroup() as group:
-            self._loops = [group.create_task(self._kept(worker)) for worker in self._others]
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._loops = [group.create_task(self._kept(worker)) for worker in self._others]
+                for flow in self._flows:
+                    group.create_task(self._kept(flow))
+        finally:
             for flow in self._flows:
-                group.create_task(self._kept(flow))
+                await flow.abandon()
 
     async def stop(self) -> None:
         """Take up nothing new; `run` ends when what is under way has ended."""
@@ -89,10 +102,12 @@ class Workers:
         pause_s = 1.0
         while not self._is_stopping:
             began = self._runtime.clock.monotonic_s()
-            await guarded(type(worker).__name__, worker.run())
+            error = await failure_of(type(worker).__name__, worker.run())
             if self._is_stopping:
                 return
             if self._runtime.clock.monotonic_s() - began > RESTART_MAX_S:
                 pause_s = 1.0
-            await self._runtime.clock.sleep(pause_s)
-            pause_s = min(pause_s * 2, RESTART_MAX_S)
+            is_away = isinstance(error, DatabaseUnavailable)
+            longest_s = AWAY_MAX_S if is_away else RESTART_MAX_S
+            await self._runtime.clock.sleep(min(pause_s, longest_s))
+            pause_s = min(pause_s * 2, longest_s)

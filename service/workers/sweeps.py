@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 
 from service.operations import (
     code_owners,
+    comments,
     installations,
     lost_reports,
     reconcile,
     redelivery,
     test_sweeps,
+    watch,
 )
 from service.runtime import Periods, Runtime
 
@@ -26,8 +28,24 @@ def awaited(periods: Periods) -> tuple[tuple[Sweep, timedelta], ...]:
         (installations.read_all, periods.idle),
         (reconcile.read_all_queues, periods.idle),
         (reconcile.restore_branches, periods.orphans),
-        (redelivery.ask_again, periods.redelivery),
         (test_sweeps.expire, periods.tests),
+    )
+
+
+WATCH_PERIOD = timedelta(seconds=30)
+
+
+def watched() -> tuple[tuple[Sweep, timedelta], ...]:
+    """The watchdog. It goes apart: what it watches must not hold it up."""
+    return ((watch.watch, WATCH_PERIOD),)
+
+
+def missed(periods: Periods) -> tuple[tuple[Sweep, timedelta], ...]:
+    """What people said while nobody listened. A sweep pauses between calls, so it goes apart."""
+    return (
+        (comments.look_where_queued, periods.comments),
+        (redelivery.ask_again, periods.redelivery),
+        (comments.look_elsewhere, periods.idle),
     )
 
 
@@ -51,10 +69,19 @@ class Turn:
 class Sweeps:
     """A worker of sweeps. They run one after another, so they never crowd the provider."""
 
-    def __init__(self, runtime: Runtime, sweeps: Iterable[tuple[Sweep, timedelta]]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        sweeps: Iterable[tuple[Sweep, timedelta]],
+        *,
+        at_start: bool = False,
+    ) -> None:
+        """`at_start`: the first round comes at once, not after a period."""
         now = runtime.clock.now()
         self._runtime = runtime
-        self._turns = [Turn(sweep, period, now + period) for sweep, period in sweeps]
+        self._turns = [
+            Turn(sweep, period, now if at_start else now + period) for sweep, period in sweeps
+        ]
 
     async def drain(self) -> bool:
         """Do every sweep that is due; whether there was any."""

@@ -17,7 +17,7 @@ from service.operations.test_overrides import OverrideWish
 from service.operations.test_pages import PageWish
 from service.operations.test_settings import SettingsWish
 from service.operations.test_tickets import TicketWish
-from service.vocabulary import Flag, Health, Override, Sensitivity
+from service.vocabulary import Flag, Health, Override, QuarantineForgives, Sensitivity
 
 TEXT_MAX = 1000
 """Characters of a name and its kin that are stored (FLAKY.md 2.8)."""
@@ -232,6 +232,9 @@ class UpdateSettings(AboutTests):
     artifact_patterns: Artifacts | None = None
     name_masks: Masks | None = None
     ticket_issues: bool | None = None
+    quarantine_forgives: (
+        Annotated[QuarantineForgives, BeforeValidator(common.one_of(QuarantineForgives))] | None
+    ) = None
 
     @classmethod
     def faults_of_names(cls, body: Mapping[str, object]) -> tuple[FieldError, ...]:

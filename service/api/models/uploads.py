@@ -16,6 +16,8 @@ LINE_MAX = 255
 URL_MAX = 2000
 ATTEMPT_MAX = 1000
 EXIT_CODE_MAX = 255
+SESSION_UPLOADS_MAX = 10_000
+UNSENT_FILES_MAX = 1_000_000
 
 FORMATS = tuple(parsing.FORMATS)
 
@@ -58,6 +60,11 @@ class UploadTestResults(AboutTests):
     machine: Line | None = None
     format: ReportFormat | None = None
     command_exit_code: Annotated[Integer, Field(ge=0, le=EXIT_CODE_MAX)] | None = None
+    runner: Line | None = None
+    command_key: Line | None = None
+    session: Line | None = None
+    session_uploads: Annotated[Integer, Field(ge=1, le=SESSION_UPLOADS_MAX)] | None = None
+    unsent_files: Annotated[Integer, Field(ge=0, le=UNSENT_FILES_MAX)] | None = None
     dry_run: bool | None = None
 
     def meta(self, codeowners: str | None) -> UploadMeta:
@@ -76,7 +83,12 @@ class UploadTestResults(AboutTests):
             ran_at=self.ran_at,
             machine=self.machine or None,
             format=parsing.FORMATS[self.format or "auto"],
-            command_exit_code=self.command_exit_code or 0,
+            command_exit_code=self.command_exit_code,
+            runner=self.runner or "",
+            command_key=self.command_key or "",
+            session=self.session or "",
+            session_uploads=self.session_uploads,
+            unsent_files=self.unsent_files or 0,
             dry_run=self.dry_run or False,
             codeowners=codeowners,
         )

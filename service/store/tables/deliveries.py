@@ -58,6 +58,35 @@ class InboxBodyRow(Row, table=True):
     body: bytes = Field(sa_type=LargeBinary)
 
 
+class HeardCommandRow(Row, table=True):
+    """A command of a person that was answered, once per comment, review or label event.
+
+    `topic` is what it changed, empty where it changed nothing.
+    """
+
+    __tablename__ = "heard_command"
+    __table_args__ = (Index("ix_heard_command_topic", "repository_id", "topic", "said_at"),)
+
+    repository_id: int = Field(
+        primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False}
+    )
+    source: str = Field(primary_key=True)
+    source_id: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    topic: str
+    said_at: datetime = Field(sa_type=Utc)
+    heard_at: datetime = Field(sa_type=Utc, index=True)
+
+
+class SweepCursorRow(Row, table=True):
+    """How far a sweep has read; it survives a restart."""
+
+    __tablename__ = "sweep_cursor"
+
+    name: str = Field(primary_key=True)
+    at: datetime = Field(sa_type=Utc)
+
+
 class OutboxRow(Row, table=True):
     """An effect to be performed; `is_open` until done, failed or superseded.
 

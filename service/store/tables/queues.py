@@ -35,6 +35,7 @@ class MergeQueueRow(Row, table=True):
     state_reason: str | None
     state_since: datetime | None = Field(sa_type=Utc)
     state_by: str | None = Field(sa_type=Json)
+    test_branch_reason: str | None
     target_mode: str | None
     sends_results: bool
     bisections: str = Field(sa_type=Json)
@@ -46,6 +47,7 @@ class MergeQueueRow(Row, table=True):
     kept_move: str | None = Field(sa_type=Json)
     advance_refused_at: datetime | None = Field(sa_type=Utc)
     land_after: datetime | None = Field(sa_type=Utc)
+    unexplained: str = Field(sa_type=Json)
     next_seq: int
     next_run: int
     next_bisection: int
@@ -126,6 +128,9 @@ class EntryRow(Row, table=True):
     screened: bool
     suspected: int | None
     failures: str = Field(sa_type=Json)
+    stops: str = Field(sa_type=Json)
+    refusals: int
+    refusal: str | None = Field(sa_type=Json)
 
 
 partial_unique(
@@ -195,6 +200,7 @@ class RunRow(Row, table=True):
     evidence: str | None = Field(sa_type=Json)
     rerun_at: datetime | None = Field(sa_type=Utc)
     rerun_ids: str = Field(sa_type=Json)
+    revoked: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "[]"})
     fresh: bool
     published: bool
     reused_from: str | None

@@ -20,6 +20,7 @@ class UploadRow(Row, table=True):
 
     `passed` and `skipped` name sets of the tests of which it holds one attempt alone. `revision`
     is that of its repository's tests with which it came; those that never count have none.
+    `account` is what the upload says about its own completeness.
     """
 
     __tablename__ = "upload"
@@ -29,6 +30,7 @@ class UploadRow(Row, table=True):
         Index("ix_upload_repository_id_received_at", "repository_id", "received_at"),
         Index("ix_upload_repository_id_run_id", "repository_id", "run_id", "run_attempt"),
         Index("ix_upload_repository_id_sha", "repository_id", "sha"),
+        Index("ix_upload_repository_id_kind_job", "repository_id", "kind", "job", "ran_at"),
     )
 
     id: str = Field(primary_key=True)
@@ -62,6 +64,7 @@ class UploadRow(Row, table=True):
     passed: str | None
     skipped: str | None
     revision: int | None = Field(sa_type=Id)
+    account: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "{}"})
 
 
 _ELIGIBLE_UPLOAD = UploadRow.__table__.c.is_eligible.is_(True)

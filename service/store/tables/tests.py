@@ -245,6 +245,7 @@ class TestSettingsRow(Row, table=True):
     ticket_issues: bool
     quarantine_since: datetime | None = Field(sa_type=Utc)
     auto_since: datetime | None = Field(sa_type=Utc)
+    quarantine_forgives: str = Field(sa_column_kwargs={"server_default": "ANY_FAILURE"})
 
 
 class CodeOwnersRow(Row, table=True):

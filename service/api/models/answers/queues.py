@@ -51,6 +51,13 @@ class HoldShown(Answer):
     evidence_url: str | None
 
 
+class RuleNote(Answer):
+    """A rule of the branch at the provider, and what it means for the queue."""
+
+    rule: str
+    text: str
+
+
 class QueueLinks(Answer):
     """Where to read more, null without an address."""
 
@@ -103,10 +110,13 @@ class Queue(Answer):
     version: Count
     state_changed_at: Time | None
     state_changed_by: Actor | None
+    test_branch_kind: Literal["DRAFT_PR", "PUSH"]
+    test_branch_kind_reason: str | None
     target_mode: Mode | None
     holds: list[HoldShown]
     effective_required_statuses: list[str]
     required_statuses_source: RequiredSource | None
+    rule_notes: list[RuleNote]
     setting_sources: dict[str, Literal["default", "repo_file", "api", "dashboard", "cli"]]
     links: QueueLinks
 

@@ -59,6 +59,14 @@ class FailedTest(Answer):
     name: str
     status: Literal["healthy", "flaky", "broken"]
     excused: bool
+    new_failure_text: bool
+
+
+class IncompleteReport(Answer):
+    """A required status whose failures are not excused, for what its reports lack."""
+
+    name: str
+    reasons: list[str]
 
 
 class TestRunShown(Answer):
@@ -90,6 +98,7 @@ class TestRunShown(Answer):
     waiting_on: list[Number]
     verdict: Annotated[str, open_word(Cause)] | None
     failed_tests: list[FailedTest]
+    incomplete_reports: list[IncompleteReport]
 
 
 class ListedTestRun(Answer):

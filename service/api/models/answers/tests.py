@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from service.api.models.answers.common import Count, Id, LeftOut, SnakeAnswer, Time
-from service.vocabulary import Health, Override, Sensitivity
+from service.vocabulary import Health, Override, QuarantineForgives, Sensitivity
 
 Address = Annotated[str, Field(json_schema_extra={"format": "uri"})]
 """A URI."""
@@ -197,3 +197,4 @@ class TestSettingsShown(SnakeAnswer):
     artifact_patterns: list[str]
     name_masks: list[str]
     ticket_issues: bool
+    quarantine_forgives: QuarantineForgives

@@ -87,5 +87,6 @@ class UploadTaken(SnakeAnswer):
     quarantined_failures: Count
     unquarantined_failures: Count
     verdict: VerdictShown
+    not_excused_because: list[str]
     warnings: list[str]
     html_url: Address | None

@@ -1,0 +1,102 @@
+"""A start while the database is away: listen, refuse with 503, and ask again until it is there."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import structlog
+from aiohttp import web
+
+from bot import listening
+from bot.settings import Settings
+from service.api import connections
+from service.clock import Clock
+from service.errors import DatabaseAway, DatabaseUnavailable
+from service.operations import recovery
+from service.runtime import Runtime
+from service.store.database import Store
+
+PAUSE_MIN_S = 0.5
+PAUSE_MAX_S = 5.0
+"""Bounds of the pause between two tries."""
+RETRY_AFTER_S = "5"
+DRAIN_S = 0.5
+
+log = structlog.get_logger()
+
+
+async def store_once_there(
+    open_now: Callable[[], Awaitable[Store]], settings: Settings, clock: Clock
+) -> Store:
+    """Open the store; while the database is away, answer 503 and try again.
+
+    Raises StartRefused for what waiting does not mend.
+    """
+    try:
+        return await open_now()
+    except (DatabaseAway, DatabaseUnavailable) as away:
+        why = away.detail
+    async with _refusing(settings) as url:
+        pause_s = PAUSE_MIN_S
+        while True:
+            log.warning("waiting_for_database", url=url, why=why, seconds=pause_s)
+            await clock.sleep(pause_s)
+            try:
+                return await open_now()
+            except (DatabaseAway, DatabaseUnavailable) as away:
+                why = away.detail
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+
+
+async def recover(runtime: Runtime) -> None:
+    """Recover; begin again after a pause whenever the database goes away meanwhile."""
+    pause_s = PAUSE_MIN_S
+    while True:
+        try:
+            await recovery.recover(runtime)
+        except DatabaseUnavailable as away:
+            log.warning("recovery_waits_for_database", why=away.detail, seconds=pause_s)
+            await runtime.clock.sleep(pause_s)
+            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+        else:
+            return
+
+
+@asynccontextmanager
+async def _refusing(settings: Settings) -> AsyncIterator[str]:
+    """Listen where the service will; `/healthz` is well, anything else is refused."""
+    app = web.Application()
+    app.router.add_get("/healthz", _alive)
+    app.router.add_get("/readyz", _not_ready)
+    app.router.add_route("*", "/{path:.*}", _refused)
+    app[connections.BROKEN] = _broken
+    runner = connections.runner(app, drain_s=DRAIN_S)
+    try:
+        yield await listening.listen(runner, settings)
+    finally:
+        await runner.cleanup()
+
+
+async def _alive(_request: web.Request) -> web.Response:
+    return web.json_response({"status": "ok"})
+
+
+async def _not_ready(_request: web.Request) -> web.Response:
+    return web.json_response({"status": "not_ready", "checks": {"database": "failed"}}, status=503)
+
+
+async def _refused(_request: web.Request) -> web.Response:
+    body = {
+        "title": "The database cannot be written",
+        "status": 503,
+        "code": "database_unavailable",
+        "detail": "Headgate waits for its database; try again in 5 seconds.",
+    }
+    headers = {"Retry-After": RETRY_AFTER_S}
+    kind = "application/problem+json"
+    return web.json_response(body, status=503, headers=headers, content_type=kind)
+
+
+def _broken(
+    _request: web.BaseRequest, status: int, _error: BaseException | None
+) -> web.StreamResponse:
+    return web.Response(status=status)
