@@ -12,6 +12,7 @@ from service.api import errors as answers
 from service.api.models import common
 from service.api.models.common import Spelling
 from service.errors import FieldError, ServiceError
+from service.operations import access
 from service.provider import errors as provider
 from service.provider.errors import GoneKind, RefusedCode
 
@@ -158,10 +159,10 @@ def test_plain_text_is_the_detail_on_one_line():
 
 @pytest.mark.parametrize("as_text", [True, False])
 def test_a_missing_token_is_answered_in_one_form_only(as_text):
-    problem = answers.problem_of(errors.Unauthenticated("d"), NOW)
+    problem = answers.problem_of(errors.Unauthenticated(access.NO_TOKEN), NOW)
     assert answers.content(problem, as_text=as_text, public_url=None, request_id="x") == (
         "application/plain-text",
-        b"Missing or unknown x-api-token. Create one under Settings > Tokens.",
+        access.NO_TOKEN.encode(),
     )
 
 

@@ -207,23 +207,32 @@ async def test_an_old_client_that_wants_to_stay_is_told_that_it_may(client):
 
 
 async def test_the_status_says_what_limps_and_what_stands(readiness):
-    def said(*troubled: str, **words: str) -> tuple[str, str | None, dict[str, str]]:
+    async def said(*troubled: str, **words: str) -> tuple[str, str | None, dict[str, str]]:
         ready = Readiness(lambda: troubled)
         for check, word in {"recovery": "ok", **words}.items():
             ready.mark(check, word)
-        body: Any = health.status(ready, "1")[1]
+        body: Any = (await health.status(ready, "1"))[1]
         services = {each["name"]: each["status"] for each in body["services"]}
         return body["overallStatus"], body["severity"], services
 
     up = {"api": "up", "engine": "up", "provider": "up", "webhooks": "up"}
-    assert said() == ("up", None, up)
-    assert said("github.com") == ("impacted", "yellow", {**up, "provider": "impacted"})
+    assert await said() == ("up", None, up)
+    assert await said("github.com") == ("impacted", "yellow", {**up, "provider": "impacted"})
     for check in ("database", "workers", "recovery"):
-        assert said(**{check: "failed"}) == (
+        assert await said(**{check: "failed"}) == (
             "impacted",
             "red",
             {**up, "engine": "impacted", "webhooks": "impacted"},
         )
+
+
+async def test_the_status_says_that_a_queue_stands_still():
+    readiness = Readiness(stalled=lambda: {7: "build"})
+    readiness.mark("recovery", "ok")
+    body: Any = (await health.status(readiness, "1"))[1]
+    services = {each["name"]: each["status"] for each in body["services"]}
+    assert (body["severity"], services["engine"]) == ("yellow", "impacted")
+    assert readiness.is_ready
 
 
 @pytest.mark.parametrize("check", health.OURS)

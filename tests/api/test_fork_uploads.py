@@ -10,13 +10,15 @@ import pytest
 from service.api import app
 from service.api.health import Readiness
 from service.mergequeue import targets
+from service.mergequeue.config import Mode
 from service.mergequeue.states import QueueState
-from service.operations import queues, repositories
+from service.operations import access, fork_runs, queues, repositories
 from service.operations.queues import QueueWish
-from service.provider.ci import CiRun, CiTrigger
-from service.provider.errors import Unavailable
+from service.provider.ci import CiRun, CiTrigger, PullRequestSource
+from service.provider.errors import Throttled, Unavailable
 from service.runtime import Runtime
 from service.store import pull_requests
+from service.store import queues as stored_queues
 from service.vocabulary import SYSTEM, CheckOutcome, RepoRef
 from tests.api.wire import HandClock, Reply, Wire, connected, head, served
 from tests.harness.values import ValuesProvider, sha_of
@@ -34,8 +36,11 @@ RUN = CiRun(
     outcome=CheckOutcome.RUNNING,
     started_at=datetime(2026, 1, 2, tzinfo=UTC),
     url="",
+    head_repo="9",
 )
-UNAUTHENTICATED = b"Missing or unknown x-api-token. Create one under Settings > Tokens."
+SOURCE = PullRequestSource(7, "9", "topic", HEAD, is_fork=True)
+UNAUTHENTICATED = access.NO_TOKEN.encode()
+REFUSED = fork_runs.REFUSED.format(run="42").encode()
 FROM_42 = "x-forked-workflow-run-id: 42"
 
 
@@ -46,14 +51,24 @@ class ForkedProvider(ValuesProvider):
         super().__init__()
         self.clock = clock
         self.run: CiRun | None = RUN
+        self.source: PullRequestSource | None = SOURCE
+        self.throttled_until: datetime | None = None
         self.is_away = False
         self.asked = 0
 
     async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         self.asked += 1
+        if self.throttled_until is not None:
+            raise Throttled("The share is used up", self.throttled_until)
         if self.is_away:
             raise Unavailable("It is away.", self.clock.now() + timedelta(seconds=30))
         return self.run if run_id == "42" else None
+
+    async def claimed_source(self, repo: RepoRef, number: int) -> PullRequestSource | None:
+        return self.source if number == 7 else None
+
+
+PARALLEL = QueueWish({"mode": Mode.PARALLEL}, QueueState.PAUSED)
 
 
 @pytest.fixture
@@ -66,7 +81,7 @@ async def asked(runtime: Runtime, provider: ForkedProvider) -> Runtime:
     """The runtime with that provider and a paused queue."""
     whole = replace(runtime, providers={provider.ref.host: provider})
     record = await whole.store.run(repositories.keep, await provider.repository(provider.ref))
-    await queues.create(whole, record, "main", QueueWish({}, QueueState.PAUSED), SYSTEM)
+    await queues.create(whole, record, "main", PARALLEL, SYSTEM)
     return whole
 
 
@@ -114,8 +129,65 @@ async def test_a_running_ci_run_of_a_fork_says_what_its_head_touches(client, ask
 async def test_any_other_run_is_no_credential(client, provider, run):
     provider.run = run
     answer = await upload(client, FROM_42)
-    assert (answer.status, answer.body) == (401, UNAUTHENTICATED)
+    assert (answer.status, answer.body) == (401, REFUSED)
     assert answer.headers["content-type"] == "application/plain-text"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        None,
+        replace(SOURCE, is_fork=False),
+        replace(SOURCE, head_repo="8"),
+        replace(SOURCE, head_repo=""),
+        replace(SOURCE, head_branch="other"),
+        replace(SOURCE, head_sha=sha_of("another")),
+    ],
+)
+async def test_a_proved_run_is_refused_for_a_pull_request_that_is_not_its_own(
+    client, provider, source
+):
+    provider.source = source
+    answer = await upload(client, FROM_42)
+    problem = json.loads(answer.body)
+    assert (answer.status, problem["code"]) == (403, "not_own_pull_request")
+    assert "#7" in problem["detail"]
+
+
+async def test_a_head_known_to_be_another_is_refused_without_a_call(client, provider, asked):
+    newer = pull_requests.PullRequestHead(1, 7, sha_of("newer"))
+    await asked.store.run(pull_requests.remember_head, newer, asked.clock.now())
+    answer = await upload(client, FROM_42)
+    assert (answer.status, answer.body, provider.asked) == (401, REFUSED, 0)
+
+
+async def test_a_branch_without_a_queue_is_refused_without_a_call(client, provider):
+    answer = await upload(client, FROM_42, sent=body().replace(b'"main"', b'"release"'))
+    assert (answer.status, answer.body, provider.asked) == (401, REFUSED, 0)
+
+
+async def test_a_queue_that_is_not_parallel_takes_no_targets_of_forks(client, provider, asked):
+    (queue,) = await asked.store.read(stored_queues.queues_of, 1)
+    await queues.update(asked, queue, QueueWish({"mode": Mode.SINGLE}, None), SYSTEM)
+    answer = await upload(client, FROM_42)
+    assert (answer.status, answer.body, provider.asked) == (401, REFUSED, 0)
+
+
+async def test_a_refused_run_is_asked_about_once_a_minute(client, provider, clock):
+    provider.run = None
+    for _ in range(3):
+        assert (await upload(client, FROM_42)).status == 401
+    assert provider.asked == 1
+    clock.advance(61)
+    provider.run = RUN
+    assert (await upload(client, FROM_42)).status == 200
+
+
+async def test_a_share_that_is_used_up_is_told_with_when_to_come_back(client, provider, clock):
+    provider.throttled_until = clock.now() + timedelta(seconds=90)
+    answer = await upload(client, FROM_42)
+    assert (answer.status, json.loads(answer.body)["code"]) == (429, "rate_limited")
+    assert answer.headers["retry-after"] == "90"
 
 
 async def test_without_a_well_formed_number_nobody_is_asked(client, provider):

@@ -8,6 +8,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from service.api import connections, limits
 from service.api.errors import HttpRefused
+from service.body_budget import BodyBudget
 from service.errors import Overloaded
 from tests.api import wire
 from tests.api.wire import HandClock, connected, head, served
@@ -19,7 +20,7 @@ class Counting:
     """A server that says how long a body is, and keeps it until it is told to go on."""
 
     def __init__(self, clock: HandClock) -> None:
-        self.bodies = limits.Bodies(clock)
+        self.bodies = limits.Bodies(clock, BodyBudget())
         self.go_on = asyncio.Event()
         self.go_on.set()
         self.app = web.Application()
@@ -143,7 +144,7 @@ async def arriving(clock):
     async def length() -> int | str:
         request = make_mocked_request("POST", "/", payload=content)
         try:
-            async with limits.Bodies(clock).arriving(request, "t") as body:
+            async with limits.Bodies(clock, BodyBudget()).arriving(request, "t") as body:
                 return len(body)
         except HttpRefused as refused:
             return refused.code

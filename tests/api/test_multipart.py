@@ -82,7 +82,7 @@ def test_a_form_gives_metadata_files_and_owners():
 def test_what_was_not_sent_has_its_default():
     meta = read(META, FILE).meta()
     assert (meta.branch, meta.run_attempt, meta.job, meta.variant) == (None, 1, "", "")
-    assert (meta.ran_at, meta.format, meta.command_exit_code) == (None, None, 0)
+    assert (meta.ran_at, meta.format, meta.command_exit_code) == (None, None, None)
     assert (meta.dry_run, meta.codeowners) == (False, None)
 
 

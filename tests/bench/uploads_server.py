@@ -52,7 +52,7 @@ async def serve(url: str) -> None:
     telemetry.start("json", "warning", SystemClock())
     runtime = await door.runtime_at(url)
     await runtime.store.run(door.met)
-    wish = TokenWish(REPO.host, REPO.owner, "bench", Role.CI)
+    wish = TokenWish(REPO.host, REPO.owner, "bench", Role.QUEUE)
     secret = (await tokens.create_token(runtime, wish, SYSTEM)).secret
     runner, port = await door.opened(door.application(runtime))
     say({"port": port, "token": secret})

@@ -50,7 +50,11 @@ def test_reports_are_sent_packed_with_what_was_tested(api, capsys):
     options += ["--source-root", "/src", "--format", "junit", "--codeowners", "CODEOWNERS"]
     assert headgate(*options) == 0
     assert api.paths() == ["/tokens/self", UPLOAD]
-    assert api.asked[1][1] == {
+    sent = api.asked[1][1]
+    assert len(str(sent.pop("session"))) == 32
+    assert sent == {
+        "session_uploads": 1,
+        "unsent_files": 0,
         "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
         "org_url_slug": "octo",
         "sha": SHA,
@@ -82,6 +86,8 @@ def test_the_command_runs_first_and_its_code_and_start_are_told(api):
     assert headgate(command=FAILS) == 0
     asked = api.asked[1][1]
     assert (asked["command_exit_code"], asked["files"]) == (3, {"a.xml": REPORT})
+    assert (asked["session_uploads"], asked["unsent_files"]) == (1, 0)
+    assert len(asked["command_key"]) == 16
     assert asked["ran_at"].endswith("+00:00")
 
 
@@ -269,11 +275,43 @@ def test_more_than_a_hundred_files_go_in_several_uploads(api, capsys):
     for number in range(101):
         Path(f"{number:03}.xml").write_bytes(REPORT)
         os.utime(f"{number:03}.xml", (4e9, 4e9))
-    api.says(UPLOAD, an_upload(1, 1, 0))
-    api.says(UPLOAD, an_upload(0, 0, 3))
+    api.says(UPLOAD, an_upload(1, 1, 3, not_excused_because=["1 of 2 uploads has not arrived"]))
+    api.says(UPLOAD, an_upload(0, 0, 0))
     assert headgate(command=SILENT) == 0
-    assert [len(each[1]["files"]) for each in api.asked[1:]] == [100, 1]
+    first, second = (each[1] for each in api.asked[1:])
+    assert [len(each["files"]) for each in (first, second)] == [100, 1]
+    assert first["session"] == second["session"]
+    assert [each["session_uploads"] for each in (first, second)] == [2, 2]
     assert "headgate: 1 failure, all quarantined: exit code 0." in capsys.readouterr().err
+
+
+def test_what_keeps_quarantined_failures_from_being_excused_is_said(api, capsys):
+    reasons = ["the command ended with 7, but failed tests alone end with 1"]
+    api.says(UPLOAD, an_upload(1, 1, 7, not_excused_because=reasons))
+    assert headgate(command=FAILS) == 7
+    assert (
+        "1 failure, all quarantined, but not excused: the command ended with 7, but failed tests"
+        " alone end with 1: exit code 7." in capsys.readouterr().err
+    )
+
+
+def test_what_the_command_prints_is_no_part_of_the_json(api, capfd):
+    api.says(UPLOAD, an_upload())
+    prints = f"open('a.xml', 'wb').write({REPORT!r}); print('hello')"
+    assert headgate("--json", command=[sys.executable, "-c", prints]) == 0
+    printed = capfd.readouterr()
+    assert json.loads(printed.out)["exit_code"] == 0
+    assert "hello" in printed.err
+
+
+def test_a_killed_command_prints_the_code_that_it_ends_with(api, capfd):
+    """Also where the service forgives."""
+    api.says(UPLOAD, an_upload(1, 1, 0))
+    dies = f"open('a.xml', 'wb').write({REPORT!r}); import os; os.kill(os.getpid(), 11)"
+    assert headgate("--json", command=[sys.executable, "-c", dies]) == 139
+    printed = capfd.readouterr()
+    assert json.loads(printed.out)["exit_code"] == 139
+    assert "exit code 139." in printed.err
 
 
 def test_json_is_one_value(api, capfd):
@@ -283,6 +321,9 @@ def test_json_is_one_value(api, capfd):
     said = json.loads(capfd.readouterr().out)
     assert (said["exit_code"], said["uploads"]) == (1, [an_upload(1, 0, 1)])
     assert said["message"].startswith("1 failure, 0 quarantined, 1 not")
+    (file,) = said["files"]
+    counted = ("tests", "passed", "failed", "errors", "skipped", "retried")
+    assert (file["name"], [file[name] for name in counted]) == ("a.xml", [1, 1, 0, 0, 0, 0])
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,12 @@ def test_json_says_the_same(capsys):
         "status": "accepted",
         "tests": 2,
         "distinct": 2,
+        "passed": 2,
+        "failed": 0,
+        "errors": 0,
+        "skipped": 0,
+        "retried": 0,
+        "suite_failures": 0,
         "findings": [],
     }
 
@@ -104,3 +112,74 @@ def test_a_report_that_cannot_be_read_is_not_valid(monkeypatch):
 
     monkeypatch.setattr(Path, "read_bytes", read)
     assert app.run(["validate", "--junit", "*.xml"]) == 1
+
+
+def validated(*reports):
+    """What `validate` says of reports for programs."""
+    for number, report in enumerate(reports):
+        Path(f"{number}.xml").write_text(report)
+    assert app.run(["validate", "--junit", "*.xml", "--json"]) == 0
+
+
+def a_suite(*names, suite="ui"):
+    cases = "".join(f'<testcase name="{name}" classname="A" file="a.py"/>' for name in names)
+    return f'<testsuite name="{suite}">{cases}</testsuite>'
+
+
+def test_outcomes_are_counted_by_file(capsys):
+    validated(
+        '<testsuite tests="7"><testcase name="a"/><testcase name="b"><failure/></testcase>'
+        '<testcase name="c"><error/></testcase><testcase name="d"><skipped/></testcase>'
+        '<testcase name="e"><flakyFailure/></testcase><error/></testsuite>'
+    )
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    names = ("tests", "passed", "failed", "errors", "skipped", "retried", "suite_failures")
+    assert [file[name] for name in names] == [5, 2, 2, 1, 1, 1, 1]
+    assert "2 tests are declared and missing" in " ".join(file["findings"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "example"),
+    [
+        (a_suite("a", "port 4711"), a_suite("a", "port 4712"), "'port 4711' and 'port 4712'"),
+        (a_suite("a", suite="s-7f3a"), a_suite("a", suite="s-08c1"), "'s-7f3a' and 's-08c1'"),
+    ],
+)
+def test_two_reports_show_names_that_change_with_every_run(capsys, first, second, example):
+    validated(first, second)
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert finding.startswith(f"1 tests have another name in each run, as {example}:")
+    assert app.run(["validate", "--junit", "*.xml"]) == 0
+    assert finding in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        (a_suite("a", "b 1"), a_suite("a", "b 1")),
+        # Parts of one suite.
+        (a_suite("case 1", "case 2"), a_suite("case 3", "other")),
+        (a_suite("a", "b 1"), a_suite("a", "b 2"), a_suite("a", "b 3")),
+    ],
+)
+def test_names_of_several_tests_do_not_change(capsys, reports):
+    validated(*reports)
+    assert json.loads(capsys.readouterr().out)["findings"] == []
+
+
+def test_files_below_the_checkout_are_named_from_its_root(capsys):
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    Path("src").mkdir()
+    root = Path.cwd()
+    os.chdir("src")
+    Path("a.xml").write_text(GOOD.replace('file="', f'file="{root}/'))
+    assert app.run(["validate", "--junit", "a.xml"]) == 0
+    assert "absolute" not in capsys.readouterr().out
+
+
+def test_a_refused_report_of_nunit_is_named_so(capsys):
+    report = '<?xml version="1.0"?><!DOCTYPE test-results SYSTEM "a.dtd"><test-results/>'
+    Path("a.xml").write_text(report)
+    assert app.run(["validate", "--junit", "a.xml", "--json"]) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert (file["format"], file["status"]) == ("nunit", "refused")

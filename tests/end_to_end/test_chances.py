@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.mergequeue.config import BatchSizing, Hedging
+from service.mergequeue.config import BatchSizing, ConfirmFailures, Hedging
 from service.mergequeue.inputs import EstimateChanged
 from service.mergequeue.states import QueueState, RunKind
 from service.operations import queues, turn
@@ -73,7 +73,7 @@ async def test_a_hedge_takes_over_with_its_result_when_what_it_left_out_fails(
     world: World,
 ) -> None:
     risky, behind = await opened(world, 2)
-    await world.make_queue(hedging=Hedging.SPARE_SLOTS)
+    await world.make_queue(hedging=Hedging.SPARE_SLOTS, confirm_failures=ConfirmFailures.BISECTION)
     await submit(world, risky, behind)
     await gates.under_test(world, risky)
     await gates.under_test(world, behind)

@@ -38,7 +38,7 @@ COUNTS = {
     "conflicts": 1,
     "urgent_interrupts": 1,
     "batches_failed": 1,
-    "bisection_runs": 3,
+    "bisection_runs": 4,
     "landed_beside_others": 1,
     "units_of_several": 2,
 }

@@ -63,6 +63,7 @@ async def test_a_kill_in_the_middle_of_a_stop_loses_nothing_and_lands_once(
         number = await open_one(set_up)
         stopping = await set_up.start(HEADGATE_FAULT_BOUNDARY=f"{name}:1:kill")
         await comment(set_up, number, "/merge")
+        await stopping.ready()
         stopping.process.terminate()
         assert await stopping.ended() == -9
         async with set_up.serving():
@@ -136,6 +137,7 @@ async def test_a_stop_that_is_asked_for_ends_well_and_the_next_start_lands_it(
         number = await open_one(set_up)
         stopping = await set_up.start()
         await comment(set_up, number, "/merge")
+        await stopping.ready()
         stopping.process.terminate()
         assert await stopping.ended() == 0
         async with set_up.serving():

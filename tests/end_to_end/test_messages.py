@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from service.mergequeue.config import ConfirmFailures
 from service.operations import access, endpoints, pull_requests, tokens
 from service.operations.endpoints import EndpointWish
 from service.operations.tokens import TokenWish
@@ -119,7 +120,7 @@ async def test_a_failure_says_why_whose_fault_it_is_and_in_the_words_of_the_reco
 ) -> None:
     number = await world.open()
     await world.settle()
-    await world.make_queue()
+    await world.make_queue(confirm_failures=ConfirmFailures.BISECTION)
     async with heard(world, "pull_request.*") as receiver:
         await world.comment("/merge", on=number)
         await gates.fails(world, number)

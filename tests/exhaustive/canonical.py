@@ -45,6 +45,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "state_reason": _TOLD,
         "state_since": _TOLD,
         "state_by": _TOLD,
+        "test_branch_reason": _TOLD,
         "next_seq": _COUNTS,
         "next_run": _COUNTS,
         "next_bisection": _COUNTS,
@@ -81,6 +82,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "sha": "it is the commit of the last step",
         "branch": _TOLD,
         "checks_complete": "always in every scope",
+        "revoked": "nothing revokes a pass in any scope",
         "attempt": "evidence names the present one in every scope",
     },
     "Bisection": {"id": _COUNTS},
@@ -96,7 +98,13 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     },
     "Breaker": {},
     "Failure": {"run": _COUNTS, "at": _CLOCK, "fingerprint": "none in any scope"},
-    "Evidence": {"attempt": _COUNTS, "own_head": _TOLD, "fingerprint": "none in any scope"},
+    "Evidence": {
+        "attempt": _COUNTS,
+        "own_head": _TOLD,
+        "fingerprint": "none in any scope",
+        "gaps": _TOLD,
+        "new_texts": _TOLD,
+    },
 }
 """By class, the fields that are not in the key, each with its reason."""
 
@@ -188,6 +196,10 @@ class _Words:
             ),
             self._clock(queue.advance_refused_at, after=600),
             self._clock(queue.land_after),
+            tuple(
+                (self._named((one.pr,)), one.words, self._clock(one.at, after=3600))
+                for one in queue.unexplained
+            ),
         )
 
     def _entry(self, entry: Entry) -> tuple:
@@ -221,6 +233,14 @@ class _Words:
             self._batch(entry.batch),
             self._suspected(entry.suspected),
             entry.failures,
+            (_values_counted(entry.stops), entry.refusals),
+            None
+            if entry.refusal is None
+            else (
+                entry.refusal.reason.value,
+                self._clock(entry.refusal.until),
+                entry.refusal.blockers == facts.blockers,
+            ),
         )
 
     def _run(self, run: Run) -> tuple:
@@ -406,6 +426,10 @@ def _targets(targets: Targets | None) -> tuple[str, ...] | None:
     if targets is None:
         return None
     return ("*",) if targets.everything else tuple(sorted(targets.names))
+
+
+def _values_counted(counts) -> tuple:
+    return tuple(sorted(counts.items()))
 
 
 def _values(words: Iterable[StrEnum]) -> tuple[str, ...]:

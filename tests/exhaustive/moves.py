@@ -176,6 +176,8 @@ def _outcomes(
     said = [CheckOutcome.PASSED, CheckOutcome.FAILED]
     if scope.interrupted:
         said.append(CheckOutcome.INTERRUPTED)
+    if scope.skipped:
+        said.append(CheckOutcome.SKIPPED)
     return tuple(outcome for outcome in said if outcome is not last)
 
 

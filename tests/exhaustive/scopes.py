@@ -49,6 +49,7 @@ class Scope:
     by_hand: bool = False
     unknown: bool = False
     interrupted: bool = False
+    skipped: bool = False
     evidence: bool = False
     crashes: bool = False
     late: bool = False
@@ -92,6 +93,14 @@ SCOPES: tuple[Scope, ...] = (
         inputs_long=14,
         conflicts=True,
         cancels=True,
+    ),
+    Scope(
+        "SINGLE, CI skips the check",
+        _config(can_optimistically_merge=True, pending_failure_depth=1),
+        pull_requests=3,
+        inputs=9,
+        inputs_long=12,
+        skipped=True,
     ),
     Scope(
         "SINGLE, people against a landing",

@@ -2,9 +2,10 @@
 
 import pytest
 
+from service.errors import Conflict
 from service.mergequeue.reasons import HoldReason, Reason
 from service.mergequeue.states import QueueState
-from service.operations import queues
+from service.operations import pull_requests, queues
 from service.operations.queues import QueueWish
 from service.store import queues as stored_queues
 from service.vocabulary import SYSTEM
@@ -165,6 +166,29 @@ async def test_no_landing_takes_effect_after_the_pause_was_answered(world: World
     await world.rest(60)
     assert (await world.value()).state is QueueState.PAUSED
     assert await world.merged() == landed
+
+
+async def test_a_cancellation_refused_while_a_landing_is_open_is_kept_and_says_so(
+    world: World,
+) -> None:
+    number = await ready(world)
+    await world.fault({**MERGE, "nth": 1}, "fail_before", status=502)
+    await world.comment("/merge", on=number)
+
+    async def has_tried() -> bool:
+        return merge_calls(world) > 0
+
+    await world.until(has_tried)
+    # The landing stays open: its outcome cannot be read back.
+    await world.fault({"path": "*"}, "fail_before", status=503)
+    with pytest.raises(Conflict) as refused:
+        await pull_requests.cancel(world.runtime, await world.queue(), number, SYSTEM)
+    assert refused.value.code == "landing_in_progress"
+    assert "The cancellation is kept" in refused.value.detail
+    world.sandbox.world.faults.clear()
+    await world.settle()
+    assert await world.merged() == []
+    assert await world.state(number) == "CANCELLED"
 
 
 async def test_a_queue_paused_while_its_landing_waits_asks_for_no_wake_that_lies_behind(

@@ -57,7 +57,7 @@ async def test_a_push_before_the_move_of_a_whole_unit_lets_nothing_of_it_land(
     await gates.ends(world, *numbers)
     run = await gates.ends(world, *numbers)
     for why in await world.landings_refused():
-        assert "beforeOid mismatch" in why
+        assert "not at the expected" in why
     await world.settle()
     assert await world.landed_trees() == [step.tree for step in run.steps]
     assert (await world.value()).holds == ()

@@ -66,8 +66,8 @@ class Asker:
         return out.decode()
 
 
-async def asker(world: World) -> Asker:
-    """An admin of the organization."""
+async def asker(world: World, role: Role = Role.ADMIN) -> Asker:
+    """Somebody of the organization, by default an admin."""
     await world.settle()
-    wish = TokenWish(HOST, REPO.split("/")[0], "story", Role.ADMIN)
+    wish = TokenWish(HOST, REPO.split("/")[0], "story", role)
     return Asker(world, (await tokens.create_token(world.runtime, wish, SYSTEM)).secret)

@@ -12,11 +12,12 @@ import importlib.util
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,7 +29,8 @@ from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.store import migrate, postgresql, sqlite_file
 from service.store.database import Store, open_store
-from tests.harness import needs
+from tests.harness import needs, small_disk
+from tests.harness.small_disk import SmallDisk
 
 # Where the run's server lives; xdist workers inherit the environment of the first process.
 FOLDER = "TESTS_POSTGRES_FOLDER"
@@ -40,6 +42,9 @@ OPTIONS = (
     "-c listen_addresses='' -c fsync=off -c synchronous_commit=off -c full_page_writes=off "
     "-c wal_level=minimal -c max_wal_senders=0 -c max_connections=200 -c shared_buffers=64MB"
 )
+
+POSTGRES_MEGABYTES = 400
+"""Room for the server's programs, its first data and a few segments of its log."""
 
 DIALECTS = ("sqlite", "postgresql")
 
@@ -83,6 +88,49 @@ class Server:
             "--locale=C")  # fmt: skip
         options = f"{OPTIONS} -c unix_socket_directories={self.folder}"
         run("pg_ctl", "-D", str(data), "-l", str(self.folder / "log"), "-w", "-o", options, "start")
+
+    def halt(self, mode: str) -> None:
+        """Stop the server and keep its data; `mode` as `pg_ctl -m` has it."""
+        self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-m", mode, "stop")
+
+    def begin(self) -> None:
+        """Start a server that was halted; one that runs goes on."""
+        if (self.folder / "data" / "postmaster.pid").exists():
+            return
+        options = f"{OPTIONS} -c unix_socket_directories={self.folder}"
+        place = ("-D", str(self.folder / "data"), "-l", str(self.folder / "log"))
+        self._run("pg_ctl", *place, "-w", "-o", options, "start")
+
+    def revive(self) -> None:
+        """Start a server that may have ended by itself, of which its files tell no end."""
+        file = self.folder / "data" / "postmaster.pid"
+        if file.exists() and is_running(int(file.read_text().splitlines()[0])):
+            return
+        file.unlink(missing_ok=True)
+        self.begin()
+
+    @property
+    def _run(self) -> "Programs":
+        return Programs(binaries_for(self.folder), self.folder)
+
+    @contextmanager
+    def hung(self) -> Iterator[None]:
+        """Let every process of the server stand still, as on a machine that hangs."""
+        stopped = self._processes()
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in stopped:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        """The server's processes, the first of them first."""
+        first = int((self.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return [first, *map(int, children)]
 
     def stop(self) -> None:
         """Stop it if it was started, and remove its folder."""
@@ -216,6 +264,49 @@ def postgres() -> Server:
     server = Server(Path(os.environ[FOLDER]))
     server.start()
     return server
+
+
+@pytest.fixture(scope="module")
+def own_postgres() -> Iterator[Server]:
+    """A server for the tests of one file, which may halt it or let it hang, and start it again."""
+    needs.needs("postgres")
+    if os.environ.get("HEADGATE_TEST_POSTGRES_URL"):
+        pytest.skip("a server that HEADGATE_TEST_POSTGRES_URL names is not stopped")
+    name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    server = Server(Path(tempfile.gettempdir()) / name)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def small_postgres(tmp_path: Path) -> Iterator[tuple[Server, SmallDisk]]:
+    """A server whose folder is a small disk, and that disk."""
+    needs.needs("postgres")
+    needs.needs("mount")
+    name = f"headgate-postgres-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    folder = Path(tempfile.gettempdir()) / name
+    with small_disk.mounted(folder, POSTGRES_MEGABYTES) as disk:
+        if user := servers_user():
+            os.chown(folder, user.pw_uid, user.pw_gid)
+        server = Server(folder)
+        server.start()
+        try:
+            yield server, disk
+        finally:
+            disk.free()
+            server.stop()
+    folder.rmdir()
+
+
+@pytest.fixture
+def outage_url(own_postgres: Server) -> Iterator[str]:
+    """The address of a fresh database of that server."""
+    with own_postgres.database() as url:
+        yield url
+        own_postgres.begin()
 
 
 @pytest.fixture(scope="session")

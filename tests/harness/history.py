@@ -92,7 +92,8 @@ def _change(objects: Objects, before: str, after: str) -> dict[str, TreeItem | N
 def _checks(repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]:
     """I2: what landed passed every required check on its tested commit, as CI itself says.
 
-    But for those that only quarantined tests failed.
+    But for those that only quarantined tests failed, and those that CI skipped on the pull
+    request's own head as well while another required check ran.
     """
     runs = {row.id: row for row in rows["run"]}
     for row in rows["landing"]:
@@ -101,9 +102,21 @@ def _checks(repository: Repository, rows: dict[str, list[Any]]) -> Iterator[str]
             continue
         passed = {one.name for one in repository.check_runs(run.sha) if one.conclusion == "success"}
         required = {one["name"] for one in json.loads(run.required)}
-        missing = required - passed - set(json.loads(run.excused))
+        excused = set(json.loads(run.excused))
+        skipped = _skipped(repository, run.sha) & _skipped(repository, row.head)
+        missing = required - passed - excused - skipped
         if missing:
             yield f"I2: #{row.pr} landed without {sorted(missing)} on {run.sha}"
+        if required and not required & (passed | excused):
+            yield f"I2: #{row.pr} landed although no required check ran on {run.sha}"
+
+
+def _skipped(repository: Repository, sha: str) -> set[str]:
+    """Return the names that CI skipped on a commit and never ran there."""
+    words: dict[str, set[str | None]] = {}
+    for one in repository.check_runs(sha):
+        words.setdefault(one.name, set()).add(one.conclusion)
+    return {name for name, found in words.items() if found <= {"skipped", "neutral"}}
 
 
 def _entries(rows: dict[str, list[Any]]) -> Iterator[str]:

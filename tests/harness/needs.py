@@ -34,7 +34,7 @@ GIT_VERSION_MIN = (2, 38)
 def needs(name: str) -> None:
     """Skip the calling test when `name` is lacking; fail it under HEADGATE_REQUIRE_ALL=1.
 
-    Known: git, curl, jq, npm, assets, postgres, promtool. Raises KeyError for any other.
+    Known: git, curl, jq, mount, npm, assets, postgres, promtool. Raises KeyError for any other.
     """
     lack = LACKS[name]()
     if lack is None:
@@ -62,6 +62,11 @@ def lack_of_curl() -> str | None:
 def lack_of_jq() -> str | None:
     """The remedy when jq is not on PATH."""
     return None if shutil.which("jq") else "jq is not on PATH; install it"
+
+
+def lack_of_mount() -> str | None:
+    """The remedy when no file system may be mounted, which only root may."""
+    return None if os.geteuid() == 0 and shutil.which("mount") else "run as root, with mount"
 
 
 def lack_of_npm() -> str | None:
@@ -121,6 +126,7 @@ LACKS: dict[str, Callable[[], str | None]] = {
     "curl": lack_of_curl,
     "git": lack_of_git,
     "jq": lack_of_jq,
+    "mount": lack_of_mount,
     "npm": lack_of_npm,
     "postgres": lack_of_postgres,
     "promtool": lack_of_promtool,

@@ -34,6 +34,7 @@ QUICK = {
     "HEADGATE_PERIOD_QUEUES_S": "1",
     "HEADGATE_PERIOD_IDLE_S": "2",
     "HEADGATE_PERIOD_REDELIVERY_S": "2",
+    "HEADGATE_PERIOD_COMMENTS_S": "2",
     "HEADGATE_PERIOD_ORPHANS_S": "2",
     "HEADGATE_GITHUB_WRITE_SPACING_MS": "0",
     "HEADGATE_LOG_FORMAT": "json",
@@ -59,6 +60,14 @@ class Service:
         """Whether the process has not ended."""
         return self.process.exitcode is None
 
+    async def ready(self) -> None:
+        """Wait until it works: it has recovered what happened while it was away."""
+        deadline = self.clock.monotonic_s() + START_WITHIN_S
+        while '"ready"' not in self.log.read_text():
+            if self.clock.monotonic_s() > deadline:
+                raise NeverHappened(f"serve is not ready; its log is {self.log}")
+            await self.clock.sleep(LOOK_EVERY_S)
+
     async def ended(self) -> int:
         """Wait for its end; the exit code, negative for a signal."""
         deadline = self.clock.monotonic_s() + START_WITHIN_S
@@ -78,6 +87,8 @@ class Stage:
     environment: dict[str, str]
     http: aiohttp.ClientSession
     clock: SystemClock = field(default_factory=SystemClock)
+    processes: list[BaseProcess] = field(default_factory=list)
+    """Every `serve` that was started, whether it listens yet or not."""
 
     async def control(self, path: str, value: dict[str, Any]) -> dict[str, Any]:
         """POST to the sandbox's control plane."""
@@ -120,6 +131,7 @@ class Stage:
         environment = {**self.environment, **more}
         process = FORKS.Process(target=serve_here, args=(environment, str(log)), daemon=True)
         process.start()
+        self.processes.append(process)
         service = Service(process, "", log, self.clock)
         deadline = self.clock.monotonic_s() + START_WITHIN_S
         while service.is_running and not address_in(log):
@@ -180,10 +192,15 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(folder: Path, database_url: str | None = None) -> AsyncIterator[Stage]:
-    """A sandbox process and the settings to serve against it."""
+async def stage(
+    folder: Path, database_url: str | None = None, speed: float = SPEED
+) -> AsyncIterator[Stage]:
+    """A sandbox process and the settings to serve against it.
+
+    Credentials are refused once its faster time is minutes ahead: long stories need `speed` 1.
+    """
     told, telling = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=sandbox_here, args=(telling,), daemon=True)
+    process = FORKS.Process(target=sandbox_here, args=(telling, speed), daemon=True)
     process.start()
     try:
         settings: dict[str, str] = await asyncio.to_thread(told.recv)
@@ -224,16 +241,16 @@ def command_here(environment: dict[str, str], said: list[str], arguments: Sequen
     app.main(list(arguments))
 
 
-def sandbox_here(telling: Connection) -> None:
+def sandbox_here(telling: Connection, speed: float) -> None:
     """The body of a sandbox process: serves until it is ended."""
-    asyncio.run(_sandbox(telling))
+    asyncio.run(_sandbox(telling, speed))
 
 
-async def _sandbox(telling: Connection) -> None:
+async def _sandbox(telling: Connection, speed: float) -> None:
     ended = asyncio.Event()
     # An end that is asked for leaves no folder behind.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
-    async with running(SandboxOptions(speed=SPEED)) as sandbox:
+    async with running(SandboxOptions(speed=speed)) as sandbox:
         telling.send(sandbox.environment())
         await ended.wait()
 

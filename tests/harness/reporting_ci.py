@@ -31,24 +31,29 @@ def a_report(tests: Failing) -> bytes:
 async def upload(ask: Asker, tests: Failing, **meta: Any) -> dict[str, Any]:
     """Send a report; the answer, which must be a success."""
     form = aiohttp.FormData()
-    form.add_field("metadata", json.dumps(_about(meta)))
+    form.add_field("metadata", about(**meta))
     form.add_field("file", a_report(tests), filename="junit.xml")
-    return await _done(ask, "upload-test-results", data=form)
+    return await done(ask, "upload-test-results", data=form)
 
 
 async def settle_tests(ask: Asker, name: str, **more: Any) -> dict[str, Any]:
     """Change something of the tests of the repository, by an endpoint of theirs."""
-    return await _done(ask, name, json=_about(more))
+    return await done(ask, name, data=about(**more))
 
 
-def _about(more: dict[str, Any]) -> dict[str, Any]:
+def about(**more: Any) -> str:
+    """What a request about the tests of the repository says, as JSON."""
     owner, name = REPO.split("/")
-    return {"repo": {"host": HOST, "owner": owner, "name": name}, "org_url_slug": owner, **more}
+    repo = {"host": HOST, "owner": owner, "name": name}
+    return json.dumps({"repo": repo, "org_url_slug": owner, **more})
 
 
-async def _done(ask: Asker, name: str, **sent: Any) -> dict[str, Any]:
+async def done(ask: Asker, name: str, **sent: Any) -> dict[str, Any]:
+    """The answer to a request, which must be a success."""
     url = f"{ask.world.url}/v1/flaky-tests/{name}"
     headers = {"x-api-token": ask.secret}
+    if isinstance(sent.get("data"), str):
+        headers["Content-Type"] = "application/json"
     async with (
         aiohttp.ClientSession() as session,
         session.post(url, headers=headers, **sent) as answer,
@@ -74,7 +79,7 @@ async def of_gate(ask: Asker, gate: gates.Gate, tests: Failing) -> None:
         branch=gate.run.branch,
         run_id=str(ran.id),
         run_attempt=ran.attempt,
-        job="unit @ Linux-X64",
+        job="unit",
     )
 
 

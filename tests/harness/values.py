@@ -11,7 +11,8 @@ from datetime import UTC, date, datetime
 
 from service.provider import markers
 from service.provider.archives import Archive, NoArchive
-from service.provider.ci import Artifact, CiJob, CiRun
+from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.signals import Delivery, Where
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.trees import (
     Change,
@@ -30,6 +31,7 @@ from service.provider.values import (
     Built,
     ChangedFiles,
     Checks,
+    CommentsRead,
     Commit,
     FailedDelivery,
     Known,
@@ -42,6 +44,7 @@ from service.provider.values import (
     PullRequest,
     Repository,
     Required,
+    VehicleAdvice,
     VehicleRef,
 )
 from service.vocabulary import (
@@ -78,6 +81,7 @@ class ValuesProvider:
         self.trees: dict[int, Sha] = {}
         self.said: list[Notice] = []
         self.failed: list[FailedDelivery] = []
+        self.comments: list[Delivery] = []
         self.redelivered: list[str] = []
         self.files: dict[str, bytes] = {}
         self.tickets: dict[int, Ticket] = {}
@@ -141,6 +145,9 @@ class ValuesProvider:
     async def tree_paths(self, repo: RepoRef, commit: Sha) -> TreePaths:
         ids = {path: sha_of(path, content) for path, content in self.files.items()}
         return TreePaths(ids, complete=True)
+
+    async def vehicle_advice(self, repo: RepoRef, branch: str, commit: Sha) -> VehicleAdvice:
+        return VehicleAdvice(None, "The branch has no workflow files.")
 
     async def required(self, repo: RepoRef, branch: str) -> Required:
         return Known((RequiredName("unit"),), None, ())
@@ -228,6 +235,14 @@ class ValuesProvider:
     async def ci_run(self, repo: RepoRef, run_id: str, attempt: int | None = None) -> CiRun | None:
         return None
 
+    async def claimed_run(self, repo: RepoRef, run_id: str) -> CiRun | None:
+        return await self.ci_run(repo, run_id)
+
+    async def claimed_source(self, repo: RepoRef, number: int) -> PullRequestSource | None:
+        pull = await self.pull_request(repo, number)
+        source = pull.head_repo or ""
+        return PullRequestSource(number, source, pull.head_branch, pull.head_sha, pull.is_fork)
+
     async def ci_runs(self, repo: RepoRef, since: date) -> Sequence[CiRun]:
         return ()
 
@@ -242,6 +257,12 @@ class ValuesProvider:
         self, repo: RepoRef, artifact: Artifact
     ) -> AsyncIterator[Archive | NoArchive]:
         yield NoArchive("no CI here")
+
+    async def comments_since(self, where: Where, since: datetime) -> CommentsRead:
+        del where
+        found = [one for one in self.comments if one.received_at >= since]
+        newest = max((one.received_at for one in found), default=None)
+        return CommentsRead(tuple(found), newest, complete=True)
 
     async def failed_deliveries(self, since: datetime) -> Sequence[FailedDelivery]:
         return [one for one in self.failed if one.at >= since]

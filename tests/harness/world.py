@@ -38,6 +38,7 @@ from tests.harness.clock import FastClock
 from tests.harness.stillness import is_still
 
 SPEED = 30.0
+LIMITS = {"content_minute_max": 80, "content_hour_max": 500}
 SETTLE_WITHIN_S = 600.0
 LOOK_EVERY_S = 0.6
 REPO = "octo/widgets"
@@ -56,7 +57,8 @@ checks:
 class WorldOptions:
     """How a world begins; periods of sweeps are long unless a test is about them.
 
-    `permissions` are those of our App that differ from what it asks for at least.
+    `permissions` are those of our App that differ from what it asks for at least. `has_limits`:
+    the sandbox limits content as github.com does, and the service paces its calls by that.
     """
 
     required: tuple[str, ...] = ("unit",)
@@ -66,17 +68,19 @@ class WorldOptions:
     boundary: Boundary = field(default_factory=NoBoundary)
     speed: float = SPEED
     database_url: str | None = None
+    has_limits: bool = False
 
 
 @dataclass(slots=True)
 class World:
-    """Both halves, and the words to tell a story with."""
+    """Both halves, and the words to tell a story with; `main` was at `start` when it began."""
 
     sandbox: Sandbox
     runtime: Runtime
     clock: FastClock
     url: str
     older: str
+    start: str
 
     async def open(
         self, *, by: str = "bob", files: dict[str, str] | None = None, **more: Any
@@ -270,17 +274,20 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
         if options.permissions:
             granted = {**PERMISSIONS, **options.permissions}
             await sandbox.act("permissions", "alice", REPO, permissions=granted)
+        if options.has_limits:
+            seeds.set_knobs(sandbox.world, LIMITS)
         settings = settings_for(folder, sandbox, options)
         parts = wiring.World(clock, RandomIds(), options.boundary)
         async with wiring.running(settings, parts) as service:
             sandbox.world.webhook_url = f"{service.url}/webhooks/github"
-            yield World(sandbox, service.runtime, clock, service.url, str(older))
+            start = str(repository.git.branch("main"))
+            yield World(sandbox, service.runtime, clock, service.url, str(older), start)
 
 
 def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Settings:
     """The service's settings against this sandbox."""
     address = options.database_url or f"sqlite:///{folder}/headgate.db"
-    given = {
+    given: dict[str, Any] = {
         "github_url": sandbox.url,
         "github_host": "github.localhost",
         "github_app_id": str(sandbox.app_id),
@@ -294,4 +301,7 @@ def settings_for(folder: Path, sandbox: Sandbox, options: WorldOptions) -> Setti
         "secret_key": "c2VjcmV0LWtleS1vZi1hLXRlc3Qtd29ybGQtMDEyMzQ1Njc4OTAx",
         "log_format": "json",
     }
+    limited = {"github_limits": True, "github_write_spacing_ms": None}
+    if options.has_limits:
+        given |= limited
     return Settings(**{**given, **options.settings})

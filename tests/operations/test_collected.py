@@ -340,5 +340,5 @@ async def test_the_lane_of_queues_does_not_wait_for_it(yard):
     assert await effects.next_collecting_due(yard.runtime) is not None
     (row,) = await effects.claim_collecting(yard.runtime, 4)
     assert (row.lane, row.effect) == (Lane.COLLECT, CollectReports(run, 1))
-    await yard.runtime.store.run(outbox.retry, row.id, yard.runtime.clock.now() + SECOND, "x")
+    await yard.runtime.store.run(outbox.retry, row, yard.runtime.clock.now() + SECOND, "x")
     assert await effects.claim_collecting(yard.runtime, 4) == ()

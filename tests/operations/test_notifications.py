@@ -407,7 +407,7 @@ async def test_of_one_endpoint_four_are_under_way_of_all_sixty_four(stage):
 async def test_a_mistake_of_ours_is_a_failed_attempt(stage):
     await stage.change()
     (taken,) = await notifications.claim(stage.runtime, 64)
-    await notifications.stumble(stage.runtime, taken)
+    await notifications.interrupted(stage.runtime, taken, ArithmeticError("x"))
     (logged,) = await stage.log()
     assert logged.state is DeliveryState.PENDING
     assert logged.attempts[0].error == "A mistake of ours; the log has it."

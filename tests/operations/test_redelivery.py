@@ -1,14 +1,16 @@
 """Deliveries that failed, asked for again: which, how often, and back to when."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from service.memory import Memory
 from service.operations import deliveries, redelivery
 from service.provider.errors import Unavailable
 from service.provider.signals import Delivery
-from service.provider.values import FailedDelivery
+from service.provider.values import FailedDelivery, Lost
 from service.runtime import Runtime
 from tests.harness.values import ValuesProvider
 from tests.operations.conftest import WaitingClock
@@ -104,6 +106,31 @@ async def test_after_trouble_the_next_sweep_looks_as_far_back(
     await redelivery.ask_again(runtime)
     assert provider.looked[0] == provider.looked[1]
     assert provider.redelivered == ["try-1"]
+
+
+async def test_commands_come_first_and_what_sweeps_read_is_not_asked_for(
+    runtime: Runtime, provider: LoggingProvider, clock: WaitingClock
+):
+    at = clock.now() - HOUR
+    checks = [replace(failed(number, at), lost=Lost.SWEPT) for number in range(10_000)]
+    facts = [failed(number, at) for number in range(10_000, 10_150)]
+    comment = replace(failed(20_000, clock.now()), lost=Lost.COMMAND)
+    provider.failed = [*checks, *facts, comment]
+    await redelivery.ask_again(runtime)
+    assert provider.redelivered == [
+        "try-20000",
+        *(f"try-{number}" for number in range(10_000, 10_099)),
+    ]
+
+
+async def test_a_restart_looks_back_to_the_last_completed_sweep(
+    runtime: Runtime, provider: LoggingProvider, clock: WaitingClock
+):
+    started = clock.now()
+    await redelivery.ask_again(runtime)
+    await clock.sleep(600)
+    await redelivery.ask_again(replace(runtime, memory=Memory()))
+    assert provider.looked == [started - 72 * HOUR, started - MINUTE]
 
 
 async def test_many_known_ones_are_told_apart(runtime: Runtime, provider: LoggingProvider):

@@ -21,7 +21,7 @@ from service.operations import (
 )
 from service.operations.test_overrides import OverrideWish
 from service.operations.test_settings import SettingsWish
-from service.provider.ci import CiRun, CiTrigger
+from service.provider.ci import CiRun, CiTrigger, ProvedJob
 from service.provider.errors import Unavailable
 from service.store import subscribers, test_quarantine
 from service.store import uploads as stored_uploads
@@ -29,7 +29,7 @@ from service.store.notifications import messages
 from service.store.subscribers import Endpoint
 from service.store.test_cases import Place
 from service.store.test_quarantine import Since
-from service.vocabulary import SYSTEM, CheckOutcome, Health, Override, Sensitivity, Sha
+from service.vocabulary import SYSTEM, CheckOutcome, Health, Override, Role, Sensitivity, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import NOW, a_case, a_file
@@ -75,7 +75,7 @@ async def test_a_failing_test_fails_the_upload(stage):
 async def test_a_quarantined_failure_passes_and_is_still_evidence(stage):
     await quarantining(stage)
     await stage.ran({"total": "FP"}, ran_at=NOW - 2 * HOUR)
-    answer = await stage.ran({"total": "F"}, ran_at=NOW - HOUR, command_exit_code=3)
+    answer = await stage.ran({"total": "F"}, ran_at=NOW - HOUR, command_exit_code=1)
     assert answer.failures[0].status is Health.FLAKY
     assert (answer.verdict.exit_code, answer.verdict.message) == (
         0,
@@ -310,20 +310,23 @@ class Elsewhere(ValuesProvider):
     async def contains(self, repo, ancestor, commit):
         return False
 
+    RUN = CiRun(
+        id="7",
+        attempt=1,
+        trigger=CiTrigger.HEAD,
+        head_sha=Sha("a" * 40),
+        head_branch="main",
+        of_fork=False,
+        pull_requests=(),
+        is_running=True,
+        outcome=CheckOutcome.RUNNING,
+        started_at=NOW,
+        url="",
+    )
+
     async def ci_run(self, repo, run_id, attempt=None):
-        return CiRun(
-            id=run_id,
-            attempt=attempt or 1,
-            trigger=CiTrigger.UNKNOWN if run_id == "777" else CiTrigger.HEAD,
-            head_sha=Sha("a" * 40),
-            head_branch="main",
-            of_fork=run_id == "666",
-            pull_requests=(),
-            is_running=True,
-            outcome=CheckOutcome.RUNNING,
-            started_at=NOW,
-            url="",
-        )
+        trigger = CiTrigger.UNKNOWN if run_id == "777" else CiTrigger.HEAD
+        return replace(self.RUN, id=run_id, trigger=trigger, of_fork=run_id == "666")
 
 
 async def test_a_run_of_a_fork_is_a_forks_whatever_commit_is_named(stage):
@@ -342,6 +345,16 @@ async def test_a_run_that_may_have_tested_a_forks_code_is_trusted_like_a_fork(st
     assert await stage.cases() == {}
 
 
+async def test_a_job_that_may_have_tested_a_forks_code_cannot_leave_its_run_out(stage):
+    """The OIDC token of a comment's workflow names the run that the upload does not."""
+    stage.runtime.providers[stage.repository.ref.host] = Elsewhere()
+    job = ProvedJob("1", "777", 1, CiTrigger.UNKNOWN, Sha("a" * 40), "main", None)
+    caller = replace(stage.caller, token_id="", role=Role.CI, job=job)
+    answer = await stage.ran({"total": "FP"}, caller=caller, pr_number=4)
+    assert not answer.trusted
+    assert answer.warnings[0].startswith("run_unknown: CI run 777 ")
+
+
 class Away(ValuesProvider):
     """A provider that cannot be reached."""
 
@@ -357,7 +370,74 @@ async def test_the_provider_can_contradict_who_sends_results(stage):
     assert not (await stage.ran({"total": "P"}, pr_number=4, run_id="666")).trusted
 
 
-async def test_a_claim_stands_while_the_provider_is_away(stage):
+async def test_a_vouched_claim_stands_while_the_provider_is_away(stage):
     stage.runtime.providers[stage.repository.ref.host] = Away()
     answer = await stage.ran({"total": "P"}, branch="main")
     assert (await stored(stage, answer)).kind == "stable"
+
+
+class OneRun(ValuesProvider):
+    """A provider that knows CI run 7, and nobody's commits."""
+
+    run = Elsewhere.RUN
+
+    async def ci_run(self, repo, run_id, attempt=None):
+        return self.run if run_id == "7" else None
+
+    async def commit(self, repo, sha):
+        return None
+
+
+@pytest.fixture
+def seven(stage):
+    """What CI run 7 is, seen by a job that holds a token of role `ci`."""
+    provider = OneRun()
+    stage.runtime.providers[stage.repository.ref.host] = provider
+    stage.caller = replace(stage.caller, role=Role.CI)
+    return provider
+
+
+async def test_the_run_decides_branch_commit_and_attempt_and_the_answer_names_them(stage, seven):
+    seven.run = replace(Elsewhere.RUN, head_branch="topic", head_sha=Sha("b" * 40))
+    answer = await stage.ran({"total": "P"}, branch="main", run_id="7", run_attempt=3)
+    kept = await stored(stage, answer)
+    assert (kept.kind, kept.branch, kept.sha, kept.run_attempt) == ("other", "topic", "b" * 40, 1)
+    assert [each.partition(" was ")[0] for each in answer.warnings] == [
+        "claim_contradicted: sha",
+        "claim_contradicted: branch",
+        "claim_contradicted: run_attempt",
+    ]
+
+
+async def test_a_run_of_a_pull_request_is_never_of_a_stable_branch(stage, seven):
+    trigger = CiTrigger.PULL_REQUEST
+    seven.run = replace(Elsewhere.RUN, head_branch="main", trigger=trigger, pull_requests=(4,))
+    answer = await stage.ran({"total": "P"}, branch="main", run_id="7")
+    kept = await stored(stage, answer)
+    assert (kept.kind, kept.pr_number, answer.warnings) == ("pr", 4, ())
+
+
+async def test_a_pull_request_must_have_the_runs_head_or_branch(stage, seven):
+    trigger = CiTrigger.PULL_REQUEST
+    seven.run = replace(Elsewhere.RUN, head_branch="topic-5", trigger=trigger)
+    moved_on = await stage.ran({"total": "P"}, pr_number=5, run_id="7")
+    assert ((await stored(stage, moved_on)).pr_number, moved_on.warnings) == (5, ())
+    others = await stage.ran({"count": "P"}, pr_number=4, run_id="7")
+    kept = await stored(stage, others)
+    assert (kept.kind, kept.pr_number) == ("pr", None)
+    assert others.warnings[0].startswith("claim_contradicted: pr_number was sent as 4")
+
+
+@pytest.mark.parametrize("run", [{}, {"run_id": "8"}, {"run_id": "jenkins-main-8"}])
+async def test_a_stable_branch_that_nothing_proves_is_another_branch(stage, seven, run):
+    answer = await stage.ran({"total": "P"}, branch="main", **run)
+    assert (await stored(stage, answer)).kind == "other"
+    assert answer.warnings[0].startswith("claim_unproved: ")
+    stage.caller = replace(stage.caller, role=Role.QUEUE)
+    vouched = await stage.ran({"total": "P"}, branch="main", job="vouched", **run)
+    assert ((await stored(stage, vouched)).kind, vouched.warnings) == ("stable", ())
+
+
+async def test_a_run_of_the_stable_branch_proves_it(stage, seven):
+    answer = await stage.ran({"total": "P"}, branch="main", run_id="7")
+    assert ((await stored(stage, answer)).kind, answer.warnings) == ("stable", ())

@@ -87,7 +87,7 @@ def a_case(name: str, letters: str, **facts: Any) -> CaseResult:
 
 
 async def staged(store: Store, name: str = "widgets") -> Stage:
-    """A repository of this name."""
+    """A repository of this name; its token vouches for branches, as it knows no provider."""
     clock = Hasty()
     clock.present = NOW
     runtime = Runtime(
@@ -103,7 +103,7 @@ async def staged(store: Store, name: str = "widgets") -> Stage:
         options=Options(version="0.0.7", public_url="https://queue.example.org"),
     )
     repository = await store.run(_repository, name)
-    wish = TokenWish(HOST, "octo", f"ci of {name}", Role.CI)
+    wish = TokenWish(HOST, "octo", f"ci of {name}", Role.QUEUE)
     secret = (await tokens.create_token(runtime, wish, SYSTEM)).secret
     caller = await access.look_up(runtime, secret)
     return Stage(runtime, clock, repository, caller)

@@ -350,7 +350,22 @@ class Reads:
         outcomes = {each.name: each.outcome for each in found.items}
         assert outcomes["build"] is CheckOutcome.FAILED
         assert outcomes["deploy"] is CheckOutcome.FAILED
-        assert outcomes["docs"] is (CheckOutcome.PASSED if switch else CheckOutcome.FAILED)
+        assert outcomes["docs"] is (CheckOutcome.SKIPPED if switch else CheckOutcome.FAILED)
+
+    async def test_a_pull_request_names_the_checks_its_head_skipped_or_failed(self, stage):
+        ci = (
+            "triggers: {pull_request: true}\n"
+            "checks:\n"
+            "  - {name: build}\n"
+            "  - {name: bad, app: one, rules: [{conclusion: failure}]}\n"
+            "  - {name: deploy, rules: [{conclusion: skipped}]}\n"
+            "  - {name: docs, rules: [{conclusion: neutral}]}\n"
+        )
+        number, _ = await stage.open({".sandbox/ci.yml": ci})
+        await stage.settle()
+        found = await stage.provider.pull_request(stage.repo, number)
+        assert found.skipped_checks == ("deploy", "docs")
+        assert found.failed_checks == ("bad",)
 
     async def test_more_reports_than_a_page_holds_are_all_read(self, stage):
         checks = "".join(f"  - {{name: c{number}}}\n" for number in range(130))

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.provider.archives import Archive, ArchiveFile, NoArchive, RefusedFile
-from service.provider.ci import CiRun, CiTrigger
+from service.provider.ci import CiRun, CiTrigger, PullRequestSource
 from service.provider.errors import Gone, GoneKind, Unavailable
 from service.vocabulary import CheckOutcome, RepoRef
 
@@ -48,7 +48,15 @@ class Ci:
             outcome=CheckOutcome.PASSED,
             started_at=found.started_at,
             url=found.url,
+            head_repo=found.head_repo,
         )
+        source = await stage.provider.claimed_source(stage.repo, number)
+        assert source == PullRequestSource(
+            number, found.head_repo, f"topic-{number}", head, is_fork=False
+        )
+        assert await stage.provider.claimed_run(stage.repo, run) == found
+        assert await stage.provider.claimed_run(stage.repo, "1") is None
+        assert await stage.provider.claimed_source(stage.repo, 9999) is None
         assert found.url.startswith("http")
 
     async def test_a_run_of_a_push_tests_its_head(self, stage):

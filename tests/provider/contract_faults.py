@@ -308,11 +308,13 @@ class Budget:
         await stage.say(StatusComment(number, MARKER, "merged", known_id=status))
         await stage.say(Reaction(number, comment, Emoji.MERGED))
 
-        calls = stage.calls(before)
+        # GitHub does not count what it answers with 304.
+        calls = [call for call in stage.calls(before) if call["status"] != 304]
         writes = [call for call in calls if stage.is_write(call)]
         told = "\n".join(f"{call['method']} {call['path']}" for call in calls)
         assert len(writes) <= 12, told
-        assert len(calls) <= 25, told
+        # One read shows whether it is part of a native stack, one its unfinished check suites.
+        assert len(calls) <= 28, told
 
 
 async def seconds_away(stage):

@@ -9,9 +9,10 @@ from sqlalchemy import Connection
 from service.store import instances, outbox, signs
 from service.store.database import Store
 from service.store.instances import GONE_AFTER, Instance, Known
+from service.store.outbox import OutboxItem
 from tests.harness.databases import opened_at
 from tests.store.conftest import ME, NOW, a_stored_queue
-from tests.store.test_outbox import build
+from tests.store.test_outbox import build, land
 
 SECOND = timedelta(seconds=1)
 
@@ -62,6 +63,19 @@ def test_a_heartbeat_keeps_the_start_and_moves_the_last_time(session: Connection
     (second,) = instances.living(session, ME, NOW)
     assert second.started_at == first.started_at == first.heartbeat
     assert second.heartbeat > first.heartbeat
+
+
+async def test_a_landing_whose_instance_stopped_answering_names_its_takeover(
+    pair: tuple[Store, Store],
+):
+    first, second = pair
+    await arrive(first, "first")
+    queue_id = await first.run(send_one, "first", land("r1"))
+    assert await second.read(instances.silent_landing, queue_id, NOW) is None
+    await second.run(stand_still, 20)
+    (known,) = await second.read(instances.living, "second", NOW)
+    takeover = await second.read(instances.silent_landing, queue_id, NOW)
+    assert takeover == known.heartbeat + GONE_AFTER
 
 
 async def test_the_next_process_takes_what_the_last_one_was_sending(database_url: str):
@@ -135,12 +149,13 @@ async def test_who_leaves_gives_back_its_own_alone(pair: tuple[Store, Store]):
     assert await living(second, "second") == []
 
 
-def send_one(session: Connection, by: str) -> None:
-    """An effect on its way."""
+def send_one(session: Connection, by: str, item: OutboxItem | None = None) -> int:
+    """An effect on its way; return the id of its queue."""
     queue = a_stored_queue(session)
-    outbox.append(session, 1, queue.id, 1, [build("r1")])
+    outbox.append(session, 1, queue.id, 1, [item or build("r1")])
     (row,) = outbox.claim(session, NOW, 1)
     assert outbox.mark_sent(session, by, row.id, NOW)
+    return queue.id
 
 
 def stand_still(session: Connection, seconds: int) -> None:

@@ -28,7 +28,7 @@ from service.provider.values import (
     Reply,
 )
 from service.store import outbox
-from service.store.outbox import Effect, OutboxItem
+from service.store.outbox import Effect, OutboxItem, OutboxRow
 from service.store.records import Lane, OutboxState
 from service.vocabulary import MergeMethod, Sha
 from tests.store.builders import a_sha
@@ -70,11 +70,11 @@ def due(session: Connection, seconds: int = 0, limit: int = 50) -> list[str]:
     return [row.key for row in outbox.claim(session, NOW + seconds * SECOND, limit)]
 
 
-def take(session: Connection, key: str) -> int:
-    """Mark the due effect of this key sent; its id."""
+def take(session: Connection, key: str) -> OutboxRow:
+    """Mark the due effect of this key sent; its row."""
     (row,) = (row for row in outbox.claim(session, NOW, 50) if row.key == key)
     assert outbox.mark_sent(session, ME, row.id, NOW)
-    return row.id
+    return row
 
 
 EFFECTS: tuple[Effect, ...] = (
@@ -147,7 +147,7 @@ def test_effects_of_a_run_go_one_after_another(session: Connection, queue_id: in
     assert due(session) == ["r1/build", "r2/build"]
     first = take(session, "r1/build")
     assert due(session) == ["r2/build"]
-    outbox.settle(session, first, OutboxState.DONE)
+    outbox.settle(session, first.id, OutboxState.DONE)
     assert due(session) == ["r1/retire", "r2/build"]
 
 
@@ -169,7 +169,7 @@ def test_a_queue_lands_one_at_a_time_and_not_behind_builds(session: Connection, 
     outbox.mark_unknown(session, first, NOW + SECOND, "timeout")
     assert due(session) == ["r5/land/1"]
     assert due(session, seconds=1) == ["r1/land/1", "r5/land/1"]
-    outbox.settle(session, first, OutboxState.FAILED, "refused")
+    outbox.settle(session, first.id, OutboxState.FAILED, "refused")
     assert due(session) == ["r2/land/1", "r5/land/1"]
 
 
@@ -188,7 +188,7 @@ def test_a_notice_on_its_way_is_not_overtaken(session: Connection, queue_id: int
     first = take(session, "a")
     put(session, queue_id, tell(3, "b"))
     assert due(session) == []
-    outbox.settle(session, first, OutboxState.DONE)
+    outbox.settle(session, first.id, OutboxState.DONE)
     assert due(session) == ["b"]
 
 
@@ -213,7 +213,7 @@ def test_a_control_key_is_used_once(session: Connection, queue_id: int):
 def test_a_notice_asked_for_twice_stays_as_it_is(session: Connection, queue_id: int):
     reply = OutboxItem(Lane.NOTICE, "reply/9", "reply", EFFECTS[6], NOW)
     put(session, queue_id, reply)
-    outbox.settle(session, take(session, "reply/9"), OutboxState.DONE)
+    outbox.settle(session, take(session, "reply/9").id, OutboxState.DONE)
     put(session, queue_id, reply, tell(3, "a"))
     assert due(session) == ["a"]
 
@@ -238,13 +238,42 @@ def test_what_somebody_sent_who_is_gone_is_unknown(session: Connection, queue_id
 
 def test_what_has_ended_stays_ended(session: Connection, queue_id: int):
     put(session, queue_id, build("r1"))
-    row_id = take(session, "r1/build")
-    outbox.settle(session, row_id, OutboxState.DONE)
-    outbox.retry(session, row_id, NOW, "late")
-    outbox.mark_unknown(session, row_id, NOW, "late")
-    assert not outbox.mark_sent(session, ME, row_id, NOW)
+    row = take(session, "r1/build")
+    outbox.settle(session, row.id, OutboxState.DONE)
+    outbox.retry(session, row, NOW, "late")
+    outbox.mark_unknown(session, row, NOW, "late")
+    assert not outbox.mark_sent(session, ME, row.id, NOW)
     assert due(session) == []
     assert outbox.next_due(session) is None
+
+
+def test_a_settlement_that_is_repeated_leaves_what_a_later_claim_sent(
+    session: Connection, queue_id: int
+):
+    put(session, queue_id, build("r1"))
+    first = take(session, "r1/build")
+    outbox.mark_unknown(session, first, NOW, "timeout")
+    second = take(session, "r1/build")
+    outbox.mark_unknown(session, first, NOW, "timeout")
+    outbox.retry(session, first, NOW, "502")
+    assert due(session) == []
+    outbox.retry(session, second, NOW, "502")
+    assert due(session) == ["r1/build"]
+
+
+def test_only_what_a_process_sent_and_no_task_of_it_owns_becomes_unknown(
+    session: Connection, queue_id: int
+):
+    put(session, queue_id, build("r1"), build("r2"))
+    put(session, None, collect("7"))
+    owned, lost = take(session, "r1/build"), take(session, "r2/build")
+    (collected,) = outbox.claim(session, NOW, 1, (Lane.COLLECT,))
+    outbox.mark_sent(session, ME, collected.id, NOW)
+    assert outbox.reopen_unowned(session, "another", outbox.ACTING, [], NOW) == 0
+    assert outbox.reopen_unowned(session, ME, outbox.ACTING, [owned.id, lost.id], NOW) == 0
+    assert outbox.reopen_unowned(session, ME, outbox.ACTING, [owned.id], NOW) == 1
+    (found,) = outbox.claim(session, NOW, 5)
+    assert (found.key, found.state) == ("r2/build", OutboxState.UNKNOWN)
 
 
 def test_the_next_due_effect_is_one_that_may_go(session: Connection, queue_id: int):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Barrier, Event
 
 import pytest
-from sqlalchemy import Connection, func, make_url, select
+from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from service.boundary import NoBoundary
@@ -14,8 +14,6 @@ from service.errors import DatabaseUnavailable, StartRefused
 from service.store import queues
 from service.store.database import Store, StoreOptions, open_store
 from service.store.direct import Direct
-from service.store.newest import Look
-from service.store.postgresql import CONNECT
 from tests.harness.databases import Hasty, opened_at
 from tests.store.conftest import a_stored_queue
 
@@ -303,22 +301,22 @@ async def test_a_look_whose_session_is_ended_is_begun_again(postgres_url: str):
 async def test_who_stops_waiting_leaves_no_answer_to_the_next(postgres_url: str):
     store = await opened_at(postgres_url)
     queue = await store.run(a_stored_queue)
-    look = Look(make_url(postgres_url).set(drivername="postgresql+psycopg"), CONNECT)
-    await look.newest({queue.id})
+    store.cache.put(queue)
+    assert await store.known_newest(queue.id) == queue
+    before = await store.access_version()
     blocked = Blocked("pid")
     blocked.released.clear()
     blocking = asyncio.create_task(store.run(blocked))
     await asyncio.to_thread(blocked.begun.wait)
-    impatient = asyncio.create_task(look.newest({queue.id}))
+    impatient = asyncio.create_task(store.known_newest(queue.id))
     await asyncio.to_thread(blocked.found.wait)
     impatient.cancel()
     with pytest.raises(asyncio.CancelledError):
         await impatient
     blocked.released.set()
     await blocking
-    assert (await look.newest(set())).queues == {}
-    assert (await look.newest({queue.id})).queues == {queue.id: queue.version}
-    look.close()
+    assert await store.access_version() == before
+    assert await store.known_newest(queue.id) == queue
     await store.close()
 
 

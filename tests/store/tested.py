@@ -88,6 +88,7 @@ GIVEN = {
     "test_override.expires_at": "WHEN",
     "test_settings.auto_quarantine_statuses": "'[]'",
     "test_settings.sensitivity": "'normal'",
+    "test_settings.quarantine_forgives": "'ANY_FAILURE'",
     "test_settings.artifact_patterns": "'[]'",
     "test_settings.name_masks": "'[]'",
     "test_settings.ticket_issues": "(i % 100 = 7)",

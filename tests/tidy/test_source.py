@@ -21,8 +21,8 @@ def test_every_file_keeps_the_rule(rule):
 LONG = "\n".join(["def f():", *["    x = 1"] * 60])
 
 PLANTED = [
-    (rules.file_sizes, "service/x.py", "x = 1\n" * 401),
-    (rules.file_sizes, "tests/test_x.py", "x = 1\n" * 601),
+    (rules.file_sizes, "service/x.py", "x = 1\n" * 501),
+    (rules.file_sizes, "tests/test_x.py", "x = 1\n" * 701),
     (rules.function_sizes, "service/x.py", LONG),
     (rules.parameters, "service/x.py", "def f(a, b, c, *, d, e, f): ..."),
     (rules.parameters, "bot/cli/x.py", "def f(a, b, c, *, d, e, f): ..."),
@@ -54,6 +54,8 @@ PLANTED = [
     (rules.sleeping, "tests/test_x.py", "import asyncio\nasync def f(): await asyncio.sleep(0.1)"),
     (rules.mocks, "tests/test_x.py", "from unittest.mock import Mock"),
     (rules.mocks, "tests/test_x.py", "import unittest.mock"),
+    (rules.adversary_docstrings, "tests/adversary/test_x.py", "def test_a(): ..."),
+    (rules.adversary_docstrings, "tests/adversary/test_x.py", 'def test_a():\n    """Hurts."""'),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -134,6 +135,14 @@ AMONG_OTHERS = [
     Condition(ConditionCode.CONFIRMED, met=False, prs=(478,)),
     Condition(ConditionCode.STILL_READY, met=False, prs=(478,), word="review_required"),
     Condition(ConditionCode.LANDING_FREE, met=False, prs=(482,), word="own"),
+    Condition(ConditionCode.LANDING_FREE, met=False, prs=(482,), word="unanswered"),
+    Condition(
+        ConditionCode.LANDING_FREE,
+        met=False,
+        prs=(482,),
+        word="unanswered",
+        at=builders.NOW + timedelta(seconds=25),
+    ),
 ]
 
 WORDS = {

@@ -144,7 +144,7 @@ class Client:
         self._runtime = await door.runtime_at(f"sqlite:///{self._folder}/bench.db")
         telemetry.start("json", "error", self._runtime.clock)
         await self._runtime.store.run(door.met)
-        self._token = await door.token_of(self._runtime, REPO, Role.CI)
+        self._token = await door.token_of(self._runtime, REPO, Role.QUEUE)
         self._reader = await door.reader_of(self._runtime, REPO)
         self._runner, port = await door.opened(door.application(self._runtime))
         self._session = aiohttp.ClientSession(f"http://127.0.0.1:{port}")

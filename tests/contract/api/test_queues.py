@@ -42,14 +42,16 @@ DEFAULTS = {
     "flakyKnowledgeEnabled": True,
     "maxExcusedFailures": 5,
     "resultReuseEnabled": True,
-    "confirmFailures": "BISECTION",
+    "confirmFailures": "ALWAYS",
     "hedging": "OFF",
     "hedgeThreshold": 0.3,
     "fullSuite": False,
 }
 SHOWN = [
-    *("version", "stateChangedAt", "stateChangedBy", "targetMode", "holds"),
-    *("effectiveRequiredStatuses", "requiredStatusesSource", "settingSources", "links"),
+    *("version", "stateChangedAt", "stateChangedBy"),
+    *("testBranchKind", "testBranchKindReason", "targetMode", "holds"),
+    *("effectiveRequiredStatuses", "requiredStatusesSource"),
+    *("ruleNotes", "settingSources", "links"),
 ]
 CONFIGURATION = ["branch", *DEFAULTS, *SHOWN]
 
@@ -75,7 +77,7 @@ CHANGES = {
     "forkPolicy": "DENY",
     "autoRetryLimit": 0,
     "resultReuseEnabled": False,
-    "confirmFailures": "ALWAYS",
+    "confirmFailures": "BISECTION",
     "mode": "PARALLEL",
     "canOptimisticallyMerge": True,
     "pendingFailureDepth": 1,

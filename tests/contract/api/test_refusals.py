@@ -5,6 +5,8 @@ import io
 
 import pytest
 
+from service.operations import access
+
 WRITES = {
     "submitPullRequest": "queue",
     "cancelPullRequest": "queue",
@@ -45,7 +47,7 @@ WEBHOOKS = {
     )
 }
 
-UNAUTHORIZED = b"Missing or unknown x-api-token. Create one under Settings > Tokens."
+UNAUTHORIZED = access.NO_TOKEN.encode()
 
 
 @pytest.mark.parametrize("name", [*POSTS, *WEBHOOKS])

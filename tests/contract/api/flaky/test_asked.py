@@ -12,6 +12,7 @@ from tests.harness.values import ValuesProvider
 KEY = {"parent": "ui", "classname": "TestCart", "file_path": "tests/ui/test_cart.py"}
 DEFAULTS = {
     "quarantine_enabled": False,
+    "quarantine_forgives": "ANY_FAILURE",
     "auto_quarantine_enabled": False,
     "auto_quarantine_statuses": ["flaky", "broken"],
     "sensitivity": "normal",

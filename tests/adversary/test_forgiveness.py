@@ -1,0 +1,298 @@
+"""Attacks that would have a regression excused by what is known of flaky tests."""
+
+from typing import Any
+
+import aiohttp
+import pytest
+
+from service.mergequeue.states import RunStatus
+from service.vocabulary import Role
+from tests.adversary.judge import landed_on
+from tests.harness import gates
+from tests.harness import reporting_ci as ci
+from tests.harness.asking import Asker, asker
+from tests.harness.world import World, WorldOptions
+
+WRONG = "AssertionError: 10.0 != 10.01"
+OTHER = "ImportError: no module named cart"
+GREEN = {"total": "", "mail": ""}
+RED = {"total": WRONG, "mail": ""}
+JOB = "unit"
+
+
+@pytest.fixture
+def world_options() -> WorldOptions:
+    """CI that ends when the story says so, and that we may start again."""
+    return WorldOptions(ci=gates.CI, permissions={"actions": "write"})
+
+
+@pytest.fixture
+async def ask(world: World) -> Asker:
+    """An admin; `total` is quarantined, and `unit` has reported two tests on `main`."""
+    asking = await asker(world)
+    await world.make_queue(confirm_failures="OFF")
+    await ci.on_main(asking, GREEN, "1")
+    await ci.settle_tests(asking, "update-settings", quarantine_enabled=True)
+    failing = await ci.upload(asking, {"total": WRONG}, sha="b" * 40, branch="topic", run_id="9")
+    await ci.settle_tests(
+        asking,
+        "set-quarantine-override",
+        test_id=failing["failures"][0]["test_id"],
+        override="ALWAYS_QUARANTINE",
+        reason="waits on the real clock",
+    )
+    return asking
+
+
+async def merging(world: World, files: dict[str, str] | None = None) -> int:
+    """A pull request that was asked to merge; its number."""
+    number = await world.open(files=files)
+    await world.settle()
+    await world.comment("/merge", on=number)
+    return number
+
+
+async def sent(ask: Asker, gate: gates.Gate, tests: dict[str, str], **meta: Any) -> dict[str, Any]:
+    """Upload results in the name of the CI job that tests a run."""
+    ran = ci.workflow_run_of(ask.world, gate.check)
+    about = {
+        "sha": gate.run.sha,
+        "branch": gate.run.branch,
+        "run_id": str(ran.id),
+        "run_attempt": ran.attempt,
+        "job": JOB,
+    }
+    return await ci.upload(ask, tests, **{**about, **meta})
+
+
+async def test_what_proves_everything_is_still_excused(world: World, ask: Asker) -> None:
+    """Hurts authors: a rule so strict that no failure is ever excused would be a cheap defense."""
+    number = await merging(world)
+    await ci.ends(ask, number, RED)
+    await world.settle()
+    assert len(await landed_on(world)) == 1
+
+
+@pytest.mark.parametrize(
+    ("tests", "meta", "named"),
+    [
+        ({"total": WRONG}, {}, "1 of 2 tests"),
+        (RED, {"command_exit_code": 7}, "ended with 7"),
+        (RED, {"command_exit_code": 139}, "signal 11"),
+        (RED, {"session": "s", "session_uploads": 2}, "1 of 2 uploads"),
+        (RED, {"unsent_files": 1}, "1 report file"),
+        ({"total": WRONG, "mail": "", "new": ""}, {"job": "renamed"}, "`renamed` has not reported"),
+    ],
+    ids=["runner crashed", "odd code", "signal", "upload missing", "file unread", "job renamed"],
+)
+async def test_a_report_that_proves_too_little_excuses_nothing(
+    world: World, ask: Asker, tests: dict[str, str], meta: dict[str, Any], named: str
+) -> None:
+    """Hurts everybody who builds main: `mail` is broken, and its result is lost or never made."""
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await sent(ask, gate, tests, **meta)
+    run = await ci.ends(ask, number, RED, sends=False)
+    await world.settle()
+    assert await landed_on(world) == []
+    assert named in world.comment_on(number)
+    shown = await ask.done("getMergeQueueTestingDetails", testRunId=run.id)
+    assert named in str(shown["incompleteReports"])
+
+
+async def test_a_known_flake_in_half_a_report_is_not_tried_again(world: World, ask: Asker) -> None:
+    """Hurts those behind: a lost report would be taken for a flake and cost a second run."""
+    await ci.settle_tests(ask, "update-settings", quarantine_enabled=False)
+    await ci.on_main(ask, RED, "2")
+    await ci.on_main(ask, GREEN, "3")
+    number = await merging(world)
+    await ci.ends(ask, number, {"total": WRONG})
+    await world.settle()
+    assert await landed_on(world) == []
+    assert (await world.state(number)) == "FAILED"
+
+
+async def test_a_job_does_not_borrow_the_expectation_of_a_smaller_one(
+    world: World, ask: Asker
+) -> None:
+    """Hurts everybody who builds main: results sent under another job's name hide lost ones."""
+    await ci.on_main(ask, GREEN, "1")
+    sha = str(world.repository.git.branch("main"))
+    await ci.upload(ask, {"total": ""}, sha=sha, branch="main", run_id="1", job="small")
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await sent(ask, gate, {"total": WRONG}, job="small")
+    await ci.ends(ask, number, RED, sends=False)
+    await world.settle()
+    assert await landed_on(world) == []
+
+
+async def test_a_late_upload_takes_forgiveness_back(world: World, ask: Asker) -> None:
+    """Hurts everybody who builds main: the failure that counts arrives when all looks forgiven."""
+    ahead = await merging(world)
+    number = await merging(world)
+    first = await gates.under_test(world, ahead)
+    gate = await gates.under_test(world, number)
+    await ci.ends(ask, number, RED)
+
+    async def is_excused() -> bool:
+        run = (await world.value()).runs.get(gate.run.id)
+        return run is not None and run.excused == ("unit",)
+
+    await world.until(is_excused)
+    await sent(ask, gate, {"mail": WRONG})
+    assert first.run.id != gate.run.id
+    await ci.ends(ask, ahead, GREEN)
+    await world.settle()
+    assert len(await landed_on(world)) == 1
+    assert await world.state(number) == "FAILED"
+
+
+COMMAND = {"session": "a" * 32, "session_uploads": 1, "command_exit_code": 1}
+"""One run of `headgate test` around tests that failed."""
+
+
+async def behind_another(world: World, ask: Asker) -> tuple[int, gates.Gate, int]:
+    """A pull request whose run cannot land before another one: that one, the run, and itself."""
+    ahead = await merging(world)
+    number = await merging(world)
+    await gates.under_test(world, ahead)
+    return ahead, await gates.under_test(world, number), number
+
+
+async def passed(world: World, gate: gates.Gate) -> None:
+    """Wait until the queue counts a run as passed."""
+
+    async def has_passed() -> bool:
+        run = (await world.value()).runs.get(gate.run.id)
+        return run is not None and run.status is RunStatus.SUCCEEDED
+
+    await world.until(has_passed)
+
+
+@pytest.mark.parametrize(
+    "late",
+    [{}, {"session": "b" * 32, "command_exit_code": 1}, {"session": "a" * 32}],
+    ids=["plain upload", "another command", "same command"],
+)
+async def test_a_late_upload_fails_a_check_that_passed_by_forgiveness(
+    world: World, ask: Asker, late: dict[str, Any]
+) -> None:
+    """Hurts everybody who builds main: the check is green by `headgate test`, the rest is late."""
+    ahead, gate, number = await behind_another(world, ask)
+    answer = await sent(ask, gate, RED, **COMMAND)
+    assert answer["verdict"]["exit_code"] == 0
+    await ci.ends(ask, number, GREEN, sends=False)
+    await passed(world, gate)
+    await sent(ask, gate, {"mail": WRONG}, **late)
+    await ci.ends(ask, ahead, GREEN)
+    await world.settle()
+    assert len(await landed_on(world)) == 1
+    assert await world.state(number) == "FAILED"
+    assert "passed, but counts as failed" in world.comment_on(number)
+    assert "tests/mail.py::mail" in world.comment_on(number)
+
+
+async def test_an_upload_of_a_later_step_fails_a_job_that_was_forgiven(
+    world: World, ask: Asker
+) -> None:
+    """Hurts everybody who builds main: the failure comes before the check turns green."""
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await sent(ask, gate, RED, **COMMAND)
+    await sent(ask, gate, {"mail": WRONG})
+    await ci.ends(ask, number, GREEN, sends=False)
+    await world.settle()
+    assert await landed_on(world) == []
+    assert await world.state(number) == "FAILED"
+
+
+async def test_a_job_that_was_not_forgiven_stays_green_whatever_it_reports(
+    world: World, ask: Asker
+) -> None:
+    """Hurts authors: a project that lets failures of a job pass would never merge again."""
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await sent(ask, gate, {"total": "", "mail": WRONG}, **COMMAND)
+    await sent(ask, gate, RED)
+    await ci.ends(ask, number, GREEN, sends=False)
+    await world.settle()
+    assert len(await landed_on(world)) == 1
+
+
+async def test_a_token_of_other_jobs_fails_no_run_by_an_upload(world: World, ask: Asker) -> None:
+    """Hurts authors: any job with the shared token names their run, and fails it."""
+    stranger = await asker(world, role=Role.CI)
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await sent(ask, gate, RED, **COMMAND)
+    await sent(stranger, gate, {"mail": WRONG})
+    await ci.ends(ask, number, GREEN, sends=False)
+    await world.settle()
+    assert len(await landed_on(world)) == 1
+
+
+async def test_a_failure_that_arrives_after_the_landing_is_told(world: World, ask: Asker) -> None:
+    """Hurts everybody who builds main: nobody hears that what landed had failed."""
+    number = await merging(world)
+    gate = await gates.under_test(world, number)
+    await ci.ends(ask, number, RED)
+    await world.settle()
+    assert len(await landed_on(world)) == 1
+    await sent(ask, gate, {"mail": WRONG})
+    await world.settle()
+    said = [one.body for one in world.repository.issues[number].comments]
+    assert any("after it merged" in body and "tests/mail.py::mail" in body for body in said)
+
+
+async def test_known_failures_does_not_excuse_a_new_text_that_repeats(
+    world: World, ask: Asker
+) -> None:
+    """Hurts everybody who builds main: a real break hides behind a test that is known to flake."""
+    await ci.settle_tests(ask, "update-settings", quarantine_forgives="KNOWN_FAILURES")
+    number = await merging(world)
+    first = await ci.ends(ask, number, {"total": OTHER, "mail": ""})
+
+    async def is_tried_again() -> bool:
+        run = (await world.value()).runs.get(first.id)
+        return run is not None and run.attempt == 2
+
+    await world.until(is_tried_again)
+    await ci.ends(ask, number, {"total": OTHER, "mail": ""})
+    await world.settle()
+    assert await landed_on(world) == []
+
+
+async def test_any_failure_excuses_a_new_text_and_says_so(world: World, ask: Asker) -> None:
+    """Hurts reviewers: a break that is excused by the rule must be seen by those who read."""
+    number = await merging(world)
+    run = await ci.ends(ask, number, {"total": OTHER, "mail": ""})
+    await world.settle()
+    assert len(await landed_on(world)) == 1
+    assert "new failure text" in world.comment_on(number)
+    shown = await ask.done("getMergeQueueTestingDetails", testRunId=run.id)
+    assert [one["newFailureText"] for one in shown["failedTests"]] == [True]
+
+
+async def test_tests_that_the_change_deletes_are_not_missed(world: World, ask: Asker) -> None:
+    """Hurts authors: who deletes a test would never be excused again."""
+    number = await merging(world, files={"tests/mail.py": "# moved\n"})
+    await ci.ends(ask, number, {"total": WRONG})
+    await world.settle()
+    assert len(await landed_on(world)) == 1
+
+
+async def test_a_package_that_does_not_build_blocks_though_it_is_a_plain_line(
+    world: World, ask: Asker
+) -> None:
+    """Hurts everybody who builds main: Go before 1.24 says in a plain line what did not build."""
+    lines = (
+        b'{"Action":"fail","Package":"x/a","Test":"total"}\n'
+        b'{"Action":"fail","Package":"x/a"}\n'
+        b"FAIL\tx/b [build failed]\n"
+    )
+    form = aiohttp.FormData()
+    form.add_field("metadata", ci.about(sha="c" * 40, job="go"))
+    form.add_field("file", lines, filename="go.json")
+    answer = await ci.done(ask, "upload-test-results", data=form)
+    assert answer["counts"]["suite_failures"] == 1

@@ -1,0 +1,127 @@
+"""Attacks that would stop the queue for others by one pull request that GitHub does not merge."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from tests.adversary.judge import files_on
+from tests.harness.world import World
+
+MERGE = {"method": "PUT"}
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A refusal that GitHub gives to one pull request for ever, and who the comment names."""
+
+    status: int
+    message: str
+    names: str
+
+
+SENTENCES = {
+    "a reader opens a conversation": Attack(
+        405,
+        "A conversation must be resolved before this pull request can be merged.",
+        "all conversations are resolved",
+    ),
+    "a code owner has to look": Attack(
+        405, "Waiting on code owner review from octo/owners.", "code owner"
+    ),
+    "the last pusher approved it": Attack(
+        405,
+        "New changes require approval from someone other than the last pusher.",
+        "other than the last person who pushed",
+    ),
+    "a reviewer asks for changes": Attack(
+        405,
+        "1 review requesting changes by reviewers with write access.",
+        "request for changes",
+    ),
+    "it is part of a stack": Attack(
+        403,
+        "Merging stacked PRs via this endpoint is not supported. "
+        "Use the asynchronous merge endpoint instead.",
+        "the author takes the PR out of its stack",
+    ),
+    "a workflow file, without backticks": Attack(
+        403,
+        "refusing to allow a GitHub App to create or update workflow "
+        ".github/workflows/README.md without workflows permission",
+        "an owner of the repository",
+    ),
+    "an unsigned head": Attack(
+        405, "Commits must have verified signatures.", "the author signs all commits"
+    ),
+    "a deployment is missing": Attack(
+        405, "Missing successful active production deployment.", "required_deployments"
+    ),
+}
+SLOW = {
+    "a person put it into GitHub's queue": Attack(
+        405, "Pull Request is in the merge queue.", "a maintainer takes the PR out"
+    ),
+    "a sentence that nobody has seen": Attack(
+        405, "The moon must be full before this is merged.", "a maintainer removes the cause"
+    ),
+    "out of date for ever": Attack(
+        409, "Head branch is out of date. Review and try the merge again.", "a maintainer"
+    ),
+    "modified for ever, with the same head": Attack(
+        409, "Head branch was modified. Review and try the merge again.", "a maintainer"
+    ),
+    "in progress for ever": Attack(405, "Merge already in progress", "a maintainer"),
+    "locked for ever": Attack(423, "Locked", "a maintainer"),
+}
+
+
+async def _refused(world: World, attacks: dict[str, Attack]) -> dict[str, int]:
+    """Pull requests that GitHub refuses by these sentences; a good one is behind them all."""
+    await world.make_queue(merge_method="SQUASH")
+    numbers: dict[str, int] = {}
+    for name, attack in attacks.items():
+        number = await world.open()
+        path = f"*/pulls/{number}/merge"
+        await world.fault(
+            {**MERGE, "path": path}, "refuse", status=attack.status, message=attack.message
+        )
+        numbers[name] = number
+    good = await world.open(files={"good.txt": "x\n"})
+    await world.settle()
+    for number in (*numbers.values(), good):
+        await world.comment("/merge", on=number)
+    return numbers
+
+
+def _groups() -> list[dict[str, Attack]]:
+    """The attacks, as many in a world as it can play in a minute."""
+    parts = []
+    for attacks, many in ((list(SENTENCES.items()), 4), (list(SLOW.items()), 1)):
+        starts = range(0, len(attacks), many)
+        parts += [dict(attacks[start : start + many]) for start in starts]
+    return parts
+
+
+@pytest.mark.parametrize("attacks", _groups(), ids="; ".join)
+async def test_one_that_github_refuses_for_ever_does_not_stop_those_behind(
+    attacks: dict[str, Attack], world: World
+) -> None:
+    """Hurts everybody behind it: anybody who may open a pull request stops the whole queue."""
+    numbers = await _refused(world, attacks)
+    untold = set(numbers)
+
+    async def is_over() -> bool:
+        for name in list(untold):
+            if attacks[name].names.lower() in world.comment_on(numbers[name]).lower():
+                untold.remove(name)
+        return not untold and "good.txt" in await files_on(world)
+
+    try:
+        await world.until(is_over, 2400)
+    except AssertionError:
+        shown = [world.comment_on(numbers[name]) for name in untold]
+        pytest.fail("\n".join([*untold, *shown, str(await files_on(world))]))
+    assert (await world.value()).holds == ()
+    for number in numbers.values():
+        await world.comment("/merge cancel", on=number)
+    await world.settle()

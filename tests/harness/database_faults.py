@@ -1,0 +1,138 @@
+"""Faults of the database inside one process: a runner around the store's own.
+
+Each write of the story has a number. A plan names the writes at which the database fails, and
+how; a boundary can take the whole database away for a while.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection
+
+from service.boundary import NoBoundary
+from service.errors import DatabaseUnavailable
+from service.store.database import BOUNDARIES, Runner, Store
+from service.store.outbox import OutboxRow
+
+HANG_S = 0.3
+"""How long a write that hangs takes until its time limit ends it, in seconds of this machine."""
+
+
+class Fault(StrEnum):
+    """What happens to a write: it fails, its answer is lost, or it hangs first."""
+
+    FAILS = "fails"
+    ANSWER_LOST = "answer_lost"
+    HANGS = "hangs"
+    HANGS_AND_COMMITS = "hangs_and_commits"
+
+
+COMMITS = {Fault.ANSWER_LOST, Fault.HANGS_AND_COMMITS}
+HANGS = {Fault.HANGS, Fault.HANGS_AND_COMMITS}
+
+
+def away() -> DatabaseUnavailable:
+    """The error of the store while its database cannot be used."""
+    return DatabaseUnavailable("The database is away, as planned.", retry_after_s=1)
+
+
+@dataclass(slots=True)
+class Faulty:
+    """A runner whose writes and reads go wrong as planned; anything else is the inner one's."""
+
+    inner: Runner
+    plan: dict[int, Fault] = field(default_factory=dict)
+    is_away: Callable[[], bool] = field(default=lambda: False)
+    writes: int = 0
+    struck: list[int] = field(default_factory=list)
+    claims_to_fail: int = 0
+    claims_to_lose: int = 0
+    kinds_to_fail: Counter[str] = field(default_factory=Counter)
+    """How many more writes of a kind of `database.BOUNDARIES` fail."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    async def write(
+        self, call: Callable[[Connection], Any], boundaries: tuple[str, str] | None
+    ) -> Any:
+        """Write, or fail as planned."""
+        self.writes += 1
+        fault = self.plan.get(self.writes)
+        if fault is not None:
+            self.struck.append(self.writes)
+            if fault in HANGS:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.Event().wait(), HANG_S)
+            if fault in COMMITS:
+                await self.inner.write(call, boundaries)
+            raise away()
+        if self.is_away() or self._kind_fails(boundaries):
+            raise away()
+        value = await self.inner.write(self._claim_fails(call), boundaries)
+        if self.claims_to_lose and value and is_claim(value):
+            self.claims_to_lose -= 1
+            raise away()
+        return value
+
+    def lose_next(self) -> None:
+        """Lose the answer to the next write, which is committed."""
+        self.plan = {self.writes + 1: Fault.ANSWER_LOST}
+
+    def _kind_fails(self, boundaries: tuple[str, str] | None) -> bool:
+        for kind, names in BOUNDARIES.items():
+            if names == boundaries and self.kinds_to_fail[kind] > 0:
+                self.kinds_to_fail[kind] -= 1
+                return True
+        return False
+
+    def _claim_fails(self, call: Callable[[Connection], Any]) -> Callable[[Connection], Any]:
+        """Let a claim of effects fail before its commit, as often as planned."""
+
+        def failing(session: Connection) -> Any:
+            value = call(session)
+            if self.claims_to_fail and is_claim(value):
+                self.claims_to_fail -= 1
+                raise away()
+            return value
+
+        return failing if self.claims_to_fail else call
+
+    async def read(self, call: Callable[[Connection], Any]) -> Any:
+        """Read, unless the database is away."""
+        if self.is_away():
+            raise away()
+        return await self.inner.read(call)
+
+
+def is_claim(value: object) -> bool:
+    """Whether a write returned claimed effects, or that there are none to claim."""
+    return isinstance(value, tuple) and all(isinstance(each, OutboxRow) for each in value)
+
+
+def put_between(store: Store) -> Faulty:
+    """Put faults between a store and its database; none is planned yet."""
+    faulty = Faulty(store.runner)
+    store.runner = faulty
+    return faulty
+
+
+@dataclass(slots=True)
+class Moment(NoBoundary):
+    """A boundary that calls `then` when the story first passes `name`."""
+
+    name: str
+    then: Callable[[], None] = field(default=lambda: None)
+    passes: int = 0
+
+    def reach(self, name: str) -> None:
+        """Notice the moment."""
+        if name == self.name:
+            self.passes += 1
+            if self.passes == 1:
+                self.then()

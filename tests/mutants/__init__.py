@@ -1,0 +1,20 @@
+"""Mutants: small faults planted into the code that guards landings, one at a time.
+
+Purpose. A condition that no test holds can be lost without notice. For every condition of the
+modules in `targets.py` the tool makes a mutant: it negates the condition, replaces a comparison by
+its neighbor, drops an operand, removes a `not`, flips a constant, or drops an element of a set. It
+runs the nearest tests in a process of its own. A mutant that no test notices has survived: it needs
+a test, or an entry in `equivalent.py` that says why it changes nothing.
+
+- operators.py: source text to mutants, by its syntax tree.
+- targets.py: which tests are nearest to which module.
+- equivalent.py: mutants that behave as the original, each with its reason.
+- running.py: the tests against one mutant, in a forked child and within a time limit.
+
+`make soak ROWS=mutants` runs those of the modules of which none survives (`HELD`);
+`python -m tests.mutants service/mergequeue/verdict.py` runs those of one module and prints the
+survivors.
+
+Worked example. `if days <= 3:` becomes `if days < 3:` and `if not (days <= 3):`. If the module's
+tests pass with one of them, that mutant is printed as a survivor with its line.
+"""

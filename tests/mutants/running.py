@@ -1,0 +1,189 @@
+"""A mutant against the tests nearest to it, in a process of its own and within a time limit.
+
+The parent has imported the module and its tests. A child is forked for each mutant, takes the
+code of the mutant's functions into the functions that there are, and runs the tests. Nothing is
+written to the checkout.
+"""
+
+import ast
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib import import_module
+from inspect import unwrap
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import pytest
+
+from tests.mutants import equivalent
+from tests.mutants.operators import Mutant, mutants_of
+from tests.mutants.targets import TARGETS
+
+ROOT = Path(__file__).parents[2]
+# Tests of one module take seconds; a mutant that waits for ever is noticed by that.
+TIME_LIMIT_S = 120
+# One database is enough to notice a mutant; `make test` has both.
+OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not postgresql")
+PLAIN = (bool, int, float, str, bytes, frozenset, set, tuple, dict, list)
+FORKING = multiprocessing.get_context("fork")
+
+
+class Ending(StrEnum):
+    """What the tests did about a mutant."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    TIMED_OUT = "timed out"
+
+
+@dataclass(slots=True)
+class Tally:
+    """The mutants of one module and how they ended; `equivalent` ones were not run."""
+
+    module: str
+    ended: dict[str, Ending] = field(default_factory=dict)
+    equivalent: int = 0
+
+    @property
+    def survivors(self) -> list[str]:
+        """The mutants that no test noticed."""
+        return [name for name, ending in self.ended.items() if ending is Ending.SURVIVED]
+
+    @property
+    def row(self) -> str:
+        """A row of the table in docs/reference/reliability.md."""
+        caught = len(self.ended) - len(self.survivors)
+        mutants = len(self.ended) + self.equivalent
+        survivors = len(self.survivors)
+        return f"| `{self.module}` | {mutants} | {caught} | {self.equivalent} | {survivors} |"
+
+
+def tally_of(module: str, told: Callable[[str], object] = lambda _: None) -> Tally:
+    """Run the mutants of a module; `told` gets the name of each survivor as it is found.
+
+    Raises RuntimeError if the tests fail without a mutant, or pass though every function raises.
+    """
+    source = (ROOT / module).read_text("utf-8")
+    tests = TARGETS[module]
+    code = import_module(module.removesuffix(".py").replace("/", "."))
+    with Silence():
+        pytest.main(["--collect-only", *OPTIONS, *tests])
+    if ending_of(code, source, tests) is not Ending.SURVIVED:
+        raise RuntimeError(f"The tests of {module} fail without a mutant.")
+    if ending_of(code, raising(source), tests) is not Ending.CAUGHT:
+        raise RuntimeError(f"The tests of {module} pass though it raises.")
+    tally, same = Tally(module), equivalent.EQUIVALENT.get(module, {})
+    for mutant in mutants_of(source):
+        if mutant.name in same:
+            tally.equivalent += 1
+            continue
+        name = _unused(tally, mutant)
+        tally.ended[name] = ending_of(code, mutant.source, tests)
+        if tally.ended[name] is Ending.SURVIVED:
+            told(name)
+    return tally
+
+
+def _unused(tally: Tally, mutant: Mutant) -> str:
+    """The mutant's name with its line; one line may have several alike."""
+    name, count = f"{mutant.line}: {mutant.name}", 1
+    while name in tally.ended:
+        count += 1
+        name = f"{mutant.line} ({count}): {mutant.name}"
+    return name
+
+
+def ending_of(module: ModuleType, source: str, tests: Sequence[str]) -> Ending:
+    """Run tests in a child in which the module has the code of this text."""
+    child = FORKING.Process(target=_run, args=(module, source, tests))
+    child.start()
+    child.join(TIME_LIMIT_S)
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        return Ending.TIMED_OUT
+    return Ending.CAUGHT if child.exitcode else Ending.SURVIVED
+
+
+def _run(module: ModuleType, source: str, tests: Sequence[str]) -> None:
+    """End with 0 if the tests pass with this text. Runs in the child alone."""
+    with Silence():
+        try:
+            take(module, source)
+            code = int(pytest.main([*OPTIONS, *tests]))
+        except BaseException:
+            code = 1
+    os._exit(code)
+
+
+def take(module: ModuleType, source: str) -> None:
+    """Give a module the code of a text; its functions and classes stay the objects they are."""
+    made = ModuleType(module.__name__)
+    made.__file__ = module.__file__
+    exec(compile(source, str(module.__file__), "exec"), made.__dict__)
+    _take_all(
+        vars(module), vars(made), module.__name__, lambda name, new: setattr(module, name, new)
+    )
+
+
+def _take_all(
+    old: Mapping[str, object],
+    new: Mapping[str, object],
+    module: str,
+    put: Callable[[str, object], object],
+) -> None:
+    """Take functions and constants over, by name, from one namespace into another."""
+    before, after = dict(old), dict(new)
+    for name, value in after.items():
+        known = before.get(name)
+        functions = (_function_in(known), _function_in(value))
+        if functions[0] is not None and functions[1] is not None:
+            if functions[1].__module__ == module:
+                functions[0].__code__ = functions[1].__code__
+                functions[0].__defaults__ = functions[1].__defaults__
+        elif isinstance(known, type) and isinstance(value, type):
+            if value.__module__ == module:
+                _take_all(vars(known), vars(value), module, lambda *_: None)
+        elif isinstance(value, PLAIN) and not name.startswith("__") and value != known:
+            put(name, value)
+
+
+def _function_in(value: object) -> FunctionType | None:
+    """The function that a name stands for, below decorators; None for anything else."""
+    if isinstance(value, property):
+        value = value.fget
+    if isinstance(value, classmethod | staticmethod):
+        value = value.__func__
+    plain = unwrap(value) if callable(value) and not isinstance(value, type) else value
+    return plain if isinstance(plain, FunctionType) else None
+
+
+def raising(source: str) -> str:
+    """The text with a body for every function that raises."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [ast.Raise(ast.Name("RuntimeError", ast.Load()))]
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+class Silence:
+    """Nothing is printed meanwhile, by this process or its children."""
+
+    def __enter__(self) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._kept = (os.dup(1), os.dup(2))
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
+
+    def __exit__(self, *_: object) -> None:
+        for number, kept in zip((1, 2), self._kept, strict=True):
+            os.dup2(kept, number)
+            os.close(kept)

@@ -1,0 +1,102 @@
+"""The tool makes the mutants that it promises, and knows a test that cannot fail."""
+
+import ast
+import os
+import sys
+from importlib import import_module
+
+import pytest
+
+from tests.mutants import running
+from tests.mutants.equivalent import EQUIVALENT
+from tests.mutants.operators import mutants_of
+from tests.mutants.running import ROOT, Ending
+from tests.mutants.targets import HELD, TARGETS
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("x = a < b", {"a <= b"}),
+        ("x = a == b", {"a != b"}),
+        ("x = a in b", {"a not in b"}),
+        ("x = a is b", {"a is not b"}),
+        ("x = a in (b, c)", {"a not in (b, c)", "a in (c,)", "a in (b,)"}),
+        ("x = a and b", {"a", "b"}),
+        ("x = a or b or c", {"b or c", "a or c", "a or b"}),
+        ("x = not a", {"a"}),
+        ("x = True", {"False"}),
+        ("x = {1, 2}", {"{2}", "{1}"}),
+        ("if a: pass", {"not a"}),
+        ("if a < b: pass", {"a <= b", "not a < b"}),
+        ("if a == b: pass", {"a != b"}),
+        ("if not a: pass", {"a"}),
+        ("x = b if a else c", {"not a"}),
+        ("while a: pass", {"not a"}),
+        ("x = [a for a in b if a]", {"not a"}),
+        ("x = f'{a == b}'", set()),
+        ("@made(frozen=True)\nclass A: pass", set()),
+    ],
+)
+def test_each_condition_has_its_mutants(code, expected):
+    assert {mutant.after for mutant in mutants_of(code)} == expected
+
+
+def test_a_mutant_changes_one_place_and_names_its_function():
+    source = 'def f(ä):\n    """ß."""\n    return ä == 1 and not ä\n'
+    first = mutants_of(source)[0]
+    assert first.function == "f"
+    assert all(mutant.source.count("\n") == 3 for mutant in mutants_of(source))
+    assert all(ast.parse(mutant.source) for mutant in mutants_of(source))
+    assert [mutant.line for mutant in mutants_of(source)] == [3] * 4
+
+
+@pytest.mark.parametrize("module", TARGETS)
+def test_the_nearest_tests_of_a_module_exist(module):
+    assert all((ROOT / path).exists() for path in (module, *TARGETS[module]))
+    assert mutants_of((ROOT / module).read_text("utf-8"))
+
+
+@pytest.mark.parametrize("module", EQUIVALENT)
+def test_an_equivalent_mutant_can_still_be_made(module):
+    made = {mutant.name for mutant in mutants_of((ROOT / module).read_text("utf-8"))}
+    assert set(EQUIVALENT[module]) <= made
+    assert all(reason.endswith(".") for reason in EQUIVALENT[module].values())
+
+
+@pytest.fixture
+def rule(tmp_path, monkeypatch):
+    """A module of one rule, its path, and its text."""
+    path = tmp_path / "planted_rule.py"
+    path.write_text("def old(days):\n    return days >= 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield import_module("planted_rule"), path.read_text()
+    del sys.modules["planted_rule"]
+
+
+@pytest.mark.parametrize(
+    ("days", "ending"), [(3, Ending.CAUGHT), (4, Ending.SURVIVED)], ids=["held", "not held"]
+)
+def test_a_mutant_is_caught_by_the_test_that_holds_its_condition(rule, tmp_path, days, ending):
+    module, source = rule
+    test = tmp_path / "test_planted.py"
+    test.write_text(f"from planted_rule import old\n\n\ndef test_it():\n    assert old({days})\n")
+    strict, _ = mutants_of(f"{source}\nIS_OLD = True\n")
+    assert running.ending_of(module, source, [str(test)]) is Ending.SURVIVED
+    assert running.ending_of(module, running.raising(source), [str(test)]) is Ending.CAUGHT
+    assert running.ending_of(module, strict.source, [str(test)]) is ending
+    assert module.old(3)
+
+
+def test_a_module_takes_the_code_of_a_text_and_stays_what_it_is(rule):
+    module, source = rule
+    before = module.old
+    running.take(module, f"LIMIT = 5\n\n\n{source.replace('3', 'LIMIT')}")
+    assert module.old is before
+    assert (before(5), before(4), module.LIMIT) == (True, False, 5)
+
+
+@pytest.mark.skipif("HEADGATE_MUTANTS" not in os.environ, reason="`make soak ROWS=mutants`")
+@pytest.mark.parametrize("module", HELD)
+def test_no_mutant_survives(module):
+    assert running.tally_of(module).survivors == []
