@@ -7,6 +7,7 @@ or `settle`; the command line gives a clock that runs by itself.
 
 import asyncio
 import heapq
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -48,16 +49,19 @@ class ManualClock:
 
 
 class RunningClock:
-    """Real time multiplied by `speed`, plus every advance."""
+    """Real time multiplied by `speed`, plus every advance.
+
+    It never runs backwards, even when the machine's clock is set back.
+    """
 
     def __init__(self, speed: float = 1.0) -> None:
         self.speed = speed
-        self._since = wall_now()
-        self._then = self._since
+        self._since_s = time.monotonic()
+        self._then = wall_now()
 
     def now(self) -> datetime:
         """World time, as of this moment."""
-        return self._then + (wall_now() - self._since) * self.speed
+        return self._then + timedelta(seconds=time.monotonic() - self._since_s) * self.speed
 
     def advance(self, seconds: float) -> None:
         """Jump ahead by `seconds` of world time."""
@@ -65,7 +69,7 @@ class RunningClock:
 
     def change_speed(self, speed: float) -> None:
         """Run at another speed from now on; the time itself does not jump."""
-        self._then, self._since = self.now(), wall_now()
+        self._then, self._since_s = self.now(), time.monotonic()
         self.speed = speed
 
 

@@ -95,7 +95,8 @@ async def test_a_report_that_proves_too_little_excuses_nothing(
     run = await ci.ends(ask, number, RED, sends=False)
     await world.settle()
     assert await landed_on(world) == []
-    assert named in world.comment_on(number)
+    said = world.comment_on(number)
+    assert named in said, said
     shown = await ask.done("getMergeQueueTestingDetails", testRunId=run.id)
     assert named in str(shown["incompleteReports"])
 
