@@ -29,13 +29,13 @@ class Source:
         return walked(self.text)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4)
 def parsed(text: str) -> ast.Module:
     """The text as a tree; every rule reads the same one."""
     return ast.parse(text)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4)
 def walked(text: str) -> tuple[ast.AST, ...]:
     """Every node of the text's tree; a walk costs as much as all that a rule asks of it."""
     return tuple(ast.walk(parsed(text)))
