@@ -56,12 +56,16 @@ class RunningClock:
 
     def __init__(self, speed: float = 1.0) -> None:
         self.speed = speed
-        self._since_s = time.monotonic()
+        self._since_s = self.elapsed_s()
         self._then = wall_now()
+
+    def elapsed_s(self) -> float:
+        """Real seconds from some moment on."""
+        return time.monotonic()
 
     def now(self) -> datetime:
         """World time, as of this moment."""
-        return self._then + timedelta(seconds=time.monotonic() - self._since_s) * self.speed
+        return self._then + timedelta(seconds=self.elapsed_s() - self._since_s) * self.speed
 
     def advance(self, seconds: float) -> None:
         """Jump ahead by `seconds` of world time."""
@@ -69,7 +73,7 @@ class RunningClock:
 
     def change_speed(self, speed: float) -> None:
         """Run at another speed from now on; the time itself does not jump."""
-        self._then, self._since_s = self.now(), time.monotonic()
+        self._then, self._since_s = self.now(), self.elapsed_s()
         self.speed = speed
 
 

@@ -13,6 +13,7 @@ from service.flaky.health import judge, settled_at
 from service.flaky.spans import Results, Scale
 from tests.bench.flaky.ledger import OTHER, PR, QUEUE, STABLE, Ledger, Upload, bits
 from tests.flaky.histories import START, Story, T, at
+from tests.harness import effort
 
 TESTS = range(6)
 LETTERS = ("", "P", "P", "P", "F", "F", "FP", "PFP", "FFP", "PF")
@@ -51,7 +52,7 @@ def judged(given_uploads):
 
 
 @given(uploads(), st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=effort.examples(150), deadline=None)
 def test_neither_order_nor_repetition_matters(given_uploads, chance):
     shuffled = [*given_uploads, *given_uploads[:5]]
     chance.shuffle(shuffled)
@@ -59,7 +60,7 @@ def test_neither_order_nor_repetition_matters(given_uploads, chance):
 
 
 @given(uploads(), st.randoms(use_true_random=False), st.integers(1, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=effort.examples(100), deadline=None)
 def test_batches_and_deletions_end_in_the_same_history(given_uploads, chance, size):
     arriving, strangers = list(given_uploads), given_uploads[: len(given_uploads) // 4]
     chance.shuffle(arriving)
@@ -107,7 +108,7 @@ def long_lives(draw):
 
 
 @given(long_lives())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort.examples(300), deadline=None)
 def test_evidence_that_is_gone_changes_nothing_that_is_settled(life):
     events, passes = life
     scale = Scale(at(DAYS), at(0).toordinal(), {}, 30)

@@ -12,6 +12,7 @@ from service.flaky.uploads import EvidenceUpload, UploadClass
 from tests.bench.flaky.ledger import Ledger, Upload
 from tests.flaky.histories import START
 from tests.flaky.test_order import uploads
+from tests.harness import effort
 
 THRESHOLD = 30
 
@@ -76,7 +77,7 @@ class Judged:
 
 
 @given(uploads(), st.randoms(use_true_random=False), st.integers(1, 9))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=effort.examples(80), deadline=None)
 def test_any_order_repetition_and_batching_end_in_the_same_health(given_uploads, chance, size):
     arriving = [*given_uploads, *given_uploads[:5]]
     chance.shuffle(arriving)
@@ -88,7 +89,7 @@ def test_any_order_repetition_and_batching_end_in_the_same_health(given_uploads,
 
 
 @given(uploads(), st.randoms(use_true_random=False), st.integers(1, 5))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=effort.examples(30), deadline=None)
 def test_series_that_let_go_of_points_end_in_the_same_health(given_uploads, chance, size):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(series, "POINTS_MAX", 5)
@@ -96,7 +97,7 @@ def test_series_that_let_go_of_points_end_in_the_same_health(given_uploads, chan
 
 
 @given(uploads(), st.randoms(use_true_random=False), st.integers(1, 5))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=effort.examples(80), deadline=None)
 def test_uploads_that_were_taken_out_leave_nothing_behind(given_uploads, chance, size):
     come_and_go(given_uploads, chance, size)
 

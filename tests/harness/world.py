@@ -39,7 +39,7 @@ from tests.harness.stillness import is_still
 
 SPEED = 30.0
 LIMITS = {"content_minute_max": 80, "content_hour_max": 500}
-SETTLE_WITHIN_S = 600.0
+SETTLE_WITHIN_S = 1200.0
 LOOK_EVERY_S = 0.6
 REPO = "octo/widgets"
 CI = """\
@@ -255,7 +255,10 @@ def _landings(session: Tx, queue_id: int, state: str = "landed") -> list[Any]:
 async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
     """A world with one repository, `octo/widgets`, whose CI follows `options.ci`."""
     clock = FastClock(options.speed)
-    async with sandbox_app.running(SandboxOptions(clock=clock.shared)) as sandbox:
+    async with (
+        clock.running(),
+        sandbox_app.running(SandboxOptions(clock=clock.shared)) as sandbox,
+    ):
         await sandbox.seed(
             repositories=[
                 {

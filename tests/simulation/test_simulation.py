@@ -11,7 +11,7 @@ import pytest
 
 from tests.simulation.world import World
 
-SEEDS = int(os.environ.get("HEADGATE_SIM_SEEDS", "5200"))
+SEEDS = int(os.environ.get("HEADGATE_SIM_SEEDS", "1300"))
 SHARES = 40
 
 
