@@ -275,9 +275,13 @@ class Landed:
 
 
 class LandingStopCode(StrEnum):
-    """Why a landing did not happen (ENGINE.md 11)."""
+    """Why a landing did not happen (ENGINE.md 11).
+
+    UNAVAILABLE: the provider was too slow, or could not be reached; it has refused nothing.
+    """
 
     RETRY = "retry"
+    UNAVAILABLE = "unavailable"
     CHECKS_MISSING = "checks_missing"
     STALE = "stale"
     BASE_MOVED = "base_moved"
