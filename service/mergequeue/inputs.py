@@ -244,6 +244,11 @@ class RulesChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowsChanged:
+    """A push to the target may have changed its workflows: skipped checks may run now."""
+
+
+@dataclass(frozen=True, slots=True)
 class TargetMoved:
     """The target's tip as read now.
 
@@ -387,6 +392,7 @@ Report = (
     | PassRevoked
     | RequiredChanged
     | RulesChanged
+    | WorkflowsChanged
     | TargetMoved
     | TargetGone
     | Landed

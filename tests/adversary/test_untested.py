@@ -311,3 +311,24 @@ async def test_a_merge_by_hand_just_before_ours_is_never_our_landing(world: Worl
     assert await world.landed_trees() == []
     assert len(await world.landings_refused()) == 1
     assert "outside the queue" in world.comment_on(number)
+
+
+MENDED = ".github/workflows/ci.yml"
+
+
+@of("unit", unit=f'{{branch: "{HERE}", exists: [{MENDED}], conclusion: success}}, {skipped()}')
+async def test_a_mended_workflow_lets_what_was_skipped_be_tested_again(world: World) -> None:
+    """Hurts authors: they do what the comment asks for, and their pull request waits for ever."""
+    await world.make_queue()
+    number = await world.open(files={"a.txt": "x\n"})
+    await merge(world, number)
+    assert await world.state(number) == "NOT_READY"
+    assert "Headgate then tests it again" in world.comment_on(number)
+    before = len(world.repository.issues[number].comments)
+    await world.act("push", by="alice", branch="main", files={"b.txt": "x\n"}, bypass=True)
+    await world.settle()
+    assert await world.state(number) == "NOT_READY", "another push mends nothing"
+    await world.act("push", by="alice", branch="main", files={MENDED: "on: push\n"}, bypass=True)
+    await world.settle()
+    assert "a.txt" in await files_on(world)
+    assert len(world.repository.issues[number].comments) == before
