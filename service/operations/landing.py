@@ -205,7 +205,7 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     )
     told: list[Input] = [known for known, _ in read]
     tips = {beside for _, beside in read}
-    await provider.forget_rules(queue.repo)
+    await provider.forget_rules(queue.repo, keeps_queue=True)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
     told.extend(requirements.reports(value, resolved))
     run = value.runs.get(attempt.action.run)
