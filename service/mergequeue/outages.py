@@ -57,5 +57,5 @@ def _set_aside(draft: Draft, entry: Entry, text: str, times: int) -> None:
 
 
 def _doubled(first: timedelta, times: int, longest: timedelta) -> timedelta:
-    doublings = min(times - 1, _DOUBLINGS_MAX)
-    return min(first * 2**doublings, longest)
+    grown: timedelta = first * 2 ** min(times - 1, _DOUBLINGS_MAX)
+    return min(grown, longest)
