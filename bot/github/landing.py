@@ -110,8 +110,8 @@ class Landing:
             return LandStop(LandStopCode.STALE, words)
         node = await self._node(line)
         if line.clock.monotonic_s() - started_s > READS_S:
-            words = "Reading took too long, so nothing was sent."
-            return LandStop(LandStopCode.RETRY, words)
+            words = "GitHub answers too slowly, so nothing was sent."
+            return LandStop(LandStopCode.UNAVAILABLE, words)
         updates = (
             RefUpdate(request.target, request.expect, request.to),
             RefUpdate(request.test_branch, request.to, NO_COMMIT),
@@ -173,7 +173,8 @@ class Landing:
             return LandStop(LandStopCode.NOT_PERMITTED, words, answer.request_id)
         except (Unavailable, OutcomeUnknown):
             # Nothing landed, and nothing is known of why: ask again.
-            return LandStop(LandStopCode.RETRY, words, answer.request_id)
+            unread = quoted(f"GitHub does not answer why it refused: {answer.message}")
+            return LandStop(LandStopCode.UNAVAILABLE, unread, answer.request_id)
         found = refusals.judged(evidence)
         return LandStop(found.code, words, answer.request_id, found.blockers, evidence.pull)
 

@@ -10,6 +10,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from urllib.parse import urlsplit
 
 import aiohttp
 import jwt
@@ -37,6 +38,7 @@ REFRESH_S = 60.0
 KEPT_S = 3_600.0
 KEPT_MAX_S = 86_400.0  # while the issuer is away
 RETRY_S = 30.0
+ISSUER_SHOWN_MAX = 200
 
 _SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MERGE_REF = re.compile(r"refs/pull/([1-9][0-9]{0,9})/(?:merge|head)")
@@ -51,6 +53,17 @@ def issuer_of(options: GitHubOptions) -> str:
     if options.host.endswith(CLOUD_SUFFIX) and web == f"https://{options.host}":
         return f"https://token.actions.{options.host}"
     return f"{web}/_services/token"
+
+
+def key_addresses_of(issuer: str) -> tuple[str, ...]:
+    """Addresses of an issuer's keys, in the order in which they are asked for.
+
+    The issuer of one enterprise is below that of its host (`https://HOST/<enterprise>`), and
+    its keys are those of the host.
+    """
+    parts = urlsplit(issuer)
+    root = f"{parts.scheme}://{parts.netloc}"
+    return tuple(dict.fromkeys((issuer + KEYS_PATH, root + KEYS_PATH)))
 
 
 class OidcTokens:
@@ -106,12 +119,21 @@ class OidcTokens:
         except jwt.InvalidAudienceError:
             raise _refused(f"ask for it with the audience {self._audience}") from None
         except jwt.InvalidIssuerError:
-            raise _refused(f"its issuer is not {self._issuer}") from None
+            raise self._of_another_issuer(token) from None
         except jwt.InvalidSignatureError:
             raise _refused("its signature is wrong") from None
         except jwt.PyJWTError as failed:
             raise _refused(str(failed)[:200]) from None
         return found
+
+    def _of_another_issuer(self, token: str) -> Unauthenticated:
+        """The refusal of a token whose signature is right; it names a slug that is missing."""
+        claims = jwt.decode(token, options={"verify_signature": False})
+        said = str(claims.get("iss"))[:ISSUER_SHOWN_MAX]
+        why = f"its issuer is {said}, not {self._issuer}"
+        if said.startswith(f"{self._issuer}/"):
+            why += "; an enterprise with an issuer of its own sets HEADGATE_OIDC_ISSUER to it"
+        return _refused(why)
 
     def _check_times(self, claims: Mapping[str, object]) -> None:
         now = self._clock.now().timestamp()
@@ -155,18 +177,7 @@ class OidcTokens:
         self._keys, self._fetched_s = keys, now_s
 
     async def _published(self) -> dict[str, RSAPublicKey]:
-        timeout = aiohttp.ClientTimeout(total=FETCH_S)
-        async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(self._issuer + KEYS_PATH, allow_redirects=False) as answer,
-        ):
-            if answer.status != 200:
-                raise ValueError(f"status {answer.status}")
-            raw = await answer.content.read(KEYS_BYTES_MAX + 1)
-            while not answer.content.at_eof() and len(raw) <= KEYS_BYTES_MAX:
-                raw += await answer.content.read(KEYS_BYTES_MAX + 1 - len(raw))
-        if len(raw) > KEYS_BYTES_MAX:
-            raise ValueError("too large")
+        raw = await self._raw_keys()
         found: dict[str, RSAPublicKey] = {}
         for each in jwt.PyJWKSet.from_json(raw.decode()).keys[:KEYS_MAX]:
             key = each.key
@@ -175,9 +186,33 @@ class OidcTokens:
                 found[each.key_id] = key
         return found
 
+    async def _raw_keys(self) -> bytes:
+        """The key set as it is published; 404 at the issuer's own address: that of its host."""
+        timeout = aiohttp.ClientTimeout(total=FETCH_S)
+        status = 0
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            for address in key_addresses_of(self._issuer):
+                async with session.get(address, allow_redirects=False) as answer:
+                    status = answer.status
+                    if status == 200:
+                        return await _bounded(answer)
+                    if status != 404:
+                        break
+        raise ValueError(f"status {status}")
+
     def _unavailable(self, why: str) -> Unavailable:
         later = self._clock.now() + timedelta(seconds=RETRY_S)
         return Unavailable(f"The keys of {self._issuer} cannot be read: {why}.", later)
+
+
+async def _bounded(answer: aiohttp.ClientResponse) -> bytes:
+    """The body. Raises ValueError when it is too large."""
+    raw = await answer.content.read(KEYS_BYTES_MAX + 1)
+    while not answer.content.at_eof() and len(raw) <= KEYS_BYTES_MAX:
+        raw += await answer.content.read(KEYS_BYTES_MAX + 1 - len(raw))
+    if len(raw) > KEYS_BYTES_MAX:
+        raise ValueError("too large")
+    return raw
 
 
 def _job_of(claims: Fields) -> ProvedJob:

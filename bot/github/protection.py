@@ -3,6 +3,7 @@
 Not readable is never the same as "nothing required".
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ from service.vocabulary import MergeMethod, RepoRef, RequiredName
 
 KEPT_S = 300.0
 BRANCHES_MAX = 2_000
+LONG_AGO_S = -math.inf  # when something was read that must be read again
 SELF_REQUIRED = "self_required"
 NOT_IN_PLAN = "upgrade to github"  # a private repository of a plan without protection
 NOT_PROTECTED = "branch not protected"
@@ -138,7 +140,6 @@ class Protection:
     async def fresh_rules(self, line: Line, branch: str) -> BranchRules:
         """Read the rules of a branch now, after GitHub refused something there."""
         self.forget(line.repo)
-        self._queues.pop((_key(line.repo), branch), None)
         return await self.rules(line, branch)
 
     def kept(self, repo: RepoRef, branch: str) -> BranchRules | None:
@@ -146,10 +147,15 @@ class Protection:
         read_s, rules = self._kept.get((_key(repo), branch), (0.0, None))
         return rules if self._clock.monotonic_s() - read_s <= KEPT_S else None
 
-    def forget(self, repo: RepoRef) -> None:
+    def forget(self, repo: RepoRef, *, keeps_queue: bool = False) -> None:
         """Read a repository's rules afresh the next time."""
         for key in [key for key in self._kept if key[0] == _key(repo)]:
             del self._kept[key]
+        if keeps_queue:
+            return
+        for key in [key for key in self._queues if key[0] == _key(repo)]:
+            # What was known is still the answer while GitHub cannot be asked.
+            self._queues[key] = (LONG_AGO_S, self._queues[key][1])
 
     async def _read(self, line: Line, branch: str) -> BranchRules:
         rules = await _rulesets(line, branch)
@@ -200,7 +206,7 @@ class Protection:
         if any(rule.type == "merge_queue" for rule in rules):
             return False  # the rule itself says whether it binds us
         key, now_s = (_key(line.repo), branch), self._clock.monotonic_s()
-        read_s, known = self._queues.get(key, (-KEPT_S, False))
+        read_s, known = self._queues.get(key, (LONG_AGO_S, False))
         if now_s - read_s < KEPT_S:
             return known
         try:

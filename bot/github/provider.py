@@ -166,9 +166,9 @@ class GitHubProvider:
         with self._reading():
             return await self._protection.required(self._line(repo, Priority.VERDICT), branch)
 
-    async def forget_rules(self, repo: RepoRef) -> None:
+    async def forget_rules(self, repo: RepoRef, *, keeps_queue: bool = False) -> None:
         """See `Provider.forget_rules`."""
-        self._protection.forget(repo)
+        self._protection.forget(repo, keeps_queue=keeps_queue)
 
     async def forget_access(self, repo: RepoRef) -> None:
         """See `Provider.forget_access`."""

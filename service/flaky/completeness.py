@@ -33,6 +33,12 @@ COUNTING: Mapping[str, int] = {"mocha": 255, "robot": 250}
 """Runners that end with the number of failed tests, and the highest number they use."""
 
 
+UNPROVED = (
+    "nothing proves that these results are of a CI run of the test branch: send the run's id, give"
+    " the job `permissions: id-token: write`, or use a token of role `queue`"
+)
+
+
 class Proof(StrEnum):
     """What shows that an upload holds the results of the CI run that it names.
 
@@ -103,11 +109,15 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One upload of a job, as the rule needs it; `failed` counts the failures in it."""
+    """One upload of a job, as the rule needs it; `failed` counts the failures in it.
+
+    `is_of_queue`: it is of a test run, so that what it excuses may land.
+    """
 
     account: Account
     failed: int
     is_partial: bool = False
+    is_of_queue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +141,8 @@ def gaps_of(report: JobReport, is_changed: Callable[[MissingTest], bool]) -> tup
     `is_changed`: whether the change under test touches the file of a test, and so may have
     removed the test.
     """
-    gaps = [*_unread(report.parts), *_unsent(report.parts), *_oddly_ended(report)]
+    gaps = [*_unproved(report.parts), *_unread(report.parts), *_unsent(report.parts)]
+    gaps += _oddly_ended(report)
     gaps += _unexpected(report, is_changed)
     gaps += [
         f"{_code(job)} reported on the target branch and not in this CI run"
@@ -143,6 +154,12 @@ def gaps_of(report: JobReport, is_changed: Callable[[MissingTest], bool]) -> tup
 def is_sealed(parts: Iterable[Part]) -> bool:
     """Return whether every upload has arrived that its sender announced."""
     return not any(True for _ in _absent_uploads(parts))
+
+
+def _unproved(parts: Sequence[Part]) -> Iterable[str]:
+    """Whether anybody with a shared token may have made up results of a test run."""
+    if any(part.is_of_queue and part.account.proof is Proof.NONE for part in parts):
+        yield UNPROVED
 
 
 def _unread(parts: Sequence[Part]) -> Iterable[str]:

@@ -34,6 +34,7 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.PassRevoked: reports.pass_revoked,
     inputs.RequiredChanged: world.required_changed,
     inputs.RulesChanged: world.rules_changed,
+    inputs.WorkflowsChanged: world.workflows_changed,
     inputs.TargetMoved: target.moved,
     inputs.TargetGone: target.gone,
     inputs.Landed: landing.landed,

@@ -244,6 +244,11 @@ class RulesChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkflowsChanged:
+    """A push to the target may have changed its workflows: skipped checks may run now."""
+
+
+@dataclass(frozen=True, slots=True)
 class TargetMoved:
     """The target's tip as read now.
 
@@ -275,9 +280,13 @@ class Landed:
 
 
 class LandingStopCode(StrEnum):
-    """Why a landing did not happen (ENGINE.md 11)."""
+    """Why a landing did not happen (ENGINE.md 11).
+
+    UNAVAILABLE: the provider was too slow, or could not be reached; it has refused nothing.
+    """
 
     RETRY = "retry"
+    UNAVAILABLE = "unavailable"
     CHECKS_MISSING = "checks_missing"
     STALE = "stale"
     BASE_MOVED = "base_moved"
@@ -383,6 +392,7 @@ Report = (
     | PassRevoked
     | RequiredChanged
     | RulesChanged
+    | WorkflowsChanged
     | TargetMoved
     | TargetGone
     | Landed

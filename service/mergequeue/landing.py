@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from service.errors import InvariantBroken
-from service.mergequeue import bases, holds, leaving, readiness, target, verdict
+from service.mergequeue import bases, holds, leaving, outages, readiness, target, verdict
 from service.mergequeue.draft import Draft
 from service.mergequeue.inputs import AdvanceRefused, Landed, LandingStopCode, LandingStopped
 from service.mergequeue.model import (
@@ -471,6 +471,7 @@ _TRIED_AGAIN = frozenset(
 
 _REACTIONS: dict[LandingStopCode, Reaction] = {
     LandingStopCode.RETRY: _bounded(1, _later(LAND_AGAIN)),
+    LandingStopCode.UNAVAILABLE: outages.wait,
     LandingStopCode.CHECKS_MISSING: _checks_missing,
     LandingStopCode.STALE: _bounded(6, _later_and_later),
     # The new tip comes as a report, if it did not come before: it restarts whom it concerns.

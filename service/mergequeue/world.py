@@ -9,6 +9,7 @@ from service.mergequeue.inputs import (
     RequiredChanged,
     RulesChanged,
     TimePassed,
+    WorkflowsChanged,
 )
 from service.mergequeue.model import Detail, Named, Run
 from service.mergequeue.outputs import RequiredStatusesChanged
@@ -70,6 +71,12 @@ def rules_changed(draft: Draft, _one: RulesChanged) -> None:
     for entry in list(draft.entries.values()):
         if entry.barred or entry.refusal is not None:
             draft.put(replace(entry, barred=(), refusal=None))
+
+
+def workflows_changed(draft: Draft, _one: WorkflowsChanged) -> None:
+    """Entries whose checks were skipped are tested again: their checks may run now."""
+    waiting = [entry for entry in draft.entries.values() if Reason.NO_EVIDENCE in entry.barred]
+    leaving.try_again(draft, waiting)
 
 
 def repository_changed(draft: Draft, one: RepositoryChanged) -> None:

@@ -4,6 +4,7 @@ Every answer is a reaction, a reply, or both, kept in the outbox before it is se
 """
 
 from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
@@ -14,17 +15,14 @@ from service.operations.wishes import Asking
 from service.provider.errors import Gone
 from service.provider.signals import (
     AskCancel,
-    AskDrain,
     Asked,
-    AskPause,
-    AskResume,
-    AskRetry,
     AskSource,
     AskSubmit,
     LabelChanged,
 )
 from service.provider.values import (
     AccessLevel,
+    Emoji,
     Reaction,
     Reply,
 )
@@ -32,7 +30,6 @@ from service.runtime import Runtime
 from service.store import audit, heard, outbox, queues
 from service.store.audit import AuditRow
 from service.store.database import Tx
-from service.store.heard import HeardCommand
 from service.store.outbox import OutboxItem
 from service.store.records import Lane, RepositoryRecord
 from service.vocabulary import ActorKind
@@ -55,36 +52,47 @@ async def answer(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -
         await _answer(runtime, asking)
 
 
-def heard_command(asking: Asking) -> HeardCommand:
-    """The command by its origin, with what it changes."""
-    asked = asking.asked
-    topic = ""
-    if isinstance(asked.ask, AskSubmit | AskCancel | AskRetry):
-        topic = f"#{asked.number}"
-    elif isinstance(asked.ask, AskPause | AskDrain | AskResume):
-        topic = f"queue {asking.pull.base_branch}"
-    return HeardCommand(
-        repository_id=asking.repository.id,
-        org_id=asking.repository.org_id,
-        source=asked.source.value,
-        source_id=asked.source_id,
-        topic=topic,
-        said_at=asked.at,
-    )
-
-
 async def _is_known(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> bool:
-    """Whether the command was answered before."""
+    """Whether the command was done or refused before; its reaction follows if it was lost."""
     ids = [asked.source_id]
     known = await runtime.store.read(heard.among, repository.id, asked.source.value, ids)
-    if known:
-        log.info("command_known", repo=repository.ref.slug, comment=asked.source_id)
-    return bool(known)
+    if not known:
+        return False
+    log.info("command_known", repo=repository.ref.slug, comment=asked.source_id)
+    if asked.source is AskSource.COMMENT:
+        await _react_once(runtime, repository, asked)
+    return True
+
+
+async def _react_once(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> None:
+    """React to a command that was done and not answered, because the process ended between."""
+    keys = [_reaction_key(repository, asked, emoji) for emoji in Emoji]
+    if await runtime.store.read(outbox.known, keys):
+        return
+    item = _reaction(repository, asked, Emoji.ACCEPTED, runtime.clock.now())
+    await runtime.store.run(outbox.append, repository.id, None, 0, [item])
+    runtime.wakeups.wake("outbox")
+
+
+def _reaction(
+    repository: RepositoryRecord, asked: Asked, emoji: Emoji, now: datetime
+) -> OutboxItem:
+    reaction = Reaction(asked.number, asked.source_id, emoji)
+    key = _reaction_key(repository, asked, emoji)
+    return OutboxItem(Lane.NOTICE, key, "reaction", reaction, next_at=now)
+
+
+def _reaction_key(repository: RepositoryRecord, asked: Asked, emoji: Emoji) -> str:
+    return f"reaction/{_slug(repository, asked)}/{emoji.value}"
+
+
+def _slug(repository: RepositoryRecord, asked: Asked) -> str:
+    return f"{repository.id}/{asked.number}/{asked.source_id}"
 
 
 async def _is_overtaken(runtime: Runtime, asking: Asking) -> bool:
     """Whether what the command changes was changed by a later command already."""
-    is_late = await runtime.store.read(heard.is_overtaken, heard_command(asking))
+    is_late = await runtime.store.read(heard.is_overtaken, asking.command)
     if is_late:
         log.info("command_overtaken", repo=asking.repository.ref.slug, pr=asking.asked.number)
     return is_late
@@ -197,20 +205,19 @@ def _is_heard(asking: Asking) -> bool:
 async def _reply(runtime: Runtime, asking: Asking, reply: Answer, *, is_done: bool) -> None:
     """Put reaction and reply out; reviews and labels take no reactions.
 
-    The command counts as answered from then on. One that was refused changed nothing.
+    The command counts as heard from then on, if not since it was done. One that was refused
+    changed nothing.
     """
     asked = asking.asked
     now = runtime.clock.now()
     items = []
-    slug = f"{asking.repository.id}/{asked.number}/{asked.source_id}"
     if asked.source is AskSource.COMMENT:
-        reaction = Reaction(asked.number, asked.source_id, reply.emoji)
-        key = f"reaction/{slug}/{reply.emoji.value}"
-        items.append(OutboxItem(Lane.NOTICE, key, "reaction", reaction, next_at=now))
+        items.append(_reaction(asking.repository, asked, reply.emoji, now))
     if reply.text is not None:
         comment = Reply(asked.number, f"answer-{asked.source_id}", reply.text)
-        items.append(OutboxItem(Lane.NOTICE, f"reply/{slug}", "reply", comment, next_at=now))
-    command = heard_command(asking)
+        key = f"reply/{_slug(asking.repository, asked)}"
+        items.append(OutboxItem(Lane.NOTICE, key, "reply", comment, next_at=now))
+    command = asking.command
     command = command if is_done else replace(command, topic="")
     queue_id = asking.queue.id if asking.queue is not None else None
 

@@ -8,7 +8,7 @@ from service.mergequeue.reasons import Reason
 from service.mergequeue.states import FINAL, EntryState, QueueState
 from service.operations import first_queue, notices, pull_requests, shown, turn
 from service.operations import queues as queue_operations
-from service.operations.pull_requests import SubmitOptions
+from service.operations.pull_requests import By, SubmitOptions
 from service.operations.wishes import Asking
 from service.provider.signals import (
     AskCancel,
@@ -23,7 +23,9 @@ from service.provider.signals import (
     AskUnclear,
 )
 from service.runtime import Runtime
+from service.store import heard
 from service.store import pull_requests as known_pulls
+from service.store.database import Tx
 from service.vocabulary import ActorKind, PullRequestState, QueueRef
 from service.wording import queue_replies, replies, unclear
 from service.wording.answers import Answer
@@ -52,6 +54,16 @@ async def carry_out(runtime: Runtime, asking: Asking) -> Answer:
             assert_never(ask)
 
 
+def _by(runtime: Runtime, asking: Asking) -> By:
+    """Who asks. What is done counts as heard from the same commit on, and is never done again."""
+    now = runtime.clock.now()
+
+    def note(session: Tx) -> None:
+        heard.note(session, asking.command, now)
+
+    return By(asking.actor, note)
+
+
 async def _submit(runtime: Runtime, asking: Asking, ask: AskSubmit) -> Answer:
     against = await _against_submission(runtime, asking, ask)
     if against is not None:
@@ -70,7 +82,8 @@ async def _submit(runtime: Runtime, asking: Asking, ask: AskSubmit) -> Answer:
         )
     options = SubmitOptions(ask.priority, ask.no_batch)
     before = await turn.value(runtime, queue.id)
-    step = await pull_requests.enter(runtime, queue, asking.pull, options, asking.actor)
+    by = _by(runtime, asking)
+    step = await pull_requests.enter(runtime, queue, asking.pull, options, by)
     if step.refusal is not None:
         return replies.refused(step.refusal, queue.branch)
     await _remember_comment(runtime, queue, asking, step)
@@ -138,9 +151,8 @@ async def _status(runtime: Runtime, asking: Asking) -> Answer:
 async def _cancel(runtime: Runtime, asking: Asking, ask: AskCancel) -> Answer:
     if asking.queue is None:
         return replies.not_in_queue(ask)
-    step = await pull_requests.ask_cancel(
-        runtime, asking.queue, asking.pull.number, asking.actor, ""
-    )
+    by = _by(runtime, asking)
+    step = await pull_requests.ask_cancel(runtime, asking.queue, asking.pull.number, by, "")
     if step.refusal is not None:
         return _refused(step, ask, asking.queue)
     entry = await pull_requests.settled_entry(runtime, asking.queue, asking.pull.number)
@@ -152,7 +164,8 @@ async def _retry(runtime: Runtime, asking: Asking, ask: AskRetry) -> Answer:
     if asking.queue is None:
         return replies.not_in_queue(ask)
     number = asking.pull.number
-    step = await pull_requests.ask_restart(runtime, asking.queue, number, asking.actor)
+    by = _by(runtime, asking)
+    step = await pull_requests.ask_restart(runtime, asking.queue, number, by)
     if step.refusal is not None:
         return _refused(step, ask, asking.queue)
     if pull_requests.has_restarted(step, number):
@@ -186,7 +199,7 @@ async def _set_state(
             state, why = QueueState.RUNNING, ""
     if value.state is state:
         return queue_replies.already(value, runtime.clock.now())
-    await queue_operations.set_state(runtime, queue, state, why or None, asking.actor)
+    await queue_operations.ask_state(runtime, queue, state, why or None, _by(runtime, asking))
     fresh = await turn.value(runtime, queue.id)
     match ask:
         case AskPause():

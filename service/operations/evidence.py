@@ -5,8 +5,10 @@ Acts; which upload is whose is decided by `flaky/jobs.py`, why a check failed by
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from service.flaky import excuses, jobs
+from service.flaky.completeness import Proof
 from service.flaky.excuses import Rules, Standing, Suspect
 from service.flaky.jobs import Job, Sent
 from service.mergequeue import verdict
@@ -17,7 +19,7 @@ from service.mergequeue.reported import Evidence
 from service.operations import failed_tests, judging, revocations, test_records, turn
 from service.operations.failed_tests import Began, LookedUp, Reported
 from service.operations.judging import Bench
-from service.provider.ci import CiJob
+from service.provider.ci import CiJob, CiRun, CiTrigger
 from service.provider.errors import Gone, GoneKind
 from service.provider.port import Provider
 from service.runtime import Runtime
@@ -25,7 +27,7 @@ from service.store import access, run_evidence, test_quarantine
 from service.store.database import Tx
 from service.store.standings import KeptStanding
 from service.store.test_evidence import Upload
-from service.vocabulary import CheckOutcome, QuarantineForgives, QueueRef, RepoRef
+from service.vocabulary import CheckOutcome, QuarantineForgives, QueueRef, RepoRef, Sha
 
 CI_ATTEMPTS_MAX = 20
 """Attempts of CI runs on one commit that are looked at, those with the newest uploads."""
@@ -53,6 +55,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     here = queue.repository_id
     sent = await runtime.store.read(run_evidence.of_run, here, run.sha, run.created_at)
     provider = runtime.providers[queue.repo.host]
+    sent = await _proved(provider, queue.repo, run.sha, sent)
     conclusions = {
         one.required.name: one.check.raw.lower()
         for one in verdict.standings_of(run)
@@ -145,6 +148,38 @@ async def _reported(
         steps = max(job.failed_steps for job, _ in found)
         reported.append(Reported(name, uploads, steps, conclusions.get(name, ""), others))
     return tuple(reported)
+
+
+async def _proved(
+    provider: Provider, repo: RepoRef, sha: Sha, sent: Sequence[Upload]
+) -> tuple[Upload, ...]:
+    """The uploads, with the proof that was not to be had when they arrived.
+
+    The provider may have been slow or away then; it is asked again which CI run they name.
+    """
+    asked = dict.fromkeys(
+        each.run_id
+        for each in sent
+        if each.account.proof is Proof.NONE and each.run_id is not None and each.run_id.isdigit()
+    )
+    proved = {
+        run_id
+        for run_id in list(asked)[-CI_ATTEMPTS_MAX:]
+        if run_id is not None and _tested(await provider.ci_run(repo, run_id), sha)
+    }
+    return tuple(
+        replace(each, account=replace(each.account, proof=Proof.RUN))
+        if each.account.proof is Proof.NONE and each.run_id in proved
+        else each
+        for each in sent
+    )
+
+
+def _tested(run: CiRun | None, sha: Sha) -> bool:
+    """Whether a CI run is known to have tested this commit, and no code of a fork."""
+    if run is None or run.of_fork or run.trigger is CiTrigger.UNKNOWN:
+        return False
+    return run.head_sha == sha
 
 
 def _uploads_of(job: CiJob, ran: Sequence[CiJob], uploads: Sequence[Upload]) -> tuple[Upload, ...]:

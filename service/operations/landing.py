@@ -61,9 +61,19 @@ TOLD_AT_ONCE = 32
 PERMIT_FOR = timedelta(seconds=30)
 PERMIT_LEFT_S = 15.0
 """A call is sent only while so much of its permit remains (RELIABILITY.md 2, step 4)."""
-TRIES_MAX = {LandStopCode.RETRY: 10, LandStopCode.CHECKS_MISSING: 3}
-TRY_AGAIN_S = {LandStopCode.RETRY: 6.0, LandStopCode.CHECKS_MISSING: 10.0}
+TRIES_MAX = {
+    LandStopCode.RETRY: 10,
+    LandStopCode.UNAVAILABLE: 10,
+    LandStopCode.CHECKS_MISSING: 3,
+}
+TRY_AGAIN_S = {
+    LandStopCode.RETRY: 6.0,
+    LandStopCode.UNAVAILABLE: 6.0,
+    LandStopCode.CHECKS_MISSING: 10.0,
+}
 """Answers that pass by themselves: tries, and seconds between them (GITHUB.md 5.3)."""
+
+TOO_SLOW = "The provider answers too slowly: the permit ran out before the call was sent."
 
 log = structlog.get_logger()
 
@@ -160,7 +170,7 @@ async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandS
         await _complete_own_check(provider, attempt)
     left_s = PERMIT_FOR.total_seconds() - (runtime.clock.monotonic_s() - started)
     if left_s < PERMIT_LEFT_S:
-        return LandStop(LandStopCode.RETRY, "The permit ran out before the call was sent.")
+        return LandStop(LandStopCode.UNAVAILABLE, TOO_SLOW)
     runtime.boundary.reach("act.land.before_send")
     try:
         answer = await _send(provider, attempt)
@@ -195,7 +205,7 @@ async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
     )
     told: list[Input] = [known for known, _ in read]
     tips = {beside for _, beside in read}
-    await provider.forget_rules(queue.repo)
+    await provider.forget_rules(queue.repo, keeps_queue=True)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
     told.extend(requirements.reports(value, resolved))
     run = value.runs.get(attempt.action.run)

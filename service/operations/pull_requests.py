@@ -3,7 +3,7 @@
 The one way in for comments, the REST API and the command line alike.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from service.errors import Conflict, Invalid, NotFound, ServiceError
@@ -23,6 +23,7 @@ from service.provider.values import (
 from service.runtime import Runtime
 from service.store import pull_requests as known_pulls
 from service.store.audit import AuditRow
+from service.store.database import Tx
 from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef
 from service.wording import refusals
 
@@ -47,6 +48,14 @@ class SubmitOptions:
     sha: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who asks; `on_taken` is kept in the commit of the turn that takes what is asked."""
+
+    actor: Actor
+    on_taken: Callable[[Tx], None] | None = None
+
+
 async def read(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
     """The pull request at the provider. Raises NotFound(pull_request_not_found)."""
     try:
@@ -60,7 +69,7 @@ async def read(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
 
 
 async def enter(
-    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, actor: Actor
+    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: By
 ) -> Step:
     """Ask the queue to take a pull request, after telling it what it must pass.
 
@@ -75,18 +84,19 @@ async def enter(
     targets = await _targets_of(runtime, queue, known)
     wish = Submit(
         known,
-        actor,
+        by.actor,
         priority=options.priority,
         no_batch=options.no_batch,
         targets=targets,
         p_fail=estimates.of_submission(runtime, queue, value.config, known),
     )
-    row = deed_on(runtime, queue, actor, "pull_request.submit", pull.number)
-    steps = await turn.take(runtime, queue.id, [*told, wish], turn.Along(audit=row))
+    row = deed_on(runtime, queue, by.actor, "pull_request.submit", pull.number)
+    along = turn.Along(audit=row, on_taken=by.on_taken)
+    steps = await turn.take(runtime, queue.id, [*told, wish], along)
     # An upload that was kept meanwhile saw no entry to tell of it.
     newest = await _targets_of(runtime, queue, known)
     if newest is not None and newest != targets and steps[-1].refusal is None:
-        late = SetImpactedTargets(known.pr, known.head, newest, actor)
+        late = SetImpactedTargets(known.pr, known.head, newest, by.actor)
         await turn.take(runtime, queue.id, [late])
     return steps[-1]
 
@@ -115,7 +125,7 @@ async def submit(
             code="head_mismatch",
         )
     await _check_fork(runtime, queue, pull)
-    step = await enter(runtime, queue, pull, options, actor)
+    step = await enter(runtime, queue, pull, options, By(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
@@ -163,7 +173,7 @@ async def cancel(
 
     Raises NotFound(not_in_queue), Conflict(already_landed, landing_in_progress).
     """
-    step = await ask_cancel(runtime, queue, number, actor, reason)
+    step = await ask_cancel(runtime, queue, number, By(actor), reason)
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     entry = await settled_entry(runtime, queue, number)
@@ -178,17 +188,15 @@ async def cancel(
     return await status(runtime, queue, number)
 
 
-async def ask_cancel(
-    runtime: Runtime, queue: QueueRef, number: int, actor: Actor, reason: str
-) -> Step:
+async def ask_cancel(runtime: Runtime, queue: QueueRef, number: int, by: By, reason: str) -> Step:
     """The queue's answer to a cancellation; a refusal is a value."""
-    by_api = actor.channel is Channel.API
+    by_api = by.actor.channel is Channel.API
     code = Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
-    if actor.channel is Channel.LABEL:
+    if by.actor.channel is Channel.LABEL:
         code = Reason.LABEL_REMOVED
-    wish = Cancel(number, code, actor, reason)
-    row = deed_on(runtime, queue, actor, "pull_request.cancel", number)
-    return await turn.ask(runtime, queue, wish, turn.Along(audit=row))
+    wish = Cancel(number, code, by.actor, reason)
+    row = deed_on(runtime, queue, by.actor, "pull_request.cancel", number)
+    return await turn.ask(runtime, queue, wish, turn.Along(audit=row, on_taken=by.on_taken))
 
 
 async def settled_entry(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
@@ -209,17 +217,18 @@ async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) 
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
     """
-    step = await ask_restart(runtime, queue, number, actor)
+    step = await ask_restart(runtime, queue, number, By(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
     return Restarted(view, "restarted" if has_restarted(step, number) else "not_needed")
 
 
-async def ask_restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Step:
+async def ask_restart(runtime: Runtime, queue: QueueRef, number: int, by: By) -> Step:
     """The queue's answer to a restart; a refusal is a value."""
-    row = deed_on(runtime, queue, actor, "pull_request.restart", number)
-    return await turn.ask(runtime, queue, Restart(number, actor), turn.Along(audit=row))
+    row = deed_on(runtime, queue, by.actor, "pull_request.restart", number)
+    along = turn.Along(audit=row, on_taken=by.on_taken)
+    return await turn.ask(runtime, queue, Restart(number, by.actor), along)
 
 
 def has_restarted(step: Step, number: int) -> bool:

@@ -39,6 +39,7 @@ from service.operations import (
     wholes,
 )
 from service.operations.happened import Happened
+from service.operations.pull_requests import By
 from service.operations.views import QueueView
 from service.provider.values import (
     Commit,
@@ -276,8 +277,16 @@ async def set_state(
 
     Raises Conflict(mode_switch_in_progress).
     """
-    row = _row(queue, actor, "queue.set_state", runtime.clock.now())
-    step = await turn.ask(runtime, queue, SetState(state, reason, actor), turn.Along(audit=row))
+    await ask_state(runtime, queue, state, reason, By(actor))
+
+
+async def ask_state(
+    runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: By
+) -> None:
+    """The same, with what is kept in the same commit."""
+    row = _row(queue, by.actor, "queue.set_state", runtime.clock.now())
+    along = turn.Along(audit=row, on_taken=by.on_taken)
+    step = await turn.ask(runtime, queue, SetState(state, reason, by.actor), along)
     if step.refusal is not None:
         raise pull_requests.refusal_error(step.refusal, queue.branch)
     if state is QueueState.PAUSED:

@@ -20,9 +20,10 @@ from service.mergequeue.inputs import (
     RulesChanged,
     TestBranchLost,
     TimePassed,
+    WorkflowsChanged,
 )
 from service.mergequeue.model import MergeQueue, Run
-from service.mergequeue.reasons import HoldReason
+from service.mergequeue.reasons import HoldReason, Reason
 from service.mergequeue.states import RunKind, RunPhase, RunStatus
 from service.operations import facts, repositories, requirements, turn
 from service.provider.errors import Gone, GoneKind, NotPermitted, Refused, Suspended, Unavailable
@@ -160,6 +161,13 @@ async def rules_changed(runtime: Runtime, queue: QueueRef) -> None:
     is_held = any(hold.reason in world.REFUSED_BY_RULES for hold in value.holds)
     if is_held or any(entry.barred or entry.refusal for entry in value.entries.values()):
         await turn.take(runtime, queue.id, [RulesChanged()])
+
+
+async def workflows_changed(runtime: Runtime, queue: QueueRef) -> None:
+    """Let the queue test again what no required check has tested, after a push to its target."""
+    value = await turn.value(runtime, queue.id)
+    if any(Reason.NO_EVIDENCE in entry.barred for entry in value.entries.values()):
+        await turn.take(runtime, queue.id, [WorkflowsChanged()])
 
 
 async def _requirements(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:

@@ -49,6 +49,9 @@ from service.store.pull_requests import PullRequestHead
 from service.store.records import RepositoryRecord
 from service.vocabulary import QueueRef, RepoRef, Sha
 
+CI_FOLDER = ".github/"
+"""Workflow files and the actions that they use."""
+
 log = structlog.get_logger()
 
 OfRepository = (
@@ -120,6 +123,8 @@ async def _branch_changed(
         case BranchMoved(branch=branch, new=new, paths=paths):
             await code_owners.branch_moved(runtime, repository, branch, paths)
             await _branch_moved(runtime, repository, branch, new)
+            if paths is None or any(path.startswith(CI_FOLDER) for path in paths):
+                await _workflows_changed(runtime, repository, branch)
         case BranchGone(branch=branch):
             await _branch_gone(runtime, repository, branch)
         case DefaultBranchRenamed(old=old, new=new):
@@ -260,6 +265,12 @@ async def _branch_moved(
     value = await turn.value(runtime, queue.id)
     if new is None or value.tip is None or value.tip.sha != new:
         await reconcile.read_target(runtime, queue)
+
+
+async def _workflows_changed(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
+    queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
+    if queue is not None:
+        await reconcile.workflows_changed(runtime, queue)
 
 
 async def _branch_gone(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:

@@ -49,6 +49,7 @@ log = structlog.get_logger()
 class Along:
     """What goes with a turn into the same commit, or stands against it.
 
+    `on_taken` is kept only if no input is refused.
     `whole`: when one input is refused, none of them counts. `expected_version`: the
     queue's `revision` must be it, else Conflict(version_conflict). A token that asks must
     still be valid.
@@ -56,6 +57,7 @@ class Along:
 
     audit: AuditRow | None = None
     also: Callable[[Tx], None] | None = None
+    on_taken: Callable[[Tx], None] | None = None
     whole: bool = False
     expected_version: int | None = None
 
@@ -158,9 +160,15 @@ def _turn(session: Tx, runtime: Runtime, wish: _Wish) -> tuple[tuple[Step, ...],
         consequences.keep(session, runtime, happened)
     if wish.along.audit is not None:
         audit.append(session, _decided(wish.along.audit, steps))
-    if wish.along.also is not None:
-        wish.along.also(session)
+    _keep_along(session, wish.along, steps)
     return tuple(steps), saved
+
+
+def _keep_along(session: Tx, along: Along, steps: Sequence[Step]) -> None:
+    if along.also is not None:
+        along.also(session)
+    if along.on_taken is not None and all(step.refusal is None for step in steps):
+        along.on_taken(session)
 
 
 def _is_clock(wish: _Wish) -> bool:

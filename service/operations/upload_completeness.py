@@ -14,7 +14,7 @@ from service.flaky.completeness import Expectation, JobReport, MissingTest, Part
 from service.flaky.excuses import Suspect
 from service.flaky.reading import SUITE_FAILURE, UNNAMED
 from service.flaky.uploads import UploadClass
-from service.operations import failure_texts, test_records, upload_answers
+from service.operations import failure_texts, test_records, upload_answers, upload_draft
 from service.operations.upload_values import UploadAnswer
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
@@ -48,6 +48,12 @@ CHANGES_S = 2
 NO_TESTS = frozenset({SUITE_FAILURE, UNNAMED, "(package)"})
 """Names of what a report says about no test of its own."""
 
+TESTS_UNKNOWN = (
+    "tests_unknown: no results of {branch} are proved yet, so it is not known which tests this job"
+    " should report, and a missing one is not noticed. Send results of {branch} with the id of the"
+    " CI run, by OIDC (`permissions: id-token: write`), or with a token of role queue."
+)
+
 NEW_TEXT = "`{name}` is quarantined for its known failures alone, and fails in a new way"
 
 
@@ -67,8 +73,12 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of an answer: the reports, whom they test, and texts that are new."""
+    """What is asked of an answer: the reports, whom they test, and texts that are new.
 
+    `target` is the branch whose results say what is expected.
+    """
+
+    target: str
     reports: tuple[JobReport, ...]
     prs: tuple[int, ...]
     new_texts: tuple[str, ...]
@@ -112,7 +122,15 @@ async def check(
     if account.exit_code is not None and account.answered != verdict.exit_code:
         account = replace(account, answered=verdict.exit_code)
         await runtime.store.run(test_evidence.note_account, asked.upload.id, account)
-    return replace(answer, verdict=verdict, not_excused_because=reasons)
+    warnings = (*_warnings(asked), *answer.warnings)[: upload_draft.WARNINGS_MAX]
+    return replace(answer, verdict=verdict, not_excused_because=reasons, warnings=warnings)
+
+
+def _warnings(asked: Asked) -> Iterable[str]:
+    """What the sender should know about results that may excuse failures."""
+    is_unknown = any(each.expectation is None for each in asked.reports)
+    if is_unknown and asked.upload.kind != UploadClass.STABLE.value:
+        yield TESTS_UNKNOWN.format(branch=asked.target)
 
 
 async def _changed(runtime: Runtime, ref: RepoRef, prs: Iterable[int]) -> frozenset[str]:
@@ -143,7 +161,8 @@ def _asked(
     lookup = Lookup(session, sets, repository)
     target = _target_of(session, repository, upload)
     reports = reports_of(lookup, target, sent, is_command=True)
-    return Asked(reports, upload.prs, _new_texts(lookup, runtime, upload), len(failed), upload)
+    new_texts = _new_texts(lookup, runtime, upload)
+    return Asked(target, reports, upload.prs, new_texts, len(failed), upload)
 
 
 def _sent_with(session: Tx, repository_id: int, upload: Upload) -> tuple[Upload, ...]:
@@ -216,7 +235,7 @@ def _report_of(
     lookup: Lookup, branch: str | None, sent: Sequence[Upload], *, is_command: bool
 ) -> JobReport:
     job = sent[0].job
-    parts = tuple(Part(each.account, each.failures, each.is_partial) for each in sent)
+    parts = tuple(map(_part_of, sent))
     if branch is None:
         return JobReport(job, parts, None)
     own = {each.id for each in sent}
@@ -229,6 +248,11 @@ def _report_of(
     if is_command and "" not in keys:
         base = [each for each in base if each.account.command_key in keys] or base
     return JobReport(job, parts, _expectation(lookup, newest_points(base), sent))
+
+
+def _part_of(upload: Upload) -> Part:
+    is_of_queue = upload.kind == UploadClass.QUEUE.value
+    return Part(upload.account, upload.failures, upload.is_partial, is_of_queue)
 
 
 def newest_points(base: Sequence[Upload]) -> list[Upload]:

@@ -4,11 +4,21 @@ from dataclasses import dataclass, replace
 
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import MergeQueue
-from service.provider.signals import Asked, AskSource
+from service.provider.signals import (
+    AskCancel,
+    AskDrain,
+    Asked,
+    AskPause,
+    AskResume,
+    AskRetry,
+    AskSource,
+    AskSubmit,
+)
 from service.provider.values import (
     AccessLevel,
     PullRequest,
 )
+from service.store.heard import HeardCommand
 from service.store.pull_requests import PullRequestHead
 from service.store.records import RepositoryRecord
 from service.vocabulary import Actor, Channel, QueueRef
@@ -40,6 +50,23 @@ class Asking:
     def head(self) -> PullRequestHead:
         """The pull request at the head read for this wish."""
         return PullRequestHead(self.repository.id, self.pull.number, self.pull.head_sha)
+
+    @property
+    def command(self) -> HeardCommand:
+        """The command by its origin, with what it changes."""
+        topic = ""
+        if isinstance(self.asked.ask, AskSubmit | AskCancel | AskRetry):
+            topic = f"#{self.asked.number}"
+        elif isinstance(self.asked.ask, AskPause | AskDrain | AskResume):
+            topic = f"queue {self.pull.base_branch}"
+        return HeardCommand(
+            repository_id=self.repository.id,
+            org_id=self.repository.org_id,
+            source=self.asked.source.value,
+            source_id=self.asked.source_id,
+            topic=topic,
+            said_at=self.asked.at,
+        )
 
     @property
     def is_by_author(self) -> bool:

@@ -107,8 +107,12 @@ class Provider(Protocol):
         """
         ...
 
-    async def forget_rules(self, repo: RepoRef) -> None:
-        """Drop what `required` keeps, so that its next answer is fresh."""
+    async def forget_rules(self, repo: RepoRef, *, keeps_queue: bool = False) -> None:
+        """Drop what `required` keeps, so that its next answer is fresh.
+
+        `keeps_queue`: but for whether the provider's own queue owns a branch, which may cost a
+        call of its own and which a refused landing tells as well.
+        """
         ...
 
     async def forget_access(self, repo: RepoRef) -> None:

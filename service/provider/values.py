@@ -236,9 +236,14 @@ class Merged:
 
 
 class LandStopCode(StrEnum):
-    """Why a merge call did not land (GITHUB.md 5.3; reactions: ENGINE.md 11)."""
+    """Why a merge call did not land (GITHUB.md 5.3; reactions: ENGINE.md 11).
+
+    RETRY: the provider refused for a reason that passes by itself. UNAVAILABLE: it was too slow
+    for the call to be sent, or could not be asked why it refused.
+    """
 
     RETRY = "retry"
+    UNAVAILABLE = "unavailable"
     BASE_MOVED = "base_moved"
     CHECKS_MISSING = "checks_missing"
     HEAD_CHANGED = "head_changed"

@@ -49,7 +49,7 @@ def _run_them(situation: Situation) -> Phrase:
             "A condition or filter of the workflow left it out: a maintainer lets it run on {}.",
             TEST_BRANCHES,
         )
-    again = phrase("Then comment {} to test it again.", MERGE)
+    again = phrase("Headgate then tests it again. If it does not, comment {}.", MERGE)
     return phrases.joined([first, again])
 
 

@@ -193,6 +193,9 @@ def _finished(event: outputs.RunFinished) -> Phrase:
             assert_never(event.status)
 
 
+_NOT_REFUSED = frozenset({LandingStopCode.STALE, LandingStopCode.UNAVAILABLE})
+"""Landings that our own look just before the call stopped, or a provider that was too slow."""
+
 LandingEvent = (
     outputs.LandingStarted | outputs.LandingHalted | outputs.LandingMismatched | outputs.TipMoved
 )
@@ -204,9 +207,8 @@ def _of_landing(event: LandingEvent, target: str) -> Phrase:
             return phrase("merging into {} began", target)
         case outputs.LandingHalted():
             said = phrase(": {}", event.text) if event.text else Phrase()
-            # Stopped by our own look just before the call: nothing was refused.
-            is_own = event.code == LandingStopCode.STALE
-            return phrase("the merge waits" if is_own else "the merge did not happen") + said
+            waits = event.code in _NOT_REFUSED
+            return phrase("the merge waits" if waits else "the merge did not happen") + said
         case outputs.LandingMismatched():
             return phrase("what landed on {} is not what was tested: {}", target, event.evidence)
         case outputs.TipMoved():

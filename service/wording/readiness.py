@@ -182,7 +182,7 @@ GOALS: dict[Reason, Words] = {
         "permission “Workflows: write”",
     ),
     Reason.NO_EVIDENCE: _fixed(
-        "its skipped checks can run on a test branch, and somebody asks for another test",
+        "its skipped checks can run on a test branch, and it is tested again",
         "checks that run",
     ),
     Reason.CI_INTERRUPTED: _fixed("CI has had time to recover", "CI"),

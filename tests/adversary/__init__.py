@@ -9,8 +9,9 @@ What landed is judged by `git` alone (judge.py): neither the service nor the san
 Files, by what the attacker wants:
 
 - test_untested.py, test_stand_in_kinds.py: land a commit that no required check has tested.
-- test_forgiveness.py, test_forgiveness_of_commands.py, test_reports.py: have a regression excused
-  by the queue, by `headgate test`, or by the way in which a runner writes its report.
+- test_forgiveness.py, test_forgiveness_of_commands.py, test_forgiveness_of_tokens.py,
+  test_reports.py: have a regression excused by the queue, by `headgate test`, by a token that any
+  job holds, or by the way in which a runner writes its report.
 - test_standstill_landing.py, test_standstill_rules.py, test_standstill_database.py,
   test_standstill_intake.py: stop the queue for others, by a pull request, by GitHub's rules, by
   the database, by what comes in.

@@ -21,8 +21,6 @@ BODIES = 20
 BODY_BYTES = 24 * MIB
 RSS_GROWTH_MAX = 3 * UNPROVED_BYTES_MAX
 """The budget, and as much again for what the allocator keeps and aiohttp buffers."""
-ANSWER_WITHIN_S = 10.0
-"""GitHub counts a delivery as failed after that."""
 
 
 @pytest.fixture
@@ -82,14 +80,15 @@ async def test_unsigned_bodies_share_one_budget_of_memory(on_stage: Stage) -> No
         before = peak_bytes(service)
         attack = [asyncio.create_task(send(on_stage, service, BODY_BYTES)) for _ in range(BODIES)]
         pings: list[int] = []
+        overtaken = 0
         while not all(task.done() for task in attack):
-            began = on_stage.clock.monotonic_s()
             pings.append(await ping(on_stage, service, len(pings) + 1))
             async with on_stage.http.get(f"{service.url}/healthz") as answer:
                 assert answer.status == 200
-            assert on_stage.clock.monotonic_s() - began < ANSWER_WITHIN_S
+            overtaken += not all(task.done() for task in attack)
         assert {await task for task in attack} <= {0, 401, 408, 503}
         assert set(pings) == {202}, "a small signed delivery was refused"
+        assert overtaken, "a small signed delivery waited for the large ones"
         assert peak_bytes(service) - before < RSS_GROWTH_MAX
 
 

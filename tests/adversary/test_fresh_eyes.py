@@ -119,6 +119,20 @@ async def test_a_host_that_failed_once_is_asked_again() -> None:
             await stage.provider.required(stage.repo, "main")
 
 
+async def test_a_queue_of_the_provider_is_seen_at_once_when_rules_change() -> None:
+    """Hurts authors: for five minutes their landings are refused by a queue that nobody names."""
+    async with on_sandbox() as stage:
+        await stage.provider.required(stage.repo, "main")
+        stage.world.protected["main"] = Classic(queue=True)
+        await stage.provider.forget_rules(stage.repo)
+        with pytest.raises(Refused):
+            await stage.provider.required(stage.repo, "main")
+        await stage.fault("fail_before", graphql="MergeQueue", nth=None, status=502)
+        await stage.provider.forget_rules(stage.repo)
+        with pytest.raises(Refused):
+            await stage.provider.required(stage.repo, "main")
+
+
 @pytest.mark.parametrize("reason", sorted(REFUSED_BY_RULES))
 async def test_rules_that_change_end_every_hold_by_rules(world: World, reason: HoldReason) -> None:
     """Hurts a team that has just mended its rules: the queue stays held all the same."""

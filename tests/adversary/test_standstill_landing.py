@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from service.mergequeue.reasons import HoldReason
 from tests.adversary.judge import files_on
-from tests.harness.world import World
+from tests.harness.world import REPO, World
 
 MERGE = {"method": "PUT"}
 
@@ -125,3 +126,32 @@ async def test_one_that_github_refuses_for_ever_does_not_stop_those_behind(
     for number in numbers.values():
         await world.comment("/merge cancel", on=number)
     await world.settle()
+
+
+async def test_a_provider_that_is_away_ends_no_submission(world: World) -> None:
+    """Hurts authors: an outage of GitHub would count as refusals of their pull request."""
+    await world.make_queue(merge_method="SQUASH")
+    number = await world.open(files={"good.txt": "x\n"})
+    await world.settle()
+    modified = "Base branch was modified. Review and try the merge again."
+    await world.fault(
+        {**MERGE, "path": f"*/pulls/{number}/merge"}, "refuse", status=405, message=modified
+    )
+    await world.fault({"method": "GET", "path": f"/repos/{REPO}"}, "refuse", status=502)
+    await world.comment("/merge", on=number)
+
+    async def is_held() -> bool:
+        held = {hold.reason for hold in (await world.value()).holds}
+        return HoldReason.PROVIDER_UNAVAILABLE in held
+
+    await world.until(is_held, 2400)
+    await world.until(lambda: says(world, number, "GitHub is unreachable since"))
+    assert (await world.entry(number)).refusals == 0
+    world.sandbox.world.faults.clear()
+    await world.settle()
+    assert "good.txt" in await files_on(world)
+
+
+async def says(world: World, number: int, words: str) -> bool:
+    """Whether the comment on the pull request has these words."""
+    return words in world.comment_on(number)

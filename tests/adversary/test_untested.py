@@ -9,12 +9,13 @@ from bot.sandbox.acts import seeds
 from bot.sandbox.records import Actor, CheckRun, CheckSuite
 from service.mergequeue.config import Toggle
 from service.mergequeue.inputs import PlaceHold, ReleaseHold
-from service.mergequeue.reasons import HoldReason, HoldScope
+from service.mergequeue.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.states import EntryState
 from service.operations import turn
 from service.vocabulary import SYSTEM
 from tests.adversary.judge import files_on, landed_on
 from tests.harness import gates
-from tests.harness.world import World, WorldOptions
+from tests.harness.world import REPO, World, WorldOptions
 
 HERE = "headgate/merge/**"
 TRIGGERS = 'triggers: {push: ["headgate/merge/**"], pull_request: true}\nchecks:\n'
@@ -292,3 +293,42 @@ async def test_a_suite_that_never_starts_holds_a_passed_test_for_two_minutes_onl
     await world.rest(150)
     await world.settle()
     assert await files_on(world) >= {"a.txt"}
+
+
+async def test_a_merge_by_hand_just_before_ours_is_never_our_landing(world: World) -> None:
+    """Hurts auditors: a merge that went around the queue would be shown as tested and proved."""
+    await world.make_queue(merge_method="SQUASH")
+    number = await world.open(files={"by-hand.txt": "x\n"})
+    await world.settle()
+    by_hand = {"number": number, "method": "squash", "bypass": True}
+    act = {"act": "merge", "as": "alice", "repo": REPO, **by_hand}
+    await world.fault({"method": "PUT", "path": f"*/pulls/{number}/merge"}, "before", act=act)
+    await world.comment("/merge", on=number)
+    await world.settle()
+    assert "by-hand.txt" in await files_on(world)
+    entry = await world.entry(number)
+    assert (entry.state, entry.reason) == (EntryState.MERGED, Reason.MERGED_BY_HAND)
+    assert await world.landed_trees() == []
+    assert len(await world.landings_refused()) == 1
+    assert "outside the queue" in world.comment_on(number)
+
+
+MENDED = ".github/workflows/ci.yml"
+
+
+@of("unit", unit=f'{{branch: "{HERE}", exists: [{MENDED}], conclusion: success}}, {skipped()}')
+async def test_a_mended_workflow_lets_what_was_skipped_be_tested_again(world: World) -> None:
+    """Hurts authors: they do what the comment asks for, and their pull request waits for ever."""
+    await world.make_queue()
+    number = await world.open(files={"a.txt": "x\n"})
+    await merge(world, number)
+    assert await world.state(number) == "NOT_READY"
+    assert "Headgate then tests it again" in world.comment_on(number)
+    before = len(world.repository.issues[number].comments)
+    await world.act("push", by="alice", branch="main", files={"b.txt": "x\n"}, bypass=True)
+    await world.settle()
+    assert await world.state(number) == "NOT_READY", "another push mends nothing"
+    await world.act("push", by="alice", branch="main", files={MENDED: "on: push\n"}, bypass=True)
+    await world.settle()
+    assert "a.txt" in await files_on(world)
+    assert len(world.repository.issues[number].comments) == before

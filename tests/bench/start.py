@@ -22,7 +22,7 @@ from service.mergequeue.states import QueueState
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.operations import pull_requests, queues, recovery
-from service.operations.pull_requests import SubmitOptions
+from service.operations.pull_requests import By, SubmitOptions
 from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime
 from service.store import access, journal
@@ -61,7 +61,7 @@ async def fill(folder: Path, events: int) -> None:
         queue = (await queues.create(runtime, record, "main", wish, SYSTEM)).queue
         for number in range(1, ENTRIES + 1):
             pull = await provider.pull_request(provider.ref, number)
-            await pull_requests.enter(runtime, queue, pull, SubmitOptions(), SYSTEM)
+            await pull_requests.enter(runtime, queue, pull, SubmitOptions(), By(SYSTEM))
         await runtime.clock.sleep(NOTICES_AFTER_S)
         while await Workers(runtime).drain():
             pass

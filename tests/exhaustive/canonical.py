@@ -82,7 +82,6 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "sha": "it is the commit of the last step",
         "branch": _TOLD,
         "checks_complete": "always in every scope",
-        "revoked": "nothing revokes a pass in any scope",
         "attempt": "evidence names the present one in every scope",
     },
     "Bisection": {"id": _COUNTS},
@@ -256,7 +255,10 @@ class _Words:
             tuple(
                 (self._tree(one.tree), self._made(one.commit), one.contained) for one in run.steps
             ),
-            tuple((check.outcome.value, check.id in run.rerun_ids) for check in run.checks),
+            tuple(
+                (check.outcome.value, check.id in run.rerun_ids, check.id in run.revoked)
+                for check in run.checks
+            ),
             self._clock(run.failed_at),
             self._clock(run.asked_evidence),
             self._evidence(run.evidence),

@@ -159,6 +159,9 @@ def _reports(now: Scene, scope: Scope, run: Run) -> Iterator[Move]:
         if scope.late and now.wake_at is not None and now.wake_at - now.now <= scope.wait_max:
             due = replace(now, now=now.wake_at)
             yield f"r{run.number}: {outcome.value} as a clock ends", _telling(due, scope, report)
+    if scope.revokes and last is not None and last.outcome is CheckOutcome.PASSED:
+        revoked = inputs.PassRevoked(run.id, (last.id,))
+        yield f"r{run.number}: its pass is revoked", _telling(now, scope, revoked)
     if scope.evidence and run.asked_evidence is not None and run.evidence is None:
         for said in (Explanation.FLAKY, Explanation.UNEXPLAINED, Explanation.BASE_RED):
             evidence = Evidence(run.attempt, {"unit": said})

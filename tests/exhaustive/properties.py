@@ -107,7 +107,9 @@ def _finished(event: outputs.RunFinished, step: Step) -> None:
     if run is None:
         run = next(run for run in step.finished_runs if run.id == event.run)
     if event.status is RunStatus.FAILED and event.cause is not Cause.TIMEOUT:
-        if not any(check.outcome is CheckOutcome.FAILED for check in run.checks):
+        if not any(
+            check.outcome is CheckOutcome.FAILED or check.id in run.revoked for check in run.checks
+        ):
             raise Violation(f"I18: run {run.number} failed and nothing of it did")
     elif event.status is RunStatus.SUCCEEDED:
         _passed(event, step, run)
@@ -127,7 +129,7 @@ def _is_green(run: Run) -> bool:
     passed = {
         check.name
         for check in run.checks
-        if check.outcome is CheckOutcome.PASSED and check.id not in run.rerun_ids
+        if check.outcome is CheckOutcome.PASSED and check.id not in (*run.rerun_ids, *run.revoked)
     }
     return all(required.name in passed for required in run.required)
 

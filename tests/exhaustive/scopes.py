@@ -51,6 +51,7 @@ class Scope:
     interrupted: bool = False
     skipped: bool = False
     evidence: bool = False
+    revokes: bool = False
     crashes: bool = False
     late: bool = False
     targets: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -145,6 +146,16 @@ SCOPES: tuple[Scope, ...] = (
         interrupted=True,
         evidence=True,
         restarts=True,
+    ),
+    Scope(
+        "SINGLE, passes are revoked",
+        _config(can_optimistically_merge=True, pending_failure_depth=1, result_reuse_enabled=True),
+        pull_requests=2,
+        inputs=10,
+        inputs_long=13,
+        revokes=True,
+        cancels=True,
+        stops=(LandingStopCode.STALE, LandingStopCode.UNAVAILABLE),
     ),
     Scope(
         "SINGLE, CI that never errs, a pair that fails together",

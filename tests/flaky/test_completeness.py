@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from service.flaky import completeness
-from service.flaky.completeness import Account, Expectation, JobReport, MissingTest, Part
+from service.flaky.completeness import (
+    UNPROVED,
+    Account,
+    Expectation,
+    JobReport,
+    MissingTest,
+    Part,
+    Proof,
+)
 
 MAIL = MissingTest("mail", "tests/mail.py", "Cart")
 WHOLE = JobReport("unit", (Part(Account(exit_code=1), failed=1),), Expectation(expected=200))
@@ -146,3 +154,18 @@ def test_jobs_that_report_beside_it_must_report():
     assert gaps_of(replace(WHOLE, jobs_missing=("ci / e2e",))) == (
         "`ci / e2e` reported on the target branch and not in this CI run",
     )
+
+
+@pytest.mark.parametrize(
+    ("proof", "is_of_queue", "said"),
+    [
+        (Proof.NONE, True, (UNPROVED,)),
+        (Proof.RUN, True, ()),
+        (Proof.SENDER, True, ()),
+        (Proof.NONE, False, ()),
+    ],
+)
+def test_results_of_a_test_run_excuse_only_when_their_ci_run_is_proved(proof, is_of_queue, said):
+    proved = Part(Account(exit_code=1, proof=Proof.SENDER), 0, is_of_queue=True)
+    part = Part(Account(exit_code=1, proof=proof), 1, is_of_queue=is_of_queue)
+    assert gaps_of(of_parts(proved, part)) == said

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from bot import settings
 from bot.github import oidc
 from bot.github.oidc import OidcTokens
 from bot.github.options import GitHubOptions, addresses_of
@@ -129,3 +130,48 @@ async def test_known_keys_are_used_for_a_day_while_the_issuer_is_away(tokens, is
 def test_each_kind_of_host_has_its_issuer(host, issuer):
     options = GitHubOptions(host, addresses_of(host), "1", ("key",), ("secret",))
     assert oidc.issuer_of(options) == issuer
+
+
+@pytest.mark.parametrize(
+    ("issuer", "addresses"),
+    [
+        (
+            "https://token.actions.githubusercontent.com",
+            ("https://token.actions.githubusercontent.com/.well-known/jwks",),
+        ),
+        (
+            "https://token.actions.githubusercontent.com/octo-inc",
+            (
+                "https://token.actions.githubusercontent.com/octo-inc/.well-known/jwks",
+                "https://token.actions.githubusercontent.com/.well-known/jwks",
+            ),
+        ),
+        (
+            "https://github.example.com/_services/token",
+            (
+                "https://github.example.com/_services/token/.well-known/jwks",
+                "https://github.example.com/.well-known/jwks",
+            ),
+        ),
+    ],
+)
+def test_keys_are_asked_for_at_the_issuer_and_then_at_its_host(issuer, addresses):
+    assert oidc.key_addresses_of(issuer) == addresses
+    assert settings.parse_issuer(issuer) == issuer
+
+
+async def test_the_issuer_of_one_enterprise_has_the_keys_of_its_host(issuer, clock):
+    own = f"{issuer.url}/octo-inc"
+    tokens = OidcTokens("github.com", own, AUDIENCE, clock)
+    job = await tokens.job_of(signed(issuer, clock, iss=own))
+    assert job.run_id == "77"
+    for other in (issuer.url, f"{issuer.url}/initech", f"{own}/"):
+        with pytest.raises(Unauthenticated, match=f"its issuer is {other}, not {own}"):
+            await tokens.job_of(signed(issuer, clock, iss=other))
+
+
+async def test_a_token_of_an_enterprise_says_which_setting_accepts_it(tokens, issuer, clock):
+    own = f"{issuer.url}/octo-inc"
+    said = f"its issuer is {own}, not {issuer.url}; .* sets HEADGATE_OIDC_ISSUER to it"
+    with pytest.raises(Unauthenticated, match=said):
+        await tokens.job_of(signed(issuer, clock, iss=own))

@@ -152,7 +152,7 @@ class ValuesProvider:
     async def required(self, repo: RepoRef, branch: str) -> Required:
         return Known((RequiredName("unit"),), None, ())
 
-    async def forget_rules(self, repo: RepoRef) -> None:
+    async def forget_rules(self, repo: RepoRef, *, keeps_queue: bool = False) -> None:
         return None
 
     async def forget_access(self, repo: RepoRef) -> None:

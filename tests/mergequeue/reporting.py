@@ -304,6 +304,7 @@ VERBS: Mapping[str, Verb] = {
     "stop": _stop,
     "advance": _advance,
     "require": _require,
+    "workflows": lambda stage, _: stage.tell(inputs.WorkflowsChanged()),
     "rules": lambda stage, _: stage.tell(inputs.RulesChanged()),
     "repository": _repository,
 }

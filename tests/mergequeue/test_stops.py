@@ -23,6 +23,7 @@ OF_THE_BRANCH = {
     LandingStopCode.STRICT: HoldReason.STRICT_CHECKS,
     LandingStopCode.PROVIDER_QUEUE: HoldReason.PROVIDER_QUEUE,
     LandingStopCode.NOT_PERMITTED: HoldReason.PERMISSION_LOST,
+    LandingStopCode.UNAVAILABLE: HoldReason.PROVIDER_UNAVAILABLE,
 }
 OF_ONE = [code for code in LandingStopCode if code not in OF_THE_BRANCH]
 QUEUES = [
@@ -208,3 +209,31 @@ def test_a_refusal_names_its_cause_although_readiness_does_not_know_it():
 
 def _with(facts, blockers):
     return replace(facts, blockers=blockers)
+
+
+@pytest.mark.parametrize("config", QUEUES, ids=["call", "cas"])
+def test_a_provider_that_is_away_ends_no_submission_however_long(config):
+    line = Line(config)
+    line.refuse(OFFENDER, LandingStopCode.UNAVAILABLE, "too slow")
+    line.stage.tell(line.stage.submit(OFFENDER))
+    line.goes_on(timedelta(hours=12))
+    entry = line.stage.queue.entries[OFFENDER]
+    assert entry.refusals == 0
+    line.words.clear()
+    line.goes_on(timedelta(hours=1, minutes=1))
+    assert line.landed == [OFFENDER]
+    line.goes_on(timedelta(minutes=15))
+    assert not line.stage.queue.holds
+
+
+def test_a_landing_for_which_the_provider_is_always_too_slow_lets_others_by():
+    line = Line(QUEUES[0])
+    line.refuse(OFFENDER, LandingStopCode.UNAVAILABLE, "too slow")
+    for pr in (OFFENDER, BEHIND):
+        line.stage.tell(line.stage.submit(pr))
+    line.goes_on(timedelta(minutes=25))
+    assert line.landed == []
+    line.goes_on(timedelta(minutes=15))
+    assert line.landed == [BEHIND]
+    entry = line.stage.queue.entries[OFFENDER]
+    assert (entry.reason, entry.refusals) == (Reason.MERGE_REFUSED, 0)

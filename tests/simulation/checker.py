@@ -16,6 +16,7 @@ from service.mergequeue.inputs import (
     FactsChanged,
     Input,
     Landed,
+    PassRevoked,
     SetImpactedTargets,
     Submit,
     TestBranchBuilt,
@@ -92,6 +93,7 @@ class Checker:
     passed: dict[tuple[Sha, frozenset[RequiredName]], datetime] = field(default_factory=dict)
     reported: dict[Sha, tuple[Check, ...]] = field(default_factory=dict)
     proven: set[Sha] = field(default_factory=set)
+    revoked: set[str] = field(default_factory=set)
     own_skips: dict[Sha, frozenset[str]] = field(default_factory=dict)
     moved_at: datetime = START
     unit: tuple[str, int] | None = None
@@ -103,6 +105,8 @@ class Checker:
         """Look at one step."""
         if step.refusal is None:
             self._heard(one)
+        if isinstance(one, PassRevoked):
+            self._revoke(one, step)
         self.lanes = Lanes(self.mode or step.queue.config.mode, self.claims)
         self.mode = step.queue.config.mode
         for recorded in step.events:
@@ -157,12 +161,13 @@ class Checker:
     ) -> bool:
         """Every required status passed in all suites, by the App it is pinned to.
 
-        Those that may be skipped were skipped or passed, and at least one status passed.
+        Those that may be skipped were skipped or passed, and at least one status passed. A pass
+        that was revoked is none.
         """
         said: set[CheckOutcome] = set()
         for required in (*self.required, *also):
             own = {
-                check.outcome
+                CheckOutcome.FAILED if self._is_revoked(check) else check.outcome
                 for check in checks
                 if check.name == required.name
                 and (required.source_id is None or check.source_id == required.source_id)
@@ -174,6 +179,9 @@ class Checker:
                 return False
             said |= own
         return CheckOutcome.PASSED in said
+
+    def _is_revoked(self, check: Check) -> bool:
+        return check.id in self.revoked and check.outcome is CheckOutcome.PASSED
 
     def is_green_tree(self, tree: Tree, skippable: Collection[str] = ()) -> bool:
         """Whether CI's present word on some commit of this content is good."""
@@ -211,6 +219,14 @@ class Checker:
             self.claims[one.facts.pr] = self.claims.get(one.facts.pr) or one.targets
         if isinstance(one, SetImpactedTargets) and self.pinned.get(one.pr) == one.head:
             self.claims[one.pr] = one.targets
+
+    def _revoke(self, one: PassRevoked, step: Step) -> None:
+        """What the run proved is proved no more."""
+        self.revoked |= set(one.checks)
+        run = _run_of(one.run, step)
+        trees_of_it = set() if run is None else {made.tree for made in run.steps}
+        self.passed = {key: at for key, at in self.passed.items() if key[0] not in trees_of_it}
+        self.proven -= trees_of_it
 
     def _event(self, event: outputs.Event, one: Input, step: Step) -> None:
         match event:
@@ -449,6 +465,8 @@ class Checker:
         run = queue.runs[action.run]
         if run.status is not RunStatus.SUCCEEDED:
             raise Violation("S1", f"run {run.number} is to land and has not passed")
+        if any(self._is_revoked(check) and _counts(check, run) for check in run.checks):
+            raise Violation("S1", f"run {run.number} is to land by a pass that was revoked")
         for step in action.steps:
             if step.head != self.heads[step.pr]:
                 raise Violation("I5", f"an old head of {step.pr} is about to land")
@@ -493,6 +511,13 @@ class Checker:
             self.passed[key] = step.events[0].at
         elif not self.is_green(reports, run.required, self.skippable(run)):
             raise Violation("I2", f"run {run.number} passed without its reports")
+
+
+def _counts(check: Check, run: Run) -> bool:
+    return any(
+        check.name == required.name and required.source_id in (None, check.source_id)
+        for required in run.required
+    )
 
 
 def _run_of(name: str | None, step: Step) -> Run | None:

@@ -30,6 +30,8 @@ class Weights:
     hedging: float
     skips_redundant: float
     skips_checks: float = 0.0
+    revokes: float = 0.0
+    is_slow: float = 0.0
 
 
 EVERYTHING = Weights(
@@ -42,6 +44,8 @@ EVERYTHING = Weights(
     hedging=0.25,
     skips_redundant=0.3,
     skips_checks=0.3,
+    revokes=0.3,
+    is_slow=0.2,
 )
 """All that ENGINE.md says."""
 

@@ -4,6 +4,7 @@ A landing needs a fresh permit and is proved; everything else that the provider 
 refuses now and then.
 """
 
+import random
 from dataclasses import replace
 
 from service.mergequeue import inputs, landing
@@ -25,10 +26,14 @@ from tests.mergequeue.trees import Tree
 from tests.simulation.checker import Checker, Seen
 from tests.simulation.people import People
 
+_REFUSALS = tuple(code for code in LandingStopCode if code is not LandingStopCode.UNAVAILABLE)
+
 
 class Shell(People):
     """What the queue's actions do to the world."""
 
+    slow: random.Random
+    slow_rate: float
     checker: Checker
     builds: list[BuildTestBranch]
     lands: list[Land]
@@ -197,7 +202,9 @@ class Shell(People):
         """The conditions of a permit, on what is true now (RELIABILITY.md 2)."""
         queue = self.queue
         if not self.is_calm and self.chance.random() < 0.06:
-            return self.chance.choice(tuple(LandingStopCode))
+            return self.chance.choice(_REFUSALS)
+        if self.slow_rate and not self.is_calm and self.slow.random() < self.slow_rate:
+            return LandingStopCode.UNAVAILABLE
         facts = self.facts[step.pr]
         if facts.state is not PullRequestState.OPEN:
             return LandingStopCode.CLOSED

@@ -17,7 +17,7 @@ from service.mergequeue.outputs import (
     Step,
 )
 from service.mergequeue.reported import Facts
-from service.mergequeue.states import EntryState, QueueState
+from service.mergequeue.states import EntryState, QueueState, RunStatus
 from service.mergequeue.targets import Targets
 from service.vocabulary import (
     CheckOutcome,
@@ -58,6 +58,11 @@ class World(Shell):
         self.ci = Ci(self.truth, chance, 0.08 if self.has_flakes else 0.0)
         # Drawn apart, so that a history without skipped checks is the same as ever.
         self.ci.skips = random.Random(f"skips {seed}")
+        self.slow = random.Random(f"slow {seed}")
+        self.slow_rate = 0.15 if self.slow.random() < weights.is_slow else 0.0
+        self.revokes = random.Random(f"revokes {seed}")
+        is_revoking = self.has_flakes and self.revokes.random() < weights.revokes
+        self.revoke_rate = 0.08 if is_revoking else 0.0
         self.ci.skip_rate = 0.15 if self.ci.skips.random() < weights.skips_checks else 0.0
         self.target = Target()
         self.names: tuple[str, ...] = ("unit",)
@@ -84,6 +89,8 @@ class World(Shell):
         for _ in range(TURNS):
             self.now += timedelta(seconds=self.chance.choice((1, 5, 20, 90)))
             self._one_of(self.happenings)()
+            if self.revoke_rate and self.revokes.random() < self.revoke_rate:
+                self._revokes_a_pass()
             if self.wake_at is not None and self.wake_at <= self.now:
                 self.tell(inputs.TimePassed())
         self.rest()
@@ -149,6 +156,18 @@ class World(Shell):
         if live:
             run = self.chance.choice(live)
             self.ci.again(run.sha or Sha(""), (self.chance.choice(self.names),))
+
+    def _revokes_a_pass(self) -> None:
+        """A job that was told to end with 0 reports another failure later."""
+        passed = [
+            (run.id, check.id)
+            for run in self.queue.runs.values()
+            for check in self.ci.reports(run.sha or Sha(""))
+            if check.outcome is CheckOutcome.PASSED and run.status is not RunStatus.FAILED
+        ]
+        if passed:
+            run, check = self.revokes.choice(passed)
+            self.tell(inputs.PassRevoked(run, (check,)))
 
     def _sleeps(self) -> None:
         """Nothing happens for hours; the queue is woken at every clock."""
