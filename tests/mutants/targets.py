@@ -18,12 +18,12 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/operations/test_landing.py",
         "tests/operations/test_landing_lanes.py",
     ),
-    "service/mergequeue/verdict.py": (
-        "tests/mergequeue/test_verdict.py",
-        "tests/mergequeue/test_scenarios.py",
+    "service/mergequeue/verdict.py": ("tests/mergequeue/test_verdict.py",),
+    "service/mergequeue/readiness.py": ("tests/mergequeue/test_readiness.py",),
+    "service/mergequeue/landing.py": (
+        "tests/mergequeue/test_landing.py",
+        "tests/mergequeue/test_units.py",
     ),
-    "service/mergequeue/readiness.py": ("tests/mergequeue/test_scenarios.py",),
-    "service/mergequeue/landing.py": ("tests/mergequeue/test_scenarios.py",),
 }
 
 # Modules of which every mutant is caught, or named as equivalent: none may survive again.
