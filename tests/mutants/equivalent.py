@@ -38,4 +38,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "An entry that conflicts with one ahead keeps its place."
         ),
     },
+    "bot/github/landing.py": {
+        "Landing.merge: answer.status >= 300 -> answer.status > 300": (
+            "An answer is a success, or one of the refusals, from 400 on."
+        ),
+        "Landing._evidence: False -> True": (
+            "It counts only under a strict rule, and then it is read or the branch is gone."
+        ),
+    },
 }

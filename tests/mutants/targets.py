@@ -24,6 +24,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/mergequeue/test_landing.py",
         "tests/mergequeue/test_units.py",
     ),
+    "bot/github/protection.py": ("tests/github/test_protection.py",),
+    "bot/github/landing.py": (
+        "tests/github/test_land_stops.py",
+        "tests/github/test_landing.py",
+    ),
 }
 
 # Modules of which every mutant is caught, or named as equivalent: none may survive again.
