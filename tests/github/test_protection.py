@@ -96,7 +96,7 @@ async def test_checks_of_rulesets_and_of_classic_protection_are_required_togethe
 async def test_our_own_check_is_not_required_of_a_test_run_and_noted(table, line, kept, app):
     table.says(RULES, [required("unit", (OURS, app))])
     rules = await kept.rules(line, "main")
-    assert rules.known == Known((UNIT,), None, (protection.SELF_REQUIRED,))
+    assert rules.known == Known((UNIT,), None, (protection.SELF_REQUIRED,), own_required=True)
     assert rules.checks == (UNIT,)
 
 
