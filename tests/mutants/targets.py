@@ -16,6 +16,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "service/operations/landing.py": (
         "tests/operations/test_landing.py",
+        "tests/operations/test_landing_answers.py",
         "tests/operations/test_landing_lanes.py",
     ),
     "service/mergequeue/verdict.py": ("tests/mergequeue/test_verdict.py",),

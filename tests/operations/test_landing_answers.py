@@ -1,4 +1,7 @@
-"""What one landing reads, when it sends, and what follows from each answer (RELIABILITY.md 2)."""
+"""What one landing reads, when it sends, and what follows from each answer (RELIABILITY.md 2).
+
+Nothing of this depends on the kind of database: one is enough.
+"""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -46,6 +49,12 @@ class Moments:
 async def stage() -> AsyncIterator[Stage]:
     async with on_sandbox() as made:
         yield made
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """Instead of one of each kind."""
+    return sqlite_url
 
 
 @pytest.fixture
