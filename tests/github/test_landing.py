@@ -293,8 +293,9 @@ def commits_signed(*signed):
     ],
 )
 async def test_where_signatures_are_required_each_commit_that_comes_onto_the_branch_has_one(
-    table, line, landing, method, commits, code
+    made, landing, method, commits, code
 ):
+    table, line = made
     refuses(table)
     table.says(RULES, [{"type": "required_signatures"}])
     table.says(COMMITS, commits)
@@ -333,8 +334,9 @@ async def test_a_host_that_knows_no_merge_queue_has_none(table, line, landing, a
     ],
 )
 async def test_a_forbidden_merge_is_our_lost_right_only_if_a_new_token_lacks_it(
-    table, line, landing, status, permissions, code
+    made, landing, status, permissions, code
 ):
+    table, line = made
     refuses(table, status)
     table.permissions = permissions
     assert await stopped(line, landing) is code

@@ -147,8 +147,9 @@ async def test_a_ruleset_that_does_not_say_that_we_may_bypass_it_binds_us(
     ],
 )
 async def test_a_branch_is_strict_if_checks_must_pass_on_its_newest_commit(
-    table, line, kept, rules, classic, is_strict
+    made, kept, rules, classic, is_strict
 ):
+    table, line = made
     table.says(RULES, rules)
     table.says(CLASSIC, classic)
     read = await kept.rules(line, "main")
@@ -417,8 +418,9 @@ async def test_the_branch_itself_may_show_its_required_checks(table, line, kept)
 )
 @pytest.mark.parametrize("branch", [{"protected": True}, None])
 async def test_a_protected_branch_that_does_not_show_its_checks_is_not_readable(
-    table, line, kept, branch, message, shown
+    made, kept, branch, message, shown
 ):
+    table, line = made
     table.denies(CLASSIC, 403, NO_RIGHT)
     table.denies(CHECKS, 403, message)
     if branch is not None:

@@ -51,7 +51,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "Only an advance names the branch, and its run has one."
         ),
         "_facts_of: entry.verified_by or '' -> entry.verified_by": "No run has the id None.",
-        "_permit: True -> False": "SQLite has one writer at a time: the lock is PostgreSQL's.",
         "_landed: above is not None and part[-1] is left[-1] -> above is not None": (
             "A move of the target that is told during a landing waits in the queue for its end."
         ),

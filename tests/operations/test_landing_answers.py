@@ -8,7 +8,10 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 
+from service.clock import RandomIds
 from service.mergequeue.config import Toggle
 from service.mergequeue.model import Hold, LandMode, MergeQueue
 from service.mergequeue.outputs import Step
@@ -20,10 +23,12 @@ from service.provider.values import LandStopCode
 from service.runtime import Runtime
 from service.store import landings
 from service.store import queues as stored_queues
-from service.store.database import Store
+from service.store.database import Store, open_store
 from service.store.landings import LandingOutcome
 from service.store.records import LandingState
+from service.store.rows import queues
 from service.vocabulary import SYSTEM
+from tests.harness.databases import Hasty, connected
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.operations.test_landing import MERGES, Struck, counted, states
 from tests.provider.stage import Stage, on_sandbox
@@ -350,3 +355,26 @@ async def test_a_large_unit_is_told_of_in_parts_and_is_one_attempt(
     tip = (await unit.value()).tip
     assert tip is not None
     assert tip.sha == stage.tip()
+
+
+async def test_a_permit_keeps_the_turns_of_its_queue_out_until_it_is_committed(
+    stage, postgres_url, moments
+):
+    found = []
+
+    def look(_count):
+        with connected(postgres_url) as connection:
+            try:
+                connection.execute(select(queues.c.id).with_for_update(nowait=True, key_share=True))
+            except OperationalError:
+                found.append("locked")
+            else:
+                found.append("free")
+
+    moments.at["tx.permit.before_commit"] = moments.at["tx.permit.after_commit"] = look
+    store = await open_store(postgres_url, clock=Hasty(), ids=RandomIds(), boundary=moments)
+    runtime = runtime_of(stage, store, moments)
+    unit = await a_unit(runtime, stage, [await stage.open({"a.txt": "a\n"})])
+    assert await land(unit) == "landed"
+    assert found == ["locked", "free"]
+    await store.close()
