@@ -49,8 +49,8 @@ class Table:
         self.answers = {}
         self.slow = {}
         self.permissions = {"contents": "write", "pull_requests": "write"}
-        self.calls = Counter()
-        self.asked_again = Counter()
+        self.calls: Counter[str] = Counter()
+        self.asked_again: Counter[str] = Counter()
         self.bodies = {}
         place = {"full_name": REPO.slug, "default_branch": "main"}
         self.says("GET ", {"id": 1, "owner": {"id": 2, "login": "octo"}, **place})
@@ -66,12 +66,12 @@ class Table:
 
     async def answer(self, request):
         """Answer one request."""
-        body = await request.json() if request.can_read_body else None
+        body = await request.json() if request.can_read_body else {}
         if request.path.endswith("/access_tokens"):
             return self._token()
         call = f"{request.method} {request.path.removeprefix(BELOW)}"
         if request.path.endswith("/graphql"):
-            call = f"graphql {OPERATION.search(body['query'])[1]}"
+            call = "graphql " + OPERATION.findall(body["query"])[0]
         self.calls[call] += 1
         self.bodies[call] = body
         self.clock.advance(self.slow.get(call, 0.0))

@@ -338,7 +338,8 @@ def test_each_position_that_landed_is_the_new_tip_and_ends_its_entry() -> None:
     assert draft.queue.landing.positions == (2,)
     assert (sorted(draft.entries), list(draft.runs)) == ([2], [run.id])
     landing.landed(draft, answer(run, 2))
-    assert (draft.queue.landing, draft.entries, draft.runs) == (None, {}, {})
+    after = draft.value()
+    assert (after.landing, after.entries, after.runs) == (None, {}, {})
     assert {final.reason for final in draft.finished_entries.values()} == {Reason.LANDED}
 
 
@@ -371,7 +372,8 @@ def test_a_move_of_the_target_is_taken_in_once_all_positions_have_landed() -> No
     landing.landed(draft, answer(run, 1))
     assert draft.queue.kept_move is not None
     landing.landed(draft, answer(run, 2))
-    assert (draft.queue.kept_move, draft.queue.tip) == (None, ELSEWHERE)
+    after = draft.value()
+    assert (after.kept_move, after.tip) == (None, ELSEWHERE)
 
 
 def one_landing() -> Draft:

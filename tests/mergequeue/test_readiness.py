@@ -1,7 +1,8 @@
 """Whether a pull request may be tested and landed, as values: what is open, and what follows."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ AN_HOUR_AGO = START - timedelta(hours=1)
 HEAD, OTHER_HEAD = Sha("a" * 40), Sha("b" * 40)
 
 
-def an_entry(pr: int = 1, **changes: object) -> Entry:
+def an_entry(pr: int = 1, **changes: Any) -> Entry:
     """A placed entry that is ready and waits for its tests, unless changed."""
     facts = facts_of(pr)
     entry = Entry(
@@ -50,27 +51,27 @@ def an_entry(pr: int = 1, **changes: object) -> Entry:
         seq=pr,
         rank=pr,
     )
-    return replace(entry, **changes)  # type: ignore[arg-type]
+    return replace(entry, **changes)
 
 
-def set_aside(pr: int = 1, **changes: object) -> Entry:
+def set_aside(pr: int = 1, **changes: Any) -> Entry:
     """An entry that waits beside the line and has nothing open, unless changed."""
     aside = an_entry(pr, state=EntryState.NOT_READY, reason=Reason.REVIEW_REQUIRED, rank=None)
-    return replace(aside, **changes)  # type: ignore[arg-type]
+    return replace(aside, **changes)
 
 
-def with_facts(entry: Entry, **changes: object) -> Entry:
-    return replace(entry, facts=replace(entry.facts, **changes))  # type: ignore[arg-type]
+def with_facts(entry: Entry, **changes: Any) -> Entry:
+    return replace(entry, facts=replace(entry.facts, **changes))
 
 
-def a_draft(*entries: Entry, run: Run | None = None, **settings: object) -> Draft:
+def a_draft(*entries: Entry, run: Run | None = None, **settings: Any) -> Draft:
     """A draft of a queue with these entries."""
-    queue = a_queue(QueueConfig(**settings))  # type: ignore[arg-type]
+    queue = a_queue(QueueConfig(**settings))
     queue = replace(queue, entries={entry.pr: entry for entry in entries})
     return Draft(queue if run is None else replace(queue, runs={run.id: run}), START, SYSTEM)
 
 
-def after(*entries: Entry, touched: bool = True, **settings: object) -> Draft:
+def after(*entries: Entry, touched: bool = True, **settings: Any) -> Draft:
     """The draft once readiness is up to date, after facts of all entries changed or of none."""
     draft = a_draft(*entries, **settings)
     draft.touched.update(entry.pr for entry in entries if touched)
@@ -115,9 +116,9 @@ def standing(draft: Draft, pr: int = 1) -> tuple[EntryState, Reason]:
     ],
 )
 def test_a_pull_request_is_ready_if_none_of_its_facts_stands_against_it(
-    changes: dict[str, object], unmet: tuple[Reason, ...]
+    changes: dict[str, Any], unmet: tuple[Reason, ...]
 ) -> None:
-    facts = replace(facts_of(1), **changes)  # type: ignore[arg-type]
+    facts = replace(facts_of(1), **changes)
     assert readiness.unmet_of(facts, "main") == unmet
 
 
@@ -169,9 +170,9 @@ FORK = replace(ENTERED, is_fork=True, authorized_head=HEAD)
     ],
 )
 def test_fresh_facts_end_a_submission_only_if_they_take_away_what_it_began_with(
-    before: Facts, changes: dict[str, object], reason: Reason | None
+    before: Facts, changes: dict[str, Any], reason: Reason | None
 ) -> None:
-    now = replace(ENTERED, **changes)  # type: ignore[arg-type]
+    now = replace(ENTERED, **changes)
     assert readiness.leaving_of(before, now, an_entry(head=HEAD), "main") is reason
 
 
@@ -343,25 +344,27 @@ def passed_and_landing() -> Stage:
     return stage
 
 
+def entry_after_a_stop(stage: Stage) -> Entry:
+    """The entry after its landing did not happen."""
+    run_id, action = stage.lands.popitem()
+    code = inputs.LandingStopCode.RETRY
+    stage.tell(inputs.LandingStopped(run_id, action.steps[0].position, code, "not now"))
+    return stage.queue.entries[1]
+
+
 def test_an_entry_whose_landing_is_in_flight_is_not_set_aside() -> None:
     stage = passed_and_landing()
     stage.tell(inputs.FactsChanged(replace(stage.facts[1], blockers=REVIEW)))
     stage.passes(readiness.GRACE_PASSED)
     assert stage.queue.entries[1].state is EntryState.TESTS_PASSED
-    run_id, action = stage.lands.popitem()
-    code = inputs.LandingStopCode.RETRY
-    stage.tell(inputs.LandingStopped(run_id, action.steps[0].position, code, "not now"))
-    assert stage.queue.entries[1].state is EntryState.NOT_READY
+    assert entry_after_a_stop(stage).state is EntryState.NOT_READY
 
 
 def test_new_tests_that_are_asked_for_during_a_landing_wait_for_its_end() -> None:
     stage = passed_and_landing()
     stage.tell(inputs.Restart(1, ALICE))
     assert stage.queue.entries[1].state is EntryState.TESTS_PASSED
-    run_id, action = stage.lands.popitem()
-    code = inputs.LandingStopCode.RETRY
-    stage.tell(inputs.LandingStopped(run_id, action.steps[0].position, code, "not now"))
-    entry = stage.queue.entries[1]
+    entry = entry_after_a_stop(stage)
     assert (entry.state, entry.cancel, entry.run) == (EntryState.TESTING, None, stage.run_id(2))
 
 
@@ -388,9 +391,9 @@ def test_an_entry_whose_tests_ci_did_not_run_tries_again_when_its_wait_is_over(
     ],
 )
 def test_a_refusal_is_over_in_time_or_once_the_provider_says_otherwise(
-    until: object, blockers: tuple[Blocker, ...], is_over: bool
+    until: datetime, blockers: tuple[Blocker, ...], is_over: bool
 ) -> None:
-    refusal = Refusal(Reason.MERGE_REFUSED, "no", until)  # type: ignore[arg-type]
+    refusal = Refusal(Reason.MERGE_REFUSED, "no", until)
     entry = set_aside(refusal=refusal, unmet=(Reason.MERGE_REFUSED,))
     entry = with_facts(entry, blockers=blockers)
     draft = after(entry, touched=False)
@@ -423,7 +426,7 @@ def test_an_entry_that_waits_to_leave_or_is_not_ready_does_not_come_back() -> No
     ],
 )
 def test_an_entry_that_does_not_become_ready_leaves_in_the_end(
-    hours: float, waited: timedelta, changes: dict[str, object], is_over: bool
+    hours: float, waited: timedelta, changes: dict[str, Any], is_over: bool
 ) -> None:
     entry = set_aside(unmet=(Reason.REVIEW_REQUIRED,), state_since=START - waited, **changes)
     draft = after(entry, touched=False, not_ready_timeout_hours=hours)
@@ -479,9 +482,9 @@ MERGED = with_facts(
     ],
 )
 def test_an_entry_that_was_merged_by_hand_keeps_its_run_until_the_target_shows_it(
-    landed: Sha, build_after: object, is_seen: bool
+    landed: Sha, build_after: datetime | None, is_seen: bool
 ) -> None:
-    draft = leaving_draft(replace(MERGED, build_after=build_after), landed)  # type: ignore[arg-type]
+    draft = leaving_draft(replace(MERGED, build_after=build_after), landed)
     assert (standing(draft)[0] is EntryState.MERGED) is is_seen
 
 

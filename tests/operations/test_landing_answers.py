@@ -4,7 +4,7 @@ Nothing of this depends on the kind of database: one is enough.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 import pytest
@@ -41,7 +41,7 @@ class Moments:
     """A boundary at which something happens, by its name."""
 
     def __init__(self) -> None:
-        self.at = {}
+        self.at: dict[str, Callable[[int], object]] = {}
         self.passed: Counter[str] = Counter()
 
     def reach(self, name: str) -> None:
