@@ -38,4 +38,7 @@ HELD = (
     "service/operations/proving.py",
     "service/operations/access.py",
     "service/operations/tokens.py",
+    "service/mergequeue/verdict.py",
+    "service/mergequeue/readiness.py",
+    "service/mergequeue/landing.py",
 )
