@@ -74,6 +74,11 @@ async def test_a_branch_without_rules_requires_nothing_and_allows_every_method(l
     )
 
 
+async def test_a_branch_that_is_not_protected_is_not_asked_for_its_checks(table, line, kept):
+    await kept.rules(line, "main")
+    assert (table.calls[CLASSIC], table.calls[CHECKS], table.calls[BRANCH]) == (1, 0, 0)
+
+
 def test_a_rule_that_was_not_read_does_not_bind():
     plain = BranchRules(Known((), None, ()), needs_resolved_threads=False, has_queue=False)
     assert not [each.name for each in fields(plain)[1:] if getattr(plain, each.name)]

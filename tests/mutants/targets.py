@@ -41,4 +41,5 @@ HELD = (
     "service/mergequeue/verdict.py",
     "service/mergequeue/readiness.py",
     "service/mergequeue/landing.py",
+    "bot/github/protection.py",
 )
