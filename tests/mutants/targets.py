@@ -42,4 +42,5 @@ HELD = (
     "service/mergequeue/readiness.py",
     "service/mergequeue/landing.py",
     "bot/github/protection.py",
+    "bot/github/landing.py",
 )
