@@ -174,6 +174,7 @@ class Protection:
         classic, binding = read.classic, read.binding
         required = _names(read.rules, classic)
         kept = tuple(check for check in required if not self._is_own(check, branch))
+        own_required = kept != required
         bound = _names(binding, classic)
         types = {rule.type for rule in binding}
         is_strict = classic.is_strict or any(rule.is_strict and rule.checks for rule in binding)
@@ -181,9 +182,9 @@ class Protection:
         notes = [rule.type for rule in binding if rule.type in NOTED]
         notes += ["required_linear_history"] * classic.is_linear
         notes += ["required_signatures"] * classic.needs_signatures
-        notes += [SELF_REQUIRED] * (kept != required) + [STRICT] * is_strict
+        notes += [SELF_REQUIRED] * own_required + [STRICT] * is_strict
         return BranchRules(
-            known=Known(kept, _methods(read, signed), tuple(dict.fromkeys(notes))),
+            known=Known(kept, _methods(read, signed), tuple(dict.fromkeys(notes)), own_required),
             checks=tuple(check for check in bound if not self._is_own(check, branch)),
             needs_resolved_threads=classic.needs_resolved_threads
             or any(rule.needs_resolved_threads for rule in binding),

@@ -215,16 +215,15 @@ def revoked_of(run: Run) -> tuple[str, ...]:
 
 
 def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
-    """Reports without those that a later one of the same source, group and name replaces."""
-    latest: dict[tuple[str, ...], Check] = {}
+    """Reports without those that a later one of the same source, group and name replaces.
+
+    A listing whose pages shift meanwhile has a report twice: the later read counts.
+    """
+    latest: dict[tuple[str | None, ...], Check] = {}
     for check in checks:
-        source = check.source_id or ""
-        if check.kind is CheckKind.STATUS:
-            key: tuple[str, ...] = ("status", source, check.name)
-        else:
-            key = (check.kind.value, source, check.group, check.name)
+        key = (check.kind.value, check.source_id, check.group, check.name)
         known = latest.get(key)
-        if known is None or _order(check) > _order(known):
+        if known is None or _order(check) >= _order(known):
             latest[key] = check
     return tuple(latest.values())
 

@@ -102,7 +102,7 @@ async def land(runtime: Runtime, queue: QueueRef, action: Land) -> None:
     """
     attempt = await runtime.store.read(_attempt, queue, action)
     mine = attempt.records
-    if not mine or all(row.state in _SETTLED for row in mine):
+    if all(row.state in _SETTLED for row in mine):
         return
     if any(row.state in _MAYBE_SENT for row in mine):
         merged = await _read_back(runtime, attempt)

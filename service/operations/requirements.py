@@ -53,12 +53,12 @@ async def resolve(runtime: Runtime, repo: RepoRef, branch: str, config: QueueCon
     match read:
         case Unreadable(reason=reason):
             return _overridden(config, branch, Resolved(RequiredSet(), error=reason or UNREADABLE))
-        case Known(checks=checks, merge_methods=methods, notes=notes):
+        case Known(checks=checks, merge_methods=methods, notes=notes, own_required=own_required):
             names = _without_own(checks, branch)
             source = RequiredSource.BRANCH_PROTECTION if names else None
             found = Resolved(
                 RequiredSet(names, source, notes),
-                own_required=len(names) < len(checks),
+                own_required=own_required,
                 merge_methods=methods,
             )
             return _overridden(config, branch, found)

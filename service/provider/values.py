@@ -85,11 +85,15 @@ class AccessLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a branch's rules require; `merge_methods` None means no rule speaks of them."""
+    """What a branch's rules require; `merge_methods` None means no rule speaks of them.
+
+    `own_required`: they require our own check too, which is not among `checks`.
+    """
 
     checks: tuple[RequiredName, ...]
     merge_methods: frozenset[MergeMethod] | None
     notes: tuple[str, ...]
+    own_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from service.mergequeue import config, verdict
-from service.mergequeue.model import Run
+from service.mergequeue.model import Entry, Named, Run
 from service.mergequeue.reasons import Cause
 from service.mergequeue.reported import Evidence
-from service.mergequeue.verdict import Word
+from service.mergequeue.states import RunKind, RunPhase, RunStatus
+from service.mergequeue.verdict import Verdict, Word
 from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, RequiredName
 from tests.mergequeue.stage import START, Stage, a_check
 
@@ -231,3 +232,374 @@ def test_a_pass_waits_for_a_second_suite_that_may_report_the_name(
 def test_an_open_suite_does_not_keep_a_missing_check_from_having_never_started() -> None:
     run = replace(a_run(a_suite("g2")), start_clock=START, last_report_at=START)
     assert word_of(run, 15) is Word.FLAWED
+
+
+@pytest.mark.parametrize("word", Word)
+def test_only_a_passed_or_excused_run_is_green(word: Word) -> None:
+    assert Verdict(word).is_green is (word in (Word.PASSED, Word.EXCUSED))
+
+
+@pytest.mark.parametrize("made", [{"contained": True}, {"reused_from": "r0"}])
+def test_a_run_without_tests_of_its_own_is_green_whatever_is_reported(
+    made: dict[str, object],
+) -> None:
+    red = replace(a_run(a_check("unit", FAILED)), failed_at=START)
+    assert word_of(red, minutes=1) is Word.FAILED
+    assert word_of(replace(red, **made), minutes=1) is Word.PASSED  # type: ignore[arg-type]
+
+
+def test_a_failure_seen_for_the_first_time_settles_from_now_on() -> None:
+    run = a_run(a_check("unit", FAILED))
+    assert run.failed_at is None
+    now = START + timedelta(minutes=3)
+    settled = now + verdict.SETTLE
+    assert verdict.verdict_of(run, now, False) == Verdict(Word.WAITING, until=settled)
+    known = replace(run, failed_at=now)
+    assert verdict.verdict_of(known, settled, False).word is Word.FAILED
+
+
+def test_a_failure_waits_for_test_results_if_the_repository_sends_them() -> None:
+    run = replace(a_run(a_check("unit", FAILED)), failed_at=START)
+    now = START + verdict.SETTLE
+    assert verdict.verdict_of(run, now, False).word is Word.FAILED
+    until = now + verdict.EVIDENCE_WAIT
+    asking = Verdict(Word.WAITING, ask=("unit",), until=until)
+    assert verdict.verdict_of(run, now, True) == asking
+    asked = replace(run, asked_evidence=now)
+    waiting = Verdict(Word.WAITING, until=until)
+    assert verdict.verdict_of(asked, until - timedelta(seconds=1), True) == waiting
+    assert verdict.verdict_of(asked, until, True).word is Word.FAILED
+
+
+def test_evidence_on_one_failure_leaves_the_other_unexplained() -> None:
+    both = (UNIT, LINT)
+    run = a_run(a_check("unit", FAILED, 1), a_check("lint", FAILED, 2), required=both)
+    evidence = Evidence(1, {"unit": Explanation.FLAKY})
+    run = replace(run, failed_at=START, evidence=evidence)
+    now = START + verdict.SETTLE
+    assert verdict.verdict_of(run, now, True).ask == ("lint", "unit")
+    over = replace(run, asked_evidence=now - verdict.EVIDENCE_WAIT)
+    assert verdict.verdict_of(over, now, True).word is Word.FAILED
+
+
+def test_a_revoked_pass_asks_for_no_evidence() -> None:
+    run = replace(a_run(a_check("unit", PASSED)), revoked=("1",), failed_at=START)
+    assert verdict.verdict_of(run, START + verdict.SETTLE, True).word is Word.FAILED
+
+
+def test_a_workflow_that_could_not_start_is_a_flaw_of_the_infrastructure() -> None:
+    broken = replace(a_check("unit", FAILED), raw=verdict.STARTUP_FAILURE)
+    run = replace(a_run(broken), failed_at=START)
+    one = verdict.verdict_of(run, START + verdict.SETTLE, False)
+    assert (one.word, one.cause) == (Word.FLAWED, Cause.INFRA)
+
+
+def test_without_the_knowledge_of_flaky_tests_a_flaky_failure_blames() -> None:
+    settings = config.QueueConfig(flaky_knowledge_enabled=False)
+    evidence = Evidence(1, {"unit": Explanation.FLAKY})
+    run = replace(a_run(a_check("unit", FAILED)), failed_at=START, evidence=evidence)
+    now = START + verdict.SETTLE
+    assert verdict.verdict_of(run, now, True).cause is Cause.KNOWN_FLAKY
+    assert verdict.verdict_of(replace(run, config=settings), now, True).word is Word.FAILED
+
+
+def excused_beside(outcome: CheckOutcome, *skippable: str) -> Verdict:
+    """The verdict on a run with one excused failure and another report, a minute later."""
+    checks = a_check("unit", FAILED, 1), a_check("lint", outcome, 2)
+    evidence = Evidence(1, {"unit": Explanation.QUARANTINED})
+    run = replace(a_run(*checks, required=(UNIT, LINT)), failed_at=START, evidence=evidence)
+    run = replace(run, last_report_at=START)
+    return verdict.verdict_of(run, START + timedelta(minutes=1), True, frozenset(skippable))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "skippable", "word"),
+    [
+        (PASSED, (), Word.EXCUSED),
+        (RUNNING, (), Word.WAITING),
+        (INTERRUPTED, (), Word.FLAWED),
+        (SKIPPED, ("lint",), Word.EXCUSED),
+        (SKIPPED, (), Word.NO_EVIDENCE),
+    ],
+)
+def test_an_excused_failure_has_run_and_the_others_must_still_pass(
+    outcome: CheckOutcome, skippable: tuple[str, ...], word: Word
+) -> None:
+    assert excused_beside(outcome, *skippable).word is word
+
+
+def test_an_excused_pass_names_what_it_excuses() -> None:
+    assert excused_beside(PASSED).excused == ("unit",)
+    assert verdict.verdict_of(a_run(a_check("unit", PASSED)), START, True).excused == ()
+
+
+def test_an_interrupted_check_is_no_flaw_while_another_runs() -> None:
+    checks = a_check("unit", INTERRUPTED, 1), a_check("lint", RUNNING, 2)
+    run = a_run(*checks, required=(UNIT, LINT))
+    assert word_of(run) is Word.WAITING
+    assert word_of(replace(run, checks=(checks[0], a_check("lint", PASSED, 3)))) is Word.FLAWED
+
+
+@pytest.mark.parametrize(
+    "state", [{"phase": RunPhase.BUILDING}, {"status": RunStatus.FAILED}], ids=["built", "failed"]
+)
+def test_no_clock_runs_while_a_branch_is_built_or_once_the_run_has_failed(
+    state: dict[str, object],
+) -> None:
+    for checks in ((), (a_check("unit", RUNNING),)):
+        run = a_run(*checks)
+        late = START + timedelta(minutes=300)
+        assert verdict.verdict_of(run, late, False).word is not Word.WAITING
+        still = replace(run, **state)  # type: ignore[arg-type]
+        assert verdict.verdict_of(still, late, False) == Verdict(Word.WAITING)
+
+
+def test_a_check_that_never_started_is_named_with_no_page() -> None:
+    run = a_run(a_check("other", PASSED))
+    one = verdict.verdict_of(run, START + timedelta(minutes=15), False)
+    assert (one.cause, one.failed) == (Cause.NEVER_STARTED, (Named("unit", ""),))
+
+
+def test_a_failed_check_is_named_with_its_page() -> None:
+    run = replace(a_run(a_check("unit", FAILED)), failed_at=START)
+    one = verdict.verdict_of(run, START + verdict.SETTLE, False)
+    assert one.failed == (Named("unit", "https://ci.example/1"),)
+
+
+def test_the_wait_for_a_missing_check_begins_with_the_last_report_if_there_is_one() -> None:
+    wait = timedelta(minutes=15)
+    run = replace(a_run(), start_clock=None, last_report_at=None)
+    later = START + timedelta(minutes=1)
+    assert verdict.verdict_of(run, START, False).until == START + wait
+    assert verdict.verdict_of(replace(run, start_clock=later), START, False).until == later + wait
+    both = replace(run, start_clock=START, last_report_at=later)
+    assert verdict.verdict_of(both, START, False).until == later + wait
+    assert verdict.verdict_of(both, later + wait, False).cause is Cause.NEVER_STARTED
+
+
+def test_the_time_limit_begins_with_the_built_branch() -> None:
+    limit = timedelta(minutes=300)
+    running = replace(a_run(a_check("unit", RUNNING)), built_at=START + timedelta(minutes=2))
+    assert verdict.verdict_of(running, START, False).until == START + timedelta(minutes=2) + limit
+    bare = replace(running, built_at=None)
+    assert verdict.verdict_of(bare, START, False).until == START + limit
+    assert verdict.verdict_of(bare, START + limit, False).cause is Cause.TIMEOUT
+
+
+def test_a_missing_check_waits_at_most_until_the_time_limit() -> None:
+    settings = config.QueueConfig(testing_timeout_minutes=5)
+    run = replace(a_run(), config=settings)
+    assert verdict.verdict_of(run, START, False).until == START + timedelta(minutes=5)
+
+
+def test_a_skipped_check_settles_before_it_proves_nothing() -> None:
+    run = a_run(a_check("unit", PASSED, 1), a_check("lint", SKIPPED, 2), required=(UNIT, LINT))
+    settled = START + verdict.SETTLE
+    fresh = replace(run, last_report_at=None)
+    assert verdict.verdict_of(fresh, START, False) == Verdict(Word.WAITING, until=settled)
+    known = replace(run, last_report_at=START)
+    assert verdict.verdict_of(known, START, False).until == settled
+    assert verdict.verdict_of(known, settled, False).word is Word.NO_EVIDENCE
+
+
+@pytest.mark.parametrize(
+    ("skippable", "named"), [(("lint",), ("unit",)), (("lint", "unit"), ("unit", "lint"))]
+)
+def test_no_evidence_names_the_checks_skipped_here_alone_or_all_if_none_ran(
+    skippable: tuple[str, ...], named: tuple[str, ...]
+) -> None:
+    checks = a_check("unit", SKIPPED, 1), a_check("lint", SKIPPED, 2)
+    run = replace(a_run(*checks, required=(UNIT, LINT)), last_report_at=START)
+    now = START + timedelta(minutes=1)
+    one = verdict.verdict_of(run, now, False, frozenset(skippable))
+    assert (one.cause, tuple(each.name for each in one.failed)) == (Cause.NO_EVIDENCE, named)
+
+
+def test_the_wait_for_an_open_suite_begins_with_the_last_report() -> None:
+    run = replace(a_run(a_check("unit", PASSED), a_suite("g2")), last_report_at=None)
+    wait = verdict.EMPTY_SUITE_WAIT
+    assert verdict.verdict_of(run, START, False) == Verdict(Word.WAITING, until=START + wait)
+    later = START + timedelta(minutes=1)
+    known = replace(run, last_report_at=later)
+    assert verdict.verdict_of(known, START, False).until == later + wait
+
+
+def test_a_pin_awaits_second_suites_of_its_own_app_alone() -> None:
+    pinned = (RequiredName("unit", "9"),)
+    own, other = a_check("unit", PASSED, 1, "9"), a_check("unit", PASSED, 2, "13")
+    mine, foreign = a_suite("g2", "9"), a_suite("g2", "13")
+    assert verdict.late_suites((own, other, mine), pinned) == {("9", "g2"): frozenset()}
+    assert verdict.late_suites((own, other, foreign), pinned) == {}
+    assert set(verdict.late_suites((own, other, foreign), (UNIT,))) == {("13", "g2")}
+
+
+def test_a_suite_is_no_report_of_a_name() -> None:
+    named = replace(a_suite("g2"), name="unit")
+    assert verdict.standing(UNIT, (named,)).outcome is None
+
+
+def test_a_name_in_two_suites_of_one_app_must_pass_in_both() -> None:
+    second = replace(a_check("unit", PASSED, 2), group="g2")
+    assert word_of(a_run(a_check("unit", RUNNING, 1), second)) is Word.WAITING
+
+
+def test_of_a_report_that_is_listed_twice_the_later_read_counts() -> None:
+    running, passed = a_check("unit", RUNNING, 1), a_check("unit", PASSED, 1)
+    assert verdict.newest((running, passed)) == (passed,)
+
+
+def test_a_report_of_an_earlier_attempt_counts_as_missing_whatever_other_suites_say() -> None:
+    old = a_check("unit", FAILED, 1)
+    elsewhere = replace(a_check("unit", PASSED, 2), group="g2")
+    again = replace(a_run(old, elsewhere), rerun_ids=("1",))
+    assert verdict.standings_of(again)[0].outcome is None
+    done = replace(again, checks=(old, a_check("unit", PASSED, 3), elsewhere))
+    assert verdict.standings_of(done)[0].outcome is PASSED
+
+
+def test_a_revoked_pass_of_an_earlier_attempt_is_no_failure() -> None:
+    run = replace(a_run(a_check("unit", PASSED, 1)), revoked=("1",), rerun_ids=("1",))
+    assert verdict.standings_of(run)[0].outcome is None
+    assert verdict.revoked_of(run) == ()
+
+
+def test_what_failed_a_run_is_the_failed_checks_and_after_a_timeout_the_unfinished_too() -> None:
+    names = ("unit", "lint", "docs")
+    outcomes = (FAILED, RUNNING, PASSED)
+    checks = (a_check(*each) for each in zip(names, outcomes, (1, 2, 3), strict=True))
+    run = a_run(*checks, required=tuple(map(RequiredName, names)))
+    assert [each.name for each in verdict.failed_of(run)] == ["unit"]
+    late = replace(run, cause=Cause.TIMEOUT)
+    assert [each.name for each in verdict.failed_of(late)] == ["unit", "lint"]
+
+
+def test_the_skipped_names_of_a_run_are_those_with_skipped_reports_only() -> None:
+    ran_once = a_check("docs", PASSED, 3), a_check("docs", SKIPPED, 4, "8")
+    checks = a_check("unit", PASSED, 1), a_check("lint", SKIPPED, 2), *ran_once
+    run = a_run(*checks, required=(UNIT, LINT, RequiredName("docs")))
+    assert verdict.skipped_of(run) == {"lint"}
+
+
+@pytest.mark.parametrize(
+    ("checks", "required", "expected"),
+    [
+        ((), (), True),
+        ((), (UNIT,), False),
+        ((a_check("unit", PASSED),), (UNIT,), True),
+        ((a_check("unit", RUNNING),), (UNIT,), False),
+        ((a_check("unit", FAILED),), (UNIT,), False),
+        ((a_check("unit", SKIPPED),), (UNIT,), False),
+        ((a_check("unit", PASSED, 1), a_check("lint", SKIPPED, 2)), (UNIT, LINT), True),
+        ((a_check("unit", PASSED, 1), a_check("lint", RUNNING, 2)), (UNIT, LINT), False),
+        ((a_check("unit", PASSED), a_suite("g2")), (UNIT,), False),
+        ((a_check("unit", PASSED), a_suite("g2", "13")), (UNIT,), True),
+    ],
+)
+def test_a_commit_is_covered_if_a_required_check_ran_and_no_other_is_open(
+    checks: tuple[Check, ...], required: tuple[RequiredName, ...], expected: bool
+) -> None:
+    assert verdict.is_covered(checks, required) is expected
+
+
+def with_failures(run: Run, *numbers: int) -> Run:
+    """The run with failures of as many Apps, by the ids of their reports."""
+    checks = tuple(a_check("unit", FAILED, number, str(number)) for number in numbers)
+    names = tuple(RequiredName("unit", str(number)) for number in numbers)
+    return replace(run, checks=checks, required=names)
+
+
+LATER = START + timedelta(seconds=7)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "failed_at", "is_asked"),
+    [
+        # The same failures, and fewer of them: nothing new is asked.
+        ((1, 2), (1, 2), START, True),
+        ((1, 2), (1,), START, True),
+        # A new one beside an old one asks anew, and keeps the clock.
+        ((1,), (1, 2), START, False),
+        # Only new ones, and none any more.
+        ((1,), (2,), LATER, False),
+        ((1,), (), None, False),
+        ((), (2,), LATER, False),
+    ],
+)
+def test_the_failure_clock_runs_on_while_a_failure_lasts_and_new_ones_ask_for_new_evidence(
+    before: tuple[int, ...], after: tuple[int, ...], failed_at: object, is_asked: bool
+) -> None:
+    evidence = Evidence(1, {"unit": Explanation.FLAKY})
+    run = replace(a_run(), failed_at=START, asked_evidence=START, evidence=evidence)
+    changed = verdict.with_clocks(with_failures(run, *before), with_failures(run, *after), LATER)
+    assert changed.failed_at == failed_at
+    assert changed.asked_evidence == (START if is_asked else None)
+    assert changed.evidence is (evidence if is_asked else None)
+
+
+def test_a_failure_without_a_clock_gets_one() -> None:
+    run = with_failures(replace(a_run(), failed_at=None), 1)
+    assert verdict.with_clocks(run, run, LATER).failed_at == LATER
+
+
+def test_reports_that_do_not_fail_start_no_failure_clock() -> None:
+    run = replace(a_run(a_check("unit", RUNNING)), failed_at=START)
+    assert verdict.with_clocks(run, run, LATER).failed_at is None
+
+
+def behind_one(*checks: Check) -> tuple[Run, dict[int, Entry]]:
+    """A run of pull request 2 on top of 1, and the entries; only 1 skipped lint itself."""
+    stage = Stage(config.QueueConfig(concurrency=2))
+    for pr in (1, 2):
+        stage.tell(stage.submit(pr))
+    run = replace(stage.run(2), checks=checks, required=(UNIT, LINT))
+    entries = dict(stage.queue.entries)
+    return run, with_skipped(entries, 2, "unit", "lint")
+
+
+def with_skipped(entries: dict[int, Entry], pr: int, *names: str) -> dict[int, Entry]:
+    """The entries with what CI skipped on the own head of one of them."""
+    entry = entries[pr]
+    return {**entries, pr: replace(entry, facts=replace(entry.facts, own_skipped=names))}
+
+
+LINT_SKIPPED = a_check("lint", SKIPPED, 2)
+
+
+def test_a_name_may_be_skipped_that_the_own_head_of_the_tested_pull_request_skipped() -> None:
+    run, entries = behind_one(LINT_SKIPPED)
+    assert verdict.skippable_in(run, entries) == {"unit", "lint"}
+    run, entries = behind_one(a_check("unit", PASSED), LINT_SKIPPED)
+    assert verdict.skippable_in(run, entries) == {"unit", "lint"}
+
+
+def test_a_run_without_skipped_reports_may_skip_nothing() -> None:
+    for checks in ((), (a_check("unit", PASSED),)):
+        assert verdict.skippable_in(*behind_one(*checks)) == frozenset()
+
+
+def test_of_the_base_only_the_entries_count_that_this_run_proves() -> None:
+    run, entries = behind_one(LINT_SKIPPED)
+    below = with_skipped(entries, 1, "lint")
+    proved_here = {**below, 1: replace(below[1], verified_by=run.id)}
+    assert verdict.skippable_in(run, proved_here) == {"lint"}
+    proved_elsewhere = {**below, 1: replace(below[1], verified_by="another")}
+    assert verdict.skippable_in(run, proved_elsewhere) == {"unit", "lint"}
+
+
+def test_an_entry_that_left_or_was_submitted_again_does_not_say_what_may_be_skipped() -> None:
+    run, entries = behind_one(LINT_SKIPPED)
+    below = {1: replace(entries[1], verified_by=run.id)}
+    below = with_skipped(below, 1, "lint")
+    again = replace(entries[2], id="another submission")
+    for left in (below, {**below, 2: again}):
+        assert verdict.skippable_in(run, left) == {"lint"}
+    assert verdict.skippable_in(run, {2: entries[2]}) == {"unit", "lint"}
+    assert verdict.skippable_in(run, {2: again}) == frozenset()
+    assert verdict.skippable_in(run, {}) == frozenset()
+
+
+def test_a_direct_merge_may_skip_whatever_its_own_head_skipped() -> None:
+    run, entries = behind_one(LINT_SKIPPED)
+    direct = replace(run, kind=RunKind.DIRECT)
+    assert verdict.skippable_in(direct, {}) == {"unit", "lint"}
+    assert verdict.skippable_in(run, with_skipped(entries, 2)) == frozenset()

@@ -16,4 +16,43 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "The organization that was found is the one that would be ensured."
         ),
     },
+    "service/mergequeue/verdict.py": {
+        "_failing_ids: one.outcome is CheckOutcome.FAILED and one.check is not None -> "
+        "one.outcome is CheckOutcome.FAILED": "A standing that failed has the report that failed.",
+        "_explanation: one.check is not None and one.check.raw == STARTUP_FAILURE -> "
+        "one.check.raw == STARTUP_FAILURE": "Only failures are explained, and each has its report.",
+        "late_suites: jobs <= names[other] -> jobs < names[other]": (
+            "A suite with all jobs of another has the required name, so it is not looked for."
+        ),
+    },
+    "service/mergequeue/readiness.py": {
+        "unmet_now: entry.run or '' -> entry.run": "No run has the id None.",
+        "_leave_if_due: again.run or '' -> again.run": "No run has the id None.",
+        "_is_over: entry.unready_since is not None and entry.unready_since + grace_of(entry) <= "
+        "draft.now -> entry.unready_since + grace_of(entry) <= draft.now": (
+            "Only entries with such a clock are asked about."
+        ),
+        "_leave_if_due: reason is None or leaving.is_landing(draft, entry) -> "
+        "leaving.is_landing(draft, entry)": "Only entries that wait to leave are asked about.",
+        "_clear_conflicts: entry.rank or 0 -> entry.rank": (
+            "An entry that conflicts with one ahead keeps its place."
+        ),
+    },
+    "bot/github/landing.py": {
+        "Landing.merge: answer.status >= 300 -> answer.status > 300": (
+            "An answer is a success, or one of the refusals, from 400 on."
+        ),
+        "Landing._evidence: False -> True": (
+            "It counts only under a strict rule, and then it is read or the branch is gone."
+        ),
+    },
+    "service/operations/landing.py": {
+        "_attempt: branch or '' -> branch": (
+            "Only an advance names the branch, and its run has one."
+        ),
+        "_facts_of: entry.verified_by or '' -> entry.verified_by": "No run has the id None.",
+        "_landed: above is not None and part[-1] is left[-1] -> above is not None": (
+            "A move of the target that is told during a landing waits in the queue for its end."
+        ),
+    },
 }

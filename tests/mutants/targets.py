@@ -16,14 +16,20 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "service/operations/landing.py": (
         "tests/operations/test_landing.py",
+        "tests/operations/test_landing_answers.py",
         "tests/operations/test_landing_lanes.py",
     ),
-    "service/mergequeue/verdict.py": (
-        "tests/mergequeue/test_verdict.py",
-        "tests/mergequeue/test_scenarios.py",
+    "service/mergequeue/verdict.py": ("tests/mergequeue/test_verdict.py",),
+    "service/mergequeue/readiness.py": ("tests/mergequeue/test_readiness.py",),
+    "service/mergequeue/landing.py": (
+        "tests/mergequeue/test_landing.py",
+        "tests/mergequeue/test_units.py",
     ),
-    "service/mergequeue/readiness.py": ("tests/mergequeue/test_scenarios.py",),
-    "service/mergequeue/landing.py": ("tests/mergequeue/test_scenarios.py",),
+    "bot/github/protection.py": ("tests/github/test_protection.py",),
+    "bot/github/landing.py": (
+        "tests/github/test_land_stops.py",
+        "tests/github/test_landing.py",
+    ),
 }
 
 # Modules of which every mutant is caught, or named as equivalent: none may survive again.
@@ -32,4 +38,9 @@ HELD = (
     "service/operations/proving.py",
     "service/operations/access.py",
     "service/operations/tokens.py",
+    "service/mergequeue/verdict.py",
+    "service/mergequeue/readiness.py",
+    "service/mergequeue/landing.py",
+    "bot/github/protection.py",
+    "bot/github/landing.py",
 )

@@ -64,7 +64,7 @@ async def counted(unit: Unit) -> dict[str, int]:
     now = unit.runtime.clock.now()
     found = await unit.runtime.store.read(figures.of_queues, [unit.queue.id], now)
     sums = found[unit.queue.id].ever
-    return {result: each.count for (kind, (result, *_), _), each in sums.items() if kind == LANDING}
+    return {labels[0]: each.count for (kind, labels, _), each in sums.items() if kind == LANDING}
 
 
 async def test_a_unit_lands_by_one_move_with_every_position_recorded(stage, runtime):

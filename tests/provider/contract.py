@@ -266,6 +266,7 @@ class Reads:
         found = await stage.provider.required(stage.repo, "main")
         assert found.checks == (RequiredName("unit"),)
         assert found.notes == ("self_required",)
+        assert found.own_required
 
     async def test_rules_that_are_not_enforced_require_nothing(self, stage):
         ruleset = {**stage.required("unit"), "enforcement": "disabled"}

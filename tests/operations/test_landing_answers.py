@@ -1,0 +1,380 @@
+"""What one landing reads, when it sends, and what follows from each answer (RELIABILITY.md 2).
+
+Nothing of this depends on the kind of database: one is enough.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+
+from service.clock import RandomIds
+from service.mergequeue.config import Toggle
+from service.mergequeue.model import Hold, LandMode, MergeQueue
+from service.mergequeue.outputs import Step
+from service.mergequeue.reasons import HoldReason, HoldScope
+from service.mergequeue.states import EntryState, RunKind
+from service.operations import landing
+from service.provider.errors import OutcomeUnknown
+from service.provider.values import LandStopCode
+from service.runtime import Runtime
+from service.store import landings
+from service.store import queues as stored_queues
+from service.store.database import Store, open_store
+from service.store.landings import LandingOutcome
+from service.store.records import LandingState
+from service.store.rows import queues
+from service.vocabulary import SYSTEM
+from tests.harness.databases import Hasty, connected
+from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
+from tests.operations.test_landing import MERGES, Struck, counted, states
+from tests.provider.stage import Stage, on_sandbox
+
+MERGE_CALL = {"method": "PUT", "path": "*/merge"}
+IN_PROGRESS = "Merge already in progress"
+
+
+class Moments:
+    """A boundary at which something happens, by its name."""
+
+    def __init__(self) -> None:
+        self.at: dict[str, Callable[[int], object]] = {}
+        self.passed: Counter[str] = Counter()
+
+    def reach(self, name: str) -> None:
+        self.passed[name] += 1
+        if name in self.at:
+            self.at[name](self.passed[name])
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with on_sandbox() as made:
+        yield made
+
+
+@pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """Instead of one of each kind."""
+    return sqlite_url
+
+
+@pytest.fixture
+def moments() -> Moments:
+    return Moments()
+
+
+@pytest.fixture
+def runtime(stage: Stage, store: Store, moments: Moments) -> Runtime:
+    return runtime_of(stage, store, moments)
+
+
+@pytest.fixture
+def one(runtime, stage):
+    """A unit of one pull request."""
+
+    async def made(**settings) -> Unit:
+        return await a_unit(runtime, stage, [await stage.open({"a.txt": "a\n"})], **settings)
+
+    return made
+
+
+async def land(unit: Unit, mode: LandMode = LandMode.CALL) -> str:
+    """Land everything; what became of the first position, with its evidence."""
+    positions = list(range(1, len(unit.run.steps) + 1))
+    action = await unit.land(positions, mode)
+    await landing.land(unit.runtime, unit.queue, action)
+    record = (await unit.records())[0]
+    return record.evidence or record.state.value
+
+
+async def change(unit: Unit, **changes) -> None:
+    """Write another value of the queue, as if its own turns had led there."""
+
+    def write(session) -> None:
+        before = stored_queues.load(session, unit.queue.id)
+        after: MergeQueue = replace(before, **changes)
+        gone = tuple(run for run in before.runs.values() if run.id not in after.runs)
+        step = Step(after, (), (), None, None, finished_runs=gone)
+        stored_queues.save(session, before, step)
+
+    await unit.runtime.store.run(write)
+    unit.runtime.store.cache.drop(unit.queue.id)
+
+
+def a_hold(reason: HoldReason, unit: Unit) -> Hold:
+    now = unit.runtime.clock.now()
+    return Hold(reason.value, reason, HoldScope.START, SYSTEM, "wait", now)
+
+
+# Whether anything is sent.
+
+
+async def test_a_landing_that_has_ended_is_not_carried_out_again(stage, runtime, one):
+    unit = await one()
+    for state in (
+        LandingState.LANDED,
+        LandingState.REFUSED,
+        LandingState.VOID,
+        LandingState.MISMATCH,
+    ):
+        action = await unit.land([1], LandMode.CALL)
+        record = (await unit.records())[-1]
+        await runtime.store.run(landings.settle, record.id, LandingOutcome(state))
+        before = len(stage.calls())
+        await landing.land(runtime, unit.queue, action)
+        assert len(stage.calls()) == before
+
+
+async def test_a_landing_that_the_queue_does_not_know_is_not_sent(stage, runtime, one):
+    unit = await one()
+    action = replace(await unit.land([1], LandMode.CALL), number=99)
+    before = len(stage.calls())
+    await landing.land(runtime, unit.queue, action)
+    assert len(stage.calls()) == before
+
+
+async def test_a_landing_whose_answer_was_lost_is_read_back_and_lifts_its_hold_alone(
+    stage, runtime, one
+):
+    unit = await one()
+    action = await unit.land([1], LandMode.CALL)
+    await stage.fault("reset_after", **MERGE_CALL)
+    with pytest.raises(OutcomeUnknown):
+        await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.UNKNOWN]
+    reasons = (HoldReason.LANDING_UNRESOLVED, HoldReason.CI_UNHEALTHY)
+    await change(unit, holds=tuple(a_hold(reason, unit) for reason in reasons))
+    await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [LandingState.LANDED]
+    assert stage.called("PUT", "/merge") == 1
+    assert [hold.reason for hold in (await unit.value()).holds] == [HoldReason.CI_UNHEALTHY]
+
+
+async def test_another_landing_that_is_open_keeps_this_one_from_being_sent(stage, runtime, one):
+    unit = await one()
+    await unit.land([1], LandMode.CALL)
+    (other,) = await unit.records()
+    assert await runtime.store.run(landings.permit, other.id, runtime.clock.now())
+    action = await unit.land([1], LandMode.CALL)
+    await landing.land(runtime, unit.queue, action)
+    assert (await unit.records())[1].evidence == "Another landing is still open."
+    assert stage.called("PUT", "/merge") == 0
+
+
+@pytest.mark.parametrize(("spent_s", "permits"), [(15.0, 1), (15.5, 2)])
+async def test_a_permit_that_has_nearly_run_out_is_renewed_before_the_call_is_sent(
+    stage, moments, one, spent_s, permits
+):
+    unit = await one()
+    moments.at["landing.after_permit"] = lambda count: (
+        stage.clock.advance(spent_s) if count == 1 else None
+    )
+    assert await land(unit) == "landed"
+    assert moments.passed["landing.after_permit"] == permits
+    assert stage.called("PUT", "/merge") == 1
+
+
+async def test_a_run_that_is_gone_lands_nothing(stage, one):
+    unit = await one()
+    action = await unit.land([1], LandMode.CALL)
+    waiting = {"state": EntryState.PENDING, "run": None, "verified_by": None}
+    entries = (await unit.value()).entries
+    pending = {pr: replace(entry, **waiting) for pr, entry in entries.items()}
+    await change(unit, runs={}, entries=pending, landing=None)
+    await landing.land(unit.runtime, unit.queue, action)
+    (record,) = await unit.records()
+    assert record.evidence == "The queue does not ask for this landing any more."
+    assert stage.called("PUT", "/merge") == 0
+
+
+async def test_a_pull_request_that_is_gone_says_nothing_of_the_target(stage, one):
+    unit = await one()
+    await stage.delete_issue(unit.run.steps[0].pr)
+    assert await land(unit) == "Pull request 1 must not land now."
+
+
+# What is read.
+
+
+async def test_the_target_is_read_beside_the_pull_requests_only_if_it_moved(stage, one):
+    unit = await one()
+    before = stage.called("GET", "/commits/heads/main")
+    assert await land(unit) == "landed"
+    assert stage.called("GET", "/commits/heads/main") - before == 1
+
+
+@pytest.mark.parametrize(("kind", "reads"), [(RunKind.MAIN, 0), (RunKind.DIRECT, 1)])
+async def test_the_checks_of_the_own_head_are_read_only_for_a_direct_merge(stage, one, kind, reads):
+    unit = await one(direct_merge_mode=Toggle.ALWAYS)
+    unit.run = replace(unit.run, kind=kind)
+    own = f"/commits/{unit.run.steps[0].head}/check-runs"
+    test_branch = f"/commits/{unit.run.sha}/check-runs"
+    before = stage.called("GET", own), stage.called("GET", test_branch)
+    assert await land(unit) == "landed"
+    after = stage.called("GET", own), stage.called("GET", test_branch)
+    assert (after[0] - before[0], after[1] - before[1]) == (reads, 1 - reads)
+
+
+# Our own check.
+
+
+async def test_rules_that_require_our_own_check_see_it_succeed_before_the_call(stage, one):
+    unit = await one()
+    await stage.rules(required_checks=["unit", "Headgate (main)"])
+    assert await land(unit) == "landed"
+    assert stage.own_checks(unit.run.steps[0].head) == [("completed", "success")]
+
+
+async def test_our_own_check_is_not_completed_for_a_landing_where_nothing_requires_it(stage, one):
+    unit = await one()
+    await stage.rules(required_checks=["unit"])
+    assert await land(unit) == "landed"
+    assert stage.own_checks(unit.run.steps[0].head) == []
+
+
+# What follows from a refusal.
+
+
+async def test_a_refusal_that_passes_by_itself_is_tried_again(stage, one):
+    unit = await one()
+    await stage.fault("refuse", status=405, message=IN_PROGRESS, times=2, **MERGE_CALL)
+    before = stage.clock.monotonic_s()
+    assert await land(unit) == "landed"
+    assert stage.called("PUT", "/merge") == 3
+    wait_s = landing.TRY_AGAIN_S[LandStopCode.RETRY]
+    assert stage.clock.monotonic_s() - before == 2 * wait_s
+
+
+async def test_missing_checks_are_tried_three_times(stage, one):
+    unit = await one(merge_method=MERGES)
+    await stage.rules(required_checks=["never"])
+    assert "never" in await land(unit)
+    assert stage.called("PUT", "/merge") == landing.TRIES_MAX[LandStopCode.CHECKS_MISSING] == 3
+
+
+async def test_the_reason_of_a_refusal_is_told_although_our_permit_says_no_afterwards(
+    stage, moments, one
+):
+    unit = await one()
+    pull = stage.issue(unit.run.steps[0].pr).pull
+    moments.at["act.land.after_send"] = lambda _: setattr(pull, "draft", True)
+    await stage.fault("refuse", status=405, message=IN_PROGRESS, **MERGE_CALL)
+    assert await land(unit) == IN_PROGRESS
+    assert stage.called("PUT", "/merge") == 1
+
+
+async def test_without_an_earlier_refusal_our_permit_gives_the_reason(stage, one):
+    unit = await one()
+    await stage.act("draft", number=unit.run.steps[0].pr)
+    assert await land(unit) == "Pull request 1 must not land now."
+    assert stage.called("PUT", "/merge") == 0
+
+
+async def test_an_advance_that_rules_or_rights_deny_leaves_the_way_by_the_merge_call(stage, one):
+    unit = await one(merge_method=MERGES)
+    await stage.rules(rulesets=[stage.ruleset("pull_request", **stage.conversations())])
+    await land(unit, LandMode.CAS)
+    value = await unit.value()
+    assert value.advance_refused_at == unit.runtime.clock.now()
+    assert value.holds == ()
+    await change(unit, advance_refused_at=None)
+    await stage.rules(rulesets=[])
+    await stage.permit(contents="read")
+    await land(unit, LandMode.CAS)
+    value = await unit.value()
+    assert value.advance_refused_at == unit.runtime.clock.now()
+    assert value.holds == ()
+
+
+async def test_an_advance_that_is_out_of_date_says_nothing_of_its_way(stage, one):
+    unit = await one(merge_method=MERGES)
+    await stage.act("push", branch="main", files={"m.txt": "m\n"})
+    action = await unit.land([1], LandMode.CAS)
+    await landing.land(unit.runtime, unit.queue, action)
+    assert (await unit.value()).advance_refused_at is None
+
+
+async def test_a_merge_call_that_a_rule_denies_holds_the_queue(stage, one):
+    unit = await one()
+    await stage.rules(rulesets=[stage.ruleset("update")])
+    await land(unit)
+    value = await unit.value()
+    assert value.advance_refused_at is None
+    assert [hold.reason for hold in value.holds] == [HoldReason.RULE_DENIED]
+
+
+async def test_the_checks_of_a_direct_merge_stay_known_after_a_refusal(stage, one):
+    unit = await one(direct_merge_mode=Toggle.ALWAYS)
+    unit.run = replace(unit.run, kind=RunKind.DIRECT)
+    await stage.rules(settings={"squash": False})
+    await land(unit)
+    known = (await unit.value()).entries[1].facts
+    assert {check.name for check in known.own_checks} == {"unit"}
+    assert known.head_tree == stage.tree(known.head)
+
+
+# What follows from a landing.
+
+
+async def test_another_tree_than_was_tested_shows_the_real_tip_and_ends_what_landed(stage, one):
+    unit = await one()
+    await stage.fault("other_tree", **MERGE_CALL)
+    await land(unit)
+    value = await unit.value()
+    assert value.kept_move is not None
+    assert value.kept_move.tip.sha == stage.tip()
+    assert [hold.reason for hold in value.holds] == [HoldReason.LANDING_MISMATCH]
+    assert value.entries == {}
+
+
+async def test_a_large_unit_is_told_of_in_parts_and_is_one_attempt(
+    stage, runtime, moments, monkeypatch
+):
+    monkeypatch.setattr(landing, "TOLD_AT_ONCE", 2)
+    unit = await a_unit(runtime, stage, await three(stage), merge_method=MERGES)
+    action = await unit.land([1, 2, 3], LandMode.CAS)
+
+    def strike(count):
+        if count == 2:
+            raise Struck
+
+    moments.at["act.land.before_settle"] = strike
+    with pytest.raises(Struck):
+        await landing.land(runtime, unit.queue, action)
+    two = [LandingState.LANDED, LandingState.LANDED]
+    assert await states(unit) == [*two, LandingState.PERMITTED]
+    assert await counted(unit) == {}
+    await stage.act("push", branch="main", files={"m.txt": "m\n"})
+    await landing.land(runtime, unit.queue, action)
+    assert await states(unit) == [*two, LandingState.LANDED]
+    assert await counted(unit) == {"landed": 1}
+    tip = (await unit.value()).tip
+    assert tip is not None
+    assert tip.sha == stage.tip()
+
+
+async def test_a_permit_keeps_the_turns_of_its_queue_out_until_it_is_committed(
+    stage, postgres_url, moments
+):
+    found = []
+
+    def look(_count):
+        with connected(postgres_url) as connection:
+            try:
+                connection.execute(select(queues.c.id).with_for_update(nowait=True, key_share=True))
+            except OperationalError:
+                found.append("locked")
+            else:
+                found.append("free")
+
+    moments.at["tx.permit.before_commit"] = moments.at["tx.permit.after_commit"] = look
+    store = await open_store(postgres_url, clock=Hasty(), ids=RandomIds(), boundary=moments)
+    runtime = runtime_of(stage, store, moments)
+    unit = await a_unit(runtime, stage, [await stage.open({"a.txt": "a\n"})])
+    assert await land(unit) == "landed"
+    assert found == ["locked", "free"]
+    await store.close()
