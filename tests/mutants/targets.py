@@ -41,6 +41,7 @@ HELD = (
     "service/mergequeue/verdict.py",
     "service/mergequeue/readiness.py",
     "service/mergequeue/landing.py",
+    "service/operations/landing.py",
     "bot/github/protection.py",
     "bot/github/landing.py",
 )
