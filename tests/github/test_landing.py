@@ -381,7 +381,7 @@ async def test_an_advance_whose_reads_took_too_long_is_not_sent(
     assert (answer == LANDED) is is_sent
     assert table.calls[ADVANCE] == int(is_sent)
     if not is_sent:
-        assert answer.code is LandStopCode.RETRY
+        assert answer.code is LandStopCode.UNAVAILABLE
 
 
 @pytest.mark.parametrize(
