@@ -301,7 +301,7 @@ async def test_a_merge_queue_is_asked_about_once_in_five_minutes(table, line, ke
     counts = []
     for wait_s in (0, protection.KEPT_S - 1, 1):
         await line.clock.sleep(wait_s)
-        kept.forget(REPO)
+        kept.forget(REPO, keeps_queue=True)
         await kept.rules(line, "main")
         counts.append(table.calls[QUEUE])
     assert counts == [1, 1, 2]
