@@ -17,8 +17,8 @@ from bot import settings, wiring
 from bot.cli import output, place
 from bot.cli.exits import Exit, Failed, sentence
 from service.operations import tokens
+from service.operations.token_views import IssuedToken, TokenView
 from service.operations.tokens import TokenWish
-from service.operations.views import IssuedToken, TokenView
 from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, RepoRef, Role
 

@@ -14,7 +14,7 @@ from service.api.health import Readiness
 from service.api.rates import RateClass, Turnstile
 from service.errors import NotAllowed, Overloaded
 from service.operations import access, jobs
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.runtime import Runtime
 from service.vocabulary import Role
 

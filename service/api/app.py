@@ -42,8 +42,8 @@ from service.api.replies import Replies
 from service.api.route import Document, Fetched, Look, Open, Posted, Route, Shown
 from service.errors import ServiceError
 from service.operations import jobs, repeats
+from service.operations.callers import Caller
 from service.operations.repeats import Said
-from service.operations.views import Caller
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
 

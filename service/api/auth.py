@@ -14,7 +14,7 @@ from service.api import connections
 from service.api.rates import Turnstile
 from service.errors import NotAllowed, Unauthenticated
 from service.operations import access, jobs
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.runtime import Runtime
 from service.vocabulary import Role
 

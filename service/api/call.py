@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from service.api.fragments import Fragments
 from service.operations import access
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.runtime import Runtime
 from service.vocabulary import Actor
 

@@ -6,10 +6,10 @@ from service.api.models import pull_requests as models
 from service.api.models.common import Named
 from service.api.responses import Json
 from service.operations import access, explain, fork_runs, impacted, previews, pull_requests, queues
+from service.operations.callers import Caller
 from service.operations.fork_runs import Claim
 from service.operations.impacted import Upload
 from service.operations.pull_requests import SubmitOptions
-from service.operations.views import Caller
 from service.provider.errors import Throttled
 from service.runtime import Runtime
 from service.vocabulary import QueueRef

@@ -14,12 +14,12 @@ from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Event, Record
 from service.mergequeue.previews import CancelPreview
 from service.mergequeue.reasons import MEANINGS, NOT_READY_ORDER, Meaning, WhoMustAct
 from service.mergequeue.states import FINAL, EntryState, QueueState
+from service.operations.token_views import TokenView
 from service.operations.views import (
     PullRequestView,
     QueueView,
     TargetsStored,
     TimelineEvent,
-    TokenView,
     shown_actor,
 )
 from service.vocabulary import SYSTEM, RepoRef, RequiredSource

@@ -17,7 +17,7 @@ from service.api.intake import Intake
 from service.api.models.common import Request
 from service.api.rates import RateClass
 from service.api.responses import Json
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.vocabulary import Role
 
 Asked = TypeVar("Asked", bound=Request)

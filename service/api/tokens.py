@@ -5,8 +5,8 @@ from service.api.call import Call
 from service.api.models import tokens as models
 from service.api.responses import Json
 from service.operations import tokens
+from service.operations.token_views import IssuedToken
 from service.operations.tokens import TokenWish
-from service.operations.views import IssuedToken
 
 
 async def own(call: Call) -> Json:

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from service.errors import NotFound, ServiceError, Unauthenticated
 from service.operations import access
+from service.operations.callers import Caller
 from service.operations.test_records import FoundHome
-from service.operations.views import Caller
 from service.runtime import DashboardAuth, Runtime
 from service.vocabulary import RepoRef
 

@@ -12,7 +12,7 @@ import structlog
 
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.operations import deeds
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.runtime import Runtime
 from service.store import access, audit, queues
 from service.store.database import Tx

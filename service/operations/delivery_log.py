@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.operations import endpoints, paging
+from service.operations.callers import Caller
 from service.operations.paging import Boundary, Listing, Part
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import delivery_log
 from service.store.database import Tx

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from service.errors import Invalid, NotFound
 from service.notifications import addresses, events, signing
 from service.operations import access, deeds, paging
+from service.operations.callers import Caller
 from service.operations.paging import Boundary, Listing, Part
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import access as stored
 from service.store import audit, notifications, subscribers

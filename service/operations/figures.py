@@ -16,8 +16,8 @@ from service.metrics import exposition, queue_families
 from service.metrics.facts import Labels, Samples
 from service.metrics.queue_families import Place
 from service.operations import access, counting, turn
+from service.operations.callers import Caller
 from service.operations.counting import BISECTION, MAIN, NO_CAUSE
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import figures
 from service.store.database import Tx

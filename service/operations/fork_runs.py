@@ -14,7 +14,7 @@ from typing import NoReturn
 from service.errors import NotAllowed, Unauthenticated
 from service.mergequeue.config import Mode
 from service.operations import access, turn
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.provider.ci import CiRun, PullRequestSource
 from service.runtime import Runtime
 from service.store import access as stored_access

@@ -3,7 +3,7 @@
 import re
 
 from service.errors import Unauthenticated
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.runtime import Runtime
 from service.store import access
 from service.store.database import Tx

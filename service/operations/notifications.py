@@ -13,8 +13,8 @@ from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.notifications import addresses, payloads, schedule, signing
 from service.notifications.outgoing import Outcome, Outgoing
 from service.operations import access, announcements, deeds, endpoints
+from service.operations.callers import Caller
 from service.operations.delivery_log import AttemptView, attempt_view
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import audit, delivery_log, notifications, subscribers
 from service.store.audit import AuditRow

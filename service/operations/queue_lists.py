@@ -2,8 +2,9 @@
 
 from service.mergequeue.states import EntryState
 from service.operations import access, paging
+from service.operations.callers import Caller
 from service.operations.paging import Boundary, Listing, Part
-from service.operations.views import Caller, QueueRow
+from service.operations.views import QueueRow
 from service.runtime import Runtime
 from service.store import listings
 from service.store.listings import QueueFound

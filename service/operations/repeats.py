@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from service.errors import Conflict, Invalid, Overloaded
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.runtime import Runtime
 from service.store import repeats
 from service.store.repeats import Kept, Keyed, Reused, Running

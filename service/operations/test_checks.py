@@ -8,8 +8,8 @@ from service.flaky import identity, quarantine
 from service.flaky.identity import CaseKey, RepositoryKey
 from service.flaky.quarantine import QuarantineSetting
 from service.operations import test_records
+from service.operations.callers import Caller
 from service.operations.test_records import Home
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import test_cases, test_listings
 from service.store.database import Tx

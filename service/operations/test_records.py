@@ -11,7 +11,7 @@ from service.flaky import quarantine
 from service.flaky.quarantine import QuarantineSetting
 from service.flaky.settings import TestSettings
 from service.operations import access, page_addresses
-from service.operations.views import Caller
+from service.operations.callers import Caller
 from service.runtime import Options, Runtime
 from service.store import tallies, test_cases, test_figures, test_listings, test_quarantine
 from service.store.database import Tx

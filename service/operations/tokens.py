@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 from service.errors import Invalid, NotFound, Unauthenticated
 from service.operations import access as format_of
 from service.operations import deeds, paging
+from service.operations.callers import Caller
 from service.operations.paging import Boundary, Listing, Part
-from service.operations.views import Caller, IssuedToken, TokenView
+from service.operations.token_views import IssuedToken, TokenView
 from service.runtime import Runtime
 from service.store import access, audit
 from service.store.audit import AuditRow

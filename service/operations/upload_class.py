@@ -15,8 +15,8 @@ from service.flaky.collecting import Ran
 from service.flaky.completeness import Proof
 from service.flaky.settings import TestSettings
 from service.flaky.uploads import UploadClass
+from service.operations.callers import Caller
 from service.operations.upload_values import UploadMeta
-from service.operations.views import Caller
 from service.provider.ci import CiRun, CiTrigger, ProvedJob
 from service.provider.errors import Gone, ProviderError
 from service.provider.port import Provider

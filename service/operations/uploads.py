@@ -39,6 +39,7 @@ from service.operations import (
     upload_kin,
     upload_news,
 )
+from service.operations.callers import Caller
 from service.operations.judging import Bench
 from service.operations.parsing import SentFile
 from service.operations.test_records import Home
@@ -49,7 +50,6 @@ from service.operations.upload_draft import Arrived, Sums
 from service.operations.upload_findings import Findings, Unnoted
 from service.operations.upload_kin import Kin
 from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import artifacts, evidence, subscribers, test_cases, test_numbers, uploads
 from service.store.database import Tx

@@ -12,27 +12,8 @@ from service.mergequeue.explain import Explained
 from service.mergequeue.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.outputs import Recorded
 from service.mergequeue.states import EntryState, QueueState, RunStatus
-from service.provider.ci import ProvedJob
-from service.vocabulary import Actor, Health, QueueRef, RepoRef, Role, Sha
+from service.vocabulary import Actor, Health, QueueRef, RepoRef, Sha
 from service.wording.times import TimeLeft
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who is asking through the API: a token's organization and its host, role and scope.
-
-    `repositories` are the repository ids it is limited to, None: all of the organization. A
-    fork's CI run has no token; its `token_id` is empty. So is that of a `job` that proved itself.
-    """
-
-    token_id: str
-    name: str
-    org_id: int
-    org_slug: str
-    host: str
-    role: Role
-    repositories: frozenset[int] | None
-    job: ProvedJob | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,25 +173,6 @@ class ExplainView:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenView:
-    """A token without its secret. `repositories` None: all of the organization.
-
-    Those it is limited to are spelled as they are now, by id.
-    """
-
-    id: str
-    name: str
-    role: Role
-    org_slug: str
-    host: str
-    repositories: tuple[RepoRef, ...] | None
-    created_at: datetime
-    expires_at: datetime | None
-    last_used_at: datetime | None
-    revoked_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class Submitted:
     """The answer to a submission; `result` created, updated or unchanged."""
 
@@ -234,14 +196,6 @@ class TargetsStored:
     sha: str
     impacts_all: bool
     count: int
-
-
-@dataclass(frozen=True, slots=True)
-class IssuedToken:
-    """A new token: its secret text is shown this once."""
-
-    secret: str
-    view: TokenView
 
 
 def shown_actor(actor: Actor) -> dict[str, str | None]:

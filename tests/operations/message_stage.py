@@ -6,11 +6,11 @@ from datetime import timedelta
 
 from service.notifications.addresses import Rules
 from service.operations import access, delivery_log, endpoints, queues, tokens
+from service.operations.callers import Caller
 from service.operations.delivery_log import DeliveryView, LogWish
 from service.operations.endpoints import EndpointView, EndpointWish
 from service.operations.queues import HoldWish, QueueWish
 from service.operations.tokens import TokenWish
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Role
 from service.workers import notifications as worker

@@ -8,8 +8,8 @@ import pytest
 
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.operations import access, tokens
+from service.operations.callers import Caller
 from service.operations.tokens import TokenWish
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import access as stored
 from service.store import audit

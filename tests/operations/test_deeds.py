@@ -8,11 +8,11 @@ import structlog
 from service.errors import Unauthenticated
 from service.mergequeue import targets
 from service.operations import access, consequences, impacted, queues, tokens
+from service.operations.callers import Caller
 from service.operations.happened import Happened
 from service.operations.impacted import Upload
 from service.operations.queues import HoldWish, QueueWish
 from service.operations.tokens import TokenWish
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import access as stored
 from service.store import audit, pull_requests

@@ -16,10 +16,10 @@ from service.operations import (
     retention,
     tokens,
 )
+from service.operations.callers import Caller
 from service.operations.pull_requests import SubmitOptions
 from service.operations.queues import QueueWish
 from service.operations.tokens import TokenWish
-from service.operations.views import Caller
 from service.runtime import Runtime
 from service.store import retention as stored_retention
 from service.store.records import LandingState

@@ -17,11 +17,12 @@ from service.operations import (
     repositories,
     run_lists,
 )
+from service.operations.callers import Caller
 from service.operations.pull_request_lists import PullRequestFilter
 from service.operations.pull_requests import SubmitOptions
 from service.operations.queues import QueueWish
 from service.operations.run_lists import RunWish
-from service.operations.views import Caller, TimelineEvent
+from service.operations.views import TimelineEvent
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoId, RepoRef, Role, Sha
 

@@ -7,8 +7,9 @@ import pytest
 
 from service.errors import Invalid, NotFound, Unauthenticated
 from service.operations import access, repositories, tokens
+from service.operations.callers import Caller
+from service.operations.token_views import IssuedToken
 from service.operations.tokens import TokenWish
-from service.operations.views import Caller, IssuedToken
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Role
 

@@ -8,8 +8,9 @@ import pytest
 from service.errors import Invalid, Malformed, NotFound, Unauthenticated
 from service.memory import Memory
 from service.operations import access, tokens
+from service.operations.callers import Caller
+from service.operations.token_views import IssuedToken
 from service.operations.tokens import TokenWish
-from service.operations.views import Caller, IssuedToken
 from service.runtime import Runtime
 from service.store import audit
 from service.vocabulary import SYSTEM, Actor, Role

@@ -15,9 +15,9 @@ from service.flaky.results import Attempt, CaseResult, FileStatus, Format, Outco
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.operations import access, tokens, uploads
+from service.operations.callers import Caller
 from service.operations.tokens import TokenWish
 from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
-from service.operations.views import Caller
 from service.provider.values import Repository
 from service.runtime import Options, Runtime
 from service.store import access as stored_access

@@ -19,8 +19,8 @@ from service.flaky.identity import RepositoryKey
 from service.notifications.sender import HttpSender
 from service.operations import access as operations_access
 from service.operations import test_sweeps, tokens
+from service.operations.callers import Caller
 from service.operations.tokens import TokenWish
-from service.operations.views import Caller
 from service.provider.values import Repository
 from service.runtime import Options, Rates, Runtime
 from service.store import access, audit, notifications, test_cases, uploads
