@@ -6,7 +6,7 @@ knows which members hold words of a queue.
 
 from collections.abc import Callable, Mapping
 
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.runtime import EnumCase
 
 WORDS = frozenset(

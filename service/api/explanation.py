@@ -1,7 +1,7 @@
 """Why a pull request is not merged yet, as `/explainPullRequest` shows it (API.md 4.3)."""
 
-from service.api import responses
-from service.api.responses import Json
+from service.api import rendering, responses
+from service.api.rendering import Json
 from service.mergequeue.conditions import Condition
 from service.mergequeue.model import MergeQueue
 from service.mergequeue.states import FINAL, EntryState, QueueState
@@ -26,7 +26,7 @@ def of(view: ExplainView, queue: MergeQueue) -> Json:
         "next": following
         and {
             "what": upcoming.next_message(following, responses.situation_of(shown).wanted),
-            "at": responses.time_or_null(following.at),
+            "at": rendering.time_or_null(following.at),
             "pullRequests": following.prs,
         },
         "ahead": view.ahead,
@@ -44,7 +44,7 @@ def _condition(condition: Condition, queue: MergeQueue) -> Json:
         "code": condition.code.value,
         "met": condition.met,
         "text": conditions.message(condition, queue),
-        "since": responses.time_or_null(condition.since),
+        "since": rendering.time_or_null(condition.since),
         "whoMustAct": condition.who_must_act.value,
         "pullRequests": condition.prs,
         "url": condition.url,

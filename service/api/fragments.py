@@ -19,7 +19,7 @@ from cachetools import LRUCache
 
 from service.api import responses
 from service.api.enum_case import Case, as_it_is
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import Entry
 from service.operations.views import Conclusion, PullRequestView, QueueView

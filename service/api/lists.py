@@ -1,10 +1,10 @@
 """Handlers of the endpoints that list (API.md 4.3, 5.2, 6.2), and what their rows show."""
 
-from service.api import responses
+from service.api import rendering, responses
 from service.api.call import Call
 from service.api.models import lists as models
 from service.api.models.common import Named
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.operations import access, pull_request_lists, queue_lists, run_lists
 from service.operations.views import ListedRun, QueueRow
 from service.vocabulary import QueueRef
@@ -55,7 +55,7 @@ async def queues(call: Call, asked: models.ListQueues) -> Json:
 
 def _queue(row: QueueRow) -> Json:
     return {
-        "repo": responses.repository(row.repo),
+        "repo": rendering.repository(row.repo),
         "branch": row.branch,
         "state": row.state.value,
         "mode": row.mode.value,
@@ -88,8 +88,8 @@ def _testing_result(run: ListedRun) -> Json:
         "cycleConclusion": run.conclusion and run.conclusion.value.lower(),
         "bisection": _bisection(run),
         "verdict": run.cause,
-        "createdAt": responses.time(run.created_at),
-        "finishedAt": responses.time_or_null(run.finished_at),
+        "createdAt": rendering.time(run.created_at),
+        "finishedAt": rendering.time_or_null(run.finished_at),
         "testBranchSha": run.sha,
     }
 

@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 from service.api import answer, auth, codes, errors, repeats
 from service.api.models.answers.common import OPEN_WORDS
 from service.api.models.answers.problems import Problem
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.api.route import VERSIONED, Answers, Document, Fetched, Open, Posted, Route
 
 CONTRACT_VERSION = "1.0.0"

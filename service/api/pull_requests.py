@@ -4,7 +4,7 @@ from service.api import explanation, rates, responses
 from service.api.call import Call
 from service.api.models import pull_requests as models
 from service.api.models.common import Named
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.operations import access, explain, fork_runs, impacted, previews, pull_requests, queues
 from service.operations.callers import Caller
 from service.operations.fork_runs import Claim

@@ -4,7 +4,7 @@ from service.api import responses
 from service.api.call import Call
 from service.api.models import common
 from service.api.models import queues as models
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.errors import FieldError, Invalid, NotFound
 from service.mergequeue.reasons import HoldScope
 from service.mergequeue.states import QueueState

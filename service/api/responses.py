@@ -4,17 +4,18 @@ Plain objects of what JSON knows, keys in the order of API.md; `fragments.py` en
 that are read often. Sentences come from `service/wording`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
+from service.api import rendering
+from service.api.rendering import Json
 from service.mergequeue.config import Mode
 from service.mergequeue.model import PRIORITY_NAMES, Hold
 from service.mergequeue.outputs import EntryMoved, EntrySubmitted, Event, Recorded
 from service.mergequeue.previews import CancelPreview
 from service.mergequeue.reasons import MEANINGS, NOT_READY_ORDER, Meaning, WhoMustAct
 from service.mergequeue.states import FINAL, EntryState, QueueState
-from service.operations.token_views import TokenView
 from service.operations.views import (
     PullRequestView,
     QueueView,
@@ -22,26 +23,14 @@ from service.operations.views import (
     TimelineEvent,
     shown_actor,
 )
-from service.vocabulary import SYSTEM, RepoRef, RequiredSource
+from service.vocabulary import SYSTEM, RequiredSource
 from service.wording import history, holds, reasons, rule_notes, situation
 from service.wording.situation import Situation
 from service.wording.times import TimeLeft
 
-Json = Mapping[str, object]
-
 ENQUEUED_MAX = 5_000
 
 _LEVELS = sorted((value, name) for name, value in PRIORITY_NAMES.items())
-
-
-def time(at: datetime) -> str:
-    """`2026-03-02T14:02:19.000Z` (API.md 1.3)."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
-
-
-def time_or_null(at: datetime | None) -> str | None:
-    """As `time`, null for none."""
-    return None if at is None else time(at)
 
 
 def priority_name(value: int) -> str:
@@ -78,7 +67,7 @@ def identity(view: PullRequestView) -> Json:
     return {
         "id": entry.id,
         "state": entry.state.value,
-        "stateChangedAt": time(entry.state_since),
+        "stateChangedAt": rendering.time(entry.state_since),
         "priorityValue": entry.priority,
         "priorityName": priority_name(entry.priority),
         "usedDefaultPriorityName": "medium",
@@ -180,21 +169,25 @@ def time_left(eta: TimeLeft | None) -> Json | None:
     """The range of the time left, null where none is known."""
     if eta is None:
         return None
-    return {"earliest": time(eta.earliest), "latest": time(eta.latest), "overdue": eta.overdue}
+    return {
+        "earliest": rendering.time(eta.earliest),
+        "latest": rendering.time(eta.latest),
+        "overdue": eta.overdue,
+    }
 
 
 def course(view: PullRequestView, public_url: str | None) -> Json:
     """How it got here and how it ended: the last part of a record."""
     entry, end = view.entry, view.conclusion
     concluded = end and {
-        "at": time(end.at),
+        "at": rendering.time(end.at),
         "cause": end.cause,
         "mergedSha": end.merged_sha,
         "testRunId": end.run,
         "failedStatuses": list(end.failed),
     }
     return {
-        "submittedAt": time(entry.submitted_at),
+        "submittedAt": rendering.time(entry.submitted_at),
         "submittedBy": shown_actor(entry.submitted_by),
         "restarts": dict(entry.restarts),
         "conclusion": concluded,
@@ -222,7 +215,7 @@ def event(listed: TimelineEvent, target: str, past: Sequence[Recorded] = ()) -> 
     explained = happened if isinstance(happened, EntryMoved | EntrySubmitted) else None
     return {
         "sequence": listed.sequence,
-        "at": time(recorded.at),
+        "at": rendering.time(recorded.at),
         "event": type(happened).__name__,
         "from": moved and moved.origin.value,
         "to": moved and moved.state.value,
@@ -292,7 +285,7 @@ def _present(view: QueueView, now: datetime) -> Json:
     drafts = value.config.create_prs_for_testing_branches
     return {
         "version": value.revision,
-        "stateChangedAt": time_or_null(value.state_since),
+        "stateChangedAt": rendering.time_or_null(value.state_since),
         "stateChangedBy": None if by is None else shown_actor(by),
         "testBranchKind": "DRAFT_PR" if drafts else "PUSH",
         "testBranchKindReason": value.test_branch_reason,
@@ -319,8 +312,8 @@ def hold(held: Hold, target: str, now: datetime) -> Json:
         "scope": held.scope.value,
         "text": held.text or holds.message(held, target, now),
         "by": shown_actor(held.by),
-        "since": time(held.since),
-        "until": time_or_null(held.until),
+        "since": rendering.time(held.since),
+        "until": rendering.time_or_null(held.until),
         "evidenceUrl": held.evidence,
     }
 
@@ -342,25 +335,4 @@ def cancel_preview(preview: CancelPreview) -> Json:
         "runsInterrupted": preview.interrupted,
         "pullRequestsRestarted": preview.restarted,
         "pullRequestsMovedUp": preview.moved_up,
-    }
-
-
-def repository(ref: RepoRef) -> Json:
-    """A repository as requests name it (API.md 1.4)."""
-    return {"host": ref.host, "owner": ref.owner, "name": ref.name}
-
-
-def token(view: TokenView) -> Json:
-    """A token without its secret (API.md 9)."""
-    return {
-        "id": view.id,
-        "name": view.name,
-        "role": view.role.value,
-        "organization": {"slug": view.org_slug, "host": view.host},
-        "repositories": None
-        if view.repositories is None
-        else [repository(each) for each in view.repositories],
-        "created_at": time(view.created_at),
-        "expires_at": time_or_null(view.expires_at),
-        "last_used_at": time_or_null(view.last_used_at),
     }

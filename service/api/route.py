@@ -16,7 +16,7 @@ from service.api.health import Readiness
 from service.api.intake import Intake
 from service.api.models.common import Request
 from service.api.rates import RateClass
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.operations.callers import Caller
 from service.vocabulary import Role
 

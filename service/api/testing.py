@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
-from service.api import responses
+from service.api import rendering
 from service.api.call import Call
 from service.api.models.testing import GetMergeQueueTestingDetails
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.operations import access, naming, revocations, testing
 from service.operations.views import TestingView
 from service.vocabulary import Check, CheckKind
@@ -46,7 +46,7 @@ def shown(view: TestingView) -> Json:
             {"prNumber": each.number, "prUrl": each.url, "title": each.title}
             for each in view.tested
         ],
-        "createdAt": responses.time(run.created_at),
+        "createdAt": rendering.time(run.created_at),
         "status": run.status.value,
     }
     if view.impacted is not None:
@@ -57,7 +57,7 @@ def shown(view: TestingView) -> Json:
         "dependentPrs": run.base_prs,
         "testRunId": run.id,
         "baseSha": run.base_tip.sha,
-        "finishedAt": responses.time_or_null(run.finished_at),
+        "finishedAt": rendering.time_or_null(run.finished_at),
         "kind": run.kind.value,
         "isBisection": run.kind in naming.BISECTION,
         "attempt": run.attempt,
@@ -123,5 +123,5 @@ def _status(check: Check) -> Json:
         "context": check.name,
         "url": check.url,
         "state": check.raw.upper(),
-        "createdAt": responses.time_or_null(check.started_at or check.completed_at),
+        "createdAt": rendering.time_or_null(check.started_at or check.completed_at),
     }

@@ -6,11 +6,11 @@ from typing import TypeVar
 
 import orjson
 
-from service.api import responses
+from service.api import rendering
 from service.api.call import Call
 from service.api.fragments import Fragments
 from service.api.models import tests as models
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.operations import (
     test_checks,
     test_details,
@@ -66,9 +66,9 @@ async def get_details(call: Call, asked: models.GetTestDetails) -> Json:
         "most_common_failures": _common(home, details.test.failures),
         **_rates(*(details.test.rates or (0.0, 0.0))),
         "quarantine_override": details.override.value,
-        "quarantine_expires_at": responses.time_or_null(details.expires_at),
-        "first_seen_at": responses.time(details.first_seen_at),
-        "last_run_at": responses.time(details.last_run_at),
+        "quarantine_expires_at": rendering.time_or_null(details.expires_at),
+        "first_seen_at": rendering.time(details.first_seen_at),
+        "last_run_at": rendering.time(details.last_run_at),
     }
     return {"test": shown}
 
@@ -79,7 +79,7 @@ async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> Json:
     checked = await test_checks.check(call.runtime, call.caller, home.repository, asked.asked())
     return {
         "quarantining_enabled": checked.is_enabled,
-        "checked_at": responses.time(checked.at),
+        "checked_at": rendering.time(checked.at),
         "tests": [_checked(each) for each in checked.tests],
     }
 
@@ -98,7 +98,7 @@ async def set_override(call: Call, asked: models.SetQuarantineOverride) -> Json:
     return {
         "test_id": said.test_id,
         "override": said.override.value,
-        "expires_at": responses.time_or_null(said.expires_at),
+        "expires_at": rendering.time_or_null(said.expires_at),
         "quarantined": said.quarantined,
     }
 
@@ -135,7 +135,7 @@ def record(home: FoundHome, test: ShownTest) -> dict[str, object]:
     status = {
         "value": case.status.value,
         "reason": test.reason,
-        "timestamp": responses.time(case.since),
+        "timestamp": rendering.time(case.since),
     }
     return _of_case(home, test, status)
 
@@ -154,7 +154,7 @@ def _failing(around: tuple[Fragments, FoundHome], row: FailingTest) -> orjson.Fr
 
 
 def _without_value(home: FoundHome, test: ShownTest) -> Json:
-    status = {"reason": test.reason, "timestamp": responses.time(test.case.since)}
+    status = {"reason": test.reason, "timestamp": rendering.time(test.case.since)}
     return _of_case(home, test, status)
 
 
@@ -188,7 +188,7 @@ def _common(_home: FoundHome, failures: CommonFailures) -> list[Json]:
         {
             "summary": each.headline[:SUMMARY_MAX],
             "occurrence_count": each.count,
-            "last_occurrence": responses.time(each.last_at),
+            "last_occurrence": rendering.time(each.last_at),
         }
         for each in failures
     ]
@@ -211,9 +211,9 @@ def _quarantined(home: FoundHome, row: Quarantined) -> Json:
         "status": case.status.value,
         "codeowners": case.owners,
         "quarantine_setting": row.setting.value,
-        "quarantined_at": responses.time(row.since),
-        "status_last_updated_at": responses.time(case.since),
-        "expires_at": responses.time_or_null(case.expires_at) if is_said else None,
+        "quarantined_at": rendering.time(row.since),
+        "status_last_updated_at": rendering.time(case.since),
+        "expires_at": rendering.time_or_null(case.expires_at) if is_said else None,
         "reason": case.override_reason if is_said else row.test.reason,
         "html_url": home.address_of(case.id),
     }
@@ -225,7 +225,7 @@ def _checked(test: CheckedTest) -> Json:
         "known": test.known,
         "quarantined": test.quarantined,
         "reason": test.reason,
-        "expires_at": responses.time_or_null(test.expires_at),
+        "expires_at": rendering.time_or_null(test.expires_at),
     }
 
 

@@ -1,17 +1,17 @@
 """Handlers of the token endpoints (API.md 9)."""
 
-from service.api import responses
+from service.api import rendering
 from service.api.call import Call
 from service.api.models import tokens as models
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.operations import tokens
-from service.operations.token_views import IssuedToken
+from service.operations.token_views import IssuedToken, TokenView
 from service.operations.tokens import TokenWish
 
 
 async def own(call: Call) -> Json:
     """`GET /tokens/self`: the token that asks."""
-    return responses.token(await tokens.token_of(call.runtime, call.caller))
+    return token_answer(await tokens.token_of(call.runtime, call.caller))
 
 
 async def create(call: Call, asked: models.CreateToken) -> Json:
@@ -31,7 +31,7 @@ async def create(call: Call, asked: models.CreateToken) -> Json:
 async def list_all(call: Call, asked: models.ListTokens) -> Json:
     """`/tokens/list`: the live tokens that the caller reaches."""
     part = await tokens.live_tokens(call.runtime, call.caller, asked.count(), asked.cursor)
-    shown: dict[str, object] = {"tokens": [responses.token(view) for view in part.rows]}
+    shown: dict[str, object] = {"tokens": [token_answer(view) for view in part.rows]}
     if part.next_cursor is not None:
         shown["next_cursor"] = part.next_cursor
     return shown
@@ -50,4 +50,20 @@ async def revoke(call: Call, asked: models.RevokeToken) -> Json:
 
 
 def _issued(issued: IssuedToken) -> Json:
-    return {**responses.token(issued.view), "token": issued.secret}
+    return {**token_answer(issued.view), "token": issued.secret}
+
+
+def token_answer(view: TokenView) -> Json:
+    """A token without its secret (API.md 9)."""
+    return {
+        "id": view.id,
+        "name": view.name,
+        "role": view.role.value,
+        "organization": {"slug": view.org_slug, "host": view.host},
+        "repositories": None
+        if view.repositories is None
+        else [rendering.repository(each) for each in view.repositories],
+        "created_at": rendering.time(view.created_at),
+        "expires_at": rendering.time_or_null(view.expires_at),
+        "last_used_at": rendering.time_or_null(view.last_used_at),
+    }

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from service.api.call import Call
 from service.api.models import uploads as models
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.api.upload_form import Upload
 from service.operations import test_records, upload_removal, uploads
 from service.operations.upload_values import AnsweredFailure, AnsweredFile, UploadAnswer

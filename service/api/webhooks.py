@@ -2,10 +2,10 @@
 
 import orjson
 
-from service.api import responses
+from service.api import rendering
 from service.api.call import Call
 from service.api.models import webhooks as models
-from service.api.responses import Json
+from service.api.rendering import Json
 from service.errors import Invalid
 from service.operations import delivery_log, endpoints, notifications
 from service.operations.delivery_log import AttemptView, DeliveryView
@@ -77,13 +77,13 @@ def endpoint(view: EndpointView) -> dict[str, object]:
         "id": view.id,
         "url": view.url,
         "events": view.events,
-        "repositories": None if names is None else [responses.repository(ref) for ref in names],
+        "repositories": None if names is None else [rendering.repository(ref) for ref in names],
         "description": view.description,
         "state": view.state.value,
         "disabled_reason": view.disabled_reason,
-        "last_success_at": responses.time_or_null(view.last_success_at),
-        "last_failure_at": responses.time_or_null(view.last_failure_at),
-        "created_at": responses.time(view.created_at),
+        "last_success_at": rendering.time_or_null(view.last_success_at),
+        "last_failure_at": rendering.time_or_null(view.last_failure_at),
+        "created_at": rendering.time(view.created_at),
     }
 
 
@@ -93,8 +93,8 @@ def delivery(view: DeliveryView) -> Json:
         "message_id": view.message_id,
         "event": view.event,
         "state": view.state.value,
-        "attempts": [{"at": responses.time(each.at), **_ended(each)} for each in view.attempts],
-        "next_attempt_at": responses.time_or_null(view.next_attempt_at),
+        "attempts": [{"at": rendering.time(each.at), **_ended(each)} for each in view.attempts],
+        "next_attempt_at": rendering.time_or_null(view.next_attempt_at),
         "payload": orjson.Fragment(view.body),
     }
 

@@ -6,10 +6,8 @@ happens and never again, so that every attempt sends the same bytes.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
-
-import orjson
 
 from service.mergequeue.model import NOTHING, Entry, Hold, MergeQueue, Run
 from service.mergequeue.outputs import (
@@ -28,14 +26,11 @@ from service.mergequeue.outputs import (
 )
 from service.mergequeue.reasons import MEANINGS
 from service.mergequeue.states import EntryState, RunKind
+from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.vocabulary import SYSTEM, QueueRef
 from service.wording import reasons, situation
 
 Json = Mapping[str, object]
-
-LIST_MAX = 300
-TEXT_MAX = 1000
-"""Longer lists and texts are cut, so that no body exceeds 20 kB (API.md 11.1)."""
 
 Word = tuple[str, str | None]
 """Last part of an event's name, and the field of the wire word of its reason."""
@@ -58,15 +53,6 @@ WORDS: Mapping[EntryState, Word] = {
 SUBMITTED: Word = ("submitted", "submitted_reason")
 BATCHES = frozenset(EntryState) - {EntryState.NOT_READY, EntryState.TESTS_PASSED}
 """States that a batch enters as one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One event for every endpoint that wants it: its name, its time and its whole body."""
-
-    event: str
-    at: datetime
-    body: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +106,6 @@ def created(scene: Scene, at: datetime) -> Message:
     """A queue was made; no turn did it."""
     recorded = Recorded(at, scene.value.state_by or SYSTEM, QueueConfigured(()))
     return _of_queue(scene, recorded, "created", {"reason": scene.value.state_reason})
-
-
-def tests_webhook(organization: str, at: datetime) -> Message:
-    """What an administrator has sent to see whether it arrives."""
-    return message_of("webhook.test", at, common_fields("webhook.test", organization, at))
-
-
-def endpoint_disabled(organization: str, endpoint: str, reason: str, at: datetime) -> Message:
-    """An endpoint gets nothing more; for the others."""
-    name = "webhook.endpoint_disabled"
-    told = {"endpoint_id": endpoint, "reason": reason}
-    return message_of(name, at, {**common_fields(name, organization, at), **told})
 
 
 def as_moved(entry: Entry, event: EntryMoved) -> Entry:
@@ -332,38 +306,6 @@ def _of_repository(scene: Scene, name: str, at: datetime) -> Json:
         **common_fields(name, scene.organization, at),
         "repository": {"host": repo.host, "owner": repo.owner, "name": repo.name},
     }
-
-
-def common_fields(name: str, organization: str, at: datetime) -> Json:
-    """What every message says of itself."""
-    return {
-        "type": name,
-        "action": name.rpartition(".")[2],
-        "timestamp": time_text(at),
-        "organization": organization,
-    }
-
-
-def message_of(name: str, at: datetime, fields: Json) -> Message:
-    """The message with these fields, cut to what fits."""
-    return Message(name, at, orjson.dumps(_fitted(fields)).decode())
-
-
-def _fitted(fields: Json) -> Json:
-    """The fields with long lists and texts cut; then it says so."""
-    cut = {name: _cut(value) for name, value in fields.items()}
-    return {**cut, "truncated": True} if cut != fields else fields
-
-
-def _cut(value: object) -> object:
-    if isinstance(value, str):
-        return value[:TEXT_MAX]
-    return value[:LIST_MAX] if isinstance(value, list) else value
-
-
-def time_text(at: datetime) -> str:
-    """UTC with three decimals (API.md 1.3)."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def _camel(name: str) -> str:

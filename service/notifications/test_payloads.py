@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.notifications.payloads import Message, common_fields, message_of, time_text
+from service.notifications.messages import Message, common_fields, message_of, time_text
 from service.vocabulary import Actor, Health, Override, RepoRef
 
 Json = Mapping[str, object]

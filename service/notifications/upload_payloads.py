@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.notifications.payloads import Message, common_fields, message_of
+from service.notifications.messages import Message, common_fields, message_of
 from service.vocabulary import RepoRef, Sha
 
 PROCESSED = "upload.processed"

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from service.mergequeue.model import Entry, Run
 from service.mergequeue.outputs import EntryMoved, EntrySubmitted
 from service.mergequeue.states import EntryState
-from service.notifications import events, payloads, signing
-from service.notifications.payloads import Message, Scene, Subject
+from service.notifications import payloads
+from service.notifications.messages import Message
+from service.notifications.payloads import Scene, Subject
+from service.operations import message_queue
 from service.operations.happened import Happened
 from service.runtime import EnumCase, Runtime
-from service.store import notifications, runs, sequences, subscribers
+from service.store import runs, sequences, subscribers
 from service.store.database import Tx
-from service.store.subscribers import Endpoint
 
 
 def announce(session: Tx, runtime: Runtime, happened: Happened) -> None:
@@ -38,22 +39,7 @@ def announce(session: Tx, runtime: Runtime, happened: Happened) -> None:
         is_lower=runtime.options.enum_case is EnumCase.LOWER,
     )
     for message in _Telling(session, happened, scene).messages():
-        tell(session, runtime, ref.org_id, (message, listening))
-
-
-def tell(session: Tx, runtime: Runtime, org_id: int, told: tuple[Message, list[Endpoint]]) -> None:
-    """Keep a message for those of the endpoints that want its event."""
-    message, listening = told
-    wanting = [each.id for each in listening if events.wants(each.events, message.event)]
-    if wanting:
-        kept = stored(runtime, org_id, message)
-        notifications.append(session, kept, wanting, runtime.clock.now())
-
-
-def stored(runtime: Runtime, org_id: int, message: Message) -> notifications.Message:
-    """The message under an id of its own."""
-    fresh = signing.message_id(runtime.ids.uuid())
-    return notifications.Message(fresh, org_id, message.event, message.at, message.body)
+        message_queue.enqueue(session, runtime, ref.org_id, (message, listening))
 
 
 @dataclass(slots=True)

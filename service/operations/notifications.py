@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 import structlog
 
 from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
-from service.notifications import addresses, payloads, schedule, signing
+from service.notifications import addresses, messages, schedule, signing
 from service.notifications.outgoing import Outcome, Outgoing
-from service.operations import access, announcements, deeds, endpoints
+from service.operations import access, deeds, endpoints, message_queue
 from service.operations.callers import Caller
 from service.operations.delivery_log import AttemptView, attempt_view
 from service.runtime import Runtime
@@ -142,9 +142,9 @@ def _settled(
     if why is not None and subscribers.disable(session, endpoint.id, why):
         notifications.give_up(session, endpoint.id, why)
         organization = subscribers.organization_slug(session, endpoint.org_id)
-        message = payloads.endpoint_disabled(organization, endpoint.id, why, made.at)
+        message = messages.endpoint_disabled(organization, endpoint.id, why, made.at)
         others = list(subscribers.enabled(session, endpoint.org_id))
-        announcements.tell(session, runtime, endpoint.org_id, (message, others))
+        message_queue.enqueue(session, runtime, endpoint.org_id, (message, others))
 
 
 async def send_test(runtime: Runtime, caller: Caller, endpoint_id: str) -> tuple[str, AttemptView]:
@@ -153,8 +153,8 @@ async def send_test(runtime: Runtime, caller: Caller, endpoint_id: str) -> tuple
     Raises NotFound(webhook_endpoint_not_found).
     """
     now = runtime.clock.now()
-    message = payloads.tests_webhook(caller.org_slug, now)
-    kept = announcements.stored(runtime, caller.org_id, message)
+    message = messages.tests_webhook(caller.org_slug, now)
+    kept = message_queue.stored(runtime, caller.org_id, message)
     row = _deed(caller, "webhook.test_endpoint", endpoint_id, now)
     told = _TestMessage(runtime.instance, endpoint_id, kept)
     endpoint, attempt = await runtime.store.run(_begin_test, caller, told, row)

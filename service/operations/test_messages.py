@@ -1,8 +1,8 @@
 """What endpoints are told of tests, in the transaction of its cause (FLAKY.md 11)."""
 
-from service.notifications.payloads import Message
+from service.notifications.messages import Message
 from service.notifications.test_payloads import CaseTold
-from service.operations import announcements, page_addresses
+from service.operations import message_queue, page_addresses
 from service.operations.test_records import ShownTest
 from service.runtime import Runtime
 from service.store import subscribers
@@ -37,4 +37,4 @@ def tell(session: Tx, runtime: Runtime, repository: RepositoryRecord, message: M
         for endpoint in subscribers.enabled(session, repository.org_id)
         if endpoint.repositories is None or repository.id in endpoint.repositories
     ]
-    announcements.tell(session, runtime, repository.org_id, (message, listening))
+    message_queue.enqueue(session, runtime, repository.org_id, (message, listening))

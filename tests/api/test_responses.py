@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from service.api import enum_case, explanation, responses, testing
+from service.api import enum_case, explanation, rendering, responses, testing
 from service.api.fragments import Fragments
 from service.mergequeue.config import QueueConfig
 from service.mergequeue.model import NOTHING, MergeQueue, RequiredSet
@@ -214,9 +214,9 @@ def test_a_priority_has_the_first_level_at_or_above_it(value, name):
 
 
 def test_a_time_has_three_decimals_and_is_in_utc():
-    assert responses.time(NOW.replace(microsecond=19_000)) == "2026-03-02T14:00:00.019Z"
+    assert rendering.time(NOW.replace(microsecond=19_000)) == "2026-03-02T14:00:00.019Z"
     local = NOW.astimezone(timezone(timedelta(hours=2)))
-    assert responses.time(local) == "2026-03-02T14:00:00.000Z"
+    assert rendering.time(local) == "2026-03-02T14:00:00.000Z"
 
 
 def test_an_event_shows_the_step_its_reason_and_its_run():

@@ -23,7 +23,7 @@ from service.mergequeue.outputs import (
 )
 from service.mergequeue.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.states import EntryState, QueueState
-from service.notifications import events, payloads
+from service.notifications import events, messages, payloads
 from service.notifications.payloads import Scene, Subject
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Sha
 from tests.store.builders import a_run, an_entry
@@ -149,7 +149,7 @@ def test_a_batch_is_told_beside_and_lists_too_long_are_cut_and_said_so():
     _, body = moved(EntryState.PENDING, Reason.AHEAD_OUT, run=batch, batch=batch)
     assert body["type"] == "pull_request_batch.queued"
     assert body["truncated"] is True
-    assert body["pr_numbers_in_batch"] == list(numbers[: payloads.LIST_MAX])
+    assert body["pr_numbers_in_batch"] == list(numbers[: messages.LIST_MAX])
     small = a_run("r1", prs=(3, 4))
     _, body = moved(EntryState.PENDING, Reason.AHEAD_OUT, run=small, batch=small)
     assert "truncated" not in body
@@ -251,5 +251,5 @@ def test_what_concerns_nobody_outside_is_not_told():
 
 def test_a_text_too_long_is_cut():
     (body,) = told(SCENE, LandingMismatched("r1", 1, "é" * 50_000))
-    assert len(body["reason"]) == payloads.TEXT_MAX
+    assert len(body["reason"]) == messages.TEXT_MAX
     assert body["truncated"] is True
