@@ -12,11 +12,12 @@ import structlog
 from aiohttp import web
 
 from bot.settings import PREFIX, Settings, is_loopback
-from service.api import connections, health
-from service.api.health import Readiness
 from service.errors import StartRefused
+from service.http import connections, health
+from service.http.health import Readiness
+from service.mergequeue.operations import backlog
 from service.metrics import exposition
-from service.operations import backlog, presence
+from service.process import presence
 from service.runtime import DashboardAuth, Runtime
 
 DRAIN_S = 1.0

@@ -8,12 +8,12 @@ from aiohttp import web
 
 from bot import listening
 from bot.settings import Settings
-from service.api import connections
 from service.clock import Clock
+from service.database.database import Store
 from service.errors import DatabaseAway, DatabaseUnavailable
-from service.operations import recovery
+from service.http import connections
+from service.process import recovery
 from service.runtime import Runtime
-from service.store.database import Store
 
 PAUSE_MIN_S = 0.5
 PAUSE_MAX_S = 5.0

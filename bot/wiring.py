@@ -29,24 +29,25 @@ from bot.github.options import GitHubOptions
 from bot.github.provider import GitHubProvider
 from bot.keys import KeyRing, secret_key_in
 from bot.settings import PREFIX, VERSION, FaultBoundary, Settings, Strike
-from service.api import app, connections, documents, errors
-from service.api.admission import Admission
-from service.api.health import Readiness
+from service.accounts.api.admission import Admission
 from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock
 from service.dashboard import app as dashboard
+from service.database import database
+from service.database.database import Store, StoreOptions, open_store
+from service.database.wakeups import Wakeups
 from service.errors import InvariantBroken, StartRefused
+from service.http import connections, documents, errors
+from service.http.health import Readiness
 from service.metrics.process_families import ProcessMeter
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import deliveries, presence
+from service.process import deliveries, presence
+from service.process.api import app
+from service.process.workers.supervisor import Workers
 from service.provider.port import Provider
 from service.runtime import Options, Periods, Rates, Runtime, Translator
-from service.store import database
-from service.store.database import Store, StoreOptions, open_store
-from service.store.wakeups import Wakeups
 from service.telemetry import SILENT, Meter
-from service.workers.supervisor import Workers
 
 # RELIABILITY.md 6.3: an open landing permit is closed before the process ends.
 STOP_WITHIN_S = 15.0

@@ -1,30 +1,36 @@
-"""The merge queue, whatever the provider: rules, storage, operations, HTTP interface.
+"""The merge queue and the test-health service, independent of any Git host.
 
-A pure engine over rows, with an inbox and an outbox. A fact from outside is stored first
-(inbox). It becomes an input of one queue and wakes one *turn*: a single transaction that
-loads the queue as one value, asks the pure engine for the next value, and saves the changed
-rows, a journal of what happened and an outbox of what must be done. Effects run after the
-commit; their results come back as inputs. The engine plans from the whole state each time, so
-a fact that is lost, doubled or late changes when something happens, not what.
+One package per capability:
 
-The floors, each importing only those below it:
+- `mergequeue`: what lands, when, and why not.
+- `testhealth`: which tests fail without a reason in the code.
+- `evidence`: what the two tell each other; the only package that knows both.
+- `notifications`: outgoing webhooks.
+- `accounts`: organizations, repositories, API tokens, roles, audit.
+- `provider`: the interface to whatever hosts the repositories.
+- `http`: limits, request parsing, error answers, the OpenAPI document.
+- `dashboard`: pages for people.
+- `database`: transactions, inbox, outbox, migrations.
+- `process`: the parts of the running process: signals, effects, workers, metrics.
+- `metrics`: which figures there are, and Prometheus' text format.
+- `text`: Markdown escaping, phrases and times, for every text that people read.
 
-- `api`, `workers`: the faces and the loops. They check shapes, wake up, and call operations.
-- `operations`: one function for each thing that can be asked or must be done.
-- `store`: the only part that speaks SQL. Returns values, never rows.
-- `wording`: reasons and states as text that people read.
-- `simulation`: the engine in virtual time over submissions with known outcomes.
-- `mergequeue`: the engine. States and transitions are data, `engine.step` is the one door,
-  and nothing in it does I/O or reads a clock.
-- `provider`: the seam. Outward the `Provider` protocol, inward the signals.
-- `vocabulary`, `errors`, `clock`: words that all floors share.
+Inside a capability `api` calls `operations`, and operations call `store` (SQL), `wording`
+(sentences) and a pure core (`mergequeue.engine`, `testhealth.detector`, `testhealth.reports`).
 
-A worked example. Someone comments `/merge` on pull request 3. The delivery is an inbox row.
-The inbox worker translates it to the signal "asked", `operations` reads from the provider
-whether the person may and which checks the branch requires, and `Submit` becomes an input of
-the queue. The turn adds an entry, starts a test run for it, writes both, and leaves in the
-outbox "build this test branch". The outbox worker has the provider build it and reports the
-commit. Checks on that commit arrive the same way; when the required ones have passed, the
-engine asks for the landing. `operations/landing.py` takes a permit, lands, reads the branch
-back and compares its tree with the tested one. Only then is the entry MERGED.
+The engine is pure and works on rows with an inbox and an outbox. A fact from outside is stored
+first (inbox). It becomes an input of one queue and starts one *turn*: a single transaction that
+loads the queue as one value, asks the engine for the next value, and saves the changed rows, a
+journal of what happened and an outbox of what must be done. Effects run after the commit, and
+their results come back as inputs. The engine plans from the whole state each time, so a lost,
+repeated or late fact changes when something happens, not what.
+
+Example. Someone comments `/merge` on pull request 3. The delivery is an inbox row. The inbox
+worker translates it to the signal "asked", operations read from the provider whether the person
+may merge and which checks the branch requires, and `Submit` becomes an input of the queue. The
+turn adds an entry, starts a test run, and leaves "build this test branch" in the outbox. The
+outbox worker has the provider build it and reports the commit. Checks on that commit arrive the
+same way; when the required ones have passed, the engine asks for the landing.
+`mergequeue/operations/landing.py` takes a permit, lands, reads the branch back and compares its
+tree with the tested one. Only then is the entry MERGED.
 """

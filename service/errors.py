@@ -1,6 +1,6 @@
 """The service's errors, by meaning.
 
-No HTTP in here: `service/api/errors.py` has the table of answers. Expected outcomes are
+No HTTP in here: `service/http/errors.py` has the table of answers. Expected outcomes are
 values, not errors (STYLE.md 4). What the provider does wrong: `service/provider/errors.py`.
 """
 

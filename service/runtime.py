@@ -13,13 +13,13 @@ from typing import Protocol
 from service.body_budget import BodyBudget
 from service.boundary import Boundary
 from service.clock import Clock, Ids
+from service.database.database import Store
+from service.database.wakeups import Wakeups
 from service.memory import Commands, Gates, Looks, Memory, Rate
 from service.notifications.outgoing import Sender
 from service.provider.ci import ProvedJob
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
-from service.store.database import Store
-from service.store.wakeups import Wakeups
 from service.telemetry import SILENT, Meter
 from service.vocabulary import Network
 

@@ -16,9 +16,9 @@ import typer
 from bot import settings, wiring
 from bot.cli import output, place
 from bot.cli.exits import Exit, Failed, sentence
-from service.operations import tokens
-from service.operations.token_views import IssuedToken, TokenView
-from service.operations.tokens import TokenWish
+from service.accounts import tokens
+from service.accounts.token_views import IssuedToken, TokenView
+from service.accounts.tokens import TokenWish
 from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, RepoRef, Role
 

@@ -7,8 +7,8 @@ import typer
 
 from bot.cli import output
 from bot.cli.options import AsJson
-from service.api import openapi as documents
-from service.api import routes
+from service.http import openapi as documents
+from service.process.api import routes
 
 app = typer.Typer()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bot.cli.exits import Exit, Failed
-from service.flaky.results import Format
+from service.testhealth.reports.results import Format
 
 Url = Annotated[
     str | None,

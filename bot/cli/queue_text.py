@@ -10,10 +10,10 @@ from pydantic.alias_generators import to_camel
 
 from bot.cli import output
 from bot.cli.client import Json
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.states import QueueState
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.states import QueueState
+from service.text import markdown, phrases
 from service.vocabulary import RequiredSource
-from service.wording import markdown, phrases
 
 # Fields of an answer that are shown apart from the settings.
 APART = frozenset(

@@ -15,7 +15,7 @@ from bot.cli import options, output, place, queue_text
 from bot.cli.client import Json
 from bot.cli.exits import Exit, Failed
 from bot.cli.place import Place
-from service.mergequeue.config import CLI_DEFAULTS, BatchingRule, QueueConfig
+from service.mergequeue.engine.config import CLI_DEFAULTS, BatchingRule, QueueConfig
 
 app = typer.Typer(help="Make, show, change and delete queues.")
 

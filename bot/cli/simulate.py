@@ -27,24 +27,24 @@ from rich.progress import (
 from bot.cli import access, options, output, place, queue_text, queues
 from bot.cli.client import Refusal
 from bot.cli.exits import Exit, Failed, sentence
-from service.api.models import common
-from service.api.models.queues import UpdateQueue
 from service.errors import Malformed
-from service.mergequeue.config import (
+from service.http.models import common
+from service.mergequeue.api.models.queues import UpdateQueue
+from service.mergequeue.engine.config import (
     CLI_DEFAULTS,
     ConfigValue,
     QueueConfig,
     changed,
     not_available_yet,
 )
-from service.operations import simulate as simulations
-from service.operations.simulate import BASELINE, CHANGED, Comparison, Recorded
+from service.mergequeue.operations import simulate as simulations
+from service.mergequeue.operations.simulate import BASELINE, CHANGED, Comparison, Recorded
+from service.mergequeue.simulation import stream, table
+from service.mergequeue.simulation.figures import Figures
+from service.mergequeue.simulation.history import History
 from service.runtime import Runtime
-from service.simulation import stream, table
-from service.simulation.figures import Figures
-from service.simulation.history import History
+from service.text import times
 from service.vocabulary import RepoRef
-from service.wording import times
 
 app = typer.Typer()
 

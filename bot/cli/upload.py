@@ -22,7 +22,7 @@ from bot.portable.files import Report
 from bot.portable.sending import Json, Request, Service, Unsent
 from bot.portable.verdict import Ending, Told
 from service.clock import SystemClock
-from service.flaky.results import Format
+from service.testhealth.reports.results import Format
 from service.vocabulary import RepoRef
 
 COMMAND_KEY_MAX = 16

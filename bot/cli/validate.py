@@ -10,9 +10,9 @@ from bot.cli import options, output, place
 from bot.cli.exits import Exit
 from bot.portable import files, verdict
 from bot.portable.files import Found
-from service.flaky import duplicates, reports, results
-from service.flaky.reading import Wishes
-from service.flaky.results import CaseKind, CaseResult, FileStatus, Format, ReportFile
+from service.testhealth.reports import duplicates, reports, results
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import CaseKind, CaseResult, FileStatus, Format, ReportFile
 
 app = typer.Typer()
 

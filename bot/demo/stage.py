@@ -17,9 +17,9 @@ from bot.sandbox.app import CannotRun, Sandbox, SandboxOptions
 from bot.sandbox.records import HOST
 from bot.settings import Settings
 from bot.wiring import World
+from service.accounts import tokens
+from service.accounts.tokens import TokenWish
 from service.errors import StartRefused
-from service.operations import tokens
-from service.operations.tokens import TokenWish
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Role
 

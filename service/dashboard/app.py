@@ -17,9 +17,9 @@ from aiohttp import web
 from service.dashboard.filters import FILTERS
 from service.dashboard.readers import Admission, Misdirected, Readers
 from service.errors import NotFound, ServiceError
-from service.operations import page_addresses, page_of_test, page_of_upload
-from service.operations.test_records import FoundHome
 from service.runtime import DashboardAuth, Runtime
+from service.testhealth.operations import page_addresses, page_of_test, page_of_upload
+from service.testhealth.operations.records import FoundHome
 
 TEMPLATES = Path(__file__).with_name("templates")
 

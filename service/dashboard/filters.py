@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from service.dashboard.readers import is_loopback
-from service.wording import markdown
+from service.text import markdown
 
 TEXT_CHARACTERS_MAX = 1000
 URL_CHARACTERS_MAX = 2000

@@ -10,11 +10,11 @@ from typing import Protocol, assert_never
 
 from aiohttp import web
 
+from service.accounts import access
 from service.errors import NotFound, ServiceError, Unauthenticated
-from service.operations import access
-from service.operations.callers import Caller
-from service.operations.test_records import FoundHome
+from service.http.callers import Caller
 from service.runtime import DashboardAuth, Runtime
+from service.testhealth.operations.records import FoundHome
 from service.vocabulary import RepoRef
 
 CREDENTIALS_LENGTH_MAX = 1000

@@ -11,8 +11,8 @@ one endpoint. A message has one id for ever; each attempt has a time and signatu
     sender.py      one attempt over the network
 
 Nobody here reads or writes a row. A message is written down in the transaction of what it
-tells (`operations/announcements.py`), sent by a worker of its own, and settled in a transaction
-again (`operations/notifications.py`), so that a receiver, however slow, delays no queue.
+tells (`message_queue.py`), sent by a worker of its own, and settled in a transaction
+again (`notifications/notifications.py`), so that a receiver, however slow, delays no queue.
 
 Why a name is resolved here and not by the HTTP client: the address that was found acceptable
 must be the one that is connected to. A name asked for twice may answer twice differently.

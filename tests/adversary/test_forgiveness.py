@@ -5,7 +5,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from service.mergequeue.states import RunStatus
+from service.mergequeue.engine.states import RunStatus
 from service.vocabulary import Role
 from tests.adversary.judge import landed_on
 from tests.harness import gates

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.flaky.completeness import UNPROVED
+from service.testhealth.detector.completeness import UNPROVED
 from service.vocabulary import Role
 from tests.adversary.judge import landed_on
 from tests.harness import gates

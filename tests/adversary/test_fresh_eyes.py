@@ -9,17 +9,19 @@ from datetime import datetime, timedelta
 import pytest
 
 from bot.sandbox.records import Classic
-from service.mergequeue import inputs
-from service.mergequeue.config import QueueConfig, Toggle
-from service.mergequeue.inputs import LandingStopCode, PlaceHold
-from service.mergequeue.outputs import Land
-from service.mergequeue.reasons import HoldReason
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import EntryState, QueueState, RunKind
-from service.mergequeue.world import REFUSED_BY_RULES
-from service.operations import asking, permits, reconcile, turn
-from service.operations import queues as queue_operations
-from service.operations.queues import QueueWish
+from service.accounts.store import access
+from service.database.records import RepositoryRecord
+from service.mergequeue.engine import inputs
+from service.mergequeue.engine.config import QueueConfig, Toggle
+from service.mergequeue.engine.inputs import LandingStopCode, PlaceHold
+from service.mergequeue.engine.outputs import Land
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind
+from service.mergequeue.engine.world import REFUSED_BY_RULES
+from service.mergequeue.operations import asking, permits, reconcile, turn
+from service.mergequeue.operations import queues as queue_operations
+from service.mergequeue.operations.queues import QueueWish
 from service.provider.errors import Refused
 from service.provider.signals import (
     Ask,
@@ -31,8 +33,6 @@ from service.provider.signals import (
     LabelChanged,
     Where,
 )
-from service.store import access
-from service.store.records import RepositoryRecord
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, CheckOutcome, MergeMethod, RepoId
 from tests.harness.world import World
 from tests.mergequeue import trees

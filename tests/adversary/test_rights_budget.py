@@ -5,7 +5,7 @@ import asyncio
 import aiohttp
 import pytest
 
-from service.mergequeue.config import Mode
+from service.mergequeue.engine.config import Mode
 from tests.adversary.judge import landed_on
 from tests.harness.world import REPO, World, WorldOptions
 

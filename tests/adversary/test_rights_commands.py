@@ -1,6 +1,6 @@
 """Attacks by which words would command a queue that their author may not command."""
 
-from service.mergequeue.states import QueueState
+from service.mergequeue.engine.states import QueueState
 from tests.adversary.judge import landed_on
 from tests.harness.world import World
 

@@ -3,8 +3,8 @@
 import aiohttp
 import pytest
 
-from service.mergequeue.config import Mode
-from service.store import pull_requests as known_pulls
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.store import pull_requests as known_pulls
 from service.vocabulary import Sha
 from tests.adversary.judge import files_on, landed_on
 from tests.harness.asking import Asker, asker

@@ -11,10 +11,10 @@ import aiohttp
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from service.operations import tokens
-from service.operations.tokens import TokenWish
-from service.store import uploads as stored_uploads
-from service.store.test_evidence import Upload
+from service.accounts import tokens
+from service.accounts.tokens import TokenWish
+from service.testhealth.store import uploads as stored_uploads
+from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import SYSTEM, Role
 from tests.harness import issuer as issuers
 from tests.harness.issuer import AUDIENCE, Issuer

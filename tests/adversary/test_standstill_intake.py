@@ -7,11 +7,11 @@ import aiohttp
 import pytest
 from sqlalchemy import Update, update
 
-from service.operations import deliveries
+from service.database.database import Tx
+from service.database.records import OutboxState
+from service.database.tables_deliveries import OutboxRow
+from service.process import deliveries
 from service.provider.signals import Delivery
-from service.store.database import Tx
-from service.store.records import OutboxState
-from service.store.tables.deliveries import OutboxRow
 from tests.harness.asking import asker
 from tests.harness.world import World, WorldOptions
 

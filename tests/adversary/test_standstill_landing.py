@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from service.mergequeue.reasons import HoldReason
+from service.mergequeue.engine.reasons import HoldReason
 from tests.adversary.judge import files_on
 from tests.harness.world import REPO, World
 

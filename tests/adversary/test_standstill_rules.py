@@ -8,9 +8,9 @@ import pytest
 
 from bot.sandbox.acts import seeds
 from service.errors import Invalid
-from service.mergequeue.reasons import HoldReason
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.wording import rule_notes
 from service.vocabulary import MergeMethod
-from service.wording import rule_notes
 from tests.adversary.judge import files_on
 from tests.harness.world import CI, World, WorldOptions
 

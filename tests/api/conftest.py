@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from bot.keys import KeyRing
-from service.api.health import Readiness
+from service.accounts import tokens
+from service.accounts.tokens import TokenWish
 from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.database.database import open_store
+from service.database.wakeups import Wakeups
+from service.http.health import Readiness
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import tokens
-from service.operations.tokens import TokenWish
 from service.runtime import Options, Runtime
-from service.store.database import open_store
-from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, Role
 from tests.api.wire import HandClock
 

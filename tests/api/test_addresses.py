@@ -6,8 +6,8 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from service.api import addresses, connections
-from service.api.connections import Crowd
+from service.http import addresses, connections
+from service.http.connections import Crowd
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 

@@ -7,12 +7,12 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from service import errors
-from service.api import answer
-from service.api import errors as answers
-from service.api.models import common
-from service.api.models.common import Spelling
+from service.accounts import access
 from service.errors import FieldError, ServiceError
-from service.operations import access
+from service.http import answer
+from service.http import errors as answers
+from service.http.models import common
+from service.http.models.common import Spelling
 from service.provider import errors as provider
 from service.provider.errors import GoneKind, RefusedCode
 

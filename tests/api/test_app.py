@@ -9,15 +9,16 @@ import pytest
 import structlog
 from aiohttp import web
 
-from service.api import app, connections, health, routes
-from service.api.call import Call
-from service.api.health import Readiness
-from service.api.models.common import Request, SnakeRequest
-from service.api.route import Fetched, Page, Posted
+from service.accounts import access, tokens
+from service.accounts.store import audit
+from service.accounts.tokens import TokenWish
 from service.errors import DatabaseUnavailable, FieldError, Malformed
-from service.operations import access, tokens
-from service.operations.tokens import TokenWish
-from service.store import audit
+from service.http import connections, health
+from service.http.call import Call
+from service.http.health import Readiness
+from service.http.models.common import Request, SnakeRequest
+from service.http.route import Fetched, Page, Posted
+from service.process.api import app, routes
 from service.vocabulary import SYSTEM, Role
 from tests.api.wire import answer, connected, head, served, serving
 

@@ -8,11 +8,12 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import TypeAdapter
 
 from bot.cli import app as command_line
-from service.api import codes, documents, errors, openapi, routes
-from service.api.models.answers.common import OPEN_WORDS
-from service.api.models.common import PullRequestNumber
-from service.api.models.pull_requests import Priority
-from service.api.route import Document, Fetched, Posted
+from service.http import codes, documents, errors, openapi
+from service.http.models.answers.common import OPEN_WORDS
+from service.http.models.common import PullRequestNumber
+from service.http.route import Document, Fetched, Posted
+from service.mergequeue.api.models.pull_requests import Priority
+from service.process.api import routes
 from tests.contract.api.described import successes
 from tests.tidy.tree import ROOT
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from service.api import enum_case
+from service.http import enum_case
 from service.runtime import EnumCase
 
 

@@ -7,18 +7,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.api import app
-from service.api.health import Readiness
-from service.mergequeue import targets
-from service.mergequeue.config import Mode
-from service.mergequeue.states import QueueState
-from service.operations import access, fork_runs, queues, repositories
-from service.operations.queues import QueueWish
+from service.accounts import access, repositories
+from service.http.health import Readiness
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import fork_runs, queues
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.store import pull_requests
+from service.mergequeue.store import queues as stored_queues
+from service.process.api import app
 from service.provider.ci import CiRun, CiTrigger, PullRequestSource
 from service.provider.errors import Throttled, Unavailable
 from service.runtime import Runtime
-from service.store import pull_requests
-from service.store import queues as stored_queues
 from service.vocabulary import SYSTEM, CheckOutcome, RepoRef
 from tests.api.wire import HandClock, Reply, Wire, connected, head, served
 from tests.harness.values import ValuesProvider, sha_of

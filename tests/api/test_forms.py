@@ -2,7 +2,8 @@
 
 import pytest
 
-from service.api.models import common, pull_requests, queues
+from service.http.models import common
+from service.mergequeue.api.models import pull_requests, queues
 from tests.api.test_models import NAMED, PR, the_fault
 
 

@@ -6,10 +6,10 @@ import pytest
 from aiohttp import StreamReader, web
 from aiohttp.test_utils import make_mocked_request
 
-from service.api import connections, limits
-from service.api.errors import HttpRefused
 from service.body_budget import BodyBudget
 from service.errors import Overloaded
+from service.http import connections, limits
+from service.http.errors import HttpRefused
 from tests.api import wire
 from tests.api.wire import HandClock, connected, head, served
 

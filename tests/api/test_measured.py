@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from service.api import measured
+from service.http import measured
 from service.metrics.process_families import ProcessMeter
 from service.runtime import Runtime
 

@@ -4,12 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.api.models import common, pull_requests, queues, testing
 from service.errors import FieldError, Malformed
-from service.mergequeue import targets
-from service.mergequeue.config import BatchingRule, BatchSizing, Mode, Toggle
-from service.mergequeue.reasons import HoldScope
-from service.mergequeue.states import QueueState
+from service.http.models import common
+from service.mergequeue.api.models import pull_requests, queues, testing
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.config import BatchingRule, BatchSizing, Mode, Toggle
+from service.mergequeue.engine.reasons import HoldScope
+from service.mergequeue.engine.states import QueueState
 from service.vocabulary import MergeMethod
 
 REPO = {"host": "github.com", "owner": "octo", "name": "widgets"}

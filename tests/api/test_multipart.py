@@ -8,12 +8,12 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.api import multipart, upload_form
-from service.api.errors import HttpRefused
-from service.api.models.uploads import UploadTestResults
-from service.api.strict_json import InvalidJson
 from service.errors import Malformed
-from service.flaky.results import Format
+from service.http.errors import HttpRefused
+from service.http.strict_json import InvalidJson
+from service.testhealth.api import multipart, upload_form
+from service.testhealth.api.models.uploads import UploadTestResults
+from service.testhealth.reports.results import Format
 
 SHA = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
 METADATA = (

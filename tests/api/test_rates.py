@@ -6,14 +6,14 @@ from ipaddress import ip_network
 
 import pytest
 
-from service.api import routes
-from service.api.call import Call
-from service.api.models.common import Request
-from service.api.rates import RateClass
-from service.api.route import Fetched, Posted
+from service.accounts import access, tokens
+from service.accounts.tokens import TokenWish
+from service.http.call import Call
+from service.http.models.common import Request
+from service.http.rates import RateClass
+from service.http.route import Fetched, Posted
 from service.memory import Buckets, Rate
-from service.operations import access, tokens
-from service.operations.tokens import TokenWish
+from service.process.api import routes
 from service.runtime import Rates
 from service.vocabulary import SYSTEM, Role
 from tests.api.wire import answer, serving

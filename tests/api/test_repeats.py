@@ -8,11 +8,12 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from service.api import app, connections
-from service.api.models.common import Request
-from service.api.route import Posted
+from service.accounts.store.tables_repeats import IdempotencyRow
 from service.errors import Conflict, DatabaseUnavailable, Invalid, NotFound, Overloaded
-from service.store.tables.repeats import IdempotencyRow
+from service.http import connections
+from service.http.models.common import Request
+from service.http.route import Posted
+from service.process.api import app
 from service.vocabulary import Role
 from tests.api.wire import Reply, Wire, answer, connected, served, serving
 

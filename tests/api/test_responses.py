@@ -7,11 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from service.api import enum_case, explanation, rendering, responses, testing
-from service.api.fragments import Fragments
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import NOTHING, MergeQueue, RequiredSet
-from service.mergequeue.outputs import (
+from service.http import enum_case, rendering
+from service.mergequeue.api import explanation, responses, testing
+from service.mergequeue.api.fragments import Fragments
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import NOTHING, MergeQueue, RequiredSet
+from service.mergequeue.engine.outputs import (
     BisectionNarrowed,
     BisectionOpened,
     EntryMoved,
@@ -19,9 +20,9 @@ from service.mergequeue.outputs import (
     Recorded,
     TipMoved,
 )
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, RunKind
-from service.operations.views import (
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.operations.views import (
     Conclusion,
     PullRequestView,
     QueueView,
@@ -29,8 +30,8 @@ from service.operations.views import (
     TestingView,
     TimelineEvent,
 )
+from service.text.times import TimeLeft
 from service.vocabulary import SYSTEM, CheckKind, QueueRef, RepoRef, RequiredName, Sha
-from service.wording.times import TimeLeft
 from tests.store.builders import ANN, NOW, a_check, a_run, an_entry
 
 URL = "https://queue.example.org"
@@ -161,7 +162,7 @@ def test_answers_about_queues_are_kept_up_to_so_many_bytes(monkeypatch):
 
     views = [of(queue_id) for queue_id in range(3)]
     size = 2 * len(Fragments(URL).queue(views[0], NOW))
-    monkeypatch.setattr("service.api.fragments.QUEUES_BYTES_MAX", 2 * size)
+    monkeypatch.setattr("service.mergequeue.api.fragments.QUEUES_BYTES_MAX", 2 * size)
     fragments = Fragments(URL)
     first = fragments.queue(views[0], NOW)
     # The same queue once more takes the place of its answer before.

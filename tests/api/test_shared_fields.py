@@ -2,10 +2,10 @@
 
 import pytest
 
-from service.api.models import common, shared
-from service.api.models.common import Repository, SnakeRequest
-from service.api.models.shared import Listed, OrgSlug, PageQuery, SnakeListed, Uuid
 from service.errors import Malformed
+from service.http.models import common, shared
+from service.http.models.common import Repository, SnakeRequest
+from service.http.models.shared import Listed, OrgSlug, PageQuery, SnakeListed, Uuid
 
 ID = "6d1f7a52-8a0c-4c1a-9a55-3f3b1d6f2c10"
 

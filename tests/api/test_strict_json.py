@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.api import strict_json
-from service.api.strict_json import InvalidJson
+from service.http import strict_json
+from service.http.strict_json import InvalidJson
 
 ACCEPTED = [
     b"{}",

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 from aiohttp import web
 
-from service.api import app, connections
-from service.api.health import Readiness
-from service.api.route import Route
+from service.http import connections
+from service.http.health import Readiness
+from service.http.route import Route
+from service.process.api import app
 from service.runtime import Runtime
 
 

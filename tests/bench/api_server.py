@@ -15,12 +15,12 @@ import psycopg
 import uvloop
 from aiohttp import web
 
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import Entry, MergeQueue, RequiredSet
-from service.mergequeue.outputs import Step
+from service.database.database import Tx
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet
+from service.mergequeue.engine.outputs import Step
+from service.mergequeue.store import queues
 from service.runtime import Runtime
-from service.store import queues
-from service.store.database import Tx
 from service.vocabulary import RequiredName, RequiredSource
 from tests.bench import door
 from tests.bench.door import REPO

@@ -10,20 +10,21 @@ import sys
 from aiohttp import web
 
 from bot.keys import KeyRing
-from service.api import app, connections
-from service.api.health import Readiness
+from service.accounts import repositories, tokens
+from service.accounts.tokens import TokenWish
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.database.database import Tx, open_store
+from service.database.records import RepositoryRecord
+from service.database.wakeups import Wakeups
+from service.http import connections
+from service.http.health import Readiness
 from service.memory import Rate
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import repositories, tokens
-from service.operations.tokens import TokenWish
+from service.process.api import app
 from service.provider.values import Repository
 from service.runtime import Options, Rates, Runtime
-from service.store.database import Tx, open_store
-from service.store.records import RepositoryRecord
-from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role
 
 # Counted as always, refused never.

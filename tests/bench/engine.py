@@ -15,12 +15,12 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from service.mergequeue import engine, inputs, targets
-from service.mergequeue.config import Mode, QueueConfig
-from service.mergequeue.inputs import Input
-from service.mergequeue.model import MergeQueue, Proof, Run, RunStep
-from service.mergequeue.outputs import Action, BuildTestBranch, Land
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine import engine, inputs, targets
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.inputs import Input
+from service.mergequeue.engine.model import MergeQueue, Proof, Run, RunStep
+from service.mergequeue.engine.outputs import Action, BuildTestBranch, Land
+from service.mergequeue.engine.targets import Targets
 from service.vocabulary import CheckOutcome, Sha
 from tests.bench.scheduling import scenarios, simulator, workload
 from tests.bench.scheduling.engine_strategy import EngineStrategy

@@ -12,15 +12,15 @@ import aiohttp
 import uvloop
 from aiohttp import web
 
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import DEFAULT_PRIORITY, MergeQueue
-from service.mergequeue.outputs import EntrySubmitted, Recorded, Step
-from service.mergequeue.reasons import Reason
+from service.database.database import Tx
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import DEFAULT_PRIORITY, MergeQueue
+from service.mergequeue.engine.outputs import EntrySubmitted, Recorded, Step
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.store import figures, journal, queues
 from service.metrics.facts import BOUNDS_S, Fact
 from service.metrics.queue_families import ROLLING
-from service.operations.figures import ZEROS
-from service.store import figures, journal, queues
-from service.store.database import Tx
+from service.process.figures import ZEROS
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
 from tests.bench import door
 from tests.bench.api_server import entry

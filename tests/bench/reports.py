@@ -19,8 +19,8 @@ from time import process_time
 
 from lxml import etree
 
-from service.flaky import reports
-from service.flaky.reading import Wishes
+from service.testhealth.reports import reports
+from service.testhealth.reports.reading import Wishes
 
 ROUNDS = 5
 CASES = 100_000

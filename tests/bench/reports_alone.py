@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from time import process_time
 
-from service.flaky.reading import Wishes
-from service.operations import parser_answer, parser_process
-from service.operations.parser_process import Limits, Work
+from service.testhealth.operations import parser_answer, parser_process
+from service.testhealth.operations.parser_process import Limits, Work
+from service.testhealth.reports.reading import Wishes
 
 UNLIMITED = Limits(computing_s=60, memory_bytes=2**32)
 

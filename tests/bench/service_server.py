@@ -19,23 +19,26 @@ from bot.github import webhook
 from bot.github.translate import OwnApp
 from bot.github.translate import signals_of as translated
 from bot.keys import KeyRing
-from service.api import app, connections
-from service.api.health import Readiness
+from service.accounts import tokens
+from service.accounts.store import access
+from service.accounts.tokens import TokenWish
 from service.boundary import NoBoundary
 from service.clock import Clock, RandomIds, SystemClock
-from service.mergequeue.states import EntryState, QueueState
+from service.database.database import open_store
+from service.database.wakeups import Wakeups
+from service.http import connections
+from service.http.health import Readiness
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.operations import queues, turn
+from service.mergequeue.operations.queues import QueueWish
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import deliveries, queues, recovery, tokens, turn
-from service.operations.queues import QueueWish
-from service.operations.tokens import TokenWish
+from service.process import deliveries, recovery
+from service.process.api import app
+from service.process.workers.supervisor import Workers
 from service.provider.signals import Delivery
 from service.runtime import Options, Runtime
-from service.store import access
-from service.store.database import open_store
-from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, QueueRef, Role
-from service.workers.supervisor import Workers
 from tests.bench import door
 from tests.harness.values import ValuesProvider
 

@@ -13,23 +13,26 @@ import uvloop
 
 from bot import telemetry
 from bot.keys import KeyRing
-from service.api import app, connections
-from service.api.health import Readiness
+from service.accounts.store import access
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
-from service.mergequeue.outputs import Recorded, TipMoved
-from service.mergequeue.states import QueueState
+from service.database.database import open_store
+from service.database.wakeups import Wakeups
+from service.http import connections
+from service.http.health import Readiness
+from service.mergequeue.engine.outputs import Recorded, TipMoved
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import pull_requests, queues
+from service.mergequeue.operations.pull_requests import By, SubmitOptions
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.store import journal
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import pull_requests, queues, recovery
-from service.operations.pull_requests import By, SubmitOptions
-from service.operations.queues import QueueWish
+from service.process import recovery
+from service.process.api import app
+from service.process.workers.supervisor import Workers
 from service.runtime import Options, Runtime
-from service.store import access, journal
-from service.store.database import open_store
-from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, Sha
-from service.workers.supervisor import Workers
 from tests.bench import door, load
 from tests.harness.values import ValuesProvider
 

@@ -19,13 +19,14 @@ from sqlalchemy import Connection
 
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
-from service.mergequeue.model import MergeQueue
-from service.mergequeue.outputs import EntryUpdated, Recorded, RetireRun, Step
+from service.database import inbox, outbox
+from service.database.database import Store, open_store
+from service.database.outbox import OutboxItem
+from service.database.records import Lane
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import EntryUpdated, Recorded, RetireRun, Step
+from service.mergequeue.store import journal, queues
 from service.provider.signals import Delivery
-from service.store import inbox, journal, outbox, queues
-from service.store.database import Store, open_store
-from service.store.outbox import OutboxItem
-from service.store.records import Lane
 from tests.bench import databases
 from tests.store import builders
 from tests.store.conftest import a_stored_queue

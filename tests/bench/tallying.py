@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from time import process_time
 
-from service.flaky.identity import RepositoryKey
-from service.operations import tallying
-from service.store import tallies, test_cases, test_evidence
-from service.store.database import Tx
-from service.store.test_cases import Place
-from service.store.test_evidence import Upload
+from service.database.database import Tx
+from service.testhealth.operations import tallying
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store import cases, tallies, uploads_rows
+from service.testhealth.store.cases import Place
+from service.testhealth.store.uploads_rows import Upload
 from tests.bench import databases, door
 from tests.bench.tests_server import a_case
 from tests.bench.uploads_server import Writer
@@ -68,18 +68,18 @@ def entered(session: Tx, many: int, now: datetime) -> Place:
     """Tests of a repository, known for long."""
     repository = door.met(session)
     place = Place(repository.org_id, repository.id)
-    test_cases.name_repository(session, place, RepositoryKey("octo", "github.com/octo/widgets"))
-    first = test_cases.take_numbers(session, place.repository_id, many)
+    cases.name_repository(session, place, RepositoryKey("octo", "github.com/octo/widgets"))
+    first = cases.take_numbers(session, place.repository_id, many)
     tests = [a_case(no, f"test-{no}", now - timedelta(days=9)) for no in range(first, many + 1)]
-    test_cases.add(session, place, tests[0], list(map(own_of, tests)))
+    cases.add(session, place, tests[0], list(map(own_of, tests)))
     return place
 
 
 def filled(session: Tx, place: Place, many: int, at: datetime) -> None:
     """Uploads of one day, of all tests but one."""
     for n in range(1, tallies.SUMMED_MAX + 1):
-        passing = test_evidence.packed_set(no for no in range(1, many + 1) if no != n)
-        key = test_evidence.put_set(session, place, passing, at)
+        passing = uploads_rows.packed_set(no for no in range(1, many + 1) if no != n)
+        key = uploads_rows.put_set(session, place, passing, at)
         name = f"{at:%j}-{n}"
         upload = Upload(name, name, "pr", name, "a" * 40, "unit", at, at, passed=key)
         tallies.put(session, place, upload)

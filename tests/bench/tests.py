@@ -21,11 +21,11 @@ from typing import Any
 
 from service.boundary import NoBoundary
 from service.clock import Clock, RandomIds, SystemClock
-from service.store import test_states
-from service.store.database import Store, StoreOptions, Tx, open_store
-from service.store.test_cases import Place
-from service.store.test_retention import EVIDENCE
-from service.store.test_states import CaseState
+from service.database.database import Store, StoreOptions, Tx, open_store
+from service.testhealth.store import states
+from service.testhealth.store.cases import Place
+from service.testhealth.store.retention import EVIDENCE
+from service.testhealth.store.states import CaseState
 from service.vocabulary import Health
 from tests.bench import api, databases, load, tests_server
 from tests.bench.load import Round
@@ -141,7 +141,7 @@ class Ci:
         tests_server.take_in(session, self._place, -self._uploads, now)
         no = FLAKY_EVERY * self._uploads % TESTS
         reason = f"Passed and failed on the same code in {self._uploads} of 212 commits in 14 days."
-        test_states.put(session, self._place, CaseState(no, Health.FLAKY, reason, now))
+        states.put(session, self._place, CaseState(no, Health.FLAKY, reason, now))
 
 
 def requests(about: dict[str, Any], name: str) -> list[bytes]:

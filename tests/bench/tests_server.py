@@ -16,17 +16,26 @@ from aiohttp import web
 from sqlalchemy import text
 
 from service.clock import RandomIds
-from service.flaky import figures
-from service.flaky.identity import RepositoryKey
-from service.flaky.results import Outcome
-from service.flaky.settings import TestSettings
+from service.database.database import Tx
 from service.runtime import Runtime
-from service.store import evidence, tallies, test_cases, test_evidence, test_quarantine, test_states
-from service.store.database import Tx
-from service.store.test_cases import Case, Place
-from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
-from service.store.test_quarantine import Since
-from service.store.test_states import CaseState
+from service.testhealth.detector import figures
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.reports.results import Outcome
+from service.testhealth.store import (
+    cases as test_cases,
+)
+from service.testhealth.store import (
+    evidence_rows,
+    quarantine,
+    states,
+    tallies,
+    uploads_rows,
+)
+from service.testhealth.store.cases import Case, Place
+from service.testhealth.store.quarantine import Since
+from service.testhealth.store.states import CaseState
+from service.testhealth.store.uploads_rows import Day, SeenFailure, StoredAttempt, Upload
 from service.vocabulary import Health
 from tests.bench import door
 from tests.bench.door import REPO
@@ -151,9 +160,9 @@ def fill(session: Tx, now: datetime, days: int) -> tuple[int, int]:
         if health is not Health.HEALTHY:
             reason = "Passed and failed on the same code 3 times in 203 runs in 14 days."
             since = now - timedelta(minutes=no % 5000)
-            test_states.put(session, place, CaseState(no, health, reason, since))
+            states.put(session, place, CaseState(no, health, reason, since))
     settings = TestSettings(quarantine_enabled=True, auto_quarantine_enabled=True)
-    test_quarantine.put_settings(session, place, settings, Since(now, now))
+    quarantine.put_settings(session, place, settings, Since(now, now))
     for ago in range(min(days, COUNTED_DAYS)):
         session.execute(COUNT_DAY, {"day": figures.day_of(now) - ago})
     # A day more than is kept: deleting begins where it is too old.
@@ -212,8 +221,8 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
     """
     at = now - timedelta(days=1) * (max(0, n) / UPLOADS_A_DAY)
     failing = failing_in(n)
-    green = test_evidence.packed_set(set(range(1, TESTS + 1)).difference(failing))
-    passing = test_evidence.put_set(session, place, green, at)
+    green = uploads_rows.packed_set(set(range(1, TESTS + 1)).difference(failing))
+    passing = uploads_rows.put_set(session, place, green, at)
     upload = Upload(
         id=f"upload-{n}",
         digest=f"digest-{n}",
@@ -225,11 +234,11 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
         received_at=at,
         passed=passing,
     )
-    test_evidence.record_upload(session, place, upload)
+    uploads_rows.record_upload(session, place, upload)
     if n < 0:
         tallies.put(session, place, upload)
     keys = {no: f"key-{no % 200}" for no in failing}
-    test_evidence.record_attempts(
+    uploads_rows.record_attempts(
         session,
         place,
         [
@@ -237,19 +246,19 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
             for no, key in keys.items()
         ],
     )
-    test_evidence.note_failures(
+    uploads_rows.note_failures(
         session,
         place,
         [SeenFailure(no, key, f"AssertionError: {key}", "", at) for no, key in keys.items()],
     )
-    test_evidence.add_days(
+    uploads_rows.add_days(
         session,
         place,
         [Day(no, figures.day_of(at), failed=1) for no in failing],
     )
     hit = [(no, n % 50 + 1) for no in failing]
-    test_evidence.note_impact(session, place, hit, at, now)
-    evidence.note_failed(session, place.repository_id, failing, at)
+    uploads_rows.note_impact(session, place, hit, at, now)
+    evidence_rows.note_failed(session, place.repository_id, failing, at)
     test_cases.note_evidence(session, place.repository_id, at)
 
 

@@ -16,8 +16,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from service.flaky import reports
-from service.flaky.reading import Wishes
+from service.testhealth.reports import reports
+from service.testhealth.reports.reading import Wishes
 from tests.bench import databases, load
 from tests.bench import reports as parsing
 from tests.bench.service import Server

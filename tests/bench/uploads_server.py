@@ -12,12 +12,12 @@ import sys
 import uvloop
 
 from bot import telemetry
+from service.accounts import tokens
+from service.accounts.store import access
+from service.accounts.tokens import TokenWish
 from service.clock import SystemClock
-from service.operations import tokens
-from service.operations.tokens import TokenWish
+from service.database.database import Tx
 from service.runtime import Runtime
-from service.store import access
-from service.store.database import Tx
 from service.vocabulary import SYSTEM, Role
 from tests.bench import door
 from tests.bench.door import REPO

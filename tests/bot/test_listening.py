@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 from structlog.testing import capture_logs
 
 from bot import forms, listening, settings
-from service.api.health import Readiness
 from service.errors import StartRefused
+from service.http.health import Readiness
 from service.metrics.process_families import ProcessMeter
 from service.runtime import Runtime
 from tests.operations.conftest import clock, provider, runtime  # noqa: F401

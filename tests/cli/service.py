@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from service.operations import access
+from service.accounts import access
 
 TOKEN = "hgt_7hQ2mX9aLk_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1jpYjl"
 REQUEST_BYTES_MAX = 65_536

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from bot.cli import app
-from service.simulation.history import Arrival, Fate, history_of
-from service.simulation.world import sha_of
+from service.mergequeue.simulation.history import Arrival, Fate, history_of
+from service.mergequeue.simulation.world import sha_of
 from tests.cli import processes
 from tests.harness import recorded
 from tests.simulation.test_table import HEADER, a_line, shared_table

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from service.flaky.identity import RepositoryKey
-from service.operations import tokens
-from service.operations.tokens import TokenWish
-from service.store import access
-from service.store.test_cases import Place
+from service.accounts import tokens
+from service.accounts.store import access
+from service.accounts.tokens import TokenWish
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store.cases import Place
 from service.vocabulary import SYSTEM, RepoRef, Role
 from tests.harness.evidence import Ledger, Ran
 from tests.harness.world import REPO, World, WorldOptions, living

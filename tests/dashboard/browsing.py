@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 from typing import Any
 
 from bot import wiring
-from service.api.health import Readiness
-from service.operations import tokens
-from service.operations.tokens import TokenWish
+from service.accounts import tokens
+from service.accounts.tokens import TokenWish
+from service.http.health import Readiness
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, RepoRef, Role
 from tests.api.wire import Reply, Wire, connected, served

@@ -6,14 +6,14 @@ from pathlib import Path
 import orjson
 import pytest
 
-from service.api import documents
 from service.dashboard import app, filters
-from service.flaky.results import Fault, FileStatus
-from service.operations import test_flags, test_overrides, test_tickets
-from service.operations.test_flags import FlagWish
-from service.operations.test_overrides import OverrideWish
-from service.operations.test_tickets import TicketWish
-from service.store import test_cases
+from service.http import documents
+from service.testhealth.operations import flags, overrides, tickets
+from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.overrides import OverrideWish
+from service.testhealth.operations.tickets import TicketWish
+from service.testhealth.reports.results import Fault, FileStatus
+from service.testhealth.store import cases
 from service.vocabulary import Actor, ActorKind, Channel, Flag, Override, Role
 from tests.dashboard.browsing import browsing, parsed, token_of
 from tests.operations import upload_stage
@@ -94,9 +94,9 @@ async def test_what_people_say_is_shown_as_text(stage, text):
     somebody = Actor(ActorKind.PERSON, text, "101", Channel.API)
     here = stage.repository
     wish = OverrideWish(test_id, Override.NEVER_QUARANTINE, text)
-    await test_overrides.put(stage.runtime, here, wish, somebody)
-    await test_flags.put(stage.runtime, here, FlagWish(test_id, Flag.BROKEN, text), somebody)
-    await test_tickets.link(stage.runtime, here, TicketWish(test_id, text, None), somebody)
+    await overrides.put(stage.runtime, here, wish, somebody)
+    await flags.put(stage.runtime, here, FlagWish(test_id, Flag.BROKEN, text), somebody)
+    await tickets.link(stage.runtime, here, TicketWish(test_id, text, None), somebody)
     await stage.runtime.store.run(_own, here.id, text)
     token = await token_of(stage.runtime, Role.READ)
     async with browsing(stage.runtime, token) as browser:
@@ -106,8 +106,8 @@ async def test_what_people_say_is_shown_as_text(stage, text):
 
 
 def _own(session, repository_id, text):
-    owners = test_cases.cases.update().values(owners=orjson.dumps([text]).decode())
-    session.execute(owners.where(test_cases.cases.c.repository_id == repository_id))
+    owners = cases.cases.update().values(owners=orjson.dumps([text]).decode())
+    session.execute(owners.where(cases.cases.c.repository_id == repository_id))
 
 
 async def test_every_page_says_the_same_to_browsers(stage):

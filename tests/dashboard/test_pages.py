@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from service.flaky.results import Fault, FileStatus
-from service.flaky.settings import TestSettings
-from service.operations import test_flags, test_overrides, test_tickets
-from service.operations.test_flags import FlagWish
-from service.operations.test_overrides import OverrideWish
-from service.operations.test_tickets import TicketWish
-from service.store import test_quarantine
-from service.store.test_cases import Place
-from service.store.test_quarantine import Since
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations import flags, overrides, tickets
+from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.overrides import OverrideWish
+from service.testhealth.operations.tickets import TicketWish
+from service.testhealth.reports.results import Fault, FileStatus
+from service.testhealth.store import quarantine
+from service.testhealth.store.cases import Place
+from service.testhealth.store.quarantine import Since
 from service.vocabulary import Actor, ActorKind, Channel, Flag, Override, Role, Sensitivity, Sha
 from tests.dashboard.browsing import browsing, token_of
 from tests.harness.expect import expect
@@ -45,7 +45,7 @@ async def quarantining(stage, **more):
     )
     place = Place(stage.repository.org_id, stage.repository.id)
     since = Since(NOW, NOW)
-    await stage.runtime.store.run(test_quarantine.put_settings, place, settings, since)
+    await stage.runtime.store.run(quarantine.put_settings, place, settings, since)
 
 
 async def told(stage):
@@ -59,10 +59,10 @@ async def told(stage):
         )
     case = await stage.case("total")
     wish = OverrideWish(case.id, Override.ALWAYS_QUARANTINE, "waits on #991", NOW + 50 * HOUR)
-    await test_overrides.put(stage.runtime, here, wish, ANN)
-    await test_flags.put(stage.runtime, here, FlagWish(case.id, Flag.FLAKY, "real clock"), ANN)
+    await overrides.put(stage.runtime, here, wish, ANN)
+    await flags.put(stage.runtime, here, FlagWish(case.id, Flag.FLAKY, "real clock"), ANN)
     ticket = TicketWish(case.id, "https://github.test/octo/widgets/issues/991", None)
-    await test_tickets.link(stage.runtime, here, ticket, ANN)
+    await tickets.link(stage.runtime, here, ticket, ANN)
     stage.clock.present += HOUR
     await stage.ran({"total": "F", "empty": "P"}, pr_number=7, ran_at=NOW)
     return case

@@ -3,13 +3,13 @@
 import pytest
 
 from bot import listening, settings
-from service.api.health import Readiness
+from service.accounts.store import audit
 from service.dashboard import readers
 from service.errors import StartRefused
+from service.http.health import Readiness
 from service.memory import Rate
-from service.operations.page_addresses import home
 from service.runtime import DashboardAuth, Options, Rates
-from service.store import audit
+from service.testhealth.operations.page_addresses import home
 from service.vocabulary import RepoRef, Role
 from tests.dashboard.browsing import browsing, parsed, token_of
 from tests.operations import upload_stage

@@ -7,9 +7,10 @@ the document itself.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from service.api import codes, openapi, routes
-from service.api.models.answers.common import OPEN_WORDS
-from service.api.route import Document, Fetched, Posted, Route
+from service.http import codes, openapi
+from service.http.models.answers.common import OPEN_WORDS
+from service.http.route import Document, Fetched, Posted, Route
+from service.process.api import routes
 
 Schema = Mapping[str, Any]
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from service.api import codes, routes
-from service.api.route import Document, Posted
+from service.http import codes
+from service.http.route import Document, Posted
+from service.process.api import routes
 from tests.docs.api_page import page
 
 PAGE = Path(__file__).parents[2] / "docs/reference/api.md"

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from service.mergequeue.conditions import ConditionCode
-from service.mergequeue.reasons import WhoMustAct
-from service.mergequeue.states import EntryState
+from service.mergequeue.engine.conditions import ConditionCode
+from service.mergequeue.engine.reasons import WhoMustAct
+from service.mergequeue.engine.states import EntryState
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/explain.md").read_text("utf-8")
 

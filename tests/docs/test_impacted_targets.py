@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from service.mergequeue.config import Mode
+from service.mergequeue.engine.config import Mode
 from tests.harness import gates
 from tests.harness.asking import HOST, asker
 from tests.harness.world import REPO, World, WorldOptions

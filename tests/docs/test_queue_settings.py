@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic.alias_generators import to_camel
 
-from service.mergequeue.config import RANGES, QueueConfig
+from service.mergequeue.engine.config import RANGES, QueueConfig
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/queue-settings.md").read_text("utf-8")
 ROWS = {

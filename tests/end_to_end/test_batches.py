@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue.states import RunKind
+from service.mergequeue.engine.states import RunKind
 from service.vocabulary import MergeMethod
 from tests.harness import gates
 from tests.harness.asking import asker

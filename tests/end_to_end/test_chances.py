@@ -2,10 +2,10 @@
 
 import pytest
 
-from service.mergequeue.config import BatchSizing, ConfirmFailures, Hedging
-from service.mergequeue.inputs import EstimateChanged
-from service.mergequeue.states import QueueState, RunKind
-from service.operations import queues, turn
+from service.mergequeue.engine.config import BatchSizing, ConfirmFailures, Hedging
+from service.mergequeue.engine.inputs import EstimateChanged
+from service.mergequeue.engine.states import QueueState, RunKind
+from service.mergequeue.operations import queues, turn
 from service.vocabulary import SYSTEM, MergeMethod
 from tests.harness import gates
 from tests.harness.world import World, WorldOptions

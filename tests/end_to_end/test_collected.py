@@ -3,11 +3,11 @@
 import pytest
 from sqlalchemy import select
 
-from service.mergequeue.states import QueueState
-from service.store.database import Tx
-from service.store.evidence import OWNERS
-from service.store.tables.tests import CaseRow
-from service.store.test_evidence import UPLOAD, Upload, uploads
+from service.database.database import Tx
+from service.mergequeue.engine.states import QueueState
+from service.testhealth.store.evidence_rows import OWNERS
+from service.testhealth.store.tables_tests import CaseRow
+from service.testhealth.store.uploads_rows import UPLOAD, Upload, uploads
 from tests.harness.world import World, WorldOptions
 
 CI = """\

@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.mergequeue.reasons import Reason
-from service.store import runs
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.store import runs
 from tests.harness import gates
 from tests.harness import reporting_ci as ci
 from tests.harness.asking import Asker, asker

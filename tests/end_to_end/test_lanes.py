@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue.config import Mode
-from service.mergequeue.states import QueueState
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.states import QueueState
 from tests.harness import gates
 from tests.harness.asking import Asker, asker
 from tests.harness.world import World, WorldOptions

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import select
 
-from service.store.database import Tx
-from service.store.tables.tests import CaseRow
-from service.store.test_evidence import UPLOAD, uploads
+from service.database.database import Tx
+from service.testhealth.store.tables_tests import CaseRow
+from service.testhealth.store.uploads_rows import UPLOAD, uploads
 from tests.harness import reporting_ci as ci
 from tests.harness.asking import asker
 from tests.harness.world import World, WorldOptions

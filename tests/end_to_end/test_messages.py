@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue.config import ConfirmFailures
-from service.operations import access, endpoints, pull_requests, tokens
-from service.operations.endpoints import EndpointWish
-from service.operations.tokens import TokenWish
-from service.store import journal, runs
-from service.store.sequences import enters_a_state
+from service.accounts import access, tokens
+from service.accounts.tokens import TokenWish
+from service.mergequeue.engine.config import ConfirmFailures
+from service.mergequeue.operations import pull_requests
+from service.mergequeue.store import journal, runs
+from service.mergequeue.store.sequences import enters_a_state
+from service.notifications import endpoints
+from service.notifications.endpoints import EndpointWish
 from service.vocabulary import SYSTEM, Role
 from tests.contract.instance import HOST, RECEIVERS
 from tests.end_to_end.test_batches import batch_of

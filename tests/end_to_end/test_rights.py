@@ -2,7 +2,8 @@
 
 import pytest
 
-from service.operations import installations, reconcile
+from service.accounts import installations
+from service.mergequeue.operations import reconcile
 from tests.harness.world import World
 
 WORKFLOW = {".github/workflows/unit.yml": "on: push\n"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.mergequeue.states import QueueState
+from service.mergequeue.engine.states import QueueState
 from tests.harness.world import REPO, World
 
 

@@ -6,14 +6,15 @@ import pytest
 from sqlalchemy import select
 
 from bot.sandbox.records import Issue
+from service.accounts.store import access
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
 from service.errors import Invalid
-from service.operations import test_flags, test_settings
-from service.operations.test_flags import FlagWish
-from service.operations.test_settings import SettingsWish
-from service.store import access, test_quarantine
-from service.store.database import Tx
-from service.store.records import RepositoryRecord
-from service.store.test_cases import cases
+from service.testhealth.operations import flags, settings
+from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.store import quarantine
+from service.testhealth.store.cases import cases
 from service.vocabulary import SYSTEM, Flag, RepoRef
 from tests.harness.world import REPO, World, WorldOptions
 
@@ -46,7 +47,7 @@ async def repository(world: World) -> RepositoryRecord:
 async def switch(world: World) -> None:
     """The repository wants issues."""
     wish = SettingsWish({"ticket_issues": True})
-    await test_settings.update(world.runtime, await repository(world), wish, SYSTEM)
+    await settings.update(world.runtime, await repository(world), wish, SYSTEM)
 
 
 def _only(session: Tx) -> Any:
@@ -57,7 +58,7 @@ async def flag(world: World, flag: Flag) -> None:
     """Somebody says how the only test is."""
     test = await world.runtime.store.read(_only)
     wish = FlagWish(test.id, flag, None if flag is Flag.NONE else "it is")
-    await test_flags.put(world.runtime, await repository(world), wish, SYSTEM)
+    await flags.put(world.runtime, await repository(world), wish, SYSTEM)
 
 
 def issues(world: World) -> list[Issue]:
@@ -87,7 +88,7 @@ async def link(world: World) -> str | None:
     """The ticket of the only test."""
     test = await world.runtime.store.read(_only)
     here = (await repository(world)).id
-    return await world.runtime.store.read(test_quarantine.ticket_of, here, test.no)
+    return await world.runtime.store.read(quarantine.ticket_of, here, test.no)
 
 
 async def test_a_flaky_test_gets_one_issue_that_ends_with_it(world: World) -> None:

@@ -13,11 +13,11 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
-from service.mergequeue.model import Bisection, Breaker, Entry, Member, Run
-from service.mergequeue.outputs import BuildTestBranch
-from service.mergequeue.reported import Evidence
-from service.mergequeue.states import RunPhase
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine.model import Bisection, Breaker, Entry, Member, Run
+from service.mergequeue.engine.outputs import BuildTestBranch
+from service.mergequeue.engine.reported import Evidence
+from service.mergequeue.engine.states import RunPhase
+from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Sha
 from tests.exhaustive import scene as scenes
 from tests.exhaustive.scene import Scene

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from service.mergequeue import inputs, landing, targets
-from service.mergequeue.inputs import Landed, LandingStopCode
-from service.mergequeue.model import Run
-from service.mergequeue.outputs import Land
-from service.mergequeue.reasons import LIFTED_BY_PERSON, Reason
-from service.mergequeue.reported import Evidence
-from service.mergequeue.states import RunPhase, RunStatus
+from service.mergequeue.engine import inputs, landing, targets
+from service.mergequeue.engine.inputs import Landed, LandingStopCode
+from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.outputs import Land
+from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, Reason
+from service.mergequeue.engine.reported import Evidence
+from service.mergequeue.engine.states import RunPhase, RunStatus
 from service.vocabulary import CheckOutcome, Explanation, PullRequestState, Sha
 from tests.exhaustive import properties, scene
 from tests.exhaustive.properties import Violation

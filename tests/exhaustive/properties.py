@@ -2,12 +2,19 @@
 
 from dataclasses import dataclass
 
-from service.mergequeue import outputs
-from service.mergequeue.inputs import ChecksReported, Input, Landed, TimePassed
-from service.mergequeue.model import Member, MergeQueue, Run
-from service.mergequeue.outputs import Land, Step
-from service.mergequeue.reasons import Cause, HoldScope, Reason
-from service.mergequeue.states import FINAL, SPARE, EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.engine import outputs
+from service.mergequeue.engine.inputs import ChecksReported, Input, Landed, TimePassed
+from service.mergequeue.engine.model import Member, MergeQueue, Run
+from service.mergequeue.engine.outputs import Land, Step
+from service.mergequeue.engine.reasons import Cause, HoldScope, Reason
+from service.mergequeue.engine.states import (
+    FINAL,
+    SPARE,
+    EntryState,
+    QueueState,
+    RunKind,
+    RunStatus,
+)
 from service.vocabulary import CheckOutcome, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.trees import Tree

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 
-from service.mergequeue import engine
-from service.mergequeue.inputs import Input, Landed, TestBranchBuilt
-from service.mergequeue.model import MergeQueue, RunStep, Tip
-from service.mergequeue.outputs import BuildTestBranch, Land
-from service.mergequeue.reported import Facts
+from service.mergequeue.engine import engine
+from service.mergequeue.engine.inputs import Input, Landed, TestBranchBuilt
+from service.mergequeue.engine.model import MergeQueue, RunStep, Tip
+from service.mergequeue.engine.outputs import BuildTestBranch, Land
+from service.mergequeue.engine.reported import Facts
 from service.vocabulary import PullRequestState, Sha
 from tests.exhaustive import properties
 from tests.exhaustive.scopes import Scope

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from service.mergequeue.config import (
+from service.mergequeue.engine.config import (
     BatchSizing,
     ConfirmFailures,
     Hedging,
     Mode,
     QueueConfig,
 )
-from service.mergequeue.inputs import LandingStopCode
-from service.mergequeue.states import QueueState
+from service.mergequeue.engine.inputs import LandingStopCode
+from service.mergequeue.engine.states import QueueState
 from service.vocabulary import MergeMethod
 
 

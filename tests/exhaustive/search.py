@@ -3,10 +3,10 @@
 from array import array
 from dataclasses import dataclass
 
-from service.mergequeue import engine, holds, inputs, invariants
-from service.mergequeue.config import Mode
-from service.mergequeue.inputs import Report
-from service.mergequeue.states import EntryState, QueueState
+from service.mergequeue.engine import engine, holds, inputs, invariants
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.inputs import Report
+from service.mergequeue.engine.states import EntryState, QueueState
 from tests.exhaustive import moves, scene
 from tests.exhaustive.canonical import Key, key_of
 from tests.exhaustive.properties import Violation

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.mergequeue import model
+from service.mergequeue.engine import model
 from tests.exhaustive import canonical
 from tests.exhaustive.scopes import SCOPES, Scope
 from tests.exhaustive.search import Search

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.sandbox.app import PERMISSIONS
-from service.mergequeue.reasons import HoldReason
+from service.mergequeue.engine.reasons import HoldReason
 from tests.harness.world import REPO, World
 
 S_TXT = {"files": {"stranger.txt": "x\n"}}

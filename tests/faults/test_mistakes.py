@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from service.mergequeue.reasons import HoldReason
+from service.mergequeue.engine.reasons import HoldReason
 from tests.harness.world import World, WorldOptions
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from service.errors import Conflict
-from service.mergequeue.reasons import HoldReason, Reason
-from service.mergequeue.states import QueueState
-from service.operations import pull_requests, queues
-from service.operations.queues import QueueWish
-from service.store import queues as stored_queues
+from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import pull_requests, queues
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.store import queues as stored_queues
 from service.vocabulary import SYSTEM
 from tests.harness.world import World, WorldOptions
 

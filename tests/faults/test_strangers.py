@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.store import pull_requests
+from service.mergequeue.store import pull_requests
 from tests.harness.world import World, WorldOptions
 
 

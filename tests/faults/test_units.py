@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue.config import Mode
-from service.mergequeue.states import RunKind
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.states import RunKind
 from service.vocabulary import MergeMethod
 from tests.harness import gates
 from tests.harness.asking import asker

@@ -4,7 +4,7 @@ Each is a report and, a line a case, what a correct reader finds: outcomes of al
 parent, classname, name, and file with line, as `shown` writes them.
 """
 
-from service.flaky.results import CaseResult
+from service.testhealth.reports.results import CaseResult
 
 DIALECTS: dict[str, tuple[str, str]] = {
     "ant": (

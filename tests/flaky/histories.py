@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from service.flaky.health import Health
-from service.flaky.score import Tally
-from service.flaky.spans import Fold, Measure
+from service.testhealth.detector.health import Health
+from service.testhealth.detector.score import Tally
+from service.testhealth.detector.spans import Fold, Measure
 from tests.bench.flaky.ledger import PR, STABLE, Ledger, Upload, bits
 
 T = 0

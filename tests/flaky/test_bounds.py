@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.flaky import reading, reports, text, xml
-from service.flaky.formats import go_json
-from service.flaky.junit import JUnitElements
-from service.flaky.reading import Reading, Wishes
-from service.flaky.results import Fault, FileStatus, Format, WarningCode
+from service.testhealth.reports import reading, reports, text, xml
+from service.testhealth.reports.formats import go_json
+from service.testhealth.reports.junit import JUnitElements
+from service.testhealth.reports.reading import Reading, Wishes
+from service.testhealth.reports.results import Fault, FileStatus, Format, WarningCode
 from tests.flaky.dialects import DIALECTS, shown
 
 NO_DOCTYPE = "A document type declaration is not allowed."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.flaky import classes
+from service.testhealth.reports import classes
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from re import match
 
 import pytest
 
-from service.flaky import collecting, globs, reports
-from service.flaky.collecting import Ran
-from service.flaky.reading import Wishes
-from service.flaky.uploads import UploadClass
+from service.testhealth.reports import collecting, globs, reports
+from service.testhealth.reports.collecting import Ran
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.uploads import UploadClass
 
 SHA = "5779607b49aab1200488439f02372c57b4f75444"
 RAN = Ran(

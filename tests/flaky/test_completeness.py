@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.flaky import completeness
-from service.flaky.completeness import (
+from service.testhealth.detector import completeness
+from service.testhealth.detector.completeness import (
     UNPROVED,
     Account,
     Expectation,

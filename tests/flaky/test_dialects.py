@@ -4,9 +4,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from service.flaky import reports
-from service.flaky.reading import Wishes
-from service.flaky.results import CaseKind, FileStatus, Format, Outcome
+from service.testhealth.reports import reports
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import CaseKind, FileStatus, Format, Outcome
 from tests.flaky.dialects import DIALECTS, lines, shown
 
 

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from service.flaky import duplicates
-from service.flaky.results import Attempt, CaseKind, CaseResult, Outcome, WarningCode
+from service.testhealth.reports import duplicates
+from service.testhealth.reports.results import Attempt, CaseKind, CaseResult, Outcome, WarningCode
 
 OUTCOMES = {"p": Outcome.PASSED, "f": Outcome.FAILED, "s": Outcome.SKIPPED}
 

@@ -5,8 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from service.flaky import excuses
-from service.flaky.excuses import FailedCheck, FailedTest, Knowledge, Rules, Standing, Suspect
+from service.testhealth.detector import excuses
+from service.testhealth.detector.excuses import (
+    FailedCheck,
+    FailedTest,
+    Knowledge,
+    Rules,
+    Standing,
+    Suspect,
+)
 from service.vocabulary import Explanation
 
 STRANGER = Suspect(7, frozenset({"docs/guide.md"}))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.flaky import failures, frames
-from service.flaky.results import Attempt, Outcome
+from service.testhealth.reports import failures, frames
+from service.testhealth.reports.results import Attempt, Outcome
 
 
 def failed(message="", stack="", error_type=""):

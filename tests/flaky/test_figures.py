@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.flaky import figures
+from service.testhealth.detector import figures
 
 MIDNIGHT = datetime(2026, 3, 2, tzinfo=UTC)
 

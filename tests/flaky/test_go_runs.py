@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from service.flaky import reports
-from service.flaky.reading import Wishes
-from service.flaky.results import CaseKind, Format
+from service.testhealth.reports import reports
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import CaseKind, Format
 
 
 def read(*lines):

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from service.flaky.health import Flag
-from service.flaky.history import Value
+from service.testhealth.detector.health import Flag
+from service.testhealth.detector.history import Value
 from tests.bench.flaky.ledger import OTHER, QUEUE, STABLE, UNTRUSTED
 from tests.flaky.histories import (
     Story,

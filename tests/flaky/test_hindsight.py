@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from service.flaky import hindsight
-from service.flaky.health import Flag
-from service.flaky.hindsight import Moment
-from service.flaky.history import Value
-from service.flaky.spans import Settled
+from service.testhealth.detector import hindsight
+from service.testhealth.detector.health import Flag
+from service.testhealth.detector.hindsight import Moment
+from service.testhealth.detector.history import Value
+from service.testhealth.detector.spans import Settled
 from tests.bench.flaky.ledger import Ledger
 from tests.flaky.histories import START, Story, T, at, in_an_old_repository
 

@@ -1,6 +1,6 @@
 """The history of a status is only ever added to (FLAKY.md 6.3)."""
 
-from service.flaky.history import UNDONE, Change, Value, effective, to_append
+from service.testhealth.detector.history import UNDONE, Change, Value, effective, to_append
 from tests.flaky.histories import at
 
 FLAKY = Change(at(1), Value.FLAKY, "flaky")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.flaky import identity
-from service.flaky.identity import CaseKey, RepositoryKey
-from service.flaky.results import CaseResult
+from service.testhealth.reports import identity
+from service.testhealth.reports.identity import CaseKey, RepositoryKey
+from service.testhealth.reports.results import CaseResult
 
 FIRST = RepositoryKey("org_slug", "host/owner/name")
 FIELDS = ("file", "classname", "parent", "name")

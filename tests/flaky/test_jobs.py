@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.flaky import jobs
-from service.flaky.jobs import Job, Sent
+from service.testhealth.reports import jobs
+from service.testhealth.reports.jobs import Job, Sent
 
 UNIT = Job("1", "unit", "CI", "runner-1", has_failed=True)
 LINT = Job("2", "lint", "CI", "runner-2")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from service.flaky import duplicates, reports
-from service.flaky.reading import Wishes
-from service.flaky.results import (
+from service.testhealth.reports import duplicates, reports
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import (
     CaseKind,
     CaseResult,
     Counts,

@@ -6,9 +6,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from service.flaky import noise, score, spans
-from service.flaky.evidence import Event, Passes, Stream
-from service.flaky.spans import Results, Scale
+from service.testhealth.detector import noise, score, spans
+from service.testhealth.detector.evidence import Event, Passes, Stream
+from service.testhealth.detector.spans import Results, Scale
 from tests.flaky.histories import at
 
 TESTS = int(os.environ.get("HEADGATE_NOISE_TESTS", "30000"))

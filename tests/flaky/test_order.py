@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.flaky import history, spans
-from service.flaky.evidence import Event, Passes, Stream
-from service.flaky.health import judge, settled_at
-from service.flaky.spans import Results, Scale
+from service.testhealth.detector import history, spans
+from service.testhealth.detector.evidence import Event, Passes, Stream
+from service.testhealth.detector.health import judge, settled_at
+from service.testhealth.detector.spans import Results, Scale
 from tests.bench.flaky.ledger import OTHER, PR, QUEUE, STABLE, Ledger, Upload, bits
 from tests.flaky.histories import START, Story, T, at
 from tests.harness import effort

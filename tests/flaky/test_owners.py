@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.flaky import owners, patterns
+from service.testhealth.reports import owners, patterns
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from service.flaky import quarantine
-from service.flaky.quarantine import QuarantineSetting
-from service.flaky.settings import TestSettings
+from service.testhealth.detector import quarantine
+from service.testhealth.detector.quarantine import QuarantineSetting
+from service.testhealth.detector.settings import TestSettings
 from service.vocabulary import Health, Override
 
 NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from service.flaky import failures, reports
-from service.flaky.reading import Wishes
-from service.flaky.results import CaseKind, FileStatus, Outcome
+from service.testhealth.reports import failures, reports
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import CaseKind, FileStatus, Outcome
 from tests.flaky.dialects import lines, shown
 from tests.flaky.recorded.record import RUNNERS
 from tests.flaky.test_truths import COUNTS

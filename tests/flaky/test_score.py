@@ -4,8 +4,8 @@ from math import exp, log
 
 import pytest
 
-from service.flaky import noise, score
-from service.flaky.score import Noise, Tally
+from service.testhealth.detector import noise, score
+from service.testhealth.detector.score import Noise, Tally
 
 LIMIT = score.THRESHOLDS["normal"]
 

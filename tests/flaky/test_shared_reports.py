@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from service.flaky import reports
-from service.flaky.reading import Wishes
-from service.flaky.results import CaseKind, FileStatus, counts_of
+from service.testhealth.reports import reports
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import CaseKind, FileStatus, counts_of
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("HEADGATE_SHARED_DATA") or ROOT.parent / "shared" / "data")

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from service.flaky import score, spans
-from service.flaky.evidence import Event, Passes, Stream
-from service.flaky.score import Noise
-from service.flaky.spans import Results, Scale
+from service.testhealth.detector import score, spans
+from service.testhealth.detector.evidence import Event, Passes, Stream
+from service.testhealth.detector.score import Noise
+from service.testhealth.detector.spans import Results, Scale
 from tests.flaky.histories import at, open_measure_of
 
 DAY = timedelta(days=1)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.flaky import series
-from service.flaky.standing import Standing
-from service.flaky.uploads import EvidenceUpload, UploadClass
+from service.testhealth.detector import series
+from service.testhealth.detector.standing import Standing
+from service.testhealth.reports.uploads import EvidenceUpload, UploadClass
 from tests.bench.flaky.ledger import Ledger, Upload
 from tests.flaky.histories import START
 from tests.flaky.test_order import uploads

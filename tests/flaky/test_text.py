@@ -6,9 +6,9 @@ import zlib
 
 import pytest
 
-from service.flaky import reports, text
-from service.flaky.reading import Wishes
-from service.flaky.results import Fault, FileStatus, WarningCode
+from service.testhealth.reports import reports, text
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import Fault, FileStatus, WarningCode
 
 XML = '<testsuite name="sü"><testcase name="tä€"><failure>größer</failure></testcase></testsuite>'
 REPLACED = [WarningCode.ENCODING_REPLACED]

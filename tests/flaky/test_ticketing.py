@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.flaky import ticketing
-from service.flaky.ticketing import Standing, TicketIssue, Writing
+from service.testhealth.detector import ticketing
+from service.testhealth.detector.ticketing import Standing, TicketIssue, Writing
 from service.vocabulary import Health
 
 HEALTHY, FLAKY, BROKEN = Health.HEALTHY, Health.FLAKY, Health.BROKEN

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from service.flaky import duplicates, identity, reports, results
-from service.flaky.identity import RepositoryKey
-from service.flaky.reading import Wishes
-from service.flaky.results import CaseKind, FileStatus, Outcome
+from service.testhealth.reports import duplicates, identity, reports, results
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import CaseKind, FileStatus, Outcome
 from tests.flaky.recorded import record
 from tests.flaky.recorded.record import AGAIN, HERE, RUNNERS
 from tests.flaky.recorded.truths import TRUTHS

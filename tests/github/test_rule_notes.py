@@ -1,7 +1,7 @@
 """Every note that the adapter gives about the rules of a branch has a text."""
 
 from bot.github import protection
-from service.wording import rule_notes
+from service.mergequeue.wording import rule_notes
 
 
 def test_each_note_has_a_text():

@@ -7,8 +7,8 @@ from typing import Any
 
 import aiohttp
 
-from service.operations import tokens
-from service.operations.tokens import TokenWish
+from service.accounts import tokens
+from service.accounts.tokens import TokenWish
 from service.vocabulary import SYSTEM, Role
 from tests.harness.world import REPO, World
 

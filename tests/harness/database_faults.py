@@ -15,9 +15,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.boundary import NoBoundary
+from service.database.database import BOUNDARIES, Runner, Store
+from service.database.outbox import OutboxRow
 from service.errors import DatabaseUnavailable
-from service.store.database import BOUNDARIES, Runner, Store
-from service.store.outbox import OutboxRow
 
 HANG_S = 0.3
 """How long a write that hangs takes until its time limit ends it, in seconds of this machine."""

@@ -27,8 +27,8 @@ from sqlalchemy import Connection, make_url
 
 from service.boundary import NoBoundary
 from service.clock import RandomIds
-from service.store import migrate, postgresql, sqlite_file
-from service.store.database import Store, open_store
+from service.database import migrate, postgresql, sqlite_file
+from service.database.database import Store, open_store
 from tests.harness import needs, small_disk
 from tests.harness.small_disk import SmallDisk
 

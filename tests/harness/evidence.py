@@ -10,16 +10,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 
-from service.flaky import figures, identity, tallying
-from service.flaky.identity import CaseKey, RepositoryKey
-from service.flaky.results import Outcome
-from service.store import tallies, test_cases, test_evidence, test_states
-from service.store.database import Tx
-from service.store.tallies import Due
-from service.store.test_cases import Case, Own, Place
-from service.store.test_evidence import Day, SeenFailure, StoredAttempt, Upload
-from service.store.test_sets import OutcomeSets
-from service.store.test_states import DETECTOR, CaseState, StateChange
+from service.database.database import Tx
+from service.testhealth.detector import figures, tallying
+from service.testhealth.reports import identity
+from service.testhealth.reports.identity import CaseKey, RepositoryKey
+from service.testhealth.reports.results import Outcome
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import states, tallies, uploads_rows
+from service.testhealth.store.cases import Case, Own, Place
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.states import DETECTOR, CaseState, StateChange
+from service.testhealth.store.tallies import Due
+from service.testhealth.store.uploads_rows import Day, SeenFailure, StoredAttempt, Upload
 from service.vocabulary import Health
 
 LETTERS = {"p": Outcome.PASSED, "f": Outcome.FAILED, "s": Outcome.SKIPPED}
@@ -60,18 +62,16 @@ class Ledger:
         by_name = {name: nos[self.id_of(name, ran.variant)] for name in ran.tests}
         once = {name: word for name, word in ran.tests.items() if word in ("p", "s")}
         kept = {
-            word: test_evidence.put_set(
+            word: uploads_rows.put_set(
                 session,
                 self.place,
-                test_evidence.packed_set(
-                    by_name[name] for name, did in once.items() if did == word
-                ),
+                uploads_rows.packed_set(by_name[name] for name, did in once.items() if did == word),
                 ran.at,
             )
             for word in ("p", "s")
         }
         upload = an_upload(ran, kept["p"], kept["s"])
-        test_evidence.record_upload(session, self.place, upload)
+        uploads_rows.record_upload(session, self.place, upload)
         attempts = [
             attempt
             for name in ran.tests.keys() - once.keys()
@@ -82,15 +82,15 @@ class Ledger:
             for each in attempts
             if each.failure is not None
         ]
-        test_evidence.record_attempts(session, self.place, attempts)
+        uploads_rows.record_attempts(session, self.place, attempts)
         if ran.is_trusted:
             tallies.put(session, self.place, upload)
             apart = ran.tests.keys() - once.keys()
             days = [a_day(ran, by_name[name], ran.tests[name]) for name in apart]
-            test_evidence.add_days(session, self.place, days)
-            test_evidence.note_failures(session, self.place, seen)
+            uploads_rows.add_days(session, self.place, days)
+            uploads_rows.note_failures(session, self.place, seen)
         hit = [(each.no, pr) for each in seen for pr in ran.prs]
-        test_evidence.note_impact(session, self.place, hit, ran.at, self.now)
+        uploads_rows.note_impact(session, self.place, hit, ran.at, self.now)
         test_cases.note_evidence(session, self.place.repository_id, ran.at)
 
     def add_up(self, session: Tx, sets: OutcomeSets, day: int, pieces: int = 1000) -> None:
@@ -107,9 +107,9 @@ class Ledger:
     ) -> None:
         """What judging leaves behind when the detector finds this."""
         (case,) = test_cases.by_ids(session, self.place.repository_id, [self.id_of(name)]).values()
-        before = test_states.state(session, self.place.repository_id, case.no)
+        before = states.state(session, self.place.repository_id, case.no)
         state = CaseState(case.no, value, reason, since)
-        test_states.put(session, self.place, state)
+        states.put(session, self.place, state)
         change = StateChange(
             no=case.no,
             at=since,
@@ -120,7 +120,7 @@ class Ledger:
             actor_kind=DETECTOR.kind,
             actor_login=DETECTOR.login,
         )
-        test_states.note(session, self.place, change)
+        states.note(session, self.place, change)
 
     def _numbers(self, session: Tx, ran: Ran) -> dict[str, int]:
         shared = test_cases.name_repository(session, self.place, self.key)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from bot.sandbox import reports
 from bot.sandbox.records import Actor, CheckRun
-from service.mergequeue.model import Run
-from service.mergequeue.states import RunKind, RunStatus
+from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.states import RunKind, RunStatus
 from tests.harness.world import World
 
 CHECK = "unit"

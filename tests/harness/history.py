@@ -13,9 +13,9 @@ from sqlalchemy import select
 from bot.sandbox.app import Sandbox
 from bot.sandbox.git import Commit, Objects, TreeItem
 from bot.sandbox.records import Repository
-from service.store.database import Store, Tx
-from service.store.tables.deliveries import OutboxRow
-from service.store.tables.queues import EntryRow, LandingRow, RunRow
+from service.database.database import Store, Tx
+from service.database.tables_deliveries import OutboxRow
+from service.mergequeue.store.tables_queues import EntryRow, LandingRow, RunRow
 
 MAIN = "refs/heads/main"
 OURS = "headgate"

@@ -9,24 +9,25 @@ from collections import deque
 from datetime import UTC, datetime, timedelta
 
 from bot.keys import KeyRing
+from service.accounts import repositories
 from service.boundary import NoBoundary
 from service.clock import RandomIds
-from service.mergequeue import inputs
-from service.mergequeue.config import ConfigValue
-from service.mergequeue.inputs import Input
-from service.mergequeue.outputs import Action, BuildTestBranch, Land
-from service.mergequeue.reasons import Reason
-from service.mergequeue.reported import Facts
+from service.database.database import Store
+from service.database.wakeups import Wakeups
+from service.mergequeue.engine import inputs
+from service.mergequeue.engine.config import ConfigValue
+from service.mergequeue.engine.inputs import Input
+from service.mergequeue.engine.outputs import Action, BuildTestBranch, Land
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.operations import queues, turn
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.simulation.history import Arrival, History
+from service.mergequeue.simulation.world import Attempt, Ci, Target
+from service.mergequeue.store import queues as stored_queues
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import queues, repositories, turn
-from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime
-from service.simulation.history import Arrival, History
-from service.simulation.world import Attempt, Ci, Target
-from service.store import queues as stored_queues
-from service.store.database import Store
-from service.store.wakeups import Wakeups
 from service.vocabulary import (
     SYSTEM,
     Actor,

@@ -8,7 +8,7 @@ import aiohttp
 
 from bot.sandbox import ci, reports
 from bot.sandbox.records import Actor, CheckRun, WorkflowRun
-from service.mergequeue.model import Run
+from service.mergequeue.engine.model import Run
 from tests.harness import gates
 from tests.harness.asking import HOST, Asker
 from tests.harness.world import REPO, World

@@ -5,11 +5,11 @@ from datetime import timedelta
 from sqlalchemy import func, select
 
 from bot.sandbox.app import Sandbox
+from service.database.database import Tx
+from service.database.tables_deliveries import InboxRow, OutboxRow
+from service.mergequeue.store import queues
+from service.notifications.store.tables_notifications import AttemptRow
 from service.runtime import Runtime
-from service.store import queues
-from service.store.database import Tx
-from service.store.tables.deliveries import InboxRow, OutboxRow
-from service.store.tables.notifications import AttemptRow
 
 SOON = timedelta(minutes=3)
 """What is due later than this is a clock of its own, not something left to do."""

@@ -20,19 +20,19 @@ from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import BareRepository
 from bot.sandbox.records import Repository
 from bot.settings import Settings
+from service.accounts.store import access as stored_access
 from service.boundary import Boundary, NoBoundary
 from service.clock import RandomIds
-from service.mergequeue.config import ConfigValue
-from service.mergequeue.model import Entry, MergeQueue
-from service.mergequeue.states import QueueState
-from service.operations import pull_requests, turn
-from service.operations import queues as queue_operations
-from service.operations.queues import QueueWish
+from service.database.database import Tx
+from service.mergequeue.engine.config import ConfigValue
+from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import pull_requests, turn
+from service.mergequeue.operations import queues as queue_operations
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.store import queues, runs
+from service.mergequeue.store.tables_queues import LandingRow
 from service.runtime import Runtime
-from service.store import access as stored_access
-from service.store import queues, runs
-from service.store.database import Tx
-from service.store.tables.queues import LandingRow
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
 from tests.harness.clock import FastClock
 from tests.harness.stillness import is_still

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from service.mergequeue import explain, inputs
-from service.mergequeue.config import Mode
-from service.mergequeue.reasons import HoldReason, HoldScope, Reason
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import QueueState
+from service.mergequeue.engine import explain, inputs
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import QueueState
 from service.vocabulary import (
     SYSTEM,
     Blocker,

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from service.mergequeue import inputs
-from service.mergequeue.model import RequiredSet
-from service.mergequeue.reasons import HoldReason
-from service.mergequeue.reported import Evidence
+from service.mergequeue.engine import inputs
+from service.mergequeue.engine.model import RequiredSet
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.reported import Evidence
 from service.vocabulary import CheckOutcome, Explanation, RequiredName, RequiredSource, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.stage import Stage, Told, together

@@ -10,8 +10,8 @@ Inputs are `verb arguments` as in `playing.py` and `reporting.py`, or a span of 
 import re
 from datetime import timedelta
 
-from service.mergequeue import inputs
-from service.mergequeue.config import ConfirmFailures, Mode, QueueConfig, changed
+from service.mergequeue.engine import inputs
+from service.mergequeue.engine.config import ConfirmFailures, Mode, QueueConfig, changed
 from tests.mergequeue import playing, timeline, words
 from tests.mergequeue.stage import Stage, Told
 

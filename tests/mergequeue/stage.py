@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from service.mergequeue import engine, invariants
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.inputs import (
+from service.mergequeue.engine import engine, invariants
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.inputs import (
     Input,
     Landed,
     NothingToTest,
@@ -21,8 +21,8 @@ from service.mergequeue.inputs import (
     TestBranchBuilt,
     TimePassed,
 )
-from service.mergequeue.model import MergeQueue, RequiredSet, Run, RunStep
-from service.mergequeue.outputs import (
+from service.mergequeue.engine.model import MergeQueue, RequiredSet, Run, RunStep
+from service.mergequeue.engine.outputs import (
     Action,
     BuildTestBranch,
     Land,
@@ -32,7 +32,7 @@ from service.mergequeue.outputs import (
     RunStarted,
     Step,
 )
-from service.mergequeue.reported import Facts
+from service.mergequeue.engine.reported import Facts
 from service.vocabulary import (
     Actor,
     ActorKind,

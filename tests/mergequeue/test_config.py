@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.mergequeue import config
-from service.mergequeue.config import ConfigValue, Mode, QueueConfig
+from service.mergequeue.engine import config
+from service.mergequeue.engine.config import ConfigValue, Mode, QueueConfig
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,15 @@ from datetime import timedelta
 import pytest
 
 from service.errors import InvariantBroken
-from service.mergequeue import apply, engine, explain, inputs, plan, starting
-from service.mergequeue.conditions import ConditionCode
-from service.mergequeue.config import Hedging, QueueConfig
-from service.mergequeue.draft import Draft, Finding
-from service.mergequeue.graph import DEAD_MAX
-from service.mergequeue.model import Entry, MergeQueue
-from service.mergequeue.outputs import BuildTestBranch, RetireRun, Tell
-from service.mergequeue.reasons import NOT_READY_ORDER, HoldReason, Reason
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.engine import apply, engine, explain, inputs, plan, starting
+from service.mergequeue.engine.conditions import ConditionCode
+from service.mergequeue.engine.config import Hedging, QueueConfig
+from service.mergequeue.engine.draft import Draft, Finding
+from service.mergequeue.engine.graph import DEAD_MAX
+from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.outputs import BuildTestBranch, RetireRun, Tell
+from service.mergequeue.engine.reasons import NOT_READY_ORDER, HoldReason, Reason
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome
 from tests.mergequeue import trees
 from tests.mergequeue.stage import ALICE, START, Stage, a_check, a_queue, facts_of

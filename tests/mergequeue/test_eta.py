@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from service.mergequeue import eta, inputs
-from service.mergequeue.config import Mode, QueueConfig
-from service.mergequeue.model import Member
-from service.mergequeue.reasons import HoldReason
-from service.mergequeue.states import EntryState, QueueState
+from service.mergequeue.engine import eta, inputs
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.model import Member
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.states import EntryState, QueueState
 from service.vocabulary import SYSTEM, CheckOutcome
 from tests.mergequeue.script import Script
 from tests.mergequeue.stage import Stage, a_check

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue import explain, targets
-from service.mergequeue.conditions import Condition, ConditionCode, Next
-from service.mergequeue.config import BatchingRule, BatchSizing, Mode, QueueConfig
-from service.mergequeue.model import (
+from service.mergequeue.engine import explain, targets
+from service.mergequeue.engine.conditions import Condition, ConditionCode, Next
+from service.mergequeue.engine.config import BatchingRule, BatchSizing, Mode, QueueConfig
+from service.mergequeue.engine.model import (
     Bisection,
     Entry,
     KeptMove,
@@ -21,9 +21,9 @@ from service.mergequeue.model import (
     Run,
     RunStep,
 )
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.targets import Targets
 from service.vocabulary import CheckOutcome
 from tests.mergequeue import stage, trees
 from tests.mergequeue.stage import ALICE, REQUIRED, START, a_check

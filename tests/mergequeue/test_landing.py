@@ -10,11 +10,11 @@ from datetime import timedelta
 import pytest
 
 from service.errors import InvariantBroken
-from service.mergequeue import holds, landing, targets
-from service.mergequeue.config import Mode, QueueConfig
-from service.mergequeue.draft import Draft
-from service.mergequeue.inputs import AdvanceRefused, Landed, LandingStopCode, LandingStopped
-from service.mergequeue.model import (
+from service.mergequeue.engine import holds, landing, targets
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.draft import Draft
+from service.mergequeue.engine.inputs import AdvanceRefused, Landed, LandingStopCode, LandingStopped
+from service.mergequeue.engine.model import (
     Entry,
     Hold,
     KeptMove,
@@ -27,9 +27,9 @@ from service.mergequeue.model import (
     Tip,
     Unexplained,
 )
-from service.mergequeue.outputs import Event, Land, LandingHalted, TipMoved
-from service.mergequeue.reasons import HoldReason, HoldScope, Reason
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.engine.outputs import Event, Land, LandingHalted, TipMoved
+from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import (
     SYSTEM,
     Blocker,

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from service.mergequeue import previews
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.inputs import Cancel
-from service.mergequeue.outputs import Refused
-from service.mergequeue.previews import CancelPreview
-from service.mergequeue.reasons import Reason
+from service.mergequeue.engine import previews
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.inputs import Cancel
+from service.mergequeue.engine.outputs import Refused
+from service.mergequeue.engine.previews import CancelPreview
+from service.mergequeue.engine.reasons import Reason
 from tests.mergequeue.stage import ALICE, START, Stage
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue import inputs, readiness, targets
-from service.mergequeue.config import Mode, QueueConfig
-from service.mergequeue.draft import Draft
-from service.mergequeue.model import Entry, Refusal, Run, Tip
-from service.mergequeue.outputs import Tell
-from service.mergequeue.reasons import Reason
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import EntryState, RunPhase
+from service.mergequeue.engine import inputs, readiness, targets
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.draft import Draft
+from service.mergequeue.engine.model import Entry, Refusal, Run, Tip
+from service.mergequeue.engine.outputs import Tell
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import EntryState, RunPhase
 from service.vocabulary import (
     SYSTEM,
     Blocker,

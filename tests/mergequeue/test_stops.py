@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from service.mergequeue import inputs
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.inputs import LandingStopCode
-from service.mergequeue.model import Run
-from service.mergequeue.reasons import HoldReason, Reason
-from service.mergequeue.states import EntryState, RunStatus
+from service.mergequeue.engine import inputs
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.inputs import LandingStopCode
+from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.states import EntryState, RunStatus
 from service.vocabulary import Blocker, BlockerCode, CheckOutcome, MergeMethod, RequiredName
 from tests.mergequeue.stage import ALICE, REQUIRED, Stage, a_check
 

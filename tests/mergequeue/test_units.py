@@ -3,17 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from service.mergequeue import engine, inputs, invariants
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import (
-    LandMode,
-    MergeQueue,
-    Run,
-    RunStep,
-)
-from service.mergequeue.outputs import Land
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, QueueState, RunStatus
+from service.mergequeue.engine import engine, inputs, invariants
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import LandMode, MergeQueue, Run, RunStep
+from service.mergequeue.engine.outputs import Land
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod
 from tests.mergequeue import trees
 from tests.mergequeue.stage import START, Stage, a_check

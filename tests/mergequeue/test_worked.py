@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from service.mergequeue.config import Mode
-from service.mergequeue.outputs import (
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.outputs import (
     EntryMoved,
     LandingStarted,
     Recorded,
@@ -21,7 +21,7 @@ from service.mergequeue.outputs import (
     RunRetried,
     RunStarted,
 )
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from tests.mergequeue.script import Script
 from tests.mergequeue.stage import Told, together
 from tests.mergequeue.words import number_of

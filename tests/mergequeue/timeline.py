@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from service.mergequeue import outputs
-from service.mergequeue.conditions import Condition
-from service.mergequeue.explain import Explained
-from service.mergequeue.model import Detail
-from service.mergequeue.outputs import Event, Recorded
-from service.mergequeue.states import RunKind
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine import outputs
+from service.mergequeue.engine.conditions import Condition
+from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.model import Detail
+from service.mergequeue.engine.outputs import Event, Recorded
+from service.mergequeue.engine.states import RunKind
+from service.mergequeue.engine.targets import Targets
 from service.vocabulary import ActorKind
 
 

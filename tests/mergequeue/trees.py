@@ -7,7 +7,7 @@ id, as in git. Commits are named after what made them and never repeat.
 import hashlib
 from dataclasses import dataclass, field
 
-from service.mergequeue.model import Tip
+from service.mergequeue.engine.model import Tip
 from service.vocabulary import Sha
 
 Change = tuple[str, str]

@@ -7,9 +7,9 @@ Settings go by their field names. `optimistic`, `depth=1`, `bisection=3`, `batch
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from service.mergequeue import targets
-from service.mergequeue.config import BatchingRule, ConfigValue, QueueConfig
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.config import BatchingRule, ConfigValue, QueueConfig
+from service.mergequeue.engine.targets import Targets
 
 _SHORT = {
     "optimistic": "can_optimistically_merge",

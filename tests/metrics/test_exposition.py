@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 from service.metrics import exposition, queue_families
 from service.metrics.facts import Fact, Histogram, Sum
 from service.metrics.queue_families import FAMILIES, TOKENS_EXPIRING, Kind, Place
-from service.operations.figures import ZEROS
+from service.process.figures import ZEROS
 
 ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 

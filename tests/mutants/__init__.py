@@ -12,8 +12,8 @@ a test, or an entry in `equivalent.py` that says why it changes nothing.
 - running.py: the tests against one mutant, in a forked child and within a time limit.
 
 `make soak ROWS=mutants` runs those of the modules of which none survives (`HELD`);
-`python -m tests.mutants service/mergequeue/verdict.py` runs those of one module and prints the
-survivors.
+`python -m tests.mutants service/mergequeue/engine/verdict.py` runs those of one module and
+prints the survivors.
 
 Worked example. `if days <= 3:` becomes `if days < 3:` and `if not (days <= 3):`. If the module's
 tests pass with one of them, that mutant is printed as a survivor with its line.

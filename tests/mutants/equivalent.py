@@ -4,19 +4,19 @@ An entry whose mutant cannot be made any more fails a test: its code is gone, an
 """
 
 EQUIVALENT: dict[str, dict[str, str]] = {
-    "service/operations/access.py": {
+    "service/accounts/access.py": {
         "look_up: record is None or not is_its_own -> not is_its_own": (
             "A token without a record matches no digest: the dummy has no secret."
         ),
     },
-    "service/operations/tokens.py": {
+    "service/accounts/tokens.py": {
         "_organization_of: org or access.ensure_organization(session, draft.host, None, "
         "draft.org_slug) -> "
         "access.ensure_organization(session, draft.host, None, draft.org_slug)": (
             "The organization that was found is the one that would be ensured."
         ),
     },
-    "service/mergequeue/verdict.py": {
+    "service/mergequeue/engine/verdict.py": {
         "_failing_ids: one.outcome is CheckOutcome.FAILED and one.check is not None -> "
         "one.outcome is CheckOutcome.FAILED": "A standing that failed has the report that failed.",
         "_explanation: one.check is not None and one.check.raw == STARTUP_FAILURE -> "
@@ -25,7 +25,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "A suite with all jobs of another has the required name, so it is not looked for."
         ),
     },
-    "service/mergequeue/readiness.py": {
+    "service/mergequeue/engine/readiness.py": {
         "unmet_now: entry.run or '' -> entry.run": "No run has the id None.",
         "_leave_if_due: again.run or '' -> again.run": "No run has the id None.",
         "_is_over: entry.unready_since is not None and entry.unready_since + grace_of(entry) <= "
@@ -46,7 +46,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "It counts only under a strict rule, and then it is read or the branch is gone."
         ),
     },
-    "service/operations/landing.py": {
+    "service/mergequeue/operations/landing.py": {
         "_attempt: branch or '' -> branch": (
             "Only an advance names the branch, and its run has one."
         ),

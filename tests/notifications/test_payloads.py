@@ -6,9 +6,9 @@ from typing import Any
 import orjson
 import pytest
 
-from service.mergequeue.config import Mode
-from service.mergequeue.model import Detail, Hold
-from service.mergequeue.outputs import (
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import Detail, Hold
+from service.mergequeue.engine.outputs import (
     EntryMoved,
     EntrySubmitted,
     HoldPlaced,
@@ -21,10 +21,11 @@ from service.mergequeue.outputs import (
     Recorded,
     TipMoved,
 )
-from service.mergequeue.reasons import HoldReason, HoldScope, Reason
-from service.mergequeue.states import EntryState, QueueState
-from service.notifications import events, messages, payloads
-from service.notifications.payloads import Scene, Subject
+from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.wording import payloads
+from service.mergequeue.wording.payloads import Scene, Subject
+from service.notifications import events, messages
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Sha
 from tests.store.builders import a_run, an_entry
 from tests.store.conftest import NOW, a_queue

@@ -5,17 +5,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.keys import KeyRing
+from service.accounts import repositories
 from service.boundary import NoBoundary
 from service.clock import RandomIds
-from service.mergequeue.states import QueueState
+from service.database.database import Store
+from service.database.wakeups import Wakeups
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import queues
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.store import queues as stored_queues
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import queues, repositories
-from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime
-from service.store import queues as stored_queues
-from service.store.database import Store
-from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, QueueRef
 from tests.harness.values import ValuesProvider
 

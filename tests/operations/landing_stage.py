@@ -1,7 +1,8 @@
 """A queue about to land, before the sandbox: several pull requests in one run that passed.
 
-The queue's value is written by hand, so that a landing is driven by `operations/landing.py`
-alone; what becomes of the queue afterwards is the engine's and is not looked at here.
+The queue's value is written by hand, so that a landing is driven by
+`mergequeue/operations/landing.py` alone; what becomes of the queue afterwards is the engine's and
+is not looked at here.
 """
 
 from collections.abc import Sequence
@@ -9,10 +10,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bot.keys import KeyRing
+from service.accounts import repositories
 from service.boundary import Boundary, NoBoundary
 from service.clock import RandomIds
-from service.mergequeue import targets
-from service.mergequeue.model import (
+from service.database.database import Store, Tx
+from service.database.records import LandingRecord
+from service.database.wakeups import Wakeups
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.model import (
     Entry,
     LandedStep,
     Landing,
@@ -25,20 +30,17 @@ from service.mergequeue.model import (
     RunStep,
     Tip,
 )
-from service.mergequeue.outputs import Land, LandStep, Step
-from service.mergequeue.reasons import Reason
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.outputs import Land, LandStep, Step
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.operations import facts, queues, turn
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.store import landings
+from service.mergequeue.store import queues as stored_queues
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import facts, queues, repositories, turn
-from service.operations.queues import QueueWish
 from service.runtime import Options, Runtime
-from service.store import landings
-from service.store import queues as stored_queues
-from service.store.database import Store, Tx
-from service.store.records import LandingRecord
-from service.store.wakeups import Wakeups
 from service.vocabulary import SYSTEM, MergeMethod, QueueRef, RequiredName, RequiredSource, Sha
 from tests.provider.stage import Stage
 

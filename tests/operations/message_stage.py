@@ -4,17 +4,19 @@ import ipaddress
 from dataclasses import dataclass
 from datetime import timedelta
 
+from service.accounts import access, tokens
+from service.accounts.tokens import TokenWish
+from service.http.callers import Caller
+from service.mergequeue.operations import queues
+from service.mergequeue.operations.queues import HoldWish, QueueWish
+from service.notifications import delivery_log, endpoints
 from service.notifications.addresses import Rules
-from service.operations import access, delivery_log, endpoints, queues, tokens
-from service.operations.callers import Caller
-from service.operations.delivery_log import DeliveryView, LogWish
-from service.operations.endpoints import EndpointView, EndpointWish
-from service.operations.queues import HoldWish, QueueWish
-from service.operations.tokens import TokenWish
+from service.notifications.delivery_log import DeliveryView, LogWish
+from service.notifications.endpoints import EndpointView, EndpointWish
+from service.process.workers import notifications as worker
+from service.process.workers.flow import Flow
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Role
-from service.workers import notifications as worker
-from service.workers.flow import Flow
 from tests.harness.receiver import Receiver
 from tests.operations.conftest import WaitingClock
 

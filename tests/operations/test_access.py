@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from service.accounts import access, tokens
+from service.accounts.store import access as stored
+from service.accounts.store import audit
+from service.accounts.tokens import TokenWish
+from service.database.records import TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
-from service.operations import access, tokens
-from service.operations.callers import Caller
-from service.operations.tokens import TokenWish
+from service.http.callers import Caller
 from service.runtime import Runtime
-from service.store import access as stored
-from service.store import audit
-from service.store.records import TokenRecord
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Role
 
 NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)

@@ -8,25 +8,20 @@ from typing import Any
 
 import pytest
 
+from service.accounts import access, repositories, tokens
+from service.accounts.tokens import TokenWish
 from service.errors import Invalid, NotFound
+from service.mergequeue.operations import queues
+from service.mergequeue.operations.queues import HoldWish, QueueWish
+from service.notifications import endpoints, notifications
+from service.notifications.endpoints import EndpointWish
+from service.notifications.notifications import ReplayWish
 from service.notifications.sender import HttpSender
-from service.operations import (
-    access,
-    endpoints,
-    notifications,
-    queues,
-    repositories,
-    test_overrides,
-    tokens,
-)
-from service.operations.endpoints import EndpointWish
-from service.operations.notifications import ReplayWish
-from service.operations.queues import HoldWish, QueueWish
-from service.operations.test_overrides import OverrideWish
-from service.operations.tokens import TokenWish
 from service.provider.values import Repository
 from service.runtime import Runtime
-from service.store import test_quarantine
+from service.testhealth.operations import overrides
+from service.testhealth.operations.overrides import OverrideWish
+from service.testhealth.store import quarantine
 from service.vocabulary import SYSTEM, MergeMethod, Override, QueueRef, RepoId, RepoRef, Role
 from tests.harness.receiver import receiving
 from tests.operations import upload_stage
@@ -156,7 +151,7 @@ async def test_words_on_one_test_at_once_are_all_taken(store):
     await tested.ran({"total": "F"})
     test_id = (await tested.case("total")).id
     words = [OverrideWish(test_id, Override.ALWAYS_QUARANTINE, str(n)) for n in range(8)]
-    said = (test_overrides.put(tested.runtime, tested.repository, each, SYSTEM) for each in words)
+    said = (overrides.put(tested.runtime, tested.repository, each, SYSTEM) for each in words)
     assert await refusals(*said) == []
 
 
@@ -168,16 +163,14 @@ async def test_a_word_is_not_taken_back_because_the_one_before_ends(store):
     words = [OverrideWish(cases[name].id, Override.ALWAYS_QUARANTINE, "x") for name in names]
 
     def saying():
-        return [
-            test_overrides.put(tested.runtime, tested.repository, each, SYSTEM) for each in words
-        ]
+        return [overrides.put(tested.runtime, tested.repository, each, SYSTEM) for each in words]
 
     await asyncio.gather(*saying())
-    tested.clock.present += test_overrides.ALWAYS_FOR
-    sweeps = [test_overrides.expire(tested.runtime) for _ in range(4)]
+    tested.clock.present += overrides.ALWAYS_FOR
+    sweeps = [overrides.expire(tested.runtime) for _ in range(4)]
     assert await refusals(*sweeps, *saying()) == []
     for case in cases.values():
         here = tested.repository.id
-        said = await tested.runtime.store.read(test_quarantine.override_of, here, case.no)
+        said = await tested.runtime.store.read(quarantine.override_of, here, case.no)
         assert said is not None
         assert said.at == tested.clock.present

@@ -7,15 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import Bisection, Member, MergeQueue, Run, RunStep, Tip
-from service.mergequeue.outputs import BuildTestBranch, HeadToMerge, Step
-from service.mergequeue.states import RunKind, RunPhase, RunStatus
-from service.operations import building, naming, turn
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import Bisection, Member, MergeQueue, Run, RunStep, Tip
+from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, Step
+from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
+from service.mergequeue.operations import building, naming, turn
+from service.mergequeue.store import queues as stored_queues
 from service.provider.errors import Unavailable
 from service.provider.values import BuildRequest, BuildResult
 from service.runtime import Runtime
-from service.store import queues as stored_queues
 from service.vocabulary import CheckOutcome, QueueRef, Sha
 from tests.harness.values import ValuesProvider, sha_of
 from tests.operations.conftest import WaitingClock

@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from service.flaky import owners
-from service.operations import code_owners
+from service.accounts.store import access
 from service.provider.errors import Gone, GoneKind, Refused, RefusedCode, Unavailable
 from service.provider.trees import TreePaths
-from service.store import access
-from service.store import code_owners as stored
-from service.store.code_owners import FoundFile
-from service.store.test_cases import Place
+from service.testhealth.operations import code_owners
+from service.testhealth.reports import owners
+from service.testhealth.store import code_owners as stored
+from service.testhealth.store.cases import Place
+from service.testhealth.store.code_owners import FoundFile
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import HOST, NOW, a_case, a_file

@@ -8,27 +8,32 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from service.flaky.collecting import CollectReports
-from service.flaky.results import FileStatus
-from service.flaky.settings import TestSettings
-from service.mergequeue.states import QueueState
-from service.operations import collected, effects, parsing, queues, repositories, signals, turn
-from service.operations import uploads as upload_operations
-from service.operations.parsing import SentFile
-from service.operations.queues import QueueWish
-from service.operations.upload_values import UploadMeta
+from service.accounts import repositories
+from service.database import outbox
+from service.database.records import Lane, OutboxState
+from service.database.tables_deliveries import OutboxRow
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import queues, turn
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.store import pull_requests
+from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.process import effects, signals
+from service.process.workers import outbox as outbox_worker
+from service.process.workers.flow import Flow
 from service.provider.signals import CiRunEnded, Where
-from service.store import outbox, pull_requests, test_quarantine
-from service.store import queues as stored_queues
-from service.store.pull_requests import PullRequestHead
-from service.store.records import Lane, OutboxState
-from service.store.tables.deliveries import OutboxRow
-from service.store.test_cases import Place
-from service.store.test_evidence import UPLOAD, uploads
-from service.store.test_quarantine import Since
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations import collected, parsing
+from service.testhealth.operations import uploads as upload_operations
+from service.testhealth.operations.parsing import SentFile
+from service.testhealth.operations.upload_values import UploadMeta
+from service.testhealth.reports.collecting import CollectReports
+from service.testhealth.reports.results import FileStatus
+from service.testhealth.store import quarantine
+from service.testhealth.store.cases import Place
+from service.testhealth.store.quarantine import Since
+from service.testhealth.store.uploads_rows import UPLOAD, uploads
 from service.vocabulary import SYSTEM, Sha
-from service.workers import outbox as outbox_worker
-from service.workers.flow import Flow
 from tests.operations import upload_stage
 from tests.provider.stage import HOST, on_sandbox
 
@@ -79,7 +84,7 @@ class Yard:
 
     async def put(self, settings):
         place = Place(self.repository.org_id, self.repository.id)
-        await self.runtime.store.run(test_quarantine.put_settings, place, settings, Since())
+        await self.runtime.store.run(quarantine.put_settings, place, settings, Since())
 
 
 def _uploads(session):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from service.flaky.collecting import class_of
-from service.flaky.uploads import UploadClass
-from service.operations import collecting
 from service.provider.archives import ArchiveFile
 from service.provider.errors import Unavailable
+from service.testhealth.operations import collecting
+from service.testhealth.reports.collecting import class_of
+from service.testhealth.reports.uploads import UploadClass
 from tests.provider.stage import on_sandbox
 
 PATTERNS = ("*junit*",)

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from service.operations import collector
+from service.testhealth.operations import collector
 
 
 @pytest.fixture(autouse=True)

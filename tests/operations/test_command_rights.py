@@ -10,7 +10,10 @@ from typing import get_args
 import pytest
 from sqlalchemy import select
 
-from service.operations import asking, turn
+from service.accounts.store import access
+from service.database.database import Tx
+from service.database.tables_deliveries import OutboxRow
+from service.mergequeue.operations import asking, turn
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -29,9 +32,6 @@ from service.provider.signals import (
 )
 from service.provider.values import AccessLevel, ChangedFiles, PullRequest
 from service.runtime import Runtime
-from service.store import access
-from service.store.database import Tx
-from service.store.tables.deliveries import OutboxRow
 from service.vocabulary import Actor, ActorKind, QueueRef, RepoId, RepoRef
 from tests.harness.values import ValuesProvider
 

@@ -4,10 +4,13 @@ from collections.abc import AsyncIterator
 
 from sqlalchemy import select
 
+from service.accounts.store import access
+from service.database.database import Tx
+from service.database.tables_deliveries import OutboxRow
 from service.errors import DatabaseUnavailable
-from service.mergequeue.states import QueueState
-from service.operations import asking, pull_requests, queues, turn
-from service.operations.pull_requests import SubmitOptions
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import asking, pull_requests, queues, turn
+from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -19,9 +22,6 @@ from service.provider.signals import (
     Where,
 )
 from service.runtime import Runtime
-from service.store import access
-from service.store.database import Tx
-from service.store.tables.deliveries import OutboxRow
 from service.vocabulary import SYSTEM, Actor, ActorKind, QueueRef, RepoId
 from tests.harness.database_faults import Fault, put_between
 

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from service.mergequeue.outputs import EntryMoved, EntrySubmitted, RunStarted
-from service.mergequeue.states import FINAL, EntryState, RunKind
+from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, RunStarted
+from service.mergequeue.engine.states import FINAL, EntryState, RunKind
+from service.mergequeue.operations import counting
+from service.mergequeue.store.figures import Moved
 from service.metrics.facts import Fact
 from service.metrics.queue_families import Kind
-from service.operations import counting, figures
-from service.store.figures import Moved
+from service.process import figures
 from tests.mergequeue import test_scenarios
 from tests.mergequeue.script import Script
 from tests.mergequeue.stage import Stage

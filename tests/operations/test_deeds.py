@@ -5,20 +5,22 @@ from dataclasses import replace
 import pytest
 import structlog
 
+from service.accounts import access, tokens
+from service.accounts.store import access as stored
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.accounts.tokens import TokenWish
+from service.database.database import Tx
 from service.errors import Unauthenticated
-from service.mergequeue import targets
-from service.operations import access, consequences, impacted, queues, tokens
-from service.operations.callers import Caller
-from service.operations.happened import Happened
-from service.operations.impacted import Upload
-from service.operations.queues import HoldWish, QueueWish
-from service.operations.tokens import TokenWish
+from service.http.callers import Caller
+from service.mergequeue.engine import targets
+from service.mergequeue.operations import consequences, impacted, queues
+from service.mergequeue.operations.happened import Happened
+from service.mergequeue.operations.impacted import Upload
+from service.mergequeue.operations.queues import HoldWish, QueueWish
+from service.mergequeue.store import pull_requests
+from service.mergequeue.store import queues as stored_queues
 from service.runtime import Runtime
-from service.store import access as stored
-from service.store import audit, pull_requests
-from service.store import queues as stored_queues
-from service.store.audit import AuditRow
-from service.store.database import Tx
 from service.vocabulary import SYSTEM, Actor, QueueRef, Role
 from tests.harness.values import sha_of
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 from sqlalchemy import select
 
-from service.operations import deliveries
+from service.database.database import Tx
+from service.database.tables_deliveries import InboxRow
+from service.process import deliveries
 from service.provider.errors import ProviderError, Unavailable
 from service.provider.signals import Delivery, Signal
 from service.runtime import Runtime, Translator
-from service.store.database import Tx
-from service.store.tables.deliveries import InboxRow
 from tests.operations.conftest import WaitingClock
 
 HOST = "values.test"

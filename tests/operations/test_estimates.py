@@ -5,21 +5,22 @@ from datetime import timedelta
 
 import pytest
 
-from service.mergequeue.config import Hedging
-from service.mergequeue.estimates import PRIOR
-from service.mergequeue.states import QueueState
-from service.operations import estimates, pull_requests, queues, retention, turn
-from service.operations.pull_requests import SubmitOptions
-from service.operations.queues import QueueWish
+from service.database.database import Store
+from service.mergequeue.engine.config import Hedging
+from service.mergequeue.engine.estimates import PRIOR
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import estimates, pull_requests, queues, turn
+from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.simulation.history import Arrival, Fate, history_of
+from service.mergequeue.simulation.world import sha_of
+from service.mergequeue.store import history
+from service.mergequeue.store import pull_requests as known_pulls
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.process import retention
+from service.process.workers.housekeeping import ESTIMATES_PERIOD, Housekeeping
 from service.runtime import Runtime
-from service.simulation.history import Arrival, Fate, history_of
-from service.simulation.world import sha_of
-from service.store import history
-from service.store import pull_requests as known_pulls
-from service.store.database import Store
-from service.store.pull_requests import PullRequestHead
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, QueueRef
-from service.workers.housekeeping import ESTIMATES_PERIOD, Housekeeping
 from tests.harness import recorded
 from tests.harness.recorded import Recording, SetClock
 

@@ -4,31 +4,23 @@ from datetime import timedelta
 
 import pytest
 
-from service.flaky.results import Attempt, FileStatus, Outcome
-from service.mergequeue.inputs import RepositoryChanged
-from service.mergequeue.outputs import AskEvidence
-from service.mergequeue.reasons import HoldReason
-from service.mergequeue.states import QueueState
-from service.operations import (
-    failed_tests,
-    queues,
-    test_flags,
-    test_overrides,
-    test_records,
-    test_settings,
-    test_sweeps,
-    turn,
-    upload_news,
-)
-from service.operations.failed_tests import Began, LookedUp, Reported
-from service.operations.judging import Bench
-from service.operations.queues import QueueWish
-from service.operations.test_flags import FlagWish
-from service.operations.test_overrides import OverrideWish
-from service.operations.test_settings import SettingsWish
-from service.store import queues as stored_queues
-from service.store import uploads
-from service.store.records import Lane
+from service.database.records import Lane
+from service.evidence import failed_tests, upload_news
+from service.evidence.failed_tests import Began, LookedUp, Reported
+from service.mergequeue.engine.inputs import RepositoryChanged
+from service.mergequeue.engine.outputs import AskEvidence
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import queues, turn
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.store import queues as stored_queues
+from service.testhealth.operations import flags, overrides, records, settings, sweeps
+from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.judging import Bench
+from service.testhealth.operations.overrides import OverrideWish
+from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.reports.results import Attempt, FileStatus, Outcome
+from service.testhealth.store import uploads
 from service.vocabulary import SYSTEM, Flag, Override, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
@@ -51,7 +43,7 @@ async def looked_up(stage: Stage, *answers, heads=None, name="unit") -> LookedUp
     """What was known of the tests that failed in uploads when their run began, a minute ago."""
 
     def look(session):
-        home = test_records.home_of(session, stage.runtime, stage.repository, stage.clock.present)
+        home = records.home_of(session, stage.runtime, stage.repository, stage.clock.present)
         bench = Bench(session, stage.runtime, home)
         found = [uploads.by_id(session, each.upload_id) for each in answers]
         sent = tuple(each.upload for each in found if each is not None)
@@ -99,7 +91,7 @@ async def test_who_made_a_test_flaky_is_not_forgiven_by_it(stage):
 async def quarantining(stage: Stage, **more) -> None:
     """Quarantine flaky and broken tests by themselves."""
     values = {"quarantine_enabled": True, "auto_quarantine_enabled": True, **more}
-    await test_settings.update(stage.runtime, stage.repository, SettingsWish(values), SYSTEM)
+    await settings.update(stage.runtime, stage.repository, SettingsWish(values), SYSTEM)
 
 
 @pytest.mark.parametrize(("suspect", "is_forgiven"), [(5, False), (6, True)])
@@ -119,7 +111,7 @@ async def test_who_made_a_test_flaky_is_forgiven_by_a_persons_word(stage):
         (await stage.case("total")).id, Override.ALWAYS_QUARANTINE, "waits on the real clock"
     )
     stage.clock.present -= timedelta(hours=1)
-    await test_overrides.put(stage.runtime, stage.repository, wish, SYSTEM)
+    await overrides.put(stage.runtime, stage.repository, wish, SYSTEM)
     stage.clock.present += timedelta(hours=1)
     sent = await failed_now(stage)
     (check,) = (await looked_up(stage, sent, heads={5: HEAD})).checks
@@ -132,7 +124,7 @@ async def test_a_persons_word_counts_from_its_time_to_its_end(stage):
     test_id = (await stage.case("total")).id
     soon = stage.clock.present + timedelta(hours=1)
     wish = OverrideWish(test_id, Override.ALWAYS_QUARANTINE, "waits on the real clock", soon)
-    await test_overrides.put(stage.runtime, stage.repository, wish, SYSTEM)
+    await overrides.put(stage.runtime, stage.repository, wish, SYSTEM)
     sent = await failed_now(stage)
 
     async def is_forgiven() -> bool:
@@ -150,7 +142,7 @@ async def test_what_is_said_after_the_run_began_does_not_change_what_was_known(s
     await flaky_on(stage, pr_number=5)
     sent = await failed_now(stage)
     wish = FlagWish((await stage.case("total")).id, Flag.BROKEN, "it is")
-    await test_flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+    await flags.put(stage.runtime, stage.repository, wish, SYSTEM)
     (check,) = (await looked_up(stage, sent)).checks
     assert [each.was_flaky for each in check.tests] == [True]
 
@@ -329,10 +321,10 @@ async def test_queues_hear_of_the_first_results_and_that_none_come_any_more(stag
     holds = (await turn.value(stage.runtime, queue.id)).holds
     assert HoldReason.PROVIDER_UNAVAILABLE in {each.reason for each in holds}
     stage.clock.present += upload_news.SENDING_FOR
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     assert await sends()
     stage.clock.present += MINUTE
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     assert not await sends()
 
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from service.mergequeue import config
-from service.mergequeue.model import Run
-from service.mergequeue.reported import Evidence
-from service.operations import evidence
+from service.evidence import failed_checks
+from service.mergequeue.engine import config
+from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.reported import Evidence
 from service.vocabulary import Check, CheckOutcome, Explanation, RequiredName
 from tests.mergequeue.stage import Stage, a_check
 
@@ -50,23 +50,23 @@ FAILING = a_check("unit", FAILED)
 def test_the_newest_failed_reports_of_required_checks_are_explained(
     checks: tuple[Check, ...], failing: dict[str, set[str]]
 ) -> None:
-    assert evidence.failing_of(a_run(*checks)) == failing
+    assert failed_checks.failing_of(a_run(*checks)) == failing
 
 
 def test_a_report_that_is_run_again_is_not_explained() -> None:
     other = beside(FAILING, 2, "9")
-    assert evidence.failing_of(a_run(FAILING, other, reruns=("1",))) == {"unit": {"2"}}
+    assert failed_checks.failing_of(a_run(FAILING, other, reruns=("1",))) == {"unit": {"2"}}
 
 
 def test_a_run_is_explained_when_each_of_its_failures_is() -> None:
     run = a_run(FAILING, a_check("e2e", FAILED, 2))
-    assert not evidence.is_explained(run)
+    assert not failed_checks.is_explained(run)
     for names, is_explained in ((("unit",), False), (("unit", "e2e", "docs"), True)):
         said = Evidence(run.attempt, dict.fromkeys(names, Explanation.UNEXPLAINED))
-        assert evidence.is_explained(replace(run, evidence=said)) is is_explained
+        assert failed_checks.is_explained(replace(run, evidence=said)) is is_explained
 
 
 def test_a_check_that_two_apps_must_report_fails_by_both() -> None:
     both = (RequiredName("unit", "7"), RequiredName("unit", "9"))
     run = replace(a_run(FAILING, beside(FAILING, 2, "9")), required=both)
-    assert evidence.failing_of(run) == {"unit": {"1", "2"}}
+    assert failed_checks.failing_of(run) == {"unit": {"1", "2"}}

@@ -5,24 +5,18 @@ from dataclasses import replace
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
+from service.accounts import repositories, tokens
+from service.accounts.tokens import TokenWish
+from service.database.records import LandingState
+from service.http.callers import Caller
 from service.memory import Memory
-from service.mergequeue.states import QueueState
-from service.operations import (
-    counting,
-    figures,
-    pull_requests,
-    queues,
-    repositories,
-    retention,
-    tokens,
-)
-from service.operations.callers import Caller
-from service.operations.pull_requests import SubmitOptions
-from service.operations.queues import QueueWish
-from service.operations.tokens import TokenWish
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import counting, pull_requests, queues
+from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.queues import QueueWish
+from service.process import figures, retention
+from service.process.store import retention as stored_retention
 from service.runtime import Runtime
-from service.store import retention as stored_retention
-from service.store.records import LandingState
 from service.vocabulary import SYSTEM, QueueRef, RepoId, Role
 from tests.harness.values import ValuesProvider
 from tests.operations.conftest import WaitingClock

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from service.mergequeue import targets
-from service.mergequeue.targets import Targets
-from service.operations import impacted, pull_requests, turn
-from service.operations.impacted import Upload
-from service.operations.pull_requests import SubmitOptions
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.targets import Targets
+from service.mergequeue.operations import impacted, pull_requests, turn
+from service.mergequeue.operations.impacted import Upload
+from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, Channel, QueueRef
 from tests.harness.values import sha_of

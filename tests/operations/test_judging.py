@@ -7,18 +7,27 @@ from datetime import timedelta
 
 import pytest
 
-from service.flaky import history
-from service.flaky.history import Change, Value
-from service.flaky.settings import TestSettings
-from service.operations import judging, test_flags, test_records, test_settings, upload_removal
-from service.operations.test_flags import FlagWish
-from service.operations.test_settings import SettingsWish
-from service.store import test_cases, test_figures, test_quarantine
-from service.store import uploads as stored_uploads
-from service.store.standings import Standings
-from service.store.test_cases import Place
-from service.store.test_quarantine import Since
-from service.store.test_states import ChangeKind
+from service.testhealth.detector import history
+from service.testhealth.detector.history import Change, Value
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations import (
+    flags,
+    judging,
+    records,
+    upload_removal,
+)
+from service.testhealth.operations import (
+    settings as test_settings,
+)
+from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import figures, quarantine
+from service.testhealth.store import uploads as stored_uploads
+from service.testhealth.store.cases import Place
+from service.testhealth.store.quarantine import Since
+from service.testhealth.store.standings import Standings
+from service.testhealth.store.states import ChangeKind
 from service.vocabulary import SYSTEM, Flag, Health, Sensitivity, Sha
 from tests.bench.flaky.ledger import OTHER, PR, STABLE, UNTRUSTED, Ledger, Upload, bits
 from tests.flaky.histories import START
@@ -66,12 +75,10 @@ async def figures_of(stage):
     cases = await stage.cases()
 
     def read(session):
-        home = test_records.home_of(session, stage.runtime, stage.repository, now)
+        home = records.home_of(session, stage.runtime, stage.repository, now)
         nos = [case.no for case in cases.values()]
-        rates = test_figures.rates(session, home.measures, stage.repository.id, nos, now)
-        return rates, {
-            each.no: test_records.last_run(session, home, each) for each in cases.values()
-        }
+        rates = figures.rates(session, home.measures, stage.repository.id, nos, now)
+        return rates, {each.no: records.last_run(session, home, each) for each in cases.values()}
 
     rates, last_runs = await stage.runtime.store.read(read)
     return {
@@ -133,7 +140,7 @@ async def eager(store, name):
     stage = await upload_stage.staged(store, name)
     place = Place(stage.repository.org_id, stage.repository.id)
     settings = TestSettings(sensitivity=Sensitivity.EAGER)
-    await store.run(test_quarantine.put_settings, place, settings, Since())
+    await store.run(quarantine.put_settings, place, settings, Since())
     return stage
 
 
@@ -166,13 +173,11 @@ async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(
     first = await stage.ran(tests, run_id="first")
     assert first.upload_id is not None
     case = await stage.case("test_0")
-    await test_flags.put(
-        stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM
-    )
+    await flags.put(stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM)
     runtime, here = stage.runtime, stage.repository
     await asyncio.gather(
         stage.ran(tests, run_id="second"),
-        test_flags.put(runtime, here, FlagWish(case.id, Flag.NONE), SYSTEM),
+        flags.put(runtime, here, FlagWish(case.id, Flag.NONE), SYSTEM),
         test_settings.update(
             runtime, here, SettingsWish({"sensitivity": Sensitivity.EAGER}), SYSTEM
         ),
@@ -300,7 +305,7 @@ async def test_what_a_pause_lets_grow_old_is_settled_before_it_is_forgotten(stor
     else:
         settings = TestSettings(sensitivity=Sensitivity.EAGER, collect_artifacts=False)
         place = Place(stage.repository.org_id, stage.repository.id)
-        await store.run(test_quarantine.put_settings, place, settings, Since())
+        await store.run(quarantine.put_settings, place, settings, Since())
     await ran_on(stage, 50, "P")
     state, changes = (await stage.states())["total"]
     assert (state.value, state.since) == (Health.FLAKY, before.since)
@@ -316,7 +321,7 @@ async def test_what_taking_a_flag_back_settles_is_kept(store):
     for flag, day in ((Flag.FLAKY, 42), (Flag.NONE, 50)):
         stage.clock.present = NOW + timedelta(days=day)
         wish = FlagWish(case.id, flag, "no clock")
-        await test_flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+        await flags.put(stage.runtime, stage.repository, wish, SYSTEM)
     await ran_on(stage, 50, "P")
     state, _ = (await stage.states())["total"]
     assert (state.value, state.since) == (Health.FLAKY, before.since)
@@ -342,16 +347,12 @@ async def test_a_flag_taken_back_leaves_what_the_evidence_says(store):
     start = stage.clock.present
     await stage.ran({"total": "FP", "other": "P"}, ran_at=start - timedelta(hours=1))
     case = await stage.case("total")
-    await test_flags.put(
-        stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM
-    )
+    await flags.put(stage.runtime, stage.repository, FlagWish(case.id, Flag.FLAKY, "x"), SYSTEM)
     for day in range(1, 18):
         stage.clock.present = start + timedelta(days=day)
         tests = {"total": "P", "other": "P"} if day == 1 else {"other": "P"}
         await stage.ran(tests, ran_at=stage.clock.present, run_id=f"{day}")
-    taken = await test_flags.put(
-        stage.runtime, stage.repository, FlagWish(case.id, Flag.NONE), SYSTEM
-    )
+    taken = await flags.put(stage.runtime, stage.repository, FlagWish(case.id, Flag.NONE), SYSTEM)
     assert taken.case.status is Health.HEALTHY
     state, _ = (await stage.states())["total"]
     assert state.reason.startswith("Flag taken back by")
@@ -403,7 +404,7 @@ async def test_a_persons_word_stands_while_uploads_come(store):
     case = await stage.case("total")
     for flag, value in ((Flag.BROKEN, Health.BROKEN), (Flag.NONE, Health.HEALTHY)):
         wish = FlagWish(case.id, flag, "no clock")
-        await test_flags.put(stage.runtime, stage.repository, wish, SYSTEM)
+        await flags.put(stage.runtime, stage.repository, wish, SYSTEM)
         stage.clock.present += timedelta(minutes=10)
         told = {"sha": Sha(flag.value), "ran_at": stage.clock.present, "branch": "other"}
         await stage.ran({"total": "P"}, **told)

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.mergequeue.config import Mode
-from service.mergequeue.model import LandMode, Proof
+from service.database.database import Store
+from service.database.records import LandingState
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import LandMode, Proof
+from service.mergequeue.operations import landing
+from service.mergequeue.store import figures
 from service.metrics.queue_families import Kind
-from service.operations import landing
 from service.runtime import Runtime
-from service.store import figures
-from service.store.database import Store
-from service.store.records import LandingState
 from service.vocabulary import MergeMethod
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.provider.stage import Stage, on_sandbox

@@ -12,21 +12,21 @@ from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
 from service.clock import RandomIds
-from service.mergequeue.config import Toggle
-from service.mergequeue.model import Hold, LandMode, MergeQueue
-from service.mergequeue.outputs import Step
-from service.mergequeue.reasons import HoldReason, HoldScope
-from service.mergequeue.states import EntryState, RunKind
-from service.operations import landing
+from service.database.database import Store, open_store
+from service.database.records import LandingState
+from service.mergequeue.engine.config import Toggle
+from service.mergequeue.engine.model import Hold, LandMode, MergeQueue
+from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.reasons import HoldReason, HoldScope
+from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.operations import landing
+from service.mergequeue.store import landings
+from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.landings import LandingOutcome
+from service.mergequeue.store.rows import queues
 from service.provider.errors import OutcomeUnknown
 from service.provider.values import LandStopCode
 from service.runtime import Runtime
-from service.store import landings
-from service.store import queues as stored_queues
-from service.store.database import Store, open_store
-from service.store.landings import LandingOutcome
-from service.store.records import LandingState
-from service.store.rows import queues
 from service.vocabulary import SYSTEM
 from tests.harness.databases import Hasty, connected
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.mergequeue.config import Mode
-from service.mergequeue.model import LandMode, Proof
-from service.operations import landing
+from service.database.database import Store
+from service.database.records import LandingState
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import LandMode, Proof
+from service.mergequeue.operations import landing
 from service.runtime import Runtime
-from service.store.database import Store
-from service.store.records import LandingState
 from tests.operations.landing_stage import a_unit, runtime_of, three
 from tests.operations.test_landing import MERGES
 from tests.provider.stage import Stage, on_sandbox

@@ -5,24 +5,24 @@ from datetime import timedelta
 
 import pytest
 
+from service.accounts import repositories
 from service.errors import Invalid, Malformed, NotFound
-from service.mergequeue import targets
-from service.mergequeue.states import EntryState, QueueState
-from service.operations import (
+from service.http.callers import Caller
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.operations import (
     impacted,
     pull_request_lists,
     pull_requests,
     queue_lists,
     queues,
-    repositories,
     run_lists,
 )
-from service.operations.callers import Caller
-from service.operations.pull_request_lists import PullRequestFilter
-from service.operations.pull_requests import SubmitOptions
-from service.operations.queues import QueueWish
-from service.operations.run_lists import RunWish
-from service.operations.views import TimelineEvent
+from service.mergequeue.operations.pull_request_lists import PullRequestFilter
+from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.run_lists import RunWish
+from service.mergequeue.operations.views import TimelineEvent
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoId, RepoRef, Role, Sha
 

@@ -5,17 +5,21 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from service.flaky.collecting import CollectReports
-from service.flaky.settings import TestSettings
-from service.mergequeue.states import QueueState
-from service.operations import collected, lost_reports, queues
-from service.operations.queues import QueueWish
+from service.accounts.store import access
+from service.database import outbox
+from service.database.records import Lane
+from service.evidence import lost_reports
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import queues
+from service.mergequeue.operations.queues import QueueWish
 from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
-from service.store import access, outbox, test_quarantine
-from service.store.records import Lane
-from service.store.test_cases import Place
-from service.store.test_quarantine import Since
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations import collected
+from service.testhealth.reports.collecting import CollectReports
+from service.testhealth.store import quarantine
+from service.testhealth.store.cases import Place
+from service.testhealth.store.quarantine import Since
 from service.vocabulary import SYSTEM, CheckOutcome, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
@@ -114,7 +118,7 @@ async def test_a_provider_that_is_away_is_asked_by_the_next_sweep(yard):
 async def test_where_nothing_is_collected_nothing_is_asked(yard):
     place = Place(yard.repository.org_id, yard.repository.id)
     settings = TestSettings(collect_artifacts=False)
-    await yard.runtime.store.run(test_quarantine.put_settings, place, settings, Since())
+    await yard.runtime.store.run(quarantine.put_settings, place, settings, Since())
     assert await yard.swept() == []
     assert yard.ci.asked == []
 

@@ -9,22 +9,24 @@ from datetime import timedelta
 import orjson
 import pytest
 
+from service.accounts import access, tokens
+from service.accounts.store import access as stored
+from service.accounts.store import audit
+from service.accounts.tokens import TokenWish
 from service.errors import Invalid, Malformed, NotFound, ServiceError, Unauthenticated
-from service.mergequeue.states import QueueState
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import queues
+from service.mergequeue.operations.queues import QueueWish
 from service.metrics.process_families import ProcessMeter
+from service.notifications import delivery_log, endpoints, notifications
+from service.notifications.delivery_log import DeliveryView, LogWish
+from service.notifications.endpoints import EndpointWish
+from service.notifications.notifications import ReplayWish
 from service.notifications.sender import HttpSender
-from service.operations import access, delivery_log, endpoints, notifications, queues, tokens
-from service.operations.delivery_log import DeliveryView, LogWish
-from service.operations.endpoints import EndpointWish
-from service.operations.notifications import ReplayWish
-from service.operations.queues import QueueWish
-from service.operations.tokens import TokenWish
+from service.process.workers import notifications as worker
+from service.process.workers.flow import Flow
 from service.runtime import Runtime
-from service.store import access as stored
-from service.store import audit
 from service.vocabulary import SYSTEM, DeliveryState, EndpointState, QueueRef, Role
-from service.workers import notifications as worker
-from service.workers.flow import Flow
 from tests.harness.receiver import receiving, verified
 from tests.operations.conftest import WaitingClock
 from tests.operations.message_stage import LOOPBACK, Stage, a_caller

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.keys import KeyRing
+from service.database import paging
+from service.database.paging import Boundary, Listing
 from service.errors import Malformed
-from service.operations import paging
-from service.operations.paging import Boundary, Listing
 
 NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)
 KEYS = KeyRing("a secret key for tests, long enough to be one")

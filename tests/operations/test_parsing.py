@@ -9,15 +9,16 @@ from datetime import timedelta
 
 import pytest
 
+from service.accounts import repositories
 from service.errors import Invalid, Overloaded
-from service.flaky import reading, reports
-from service.flaky.reading import Wishes
-from service.flaky.results import FileStatus
-from service.operations import parser_answer, parsing, repositories
-from service.operations.parser_answer import Done
-from service.operations.parser_process import Limits
-from service.operations.parsing import SentFile
-from service.operations.upload_values import UploadMeta
+from service.testhealth.operations import parser_answer, parsing
+from service.testhealth.operations.parser_answer import Done
+from service.testhealth.operations.parser_process import Limits
+from service.testhealth.operations.parsing import SentFile
+from service.testhealth.operations.upload_values import UploadMeta
+from service.testhealth.reports import reading, reports
+from service.testhealth.reports.reading import Wishes
+from service.testhealth.reports.results import FileStatus
 from service.vocabulary import Sha
 
 META = UploadMeta(Sha("a" * 40))

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue import inputs
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import Hold, KeptMove, LandMode, MergeQueue, Tip
-from service.mergequeue.outputs import Land, Step
-from service.mergequeue.reasons import HoldReason, HoldScope, Reason
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunStatus
-from service.operations import landing, permits
+from service.database.database import Store, Tx
+from service.database.records import LandingState
+from service.mergequeue.engine import inputs
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import Hold, KeptMove, LandMode, MergeQueue, Tip
+from service.mergequeue.engine.outputs import Land, Step
+from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.operations import landing, permits
+from service.mergequeue.store import queues as stored_queues
 from service.runtime import Runtime
-from service.store import queues as stored_queues
-from service.store.database import Store, Tx
-from service.store.records import LandingState
 from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod
 from tests.mergequeue import trees
 from tests.mergequeue.stage import START, a_check

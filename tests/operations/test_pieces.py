@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from service.memory import Gates
-from service.operations import judging, retention, tallying, test_sweeps, upload_removal
-from service.store import tallies, test_cases, test_retention, uncounted
+from service.process import retention
+from service.testhealth.operations import judging, sweeps, tallying, upload_removal
+from service.testhealth.store import cases, tallies, uncounted
+from service.testhealth.store import retention as test_retention
 from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
 from tests.operations.test_judging import compared, drawn, eager, figures_of, sent, sent_as
@@ -91,9 +93,9 @@ async def test_pieces_end_in_the_same_states_whenever_the_process_dies(
         except Died:
             begin_anew(stage)
         if chance.random() < 0.2:
-            await test_sweeps.expire(stage.runtime)
+            await sweeps.expire(stage.runtime)
         told.append(await sent(stage, each))
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     await compared(stage, told)
     monkeypatch.undo()
     whole = await eager(store, "gears")
@@ -113,7 +115,7 @@ async def test_what_a_crash_left_uncounted_is_counted_by_the_sweep(store, small_
             if await store.read(uncounted.uploads):
                 break
     assert (await stage.cases()).keys() != MANY.keys()
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     assert (await stage.cases()).keys() == MANY.keys()
     assert await store.read(uncounted.uploads) == ()
 
@@ -137,7 +139,7 @@ async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(st
     assert await figures_of(stage) != await figures_of(untouched)
     for _ in range(2):
         await stage.ran(failing, **told)
-        await test_sweeps.expire(stage.runtime)
+        await sweeps.expire(stage.runtime)
     assert await figures_of(stage) == await figures_of(untouched)
 
 
@@ -173,7 +175,7 @@ async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(s
             break
     (upload_id,) = found
     await upload_removal.remove(stage.runtime, stage.repository, upload_id, SYSTEM)
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     assert await figures_of(stage) == await figures_of(untouched)
 
 
@@ -197,7 +199,7 @@ async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
         await sent(bare, each)
     for _ in range(2):
         assert await told_by_the_trusted(stage) == await told_by_the_trusted(bare)
-        await test_sweeps.expire(stage.runtime)
+        await sweeps.expire(stage.runtime)
 
 
 async def test_what_is_being_added_up_is_finished_a_piece_at_a_time_before_its_upload_goes(
@@ -233,7 +235,7 @@ async def test_who_waits_to_be_judged_does_not_wait_for_days_to_be_added_up(stor
 
     stopped: Any = Stopped(stage.runtime.store, 0)
     with pytest.raises(Died):
-        await test_sweeps.expire(replace(stage.runtime, store=stopped))
+        await sweeps.expire(replace(stage.runtime, store=stopped))
     assert len(await stage.states()) == 8
 
 
@@ -292,7 +294,7 @@ async def test_who_is_not_judged_with_the_upload_is_judged_within_a_minute(store
     failing = {f"test_{no}": "F" if no % 2 else "P" for no in range(16)}
     await stage.ran(failing)
     assert len(await stage.states()) == 3
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     assert len(await stage.states()) == 8
 
 
@@ -319,7 +321,7 @@ async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_
     for day in (0, 4, 35, 38, 41):
         await ran_on(day, "FP")
     await ran_on(50, "P", [whole])
-    await test_sweeps.expire(whole.runtime)
+    await sweeps.expire(whole.runtime)
     monkeypatch.setattr(judging, "JUDGED_MAX", 1)
     await ran_on(50, "P", [stage])
     settled = [state for state, _ in (await stage.states()).values() if state.settled is not None]
@@ -327,7 +329,7 @@ async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_
     if is_cold:
         begin_anew(stage)
     await ran_on(51, "FP", [stage])
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     monkeypatch.undo()
     await ran_on(51, "FP", [whole])
     assert await said(stage) == await said(whole)
@@ -338,14 +340,14 @@ async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store,
     stage = await upload_stage.staged(store)
     failing = dict.fromkeys(("total", "sum", "rest"), "F")
     old = await stage.ran(failing, ran_at=stage.clock.present)
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     stage.clock.present += timedelta(days=50)
     await stage.ran(failing, ran_at=stage.clock.present, run_id="2")
     assert old.upload_id is not None
     await upload_removal.remove(stage.runtime, stage.repository, old.upload_id, SYSTEM)
     async with asyncio.timeout(5):
-        await test_sweeps.expire(stage.runtime)
-    assert await store.read(test_cases.repositories_behind) == ()
+        await sweeps.expire(stage.runtime)
+    assert await store.read(cases.repositories_behind) == ()
 
 
 async def test_who_begins_anew_reads_and_forgets_before_anybody_is_kept_from_writing(store):
@@ -371,5 +373,5 @@ async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monk
     stage = await upload_stage.staged(store)
     await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
     begin_anew(stage)
-    await test_sweeps.expire(stage.runtime)
+    await sweeps.expire(stage.runtime)
     assert len(await stage.states()) == 8

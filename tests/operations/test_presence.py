@@ -6,20 +6,21 @@ from dataclasses import dataclass, replace
 import pytest
 from structlog.testing import capture_logs
 
+from service.database import outbox
+from service.database.database import Store
+from service.database.outbox import OutboxItem
+from service.database.records import Lane, OutboxState
 from service.metrics.process_families import ProcessMeter
+from service.notifications import endpoints, notifications
+from service.notifications.endpoints import EndpointWish
 from service.notifications.sender import HttpSender
-from service.operations import deliveries, effects, endpoints, notifications, presence, recovery
-from service.operations.endpoints import EndpointWish
+from service.process import deliveries, effects, presence, recovery
+from service.process.workers.presence import Presence
+from service.process.workers.supervisor import Workers
 from service.provider.signals import Delivery
 from service.provider.values import Emoji, Reaction
 from service.runtime import Runtime
-from service.store import outbox
-from service.store.database import Store
-from service.store.outbox import OutboxItem
-from service.store.records import Lane, OutboxState
 from service.vocabulary import QueueRef
-from service.workers.presence import Presence
-from service.workers.supervisor import Workers
 from tests.harness.databases import opened_at
 from tests.harness.receiver import Receiver, receiving
 from tests.metrics.test_process import told

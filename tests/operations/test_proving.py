@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from service.mergequeue.model import LandMode, Proof, Tip
-from service.mergequeue.outputs import Land, LandStep
-from service.operations import proving
-from service.operations.proving import Proved, Unproved
+from service.mergequeue.engine.model import LandMode, Proof, Tip
+from service.mergequeue.engine.outputs import Land, LandStep
+from service.mergequeue.operations import proving
+from service.mergequeue.operations.proving import Proved, Unproved
 from service.provider.values import Commit, Merged
 from service.vocabulary import MergeMethod, Sha
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from service.memory import Memory
-from service.operations import deliveries, redelivery
+from service.process import deliveries, redelivery
 from service.provider.errors import Unavailable
 from service.provider.signals import Delivery
 from service.provider.values import FailedDelivery, Lost

@@ -2,11 +2,11 @@
 
 import pytest
 
-from service.operations import run_failures
-from service.store.run_evidence import FailedIn
-from service.store.test_listings import ListedCase
+from service.evidence import run_failures
+from service.mergequeue.wording.failed_tests import Standing
+from service.testhealth.store.listings import ListedCase
+from service.testhealth.store.run_evidence import FailedIn
 from service.vocabulary import Health, Override
-from service.wording.failed_tests import Standing
 from tests.operations.upload_stage import NOW
 
 TOTAL = ListedCase(

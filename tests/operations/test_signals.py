@@ -2,12 +2,12 @@
 
 import pytest
 
-from service.mergequeue.model import LandMode
-from service.operations import signals
+from service.database.database import Store
+from service.mergequeue.engine.model import LandMode
+from service.mergequeue.store import pull_requests
+from service.process import signals
 from service.provider.signals import PullRequestChanged, Where
 from service.runtime import Runtime
-from service.store import pull_requests
-from service.store.database import Store
 from service.vocabulary import RepoId, Sha
 from tests.operations.landing_stage import Unit, a_unit, runtime_of, three
 from tests.provider.stage import Stage, on_sandbox

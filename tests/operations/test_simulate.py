@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
+from service.database.database import Store
 from service.errors import NotFound
-from service.mergequeue.config import ConfirmFailures, Mode
-from service.operations import simulate
-from service.simulation import stream
-from service.simulation.history import Arrival, Fate, History, history_of
-from service.simulation.replay import replay
-from service.simulation.world import sha_of
-from service.store.database import Store
+from service.mergequeue.engine.config import ConfirmFailures, Mode
+from service.mergequeue.operations import simulate
+from service.mergequeue.simulation import stream
+from service.mergequeue.simulation.history import Arrival, Fate, History, history_of
+from service.mergequeue.simulation.replay import replay
+from service.mergequeue.simulation.world import sha_of
 from service.vocabulary import RepoRef
 from tests.harness import recorded
 from tests.harness.recorded import HOST, Recording, SetClock

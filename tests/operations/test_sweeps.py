@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState
-from service.operations import pull_requests, reconcile, turn
-from service.operations.pull_requests import SubmitOptions
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.operations import pull_requests, reconcile, turn
+from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import Commit, PullRequest
 from service.runtime import Runtime

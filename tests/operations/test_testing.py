@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from service.api import testing as shown
-from service.mergequeue import targets
-from service.mergequeue.outputs import Step
-from service.mergequeue.states import EntryState, RunKind, RunStatus
-from service.mergequeue.targets import Targets
-from service.operations import testing, turn
-from service.operations.views import TestingView
+from service.mergequeue.api import testing as shown
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
+from service.mergequeue.engine.targets import Targets
+from service.mergequeue.operations import testing, turn
+from service.mergequeue.operations.views import TestingView
+from service.mergequeue.store import pull_requests
+from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.pull_requests import PullRequestHead
 from service.runtime import Runtime
-from service.store import pull_requests
-from service.store import queues as stored_queues
-from service.store.pull_requests import PullRequestHead
 from service.vocabulary import QueueRef
 from tests.operations.test_building import a_live_run, members
 from tests.store.builders import NOW, an_entry

@@ -8,27 +8,24 @@ import orjson
 import pytest
 from sqlalchemy import select
 
+from service.accounts.store import audit
+from service.database.database import Tx
 from service.errors import Invalid
-from service.operations import (
-    test_flags,
-    test_settings,
-    test_sweeps,
-    test_tickets,
-)
-from service.operations.test_flags import FlagWish
-from service.operations.test_settings import SettingsWish
-from service.operations.test_tickets import TicketWish
+from service.notifications.store import subscribers
+from service.notifications.store.notifications import messages
+from service.notifications.store.subscribers import Endpoint
+from service.process.workers import outbox as outbox_worker
+from service.process.workers.flow import Flow
 from service.provider.errors import NotPermitted, OutcomeUnknown, Unavailable
 from service.provider.tickets import Ticket, TicketRequest
 from service.provider.values import NotPossible, Reply
-from service.store import audit, subscribers, test_quarantine
-from service.store import ticket_issues as stored
-from service.store.database import Tx
-from service.store.notifications import messages
-from service.store.subscribers import Endpoint
+from service.testhealth.operations import flags, settings, sweeps, tickets
+from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.operations.tickets import TicketWish
+from service.testhealth.store import quarantine
+from service.testhealth.store import ticket_issues as stored
 from service.vocabulary import SYSTEM, Flag, RepoRef, Sha
-from service.workers import outbox as outbox_worker
-from service.workers.flow import Flow
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
 from tests.operations.upload_stage import HOST, Stage
@@ -70,18 +67,18 @@ class Desk:
     async def turn(self, *, on: bool) -> None:
         """Switch issues on or off."""
         wish = SettingsWish({"ticket_issues": on})
-        await test_settings.update(self.stage.runtime, self.stage.repository, wish, SYSTEM)
+        await settings.update(self.stage.runtime, self.stage.repository, wish, SYSTEM)
 
     async def flag(self, flag: Flag, name: str = "total", why: str = "it is") -> None:
         """Somebody says how a test is; everything due is done."""
         wish = FlagWish((await self.stage.case(name)).id, flag, None if flag is Flag.NONE else why)
-        await test_flags.put(self.stage.runtime, self.stage.repository, wish, SYSTEM)
+        await flags.put(self.stage.runtime, self.stage.repository, wish, SYSTEM)
         await self.work()
 
     async def passes(self, span: timedelta) -> None:
         """Time passes, and whatever that brings is done."""
         self.stage.clock.present += span
-        await test_sweeps.expire(self.stage.runtime)
+        await sweeps.expire(self.stage.runtime)
         await self.work()
 
     async def work(self) -> None:
@@ -114,9 +111,7 @@ class Desk:
         """The ticket of a test."""
         stage = self.stage
         case = await stage.case(name)
-        return await stage.runtime.store.read(
-            test_quarantine.ticket_of, stage.repository.id, case.no
-        )
+        return await stage.runtime.store.read(quarantine.ticket_of, stage.repository.id, case.no)
 
 
 @pytest.fixture
@@ -200,7 +195,7 @@ async def test_at_most_five_are_opened_in_a_day_those_that_hit_most_first(desk):
 async def test_a_test_with_a_ticket_of_people_gets_no_issue(desk):
     url = "https://tickets.example.org/KAN-7"
     wish = TicketWish((await desk.stage.case("total")).id, url)
-    await test_tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
+    await tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
     await desk.flag(Flag.FLAKY)
     await desk.passes(2 * DAY)
     assert desk.tracker.tickets == {}
@@ -210,7 +205,7 @@ async def test_a_test_with_a_ticket_of_people_gets_no_issue(desk):
 async def test_a_link_that_people_set_later_stays_and_the_issue_is_kept_all_the_same(opened):
     url = "https://tickets.example.org/KAN-7"
     wish = TicketWish((await opened.stage.case("total")).id, url)
-    await test_tickets.link(opened.stage.runtime, opened.stage.repository, wish, SYSTEM)
+    await tickets.link(opened.stage.runtime, opened.stage.repository, wish, SYSTEM)
     await opened.flag(Flag.BROKEN)
     assert opened.issue.title == "Broken test: total"
     assert await opened.link() == url
@@ -221,11 +216,11 @@ async def test_a_link_that_people_set_before_the_issue_is_made_stands_instead(de
     await desk.flag(Flag.FLAKY)
     await desk.passes(DAY)
     wish = TicketWish((await desk.stage.case("total")).id, "https://tickets.example.org/KAN-7")
-    await test_tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
+    await tickets.link(desk.stage.runtime, desk.stage.repository, wish, SYSTEM)
     desk.tracker.before = None
     await desk.passes(2 * DAY)
     assert desk.tracker.tickets == {}
-    await test_tickets.link(
+    await tickets.link(
         desk.stage.runtime, desk.stage.repository, replace(wish, html_url=""), SYSTEM
     )
     await desk.passes(HOUR)
@@ -410,7 +405,7 @@ async def test_issues_are_refused_where_they_cannot_be_written(desk):
         "The App does not have the permission `issues: write`. Without that no issue of a test "
         "can be opened in octo/widgets."
     )
-    assert not (await test_settings.read(desk.stage.runtime, desk.stage.repository)).ticket_issues
+    assert not (await settings.read(desk.stage.runtime, desk.stage.repository)).ticket_issues
     desk.tracker.refusal = None
     await desk.turn(on=True)
     desk.tracker.refusal = NotPossible("gone meanwhile")

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from service.accounts import access, repositories, tokens
+from service.accounts.token_views import IssuedToken
+from service.accounts.tokens import TokenWish
 from service.errors import Invalid, NotFound, Unauthenticated
-from service.operations import access, repositories, tokens
-from service.operations.callers import Caller
-from service.operations.token_views import IssuedToken
-from service.operations.tokens import TokenWish
+from service.http.callers import Caller
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Role
 

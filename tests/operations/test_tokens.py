@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
+from service.accounts import access, tokens
+from service.accounts.store import audit
+from service.accounts.token_views import IssuedToken
+from service.accounts.tokens import TokenWish
 from service.errors import Invalid, Malformed, NotFound, Unauthenticated
+from service.http.callers import Caller
 from service.memory import Memory
-from service.operations import access, tokens
-from service.operations.callers import Caller
-from service.operations.token_views import IssuedToken
-from service.operations.tokens import TokenWish
 from service.runtime import Runtime
-from service.store import audit
 from service.vocabulary import SYSTEM, Actor, Role
 
 ADMIN = TokenWish("github.com", "octo", "ops", Role.ADMIN)

@@ -7,24 +7,19 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
+from service.accounts import installations, repositories
+from service.accounts.store import access
+from service.accounts.store.tables_access import AuditRow
+from service.database.database import Tx
 from service.errors import ServiceError
-from service.mergequeue.states import QueueState
-from service.operations import (
-    installations,
-    pull_requests,
-    queues,
-    repositories,
-    signals,
-    turn,
-)
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import pull_requests, queues, turn
+from service.mergequeue.store import queues as stored_queues
+from service.process import signals
 from service.provider.errors import Gone, GoneKind
 from service.provider.signals import AccessChanged
 from service.provider.values import Repository
 from service.runtime import Runtime
-from service.store import access
-from service.store import queues as stored_queues
-from service.store.database import Tx
-from service.store.tables.access import AuditRow
 from service.vocabulary import SYSTEM, QueueRef, RepoRef
 from tests.harness.values import ValuesProvider
 

@@ -8,27 +8,30 @@ import pytest
 from sqlalchemy import select
 
 from service.errors import Invalid, Malformed, NotFound
-from service.flaky import duplicates
-from service.flaky.results import Fault, FileStatus
-from service.flaky.settings import TestSettings
-from service.operations import (
-    test_overrides,
-    test_records,
-    test_settings,
+from service.notifications.store import subscribers
+from service.notifications.store.notifications import messages
+from service.notifications.store.subscribers import Endpoint
+from service.provider.ci import CiRun, CiTrigger, ProvedJob
+from service.provider.errors import Unavailable
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations import (
+    overrides,
+    records,
     upload_answers,
     upload_values,
     uploads,
 )
-from service.operations.test_overrides import OverrideWish
-from service.operations.test_settings import SettingsWish
-from service.provider.ci import CiRun, CiTrigger, ProvedJob
-from service.provider.errors import Unavailable
-from service.store import subscribers, test_quarantine
-from service.store import uploads as stored_uploads
-from service.store.notifications import messages
-from service.store.subscribers import Endpoint
-from service.store.test_cases import Place
-from service.store.test_quarantine import Since
+from service.testhealth.operations import (
+    settings as test_settings,
+)
+from service.testhealth.operations.overrides import OverrideWish
+from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.reports import duplicates
+from service.testhealth.reports.results import Fault, FileStatus
+from service.testhealth.store import quarantine
+from service.testhealth.store import uploads as stored_uploads
+from service.testhealth.store.cases import Place
+from service.testhealth.store.quarantine import Since
 from service.vocabulary import SYSTEM, CheckOutcome, Health, Override, Role, Sensitivity, Sha
 from tests.harness.values import ValuesProvider
 from tests.operations import upload_stage
@@ -58,7 +61,7 @@ async def quarantining(stage, **more):
     )
     place = Place(stage.repository.org_id, stage.repository.id)
     since = Since(NOW, NOW)
-    await stage.runtime.store.run(test_quarantine.put_settings, place, settings, since)
+    await stage.runtime.store.run(quarantine.put_settings, place, settings, since)
 
 
 async def test_a_failing_test_fails_the_upload(stage):
@@ -108,15 +111,15 @@ async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
     case = await stage.case("total")
     said = OverrideWish(case.id, Override.ALWAYS_QUARANTINE, "waits on the real clock")
     stage.clock.present = NOW - 2 * HOUR
-    await test_overrides.put(stage.runtime, stage.repository, said, SYSTEM)
+    await overrides.put(stage.runtime, stage.repository, said, SYSTEM)
     stage.clock.present = NOW
     wish = SettingsWish({"quarantine_enabled": True})
     await test_settings.update(stage.runtime, stage.repository, wish, SYSTEM)
-    since = await stage.runtime.store.read(test_quarantine.since_of, stage.repository.id)
+    since = await stage.runtime.store.read(quarantine.since_of, stage.repository.id)
     result = duplicates.result_of([a_case("total", "F")])
 
     def answered(session):
-        home = test_records.home_of(session, stage.runtime, stage.repository, NOW + HOUR)
+        home = records.home_of(session, stage.runtime, stage.repository, NOW + HOUR)
         began = since.quarantine_since + timedelta(minutes=minutes)
         failing = [upload_answers.Failing(case.id, case.no, result)]
         return upload_answers.answered(session, home, failing, "", began)

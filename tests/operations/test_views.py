@@ -1,8 +1,8 @@
 """Views of a queue and its pull requests are made once while nothing changes."""
 
-from service.mergequeue.states import QueueState
-from service.operations import pull_requests, queues, shown, wholes
-from service.operations.pull_requests import SubmitOptions
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import pull_requests, queues, shown, wholes
+from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
 

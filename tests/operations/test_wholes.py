@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 
-from service.mergequeue.states import QueueState
-from service.mergequeue.targets import Targets
-from service.operations import impacted, pull_requests, queues, wholes
-from service.operations.impacted import Upload
-from service.operations.pull_requests import SubmitOptions
-from service.operations.queues import QueueWish
-from service.operations.views import QueueView
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.targets import Targets
+from service.mergequeue.operations import impacted, pull_requests, queues, wholes
+from service.mergequeue.operations.impacted import Upload
+from service.mergequeue.operations.pull_requests import SubmitOptions
+from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.views import QueueView
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
 

@@ -9,24 +9,33 @@ from typing import Any
 from sqlalchemy import select
 
 from bot.keys import KeyRing
+from service.accounts import access, tokens
+from service.accounts.store import access as stored_access
+from service.accounts.tokens import TokenWish
 from service.boundary import NoBoundary
 from service.clock import RandomIds
-from service.flaky.results import Attempt, CaseResult, FileStatus, Format, Outcome, ReportFile
+from service.database.database import Store, Tx
+from service.database.records import RepositoryRecord
+from service.database.wakeups import Wakeups
+from service.http.callers import Caller
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
-from service.operations import access, tokens, uploads
-from service.operations.callers import Caller
-from service.operations.tokens import TokenWish
-from service.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.provider.values import Repository
 from service.runtime import Options, Runtime
-from service.store import access as stored_access
-from service.store import evidence, test_cases
-from service.store.database import Store, Tx
-from service.store.records import RepositoryRecord
-from service.store.test_cases import Case
-from service.store.test_states import CaseState, StateChange
-from service.store.wakeups import Wakeups
+from service.testhealth.operations import uploads
+from service.testhealth.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
+from service.testhealth.reports.results import (
+    Attempt,
+    CaseResult,
+    FileStatus,
+    Format,
+    Outcome,
+    ReportFile,
+)
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import evidence_rows
+from service.testhealth.store.cases import Case
+from service.testhealth.store.states import CaseState, StateChange
 from service.vocabulary import SYSTEM, MergeMethod, RepoId, RepoRef, Role, Sha
 from tests.harness.databases import Hasty
 
@@ -135,6 +144,6 @@ def _states(
     session: Tx, repository_id: int
 ) -> dict[str, tuple[CaseState, tuple[StateChange, ...]]]:
     names = {case.no: name for name, case in _cases(session, repository_id).items()}
-    histories = evidence.histories_of(session, repository_id, names)
-    found = evidence.states_of(session, repository_id, names)
+    histories = evidence_rows.histories_of(session, repository_id, names)
+    found = evidence_rows.states_of(session, repository_id, names)
     return {names[no]: (state, histories.get(no, ())) for no, state in found.items()}

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from service.mergequeue import (
+from service.mergequeue.engine import (
     bases,
     bisecting,
     commands,
@@ -20,23 +20,15 @@ from service.mergequeue import (
     targets,
     verdict,
 )
-from service.mergequeue.config import ConfirmFailures, QueueConfig
-from service.mergequeue.draft import Draft
-from service.mergequeue.footing import Progress
-from service.mergequeue.model import (
-    Bisection,
-    Detail,
-    Entry,
-    LandedStep,
-    LandMode,
-    Run,
-    Tip,
-)
-from service.mergequeue.outputs import Refused
-from service.mergequeue.places import is_expected
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState, QueueState
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine.config import ConfirmFailures, QueueConfig
+from service.mergequeue.engine.draft import Draft
+from service.mergequeue.engine.footing import Progress
+from service.mergequeue.engine.model import Bisection, Detail, Entry, LandedStep, LandMode, Run, Tip
+from service.mergequeue.engine.outputs import Refused
+from service.mergequeue.engine.places import is_expected
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.engine.targets import Targets
 from service.vocabulary import MergeMethod
 from tests.exhaustive.scopes import Scope
 from tests.planted.planting import Fault, Patch, applied, replaced

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from service.mergequeue import (
+from service.mergequeue.engine import (
     bases,
     inputs,
     landing,
@@ -19,12 +19,12 @@ from service.mergequeue import (
     verdict,
     world,
 )
-from service.mergequeue.draft import Draft
-from service.mergequeue.footing import Progress
-from service.mergequeue.model import NOTHING, Detail, Entry, Green, RequiredSet, Run
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import QueueState
-from service.mergequeue.verdict import Standing
+from service.mergequeue.engine.draft import Draft
+from service.mergequeue.engine.footing import Progress
+from service.mergequeue.engine.model import NOTHING, Detail, Entry, Green, RequiredSet, Run
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.verdict import Standing
 from service.vocabulary import Check, CheckOutcome, RequiredName, RequiredSource
 from tests.planted.planting import Fault, applied, replaced
 from tests.simulation import settings

@@ -9,9 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from service.mergequeue import outputs
-from service.mergequeue.config import Mode, OptimizationMode
-from service.mergequeue.inputs import (
+from service.mergequeue.engine import outputs
+from service.mergequeue.engine.config import Mode, OptimizationMode
+from service.mergequeue.engine.inputs import (
     ChecksReported,
     FactsChanged,
     Input,
@@ -22,11 +22,18 @@ from service.mergequeue.inputs import (
     TestBranchBuilt,
     TimePassed,
 )
-from service.mergequeue.model import LandMode, MergeQueue, Proof, Run
-from service.mergequeue.outputs import Action, BuildTestBranch, Land, LandStep, PlacedWhy, Step
-from service.mergequeue.reasons import MEANINGS, HoldScope, Reason
-from service.mergequeue.states import SPARE, EntryState, QueueState, RunKind, RunStatus
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine.model import LandMode, MergeQueue, Proof, Run
+from service.mergequeue.engine.outputs import (
+    Action,
+    BuildTestBranch,
+    Land,
+    LandStep,
+    PlacedWhy,
+    Step,
+)
+from service.mergequeue.engine.reasons import MEANINGS, HoldScope, Reason
+from service.mergequeue.engine.states import SPARE, EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Check, CheckOutcome, RequiredName, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.stage import START

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from service.mergequeue.config import Mode, QueueConfig
-from service.mergequeue.states import EntryState
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Sha
 
 ENDS = frozenset({EntryState.MERGED, EntryState.FAILED, EntryState.CANCELLED})

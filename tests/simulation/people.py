@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.mergequeue import inputs, targets
-from service.mergequeue.config import Mode
-from service.mergequeue.inputs import Input
-from service.mergequeue.model import MergeQueue, RequiredSet
-from service.mergequeue.reasons import LIFTED_BY_PERSON, HoldReason, Reason
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import QueueState
+from service.mergequeue.engine import inputs, targets
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.inputs import Input
+from service.mergequeue.engine.model import MergeQueue, RequiredSet
+from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, HoldReason, Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import QueueState
 from service.vocabulary import (
     SYSTEM,
     Blocker,

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from service.mergequeue.config import (
+from service.mergequeue.engine.config import (
     BatchingRule,
     BatchSizing,
     ConfigValue,

@@ -7,10 +7,10 @@ refuses now and then.
 import random
 from dataclasses import replace
 
-from service.mergequeue import inputs, landing
-from service.mergequeue.inputs import Input, LandingStopCode
-from service.mergequeue.model import LandMode, RunStep
-from service.mergequeue.outputs import (
+from service.mergequeue.engine import inputs, landing
+from service.mergequeue.engine.inputs import Input, LandingStopCode
+from service.mergequeue.engine.model import LandMode, RunStep
+from service.mergequeue.engine.outputs import (
     Action,
     AskEvidence,
     BuildTestBranch,
@@ -18,8 +18,8 @@ from service.mergequeue.outputs import (
     LandStep,
     RerunChecks,
 )
-from service.mergequeue.reported import Evidence
-from service.mergequeue.states import LANDS
+from service.mergequeue.engine.reported import Evidence
+from service.mergequeue.engine.states import LANDS
 from service.vocabulary import Explanation, PullRequestState, Sha
 from tests.mergequeue import trees
 from tests.mergequeue.trees import Tree

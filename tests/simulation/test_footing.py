@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.mergequeue import engine
-from service.mergequeue.inputs import Input
+from service.mergequeue.engine import engine
+from service.mergequeue.engine.inputs import Input
 from tests.simulation.world import World
 
 SEEDS = 12

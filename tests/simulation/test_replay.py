@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.mergequeue.config import ConfirmFailures, Hedging, QueueConfig, Toggle
-from service.simulation import stream
-from service.simulation.figures import Measured, figures_of
-from service.simulation.history import Arrival, Fate, History, history_of
-from service.simulation.replay import replay
-from service.simulation.world import sha_of
+from service.mergequeue.engine.config import ConfirmFailures, Hedging, QueueConfig, Toggle
+from service.mergequeue.simulation import stream
+from service.mergequeue.simulation.figures import Measured, figures_of
+from service.mergequeue.simulation.history import Arrival, Fate, History, history_of
+from service.mergequeue.simulation.replay import replay
+from service.mergequeue.simulation.world import sha_of
 
 START = datetime(2026, 3, 2, 14, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from service.errors import Malformed
-from service.mergequeue.config import CLI_DEFAULTS, QueueConfig, changed
-from service.simulation import table
-from service.simulation.replay import replay
+from service.mergequeue.engine.config import CLI_DEFAULTS, QueueConfig, changed
+from service.mergequeue.simulation import table
+from service.mergequeue.simulation.replay import replay
 
 HEADER = (
     "repo,run_id,bisection,named_pr,started_at,base_sha,pr_numbers_in_merge_order,"

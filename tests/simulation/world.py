@@ -8,17 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.mergequeue import engine, inputs, invariants, targets
-from service.mergequeue.config import Mode, Toggle
-from service.mergequeue.inputs import Input
-from service.mergequeue.outputs import (
-    BuildTestBranch,
-    Land,
-    Step,
-)
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import EntryState, QueueState, RunStatus
-from service.mergequeue.targets import Targets
+from service.mergequeue.engine import engine, inputs, invariants, targets
+from service.mergequeue.engine.config import Mode, Toggle
+from service.mergequeue.engine.inputs import Input
+from service.mergequeue.engine.outputs import BuildTestBranch, Land, Step
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.mergequeue.engine.targets import Targets
 from service.vocabulary import (
     CheckOutcome,
     Sha,

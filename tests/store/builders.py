@@ -3,11 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import Entry, Green, Member, Run, Tip
-from service.mergequeue.reasons import Reason
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import EntryState, RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import Entry, Green, Member, Run, Tip
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 from service.vocabulary import (
     Actor,
     ActorKind,

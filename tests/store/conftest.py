@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import MergeQueue
+from service.accounts.store import access
+from service.database.database import Store
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.store import queues
 from service.provider.values import (
     Repository,
 )
-from service.store import access, queues
-from service.store.database import Store
 from service.vocabulary import MergeMethod, RepoId, RepoRef
 from tests.harness import databases
 from tests.harness.databases import Server

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
+from service.accounts.store import access
+from service.database.records import Organization, RepositoryRecord, TokenRecord
 from service.errors import NotFound
-from service.store import access
-from service.store.records import Organization, RepositoryRecord, TokenRecord
 from service.vocabulary import MergeMethod, RepoRef, Role
 from tests.store.conftest import NOW, a_repository
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from sqlalchemy import Column, Integer, MetaData, String, Table, delete, select
 
-from service.store import bulk
-from service.store.direct import Direct
-from service.store.types import Id, Json, Utc
+from service.database import bulk
+from service.database.direct import Direct
+from service.database.types import Id, Json, Utc
 
 TABLE = Table(
     "bulk_rows",

@@ -12,8 +12,8 @@ from sqlalchemy import Column, Integer, MetaData, String, Table
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import StatementError
 
-from service.store.codec import JsonCodec, RowCodec, UnionCodec
-from service.store.types import Json, Utc
+from service.database.codec import JsonCodec, RowCodec, UnionCodec
+from service.database.types import Json, Utc
 from service.vocabulary import Sha
 from tests.store.values import any_of
 

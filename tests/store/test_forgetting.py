@@ -6,11 +6,13 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection, event
 
-from service.flaky.identity import RepositoryKey
-from service.store import access, evidence, retention, test_cases
-from service.store.retention import RetentionLimits
-from service.store.test_cases import Place
-from service.store.test_sets import OutcomeSets
+from service.accounts.store import access
+from service.process.store import retention
+from service.process.store.retention import RetentionLimits
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store import cases, evidence_rows
+from service.testhealth.store.cases import Place
+from service.testhealth.store.sets import OutcomeSets
 from tests.harness.databases import connected
 from tests.harness.evidence import Ledger, Ran
 from tests.store.conftest import NOW, a_repository
@@ -78,13 +80,13 @@ def test_a_test_that_runs_again_while_it_is_forgotten_stays(forgetting, using, l
     ledger.take_in(using, Ran(NOW - LIMITS.history - 24 * HOUR, {"a": "fp"}))
     using.commit()
     here, ids = ledger.place.repository_id, [ledger.id_of("a")]
-    ((test_id, case),) = test_cases.by_ids(using, here, ids).items()
+    ((test_id, case),) = cases.by_ids(using, here, ids).items()
 
     def run_again() -> None:
-        evidence.lock(using, here)
-        evidence.note_runs(using, here, [case.no], NOW, passed=True)
+        evidence_rows.lock(using, here)
+        evidence_rows.note_runs(using, here, [case.no], NOW, passed=True)
         using.commit()
 
     before(forgetting, "test_repository", run_again)
     forget_all(forgetting)
-    assert test_cases.by_ids(using, here, ids).keys() == {test_id}
+    assert cases.by_ids(using, here, ids).keys() == {test_id}

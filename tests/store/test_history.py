@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 from sqlalchemy.exc import DatabaseError
 
-from service.mergequeue import targets
-from service.mergequeue.model import Detail, MergeQueue, Run
-from service.mergequeue.outputs import (
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database.records import Placed, Spot, Surface
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.model import Detail, MergeQueue, Run
+from service.mergequeue.engine.outputs import (
     EntryMoved,
     EntrySubmitted,
     Event,
@@ -21,12 +24,10 @@ from service.mergequeue.outputs import (
     RunStarted,
     Step,
 )
-from service.mergequeue.reasons import HoldReason, Reason
-from service.mergequeue.states import EntryState, RunKind, RunStatus
-from service.store import audit, journal, notices, pull_requests, queues, runs
-from service.store.audit import AuditRow
-from service.store.pull_requests import PullRequestHead
-from service.store.records import Placed, Spot, Surface
+from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
+from service.mergequeue.store import journal, notices, pull_requests, queues, runs
+from service.mergequeue.store.pull_requests import PullRequestHead
 from service.vocabulary import SYSTEM, Sha
 from tests.store import values
 from tests.store.builders import ANN, a_run, a_sha, an_entry

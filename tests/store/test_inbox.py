@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from sqlalchemy import Connection
 
+from service.database import inbox
+from service.database.database import Store
 from service.provider.signals import Delivery
-from service.store import inbox
-from service.store.database import Store
 from tests.store.conftest import ME, NOW
 
 SECOND = timedelta(seconds=1)

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from service.store import instances, outbox, signs
-from service.store.database import Store
-from service.store.instances import GONE_AFTER, Instance, Known
-from service.store.outbox import OutboxItem
+from service.database import instances, outbox, signs
+from service.database.database import Store
+from service.database.instances import GONE_AFTER, Instance, Known
+from service.database.outbox import OutboxItem
 from tests.harness.databases import opened_at
 from tests.store.conftest import ME, NOW, a_stored_queue
 from tests.store.test_outbox import build, land

@@ -5,7 +5,7 @@ from collections.abc import Set
 
 import pytest
 
-from service.store.joined import Joined
+from service.database.joined import Joined
 
 
 class Asked:

@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from service.mergequeue.model import LandMode, Proof, Tip
-from service.mergequeue.outputs import Land, LandStep
-from service.store import landings
-from service.store.landings import LandingOutcome
-from service.store.records import LandingRecord, LandingState
+from service.database.records import LandingRecord, LandingState
+from service.mergequeue.engine.model import LandMode, Proof, Tip
+from service.mergequeue.engine.outputs import Land, LandStep
+from service.mergequeue.store import landings
+from service.mergequeue.store.landings import LandingOutcome
 from service.vocabulary import MergeMethod, Sha
 from tests.store.builders import a_sha
 from tests.store.conftest import NOW, a_stored_queue

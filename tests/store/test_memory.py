@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.store.cache import QUEUES_MAX, QueueCache
-from service.store.wakeups import Wakeups
+from service.database.wakeups import Wakeups
+from service.mergequeue.store.cache import QUEUES_MAX, QueueCache
 from tests.harness.databases import Hasty
 from tests.store.conftest import a_queue
 

@@ -10,38 +10,31 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, make_url, text
 
+from service.accounts.store import tables_access, tables_repeats
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.database import database, migrate, sqlite_file, tables_deliveries, tables_instances
+from service.database.database import StoreOptions, open_store
+from service.database.tables_base import METADATA
 from service.errors import StartRefused
-from service.store import database, migrate, queues, sqlite_file
-from service.store.database import StoreOptions, open_store
-from service.store.tables import (
-    access,
-    deliveries,
-    figures,
-    instances,
-    notifications,
-    pull_requests,
-    repeats,
-    test_evidence,
-    tests,
-)
-from service.store.tables.base import METADATA
+from service.mergequeue.store import queues, tables_figures, tables_pull_requests
+from service.notifications.store import tables_notifications
+from service.testhealth.store import tables_evidence, tables_tests
 from tests.harness.databases import connected, opened_at
 from tests.store.conftest import a_stored_queue, on_both
 
 # Imported so that METADATA has all of them, as the store itself does.
 KNOWN = (
-    access,
-    deliveries,
-    figures,
-    instances,
-    notifications,
-    pull_requests,
+    tables_access,
+    tables_deliveries,
+    tables_figures,
+    tables_instances,
+    tables_notifications,
+    tables_pull_requests,
     queues,
-    repeats,
-    test_evidence,
-    tests,
+    tables_repeats,
+    tables_evidence,
+    tables_tests,
 )
 assert all(KNOWN)
 

@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
-from service.store import access, notifications, subscribers
-from service.store.notifications import Attempt, Message
-from service.store.subscribers import Endpoint
+from service.accounts.store import access
+from service.notifications.store import notifications, subscribers
+from service.notifications.store.notifications import Attempt, Message
+from service.notifications.store.subscribers import Endpoint
 from tests.harness import databases
 from tests.store.conftest import ME, NOW
 

@@ -6,16 +6,18 @@ from random import Random
 import pytest
 from sqlalchemy import Connection
 
-from service.flaky import figures
-from service.flaky.identity import RepositoryKey
-from service.store import access, test_evidence, test_figures, test_orders, test_ways, uncounted
-from service.store.stamps import Renewal
-from service.store.test_cases import Place
-from service.store.test_evidence import Day
-from service.store.test_figures import Measures
-from service.store.test_listings import Span
-from service.store.test_sets import OutcomeSets
-from service.store.uncounted import Part
+from service.accounts.store import access
+from service.database.stamps import Renewal
+from service.testhealth.detector import figures
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store import figures as test_figures
+from service.testhealth.store import orders, uncounted, uploads_rows, ways
+from service.testhealth.store.cases import Place
+from service.testhealth.store.figures import Measures
+from service.testhealth.store.listings import Span
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.uncounted import Part
+from service.testhealth.store.uploads_rows import Day
 from tests.harness.evidence import Ledger, Ran
 from tests.store.conftest import NOW, a_repository
 
@@ -53,21 +55,21 @@ def a_span(chance: Random) -> Span:
 @pytest.mark.parametrize("seed", range(4))
 def test_an_order_that_is_moved_is_the_one_that_is_counted(session, ledger, monkeypatch, seed):
     # Of a few tests, too, some move and the others stay, or all are written down again at times.
-    monkeypatch.setattr(test_orders, "MOVED_APART", seed % 2)
-    monkeypatch.setattr(test_orders, "RUNS_MAX", 1 + seed // 2)
-    monkeypatch.setattr(test_ways, "KEPT_MAX", (5, 1000)[seed // 2])
+    monkeypatch.setattr(orders, "MOVED_APART", seed % 2)
+    monkeypatch.setattr(orders, "RUNS_MAX", 1 + seed // 2)
+    monkeypatch.setattr(ways, "KEPT_MAX", (5, 1000)[seed // 2])
     chance = Random(seed)
     here = ledger.place.repository_id
     ledger.take_in(session, Ran(NOW - HOUR, dict.fromkeys(NAMES, "f")))
     span = Span(NOW - 48 * HOUR, NOW)
-    order = test_orders.counted(session, here, span, test_orders.as_of(session, here, span))
+    order = orders.counted(session, here, span, orders.as_of(session, here, span))
     for _ in range(20):
         for _ in range(chance.randint(0, 2)):
             ledger.take_in(session, an_upload(chance))
         span = a_span(chance)
-        as_of = test_orders.as_of(session, here, span)
-        order = test_orders.moved(session, order, span, as_of)
-        counted = test_orders.counted(session, here, span, as_of)
+        as_of = orders.as_of(session, here, span)
+        order = orders.moved(session, order, span, as_of)
+        counted = orders.counted(session, here, span, as_of)
         assert (order.span, order.revision, order.length) == (span, as_of.revision, counted.length)
         nos = [rank.no for rank in counted.after(session, None, chance.randint(0, 5))]
         assert order.common_failures(session, nos) == counted.common_failures(session, nos)
@@ -114,7 +116,7 @@ def test_what_comes_late_or_is_counted_late_of_a_day_before_today_shows_in_rates
     ledger.take_in(session, Ran(at, {"a": "p"}))
     assert rate() == 0.333333
     uncounted.take(session, "late")
-    test_evidence.add_days(session, place, [Day(1, figures.day_of(at), results=1, passed=1)])
+    uploads_rows.add_days(session, place, [Day(1, figures.day_of(at), results=1, passed=1)])
     assert rate() == 0.25
 
 

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import Connection, make_url
 
 from service import time_limits
+from service.database import postgresql
+from service.database.database import Store
 from service.errors import DatabaseUnavailable
-from service.store import postgresql
-from service.store.database import Store
 from tests.harness.databases import Server, opened_at
 
 

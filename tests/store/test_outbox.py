@@ -6,11 +6,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
+from service.database import outbox
+from service.database.outbox import Effect, OutboxItem, OutboxRow
+from service.database.records import Lane, OutboxState
 from service.errors import InvariantBroken
-from service.flaky.collecting import CollectReports
-from service.flaky.ticketing import KeepTicket
-from service.mergequeue.model import LandMode, Proof, Tip
-from service.mergequeue.outputs import (
+from service.mergequeue.engine.model import LandMode, Proof, Tip
+from service.mergequeue.engine.outputs import (
     AskEvidence,
     BuildTestBranch,
     HeadToMerge,
@@ -20,16 +21,15 @@ from service.mergequeue.outputs import (
     RetireRun,
     Tell,
 )
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState
 from service.provider.values import (
     Emoji,
     Reaction,
     Reply,
 )
-from service.store import outbox
-from service.store.outbox import Effect, OutboxItem, OutboxRow
-from service.store.records import Lane, OutboxState
+from service.testhealth.detector.ticketing import KeepTicket
+from service.testhealth.reports.collecting import CollectReports
 from service.vocabulary import MergeMethod, Sha
 from tests.store.builders import a_sha
 from tests.store.conftest import ME, NOW, a_stored_queue

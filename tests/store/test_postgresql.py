@@ -10,10 +10,10 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from service.boundary import NoBoundary
 from service.clock import RandomIds
+from service.database.database import Store, StoreOptions, open_store
+from service.database.direct import Direct
 from service.errors import DatabaseUnavailable, StartRefused
-from service.store import queues
-from service.store.database import Store, StoreOptions, open_store
-from service.store.direct import Direct
+from service.mergequeue.store import queues
 from tests.harness.databases import Hasty, opened_at
 from tests.store.conftest import a_stored_queue
 

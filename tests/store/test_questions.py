@@ -22,37 +22,32 @@ from sqlalchemy import (
     text,
 )
 
-from service.metrics.facts import Fact
-from service.store import (
-    access,
-    audit,
+from service.accounts.store import access, audit, repeats
+from service.accounts.store.repeats import Keyed
+from service.database import inbox, outbox
+from service.database.records import LandingState, Lane, OutboxState, Spot, Surface
+from service.database.tables_base import METADATA
+from service.database.types import Json, Utc
+from service.mergequeue.store import (
     backlog,
-    delivery_log,
     figures,
     history,
-    inbox,
     journal,
     landings,
     listings,
     notices,
-    notifications,
-    outbox,
     pull_requests,
     queues,
-    repeats,
-    retention,
     runs,
     sequences,
-    subscribers,
 )
-from service.store.delivery_log import Wanted
-from service.store.listings import RunFilter
-from service.store.notifications import Attempt, Made, Message
-from service.store.pull_requests import PullRequestHead
-from service.store.records import LandingState, Lane, OutboxState, Spot, Surface
-from service.store.repeats import Keyed
-from service.store.tables.base import METADATA
-from service.store.types import Json, Utc
+from service.mergequeue.store.listings import RunFilter
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.metrics.facts import Fact
+from service.notifications.store import delivery_log, notifications, subscribers
+from service.notifications.store.delivery_log import Wanted
+from service.notifications.store.notifications import Attempt, Made, Message
+from service.process.store import retention
 from service.vocabulary import QueueRef, RepoRef, Sha
 from tests.harness import databases
 from tests.store import tested

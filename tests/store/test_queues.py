@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, event
 
 from service.errors import Conflict, InvariantBroken, NotFound, Stale
-from service.mergequeue.config import Mode, QueueConfig
-from service.mergequeue.model import MergeQueue
-from service.mergequeue.outputs import (
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import (
     Event,
     HoldPlaced,
     HoldReleased,
@@ -25,9 +25,9 @@ from service.mergequeue.outputs import (
     RunBuilt,
     Step,
 )
-from service.mergequeue.reasons import HoldReason
-from service.mergequeue.states import EntryState, QueueState
-from service.store import queues, runs
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.store import queues, runs
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Sha
 from tests.store import builders, values
 from tests.store.conftest import NOW, a_queue, a_stored_queue

@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from service.store import repeats, retention
-from service.store.database import Store
-from service.store.repeats import CLAIMED, KEPT, Claimed, Kept, Keyed, Reused, Running
-from service.store.retention import RetentionLimits
+from service.accounts.store import repeats
+from service.accounts.store.repeats import CLAIMED, KEPT, Claimed, Kept, Keyed, Reused, Running
+from service.database.database import Store
+from service.process.store import retention
+from service.process.store.retention import RetentionLimits
 from tests.store.conftest import NOW
 
 KEYED = Keyed("token", 7, "/v1/addQueueHold", "one", b"digest")

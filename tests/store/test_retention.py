@@ -6,13 +6,16 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from service.mergequeue.model import MergeQueue
-from service.mergequeue.outputs import QueueDrained, Recorded, Step
-from service.mergequeue.states import EntryState
-from service.store import access, inbox, journal, landings, outbox, queues, retention, runs
-from service.store.landings import LandingOutcome
-from service.store.records import LandingState, OutboxState
-from service.store.retention import BATCH, RetentionLimits
+from service.accounts.store import access
+from service.database import inbox, outbox
+from service.database.records import LandingState, OutboxState
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import QueueDrained, Recorded, Step
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.store import journal, landings, queues, runs
+from service.mergequeue.store.landings import LandingOutcome
+from service.process.store import retention
+from service.process.store.retention import BATCH, RetentionLimits
 from service.vocabulary import SYSTEM
 from tests.store.builders import a_run, an_entry
 from tests.store.conftest import ME, NOW, a_stored_queue

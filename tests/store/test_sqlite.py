@@ -16,9 +16,10 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
+from service.database import sqlite_file
+from service.database.database import Store, StoreOptions, open_store
 from service.errors import DatabaseUnavailable, StartRefused
-from service.store import queues, sqlite_file
-from service.store.database import Store, StoreOptions, open_store
+from service.mergequeue.store import queues
 from tests.harness.databases import opened_at
 
 
@@ -249,8 +250,8 @@ PROGRAM = """
 import asyncio, sys
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
-from service.store import queues
-from service.store.database import open_store
+from service.database import queues
+from service.database.database import open_store
 
 async def main():
     store = await open_store(

@@ -6,22 +6,24 @@ from random import Random
 import pytest
 from sqlalchemy import Connection, select
 
-from service.flaky import figures, tallying
-from service.flaky.identity import RepositoryKey
-from service.store import (
-    access,
+from service.accounts.store import access
+from service.testhealth.detector import figures, tallying
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store import (
+    cases,
     tallies,
-    test_cases,
-    test_evidence,
-    test_figures,
-    test_today,
+    today,
     uploads,
+    uploads_rows,
 )
-from service.store.tallies import Due
-from service.store.test_cases import Place
-from service.store.test_evidence import Day
-from service.store.test_figures import Measures
-from service.store.test_sets import OutcomeSets
+from service.testhealth.store import (
+    figures as test_figures,
+)
+from service.testhealth.store.cases import Place
+from service.testhealth.store.figures import Measures
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.tallies import Due
+from service.testhealth.store.uploads_rows import Day
 from tests.harness.evidence import Ledger, Ran
 from tests.store.conftest import NOW, a_repository
 
@@ -30,7 +32,7 @@ TODAY = figures.day_of(NOW)
 KEY = RepositoryKey("octo", "github.test/octo/widgets")
 NAMES = [f"test_{number}" for number in range(7)]
 NOS = range(1, len(NAMES) + 1)
-CASES = test_evidence.cases
+CASES = uploads_rows.cases
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def told(session: Connection, ledger: Ledger, measures: Measures) -> dict[int, o
 
 @pytest.mark.parametrize("seed", range(4))
 def test_adding_sets_up_changes_nothing_of_what_is_told(session, ledger, monkeypatch, seed):
-    monkeypatch.setattr(test_today, "CARRIED_MAX", (3, 500)[seed % 2])
+    monkeypatch.setattr(today, "CARRIED_MAX", (3, 500)[seed % 2])
     chance = Random(seed)
     kept = Measures(OutcomeSets())
     ledger.take_in(session, Ran(NOW - 40 * HOUR, dict.fromkeys(NAMES, "fp")))
@@ -102,8 +104,8 @@ def test_what_is_taken_back_of_today_shows_in_rates(session, ledger):
     ledger.take_in(session, Ran(NOW, {"a": "f"}))
     ledger.take_in(session, Ran(NOW, {"a": "p"}))
     assert test_figures.rates(session, kept, here, [1], NOW)[1].day == 0.5
-    test_cases.note_removal(session, here)
-    test_evidence.add_days(session, ledger.place, [Day(1, TODAY, results=-1, failed=-1)])
+    cases.note_removal(session, here)
+    uploads_rows.add_days(session, ledger.place, [Day(1, TODAY, results=-1, failed=-1)])
     assert test_figures.rates(session, kept, here, [1], NOW)[1].day == 0.0
 
 

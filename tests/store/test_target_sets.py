@@ -7,13 +7,14 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from service.mergequeue import targets
-from service.mergequeue.model import KeptMove, LandedStep, MergeQueue, Tip
-from service.mergequeue.outputs import EntryUpdated, Recorded, Step
-from service.mergequeue.states import EntryState
-from service.store import journal, pull_requests, queues, retention, target_sets
-from service.store.pull_requests import PullRequestHead
-from service.store.retention import RetentionLimits
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.model import KeptMove, LandedStep, MergeQueue, Tip
+from service.mergequeue.engine.outputs import EntryUpdated, Recorded, Step
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.store import journal, pull_requests, queues, target_sets
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.process.store import retention
+from service.process.store.retention import RetentionLimits
 from service.vocabulary import SYSTEM, Sha
 from tests.store.builders import a_sha, an_entry
 from tests.store.conftest import NOW, a_stored_queue

@@ -5,21 +5,16 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from service.flaky import figures
-from service.flaky.identity import RepositoryKey
-from service.store import (
-    access,
-    retention,
-    test_cases,
-    test_evidence,
-    test_quarantine,
-    test_states,
-)
-from service.store.retention import RetentionLimits
-from service.store.test_cases import Place
-from service.store.test_evidence import packed_set
-from service.store.test_quarantine import StoredOverride
-from service.store.test_sets import OutcomeSets
+from service.accounts.store import access
+from service.process.store import retention
+from service.process.store.retention import RetentionLimits
+from service.testhealth.detector import figures
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store import cases, quarantine, states, uploads_rows
+from service.testhealth.store.cases import Place
+from service.testhealth.store.quarantine import StoredOverride
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.uploads_rows import packed_set
 from service.vocabulary import ActorKind, Health, Override
 from tests.harness.evidence import Ledger, Ran
 from tests.store.conftest import NOW, a_repository
@@ -49,16 +44,16 @@ def prune_all(session: Connection, days: float) -> None:
 
 def case_of(session: Connection, ledger: Ledger, name: str):
     test_id = ledger.id_of(name)
-    return test_cases.by_ids(session, ledger.place.repository_id, [test_id]).get(test_id)
+    return cases.by_ids(session, ledger.place.repository_id, [test_id]).get(test_id)
 
 
 def test_equal_sets_are_stored_once_and_the_empty_set_not_at_all(session, ledger):
     place = ledger.place
-    first = test_evidence.put_set(session, place, packed_set([3, 1, 2]), NOW)
+    first = uploads_rows.put_set(session, place, packed_set([3, 1, 2]), NOW)
     assert first is not None
     again = packed_set((1, 2, 3))
-    assert test_evidence.put_set(session, place, again, NOW - DAY) == first
-    assert test_evidence.put_set(session, place, packed_set([]), NOW) is None
+    assert uploads_rows.put_set(session, place, again, NOW - DAY) == first
+    assert uploads_rows.put_set(session, place, packed_set([]), NOW) is None
     assert count(session, "outcome_set") == 1
     sets = OutcomeSets()
     for _ in range(2):
@@ -68,33 +63,33 @@ def test_equal_sets_are_stored_once_and_the_empty_set_not_at_all(session, ledger
 
 
 def test_numbers_are_given_out_once_and_without_gaps(session, ledger):
-    test_cases.name_repository(session, ledger.place, KEY)
+    cases.name_repository(session, ledger.place, KEY)
     here = ledger.place.repository_id
-    assert [test_cases.take_numbers(session, here, many) for many in (3, 1, 2)] == [1, 4, 5]
+    assert [cases.take_numbers(session, here, many) for many in (3, 1, 2)] == [1, 4, 5]
 
 
 def test_a_repository_remembers_every_name_in_its_place(session, ledger):
     for name in (KEY, FORMER, KEY):
-        test_cases.name_repository(session, ledger.place, name)
-    assert test_cases.shared_by(session, ledger.place.repository_id).names == (KEY, FORMER)
+        cases.name_repository(session, ledger.place, name)
+    assert cases.shared_by(session, ledger.place.repository_id).names == (KEY, FORMER)
 
 
 def test_the_clock_of_the_evidence_is_that_of_what_counts(session, ledger):
     here = ledger.place.repository_id
-    test_cases.name_repository(session, ledger.place, KEY)
+    cases.name_repository(session, ledger.place, KEY)
     for at in (NOW, NOW - DAY):
-        test_cases.note_evidence(session, here, at)
-    test_cases.note_change(session, here)
-    shared = test_cases.shared_by(session, here)
+        cases.note_evidence(session, here, at)
+    cases.note_change(session, here)
+    shared = cases.shared_by(session, here)
     assert (shared.clock, shared.revision) == (NOW - DAY, 3)
-    test_cases.note_evidence(session, here, None)
-    assert test_cases.shared_by(session, here).clock is None
+    cases.note_evidence(session, here, None)
+    assert cases.shared_by(session, here).clock is None
 
 
 def test_the_newest_headline_of_a_group_is_shown_whatever_comes_first(session, ledger):
     for hours, headline in ((1, "b"), (3, "a"), (2, "c")):
-        seen = test_evidence.SeenFailure(1, "key", headline, "", NOW - timedelta(hours=hours))
-        test_evidence.note_failures(session, ledger.place, [seen])
+        seen = uploads_rows.SeenFailure(1, "key", headline, "", NOW - timedelta(hours=hours))
+        uploads_rows.note_failures(session, ledger.place, [seen])
     shown = session.exec_driver_sql("SELECT headline FROM failure_group").scalars().all()
     assert shown == ["b"]
     assert session.exec_driver_sql("SELECT sum(count) FROM failure_daily").scalar() == 3
@@ -104,10 +99,10 @@ def test_pull_requests_count_for_a_week_each_once(session, ledger):
     for days, prs in ((6.9, (1, 2)), (1, (2, 3)), (7.1, (4,))):
         ledger.take_in(session, Ran(NOW - days * DAY, {"a": "f"}, prs=prs))
     assert case_of(session, ledger, "a").impact == 3
-    assert test_evidence.expire_impacts(session, NOW) == 0
-    assert test_evidence.expire_impacts(session, NOW + 0.1 * DAY) == 1
+    assert uploads_rows.expire_impacts(session, NOW) == 0
+    assert uploads_rows.expire_impacts(session, NOW + 0.1 * DAY) == 1
     assert case_of(session, ledger, "a").impact == 2
-    assert test_evidence.expire_impacts(session, NOW + 30 * DAY) == 2
+    assert uploads_rows.expire_impacts(session, NOW + 30 * DAY) == 2
     assert case_of(session, ledger, "a").impact == 0
 
 
@@ -116,11 +111,11 @@ def test_the_history_of_overrides_tells_what_stood_when(session, ledger):
     here, said = ledger.place.repository_id, [Override.ALWAYS_QUARANTINE, Override.UNSPECIFIED]
     for override in said:
         word = StoredOverride(1, override, "x", NOW, ActorKind.PERSON, "ann", NOW + DAY)
-        test_quarantine.put_override(session, ledger.place, word)
-    assert test_quarantine.override_of(session, here, 1) is None
-    history = test_quarantine.override_history(session, here, 1)
+        quarantine.put_override(session, ledger.place, word)
+    assert quarantine.override_of(session, here, 1) is None
+    history = quarantine.override_history(session, here, 1)
     assert [each.override for each in history] == said
-    assert test_quarantine.expired(session, NOW + 2 * DAY) == ()
+    assert quarantine.expired(session, NOW + 2 * DAY) == ()
 
 
 def test_evidence_goes_after_45_days_counts_and_tests_after_400(session, ledger):
@@ -170,5 +165,5 @@ def test_a_state_is_copied_to_where_lists_are_ordered_by_it(session, ledger):
     ledger.judge(session, "a", Health.BROKEN, NOW - DAY)
     case = case_of(session, ledger, "a")
     assert (case.status, case.status_since) == (Health.BROKEN, NOW - DAY)
-    (change,) = test_states.history(session, ledger.place.repository_id, case.no)
+    (change,) = states.history(session, ledger.place.repository_id, case.no)
     assert (change.previous, change.value) == (Health.HEALTHY, Health.BROKEN)

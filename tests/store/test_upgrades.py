@@ -10,10 +10,11 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, MetaData, Table, insert
 
-from service.mergequeue import targets
-from service.mergequeue.model import LandedStep, MergeQueue
-from service.store import migrate, pull_requests, queues
-from service.store.rows import ENTRY, QUEUE, RUN, check_rows, member_rows
+from service.database import migrate
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.model import LandedStep, MergeQueue
+from service.mergequeue.store import pull_requests, queues
+from service.mergequeue.store.rows import ENTRY, QUEUE, RUN, check_rows, member_rows
 from service.vocabulary import Sha
 from tests.harness.databases import connected, opened_at
 from tests.store.builders import a_run, a_sha, an_entry

@@ -5,40 +5,40 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from service.flaky import ticketing
-from service.flaky.identity import RepositoryKey
-from service.flaky.tallying import Piece, Sum
-from service.store import (
+from service.testhealth.detector import ticketing
+from service.testhealth.detector.tallying import Piece, Sum
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store import (
     artifacts,
+    cases,
     code_owners,
+    figures,
+    listings,
+    numbers,
+    orders,
+    quarantine,
     removal,
+    retention,
     run_evidence,
+    runs,
+    states,
     tallies,
-    test_cases,
-    test_evidence,
-    test_figures,
-    test_listings,
-    test_numbers,
-    test_orders,
-    test_quarantine,
-    test_retention,
-    test_runs,
-    test_states,
-    test_ways,
     ticket_issues,
     uploads,
+    uploads_rows,
+    ways,
 )
-from service.store.code_owners import Claimed, FoundFile
-from service.store.tallies import Due
-from service.store.test_cases import Place
-from service.store.test_evidence import Day, SeenFailure, Upload
-from service.store.test_figures import Measures
-from service.store.test_listings import Span, UnhealthyRows
-from service.store.test_orders import AsOf, Counts, Group, Order
-from service.store.test_quarantine import StoredOverride
-from service.store.test_quarantined import Moment, QuarantinedRows
-from service.store.test_sets import OutcomeSets
-from service.store.test_states import CaseState
+from service.testhealth.store.cases import Place
+from service.testhealth.store.code_owners import Claimed, FoundFile
+from service.testhealth.store.figures import Measures
+from service.testhealth.store.listings import Span, UnhealthyRows
+from service.testhealth.store.orders import AsOf, Counts, Group, Order
+from service.testhealth.store.quarantine import StoredOverride
+from service.testhealth.store.quarantined import Moment, QuarantinedRows
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.states import CaseState
+from service.testhealth.store.tallies import Due
+from service.testhealth.store.uploads_rows import Day, SeenFailure, Upload
 from service.vocabulary import ActorKind, Health, Override, Sha
 from tests.store.conftest import NOW
 
@@ -168,8 +168,8 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "tallies.passed": lambda s: tallies.passed(s, OutcomeSets(), 7, NOS),
     "tallies.last_run": lambda s: tallies.last_run(s, OutcomeSets(), 7, 6, NOW),
     "tallies.ran_after": lambda s: tallies.ran_after(s, OutcomeSets(), 7, NOS, NOW),
-    "test_numbers.numbers_of": lambda s: test_numbers.numbers_of(s, 7, ["text-6", "x"], NOW),
-    "test_numbers.aliased": lambda s: test_numbers.aliased(s, 7, ["text-6", "x"], NOW),
+    "test_numbers.numbers_of": lambda s: numbers.numbers_of(s, 7, ["text-6", "x"], NOW),
+    "test_numbers.aliased": lambda s: numbers.aliased(s, 7, ["text-6", "x"], NOW),
     "removal.doubtful": lambda s: removal.doubtful(s, 7, NOS, (NOW, NOW)),
     "uploads.of_run": lambda s: uploads.of_run(s, 7, "run-7", 1),
     "run_evidence.of_run": lambda s: run_evidence.of_run(s, 7, Sha("text-6"), NOW - 30 * DAY),
@@ -177,30 +177,30 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
         s, 7, [Sha("text-6"), Sha("text-26")], NOW - 30 * DAY
     ),
     "run_evidence.prs_of": lambda s: run_evidence.prs_of(s, 7, ["text-6", "text-26"]),
-    "test_cases.shared_by": lambda s: test_cases.shared_by(s, 7),
-    "test_cases.name_repository": lambda s: test_cases.name_repository(s, PLACE, KEY),
-    "test_cases.take_numbers": lambda s: test_cases.take_numbers(s, 7, 5),
-    "test_cases.note_evidence": lambda s: test_cases.note_evidence(s, 7, NOW),
-    "test_cases.add_aliases": lambda s: test_cases.add_aliases(s, PLACE, {"new": 7}),
-    "test_cases.by_ids": lambda s: test_cases.by_ids(s, 7, ["text-6", "text-7", "other"]),
-    "test_cases.count": lambda s: test_cases.count(s, 7),
-    "test_states.state": lambda s: test_states.state(s, 7, 6),
-    "test_states.put": lambda s: test_states.put(s, PLACE, STATE),
-    "test_states.history": lambda s: test_states.history(s, 7, 6),
-    "test_states.recent": lambda s: test_states.recent(s, 7, 6, 50),
-    "test_states.written_at": lambda s: test_states.written_at(s, 7, NOW),
-    "test_quarantine.settings_of": lambda s: test_quarantine.settings_of(s, 7),
-    "test_quarantine.settings_to_change": lambda s: test_quarantine.settings_to_change(s, PLACE),
-    "test_quarantine.since_of": lambda s: test_quarantine.since_of(s, 7),
-    "test_quarantine.override_of": lambda s: test_quarantine.override_of(s, 7, 6),
-    "test_quarantine.override_history": lambda s: test_quarantine.override_history(s, 7, 6),
-    "test_quarantine.recent_overrides": lambda s: test_quarantine.recent_overrides(s, 7, 6, 50),
-    "test_quarantine.put_override": lambda s: test_quarantine.put_override(s, PLACE, SAID),
-    "test_quarantine.expired": lambda s: test_quarantine.expired(s, NOW - 6 * DAY),
-    "test_quarantine.put_ticket": lambda s: test_quarantine.put_ticket(s, PLACE, 6, "x", NOW),
-    "test_quarantine.ticket_of": lambda s: test_quarantine.ticket_of(s, 7, 6),
-    "test_quarantine.remove_ticket": lambda s: test_quarantine.remove_ticket(s, 7, 6),
-    "test_runs.newest": lambda s: test_runs.newest(s, OutcomeSets(), 7, 6, 60),
+    "test_cases.shared_by": lambda s: cases.shared_by(s, 7),
+    "test_cases.name_repository": lambda s: cases.name_repository(s, PLACE, KEY),
+    "test_cases.take_numbers": lambda s: cases.take_numbers(s, 7, 5),
+    "test_cases.note_evidence": lambda s: cases.note_evidence(s, 7, NOW),
+    "test_cases.add_aliases": lambda s: cases.add_aliases(s, PLACE, {"new": 7}),
+    "test_cases.by_ids": lambda s: cases.by_ids(s, 7, ["text-6", "text-7", "other"]),
+    "test_cases.count": lambda s: cases.count(s, 7),
+    "test_states.state": lambda s: states.state(s, 7, 6),
+    "test_states.put": lambda s: states.put(s, PLACE, STATE),
+    "test_states.history": lambda s: states.history(s, 7, 6),
+    "test_states.recent": lambda s: states.recent(s, 7, 6, 50),
+    "test_states.written_at": lambda s: states.written_at(s, 7, NOW),
+    "test_quarantine.settings_of": lambda s: quarantine.settings_of(s, 7),
+    "test_quarantine.settings_to_change": lambda s: quarantine.settings_to_change(s, PLACE),
+    "test_quarantine.since_of": lambda s: quarantine.since_of(s, 7),
+    "test_quarantine.override_of": lambda s: quarantine.override_of(s, 7, 6),
+    "test_quarantine.override_history": lambda s: quarantine.override_history(s, 7, 6),
+    "test_quarantine.recent_overrides": lambda s: quarantine.recent_overrides(s, 7, 6, 50),
+    "test_quarantine.put_override": lambda s: quarantine.put_override(s, PLACE, SAID),
+    "test_quarantine.expired": lambda s: quarantine.expired(s, NOW - 6 * DAY),
+    "test_quarantine.put_ticket": lambda s: quarantine.put_ticket(s, PLACE, 6, "x", NOW),
+    "test_quarantine.ticket_of": lambda s: quarantine.ticket_of(s, 7, 6),
+    "test_quarantine.remove_ticket": lambda s: quarantine.remove_ticket(s, 7, 6),
+    "test_runs.newest": lambda s: runs.newest(s, OutcomeSets(), 7, 6, 60),
     "ticket_issues.places": ticket_issues.places,
     "ticket_issues.issue_of": lambda s: ticket_issues.issue_of(s, 7, 6),
     "ticket_issues.put": lambda s: ticket_issues.put(s, PLACE, ISSUE),
@@ -215,32 +215,30 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, (500, "text-9"), 100),
     "test_listings.unhealthy, before": lambda s: UNHEALTHY.before(s, (500, "text-9"), 100),
     "test_listings.unhealthy, last": lambda s: UNHEALTHY.before(s, None, 100),
-    "test_orders.as_of": lambda s: test_orders.as_of(s, 7, SPAN),
-    "test_orders.counted": lambda s: test_orders.counted(s, 7, SPAN, AS_OF),
-    "test_orders.moved": lambda s: test_orders.moved(s, ORDER, LATER, AS_OF),
+    "test_orders.as_of": lambda s: orders.as_of(s, 7, SPAN),
+    "test_orders.counted": lambda s: orders.counted(s, 7, SPAN, AS_OF),
+    "test_orders.moved": lambda s: orders.moved(s, ORDER, LATER, AS_OF),
     "test_orders, after": lambda s: ORDER.after(s, None, 100),
-    "test_listings.records": lambda s: test_listings.records(s, 7, NOS),
+    "test_listings.records": lambda s: listings.records(s, 7, NOS),
     "test_quarantined, how many": QUARANTINED.count,
     "test_quarantined, first": lambda s: QUARANTINED.after(s, None, 100),
     "test_quarantined, after": lambda s: QUARANTINED.after(s, MOMENT, 100),
     "test_quarantined, before": lambda s: QUARANTINED.before(s, MOMENT, 100),
     "test_quarantined, last": lambda s: QUARANTINED.before(s, None, 100),
-    "test_figures.rates": lambda s: test_figures.rates(s, Measures(OutcomeSets()), 7, NOS, NOW),
-    "test_ways.common_failures": lambda s: test_ways.common_failures(s, 7, NOS, SPAN),
-    "test_figures.results": lambda s: test_figures.results(s, OutcomeSets(), 7, NOS),
-    "test_evidence.put_set": lambda s: test_evidence.put_set(
-        s, PLACE, test_evidence.packed_set(NOS), NOW
+    "test_figures.rates": lambda s: figures.rates(s, Measures(OutcomeSets()), 7, NOS, NOW),
+    "test_ways.common_failures": lambda s: ways.common_failures(s, 7, NOS, SPAN),
+    "test_figures.results": lambda s: figures.results(s, OutcomeSets(), 7, NOS),
+    "test_evidence.put_set": lambda s: uploads_rows.put_set(
+        s, PLACE, uploads_rows.packed_set(NOS), NOW
     ),
-    "test_evidence.add_days": lambda s: test_evidence.add_days(s, PLACE, [Day(6, 20513)]),
-    "test_evidence.note_failures": lambda s: test_evidence.note_failures(
+    "test_evidence.add_days": lambda s: uploads_rows.add_days(s, PLACE, [Day(6, 20513)]),
+    "test_evidence.note_failures": lambda s: uploads_rows.note_failures(
         s, PLACE, [SeenFailure(6, "text-6", "x", "y", NOW)]
     ),
-    "test_evidence.note_impact": lambda s: test_evidence.note_impact(s, PLACE, [(6, 7)], NOW, NOW),
-    "test_evidence.expire_impacts": lambda s: test_evidence.expire_impacts(s, NOW),
-    "test_retention.forget_impacts": lambda s: test_retention.forget_impacts(s, LONG_AGO),
-    "test_retention, evidence": lambda s: [
-        forget(s, LONG_AGO) for forget in test_retention.EVIDENCE
-    ],
-    "test_retention, history": lambda s: [forget(s, LONG_AGO) for forget in test_retention.HISTORY],
-    "test_retention, tests": lambda s: test_retention.forget_days(s, NOW - 398 * DAY),
+    "test_evidence.note_impact": lambda s: uploads_rows.note_impact(s, PLACE, [(6, 7)], NOW, NOW),
+    "test_evidence.expire_impacts": lambda s: uploads_rows.expire_impacts(s, NOW),
+    "test_retention.forget_impacts": lambda s: retention.forget_impacts(s, LONG_AGO),
+    "test_retention, evidence": lambda s: [forget(s, LONG_AGO) for forget in retention.EVIDENCE],
+    "test_retention, history": lambda s: [forget(s, LONG_AGO) for forget in retention.HISTORY],
+    "test_retention, tests": lambda s: retention.forget_days(s, NOW - 398 * DAY),
 }

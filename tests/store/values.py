@@ -9,9 +9,9 @@ from typing import Any, NewType, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import Entry, Green, MergeQueue, Run
-from service.mergequeue.targets import ALL, Targets
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import Entry, Green, MergeQueue, Run
+from service.mergequeue.engine.targets import ALL, Targets
 
 # PostgreSQL's text holds no NUL and nobody's holds half a surrogate pair.
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)

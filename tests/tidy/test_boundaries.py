@@ -3,7 +3,7 @@
 import ast
 
 from service import boundary
-from service.store import database
+from service.database import database
 from tests.tidy import rules, tree
 
 

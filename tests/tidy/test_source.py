@@ -48,7 +48,7 @@ PLANTED = [
     (rules.clocks, "service/x.py", "import random\nx = random.random()"),
     (rules.clocks, "service/x.py", "from random import choice"),
     (rules.clocks, "service/x.py", "import asyncio\nasync def f(): await asyncio.sleep(1)"),
-    (rules.tables, "service/api/x.py", "class Row(SQLModel, table=True): ..."),
+    (rules.tables, "service/mergequeue/store/x.py", "class Row(SQLModel, table=True): ..."),
     (rules.anything, "service/x.py", "from typing import Any"),
     (rules.anything, "service/x.py", "import typing\nx: typing.Any = 1"),
     (rules.broad_excepts, "service/x.py", "try: ...\nexcept Exception: ..."),
@@ -76,9 +76,9 @@ ALLOWED = [
     (rules.clocks, "service/clock.py", "import time\nx = time.time()"),
     (rules.clocks, "service/simulation/x.py", "import random\nx = random.Random(1)"),
     (rules.clocks, "service/x.py", "from datetime import datetime\nx = datetime.fromtimestamp(0)"),
-    (rules.tables, "service/store/tables/x.py", "class Row(SQLModel, table=True): ..."),
-    (rules.anything, "service/store/codec.py", "from typing import Any"),
-    (rules.broad_excepts, "service/workers/guard.py", "try: ...\nexcept Exception: ..."),
+    (rules.tables, "service/mergequeue/store/tables_x.py", "class Row(SQLModel, table=True): ..."),
+    (rules.anything, "service/database/codec.py", "from typing import Any"),
+    (rules.broad_excepts, "service/process/workers/guard.py", "try: ...\nexcept Exception: ..."),
     (rules.sleeping, "tests/test_x.py", "import asyncio\nasync def f(): await asyncio.sleep(0)"),
 ]
 

@@ -18,7 +18,7 @@ TOP_LEVEL = {
 }
 
 # Alembic finds these by path, so they are no package.
-NO_PACKAGES = ("service/store/migrations", "service/store/migrations/versions")
+NO_PACKAGES = ("service/database/migrations", "service/database/migrations/versions")
 
 # Put together here, so that this file may be read like any other.
 UNFINISHED = re.compile(r"\b(" + "TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")

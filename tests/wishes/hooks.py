@@ -12,8 +12,9 @@ from typing import Any
 
 import schemathesis
 
-from service.api import openapi, routes
-from service.api.strict_json import INTEGER_MAX, INTEGER_MIN
+from service.http import openapi
+from service.http.strict_json import INTEGER_MAX, INTEGER_MIN
+from service.process.api import routes
 
 # What is really there: `{"repo": …, "branches": […], "numbers": […], "tests": […]}`.
 WORLD: Mapping[str, Any] = json.loads(os.environ["WISHES_WORLD"])

@@ -4,11 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from service.mergequeue.config import QueueConfig
-from service.mergequeue.model import Detail, Entry, Hold, MergeQueue, Named, RequiredSet
-from service.mergequeue.reasons import HOLD_SCOPES, HoldReason, Reason
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import EntryState
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import Detail, Entry, Hold, MergeQueue, Named, RequiredSet
+from service.mergequeue.engine.reasons import HOLD_SCOPES, HoldReason, Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import EntryState
+from service.text.markdown import Links
 from service.vocabulary import (
     Actor,
     ActorKind,
@@ -19,7 +20,6 @@ from service.vocabulary import (
     RequiredSource,
     Sha,
 )
-from service.wording.markdown import Links
 
 NOW = datetime(2026, 3, 2, 14, 25, tzinfo=UTC)
 SUBMITTED_AT = datetime(2026, 3, 2, 14, 2, 11, tzinfo=UTC)

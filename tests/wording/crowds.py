@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any
 
-from service.mergequeue import targets
-from service.mergequeue.conditions import Condition, ConditionCode, Next, NextEvent
-from service.mergequeue.config import Mode
-from service.mergequeue.model import Bisection, Detail, Entry, Member
-from service.mergequeue.outputs import (
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import Bisection, Detail, Entry, Member
+from service.mergequeue.engine.outputs import (
     BisectionClosed,
     BisectionNarrowed,
     BisectionOpened,
@@ -17,10 +17,10 @@ from service.mergequeue.outputs import (
     Recorded,
     RunStarted,
 )
-from service.mergequeue.reasons import Cause, Reason
-from service.mergequeue.states import EntryState, RunKind, RunStatus
+from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
+from service.mergequeue.wording.view import PullRequestText
 from service.vocabulary import Sha
-from service.wording.view import PullRequestText
 from tests.wording import builders, stories
 from tests.wording.builders import NOW, TEST, minutes
 from tests.wording.stories import RUN, TIP, UP_TO_TESTING

@@ -4,18 +4,20 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from service.mergequeue.conditions import Condition, ConditionCode, Next, NextEvent
-from service.mergequeue.explain import Explained
-from service.mergequeue.model import NOTHING, Detail, Entry, Member, Run, Tip
-from service.mergequeue.outputs import (
+from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.model import NOTHING, Detail, Entry, Member, Run, Tip
+from service.mergequeue.engine.outputs import (
     EntryMoved,
     EntrySubmitted,
     Event,
     Recorded,
     RunStarted,
 )
-from service.mergequeue.reasons import Cause, HoldReason, Reason
-from service.mergequeue.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+from service.mergequeue.wording.view import PullRequestText
+from service.text.times import TimeLeft
 from service.vocabulary import (
     SYSTEM,
     Actor,
@@ -26,8 +28,6 @@ from service.vocabulary import (
     CheckOutcome,
     Sha,
 )
-from service.wording.times import TimeLeft
-from service.wording.view import PullRequestText
 from tests.wording import builders
 from tests.wording.builders import ALICE, BOB, LANDED, NEW_HEAD, NOW, SUBMITTED_AT, TEST, minutes
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.mergequeue import targets
-from service.mergequeue.conditions import Condition, ConditionCode, Next, NextEvent
-from service.mergequeue.model import NOTHING, Detail, Named
-from service.mergequeue.outputs import (
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.engine.model import NOTHING, Detail, Named
+from service.mergequeue.engine.outputs import (
     BisectionClosed,
     BisectionNarrowed,
     BisectionOpened,
@@ -22,19 +22,15 @@ from service.mergequeue.outputs import (
     Refused,
     RunStarted,
 )
-from service.mergequeue.reasons import NOT_READY_ORDER, Cause, HoldReason, Reason
-from service.mergequeue.states import FINAL, EntryState, QueueState, RunKind
-from service.provider.signals import Unclear
-from service.vocabulary import CheckOutcome
-from service.wording import (
+from service.mergequeue.engine.reasons import NOT_READY_ORDER, Cause, HoldReason, Reason
+from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunKind
+from service.mergequeue.wording import (
     bodies,
     causes,
     conditions,
     endings,
     history,
     holds,
-    markdown,
-    phrases,
     readiness,
     reasons,
     refusals,
@@ -43,9 +39,12 @@ from service.wording import (
     unclear,
     upcoming,
 )
-from service.wording.phrases import Phrase
-from service.wording.replies import Wish
-from service.wording.situation import Situation, Wanted
+from service.mergequeue.wording.replies import Wish
+from service.mergequeue.wording.situation import Situation, Wanted
+from service.provider.signals import Unclear
+from service.text import markdown, phrases
+from service.text.phrases import Phrase
+from service.vocabulary import CheckOutcome
 from tests.harness.expect import expect
 from tests.wording import builders, crowds, hygiene, stories
 from tests.wording.test_markdown import foreign

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.mergequeue import targets
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.wording import check, headings
 from service.provider.values import (
     CheckReportStatus,
 )
+from service.text.markdown import Links
 from service.vocabulary import SYSTEM
-from service.wording import check, headings
-from service.wording.markdown import Links
 from tests.harness.expect import expect
 from tests.wording import builders, hygiene, stories
 from tests.wording.builders import ALICE, TOKEN

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.mergequeue.model import Detail, Named
-from service.mergequeue.reasons import Cause, Reason
-from service.mergequeue.states import EntryState, QueueState
-from service.wording import comment
+from service.mergequeue.engine.model import Detail, Named
+from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.wording import comment
 from tests.harness.expect import expect
 from tests.wording import builders, crowds, hygiene, stories
 from tests.wording.builders import ALICE, BOB, BOT, LINT, TEST, TOKEN

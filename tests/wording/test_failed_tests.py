@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.mergequeue.reasons import Reason
-from service.mergequeue.states import EntryState
-from service.wording import check, comment, failed_tests, markdown
-from service.wording.failed_tests import FailedTest, FailedTests, Standing
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.wording import check, comment, failed_tests
+from service.mergequeue.wording.failed_tests import FailedTest, FailedTests, Standing
+from service.text import markdown
 from tests.harness.expect import expect
 from tests.wording import hygiene, stories
 from tests.wording.builders import LINKS, NOW

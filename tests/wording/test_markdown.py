@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.wording import markdown, phrases
-from service.wording.markdown import Links
-from service.wording.phrases import Code, Page, Phrase, Pull, phrase
+from service.text import markdown, phrases
+from service.text.markdown import Links
+from service.text.phrases import Code, Page, Phrase, Pull, phrase
 from tests.wording import hygiene
 
 LINKS = Links("https://github.com", "https://queue.example.org")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from service.mergequeue import explain
-from service.mergequeue.model import Entry, Run
-from service.mergequeue.outputs import (
+from service.mergequeue.engine import explain
+from service.mergequeue.engine.model import Entry, Run
+from service.mergequeue.engine.outputs import (
     BisectionClosed,
     BisectionNarrowed,
     BisectionOpened,
@@ -21,8 +21,8 @@ from service.mergequeue.outputs import (
     RunRetried,
     RunStarted,
 )
-from service.mergequeue.states import FINAL
-from service.wording import (
+from service.mergequeue.engine.states import FINAL
+from service.mergequeue.wording import (
     check,
     comment,
     conditions,
@@ -32,8 +32,8 @@ from service.wording import (
     replies,
     upcoming,
 )
-from service.wording.markdown import Links
-from service.wording.view import PullRequestText
+from service.mergequeue.wording.view import PullRequestText
+from service.text.markdown import Links
 from tests.harness.expect import expect
 from tests.mergequeue.script import Script
 from tests.mergequeue.timeline import Timeline

@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.mergequeue.model import RequiredSet
-from service.mergequeue.outputs import Refused
-from service.mergequeue.reasons import HoldReason, Reason
-from service.mergequeue.states import EntryState, QueueState
+from service.mergequeue.engine.model import RequiredSet
+from service.mergequeue.engine.outputs import Refused
+from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.mergequeue.wording import queue_replies, refusals, replies, unclear
+from service.mergequeue.wording.answers import Answer
+from service.mergequeue.wording.replies import Denial, Reprioritized, Wish
 from service.provider.signals import AskCancel, AskRetry, AskUnclear, Unclear
 from service.provider.values import (
     AccessLevel,
     Emoji,
 )
 from service.vocabulary import PullRequestState, RequiredSource
-from service.wording import queue_replies, refusals, replies, unclear
-from service.wording.answers import Answer
-from service.wording.replies import Denial, Reprioritized, Wish
 from tests.harness.expect import expect
 from tests.wording import builders, hygiene
 from tests.wording.builders import BOB, HEAD, NEW_HEAD, NOW, minutes

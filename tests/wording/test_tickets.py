@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service.testhealth import tickets
+from service.testhealth.tickets import TicketText, WayToFail
+from service.text.markdown import Links
 from service.vocabulary import Health
-from service.wording import tickets
-from service.wording.markdown import Links
-from service.wording.tickets import TicketText, WayToFail
 from tests.harness.expect import expect
 from tests.wording import hygiene
 from tests.wording.test_markdown import foreign

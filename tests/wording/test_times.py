@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.wording import times
-from service.wording.times import TimeLeft
+from service.text import times
+from service.text.times import TimeLeft
 
 NOW = datetime(2026, 3, 2, 14, 5, tzinfo=UTC)
 

@@ -19,9 +19,9 @@ import aiohttp
 import numpy as np
 
 from bot import telemetry
-from service.flaky import identity
-from service.flaky.history import Value
-from service.flaky.identity import CaseKey, RepositoryKey
+from service.testhealth.detector.history import Value
+from service.testhealth.reports import identity
+from service.testhealth.reports.identity import CaseKey, RepositoryKey
 from service.vocabulary import Role
 from tests.bench import door
 from tests.bench.door import REPO

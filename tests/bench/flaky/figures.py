@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 
-from service.flaky.series import BrokenSpan, End
+from service.testhealth.detector.series import BrokenSpan, End
 from tests.bench.flaky.worlds import DAY, START, Cause, World
 
 Spans = Mapping[int, Sequence[tuple[float, float]]]

@@ -14,12 +14,12 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from service.flaky import evidence, health, noise, series
-from service.flaky.evidence import Charged, Event, Group, GroupAttempt, Passes
-from service.flaky.health import Evidence, Flag, Health
-from service.flaky.score import Noise, Tally
-from service.flaky.series import Point, Series, Track
-from service.flaky.spans import Scale, Settled
+from service.testhealth.detector import evidence, health, noise, series
+from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
+from service.testhealth.detector.health import Evidence, Flag, Health
+from service.testhealth.detector.score import Noise, Tally
+from service.testhealth.detector.series import Point, Series, Track
+from service.testhealth.detector.spans import Scale, Settled
 
 STABLE, QUEUE, PR, OTHER, UNTRUSTED = "stable", "queue", "pr", "other", "untrusted"
 MILLION = 1_000_000

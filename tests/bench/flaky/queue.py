@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.flaky import evidence
-from service.flaky.health import Health
-from service.flaky.history import Value
+from service.testhealth.detector import evidence
+from service.testhealth.detector.health import Health
+from service.testhealth.detector.history import Value
 from tests.bench.flaky.figures import day_of
 from tests.bench.flaky.uploads import Ci
 from tests.bench.flaky.worlds import Run, World

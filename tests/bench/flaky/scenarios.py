@@ -10,9 +10,9 @@ from time import process_time
 
 import numpy as np
 
-from service.flaky import score, series
-from service.flaky.health import Health, judge
-from service.flaky.history import Value
+from service.testhealth.detector import score, series
+from service.testhealth.detector.health import Health, judge
+from service.testhealth.detector.history import Value
 from tests.bench.flaky import endpoint, figures, queue, rivals, uploads, worlds
 from tests.bench.flaky.figures import BrokenFigures, Figures, Spans, day_of
 from tests.bench.flaky.ledger import Ledger

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from hashlib import blake2b
 
-from service.mergequeue import engine, targets
-from service.mergequeue.inputs import (
+from service.mergequeue.engine import engine, targets
+from service.mergequeue.engine.inputs import (
     Cancel,
     ChecksReported,
     Input,
@@ -24,9 +24,9 @@ from service.mergequeue.inputs import (
     TestBranchBuilt,
     TimePassed,
 )
-from service.mergequeue.model import MergeQueue, RequiredSet, RunStep, Tip
-from service.mergequeue.outputs import Action as EngineAction
-from service.mergequeue.outputs import (
+from service.mergequeue.engine.model import MergeQueue, RequiredSet, RunStep, Tip
+from service.mergequeue.engine.outputs import Action as EngineAction
+from service.mergequeue.engine.outputs import (
     AskEvidence,
     BuildTestBranch,
     HeadToMerge,
@@ -36,9 +36,9 @@ from service.mergequeue.outputs import (
     Step,
     Tell,
 )
-from service.mergequeue.reasons import Reason
-from service.mergequeue.reported import Facts
-from service.mergequeue.states import EntryState
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import EntryState
 from service.vocabulary import (
     Actor,
     ActorKind,

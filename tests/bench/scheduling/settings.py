@@ -5,8 +5,8 @@ Each name gives what differs from the defaults, for what a strategy is told of i
 
 from collections.abc import Callable, Mapping
 
-from service.mergequeue import config
-from service.mergequeue.config import (
+from service.mergequeue.engine import config
+from service.mergequeue.engine.config import (
     BatchSizing,
     ConfigValue,
     ConfirmFailures,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.mergequeue.config import Mode
+from service.mergequeue.engine.config import Mode
 from tests.bench.scheduling.audit import PrState
 from tests.bench.scheduling.engine_strategy import engines
 from tests.bench.scheduling.ideal import fifo_outcome

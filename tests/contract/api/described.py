@@ -8,9 +8,10 @@ from collections.abc import Mapping
 
 from pydantic import ValidationError
 
-from service.api import codes, routes
-from service.api.models.answers.problems import Problem
-from service.api.route import Document, Open, Route
+from service.http import codes
+from service.http.models.answers.problems import Problem
+from service.http.route import Document, Open, Route
+from service.process.api import routes
 
 BY_PATH: Mapping[str, Route] = {route.path: route for route in routes.ROUTES}
 

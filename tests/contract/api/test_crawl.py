@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from service.api.route import Fetched, Posted
-from service.api.routes import ROUTES
-from service.operations import access
+from service.accounts import access
+from service.http.route import Fetched, Posted
+from service.process.api.routes import ROUTES
 from tests.contract.api.conftest import Answer, Client, Queue
 from tests.contract.api.test_uploads import GOOD, KIND, NAME, SHA, a_form
 from tests.harness.receiver import receiving

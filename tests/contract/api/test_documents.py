@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from service.api import codes, documents
+from service.http import codes, documents
 
 STRICT = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

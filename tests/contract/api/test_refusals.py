@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from service.operations import access
+from service.accounts import access
 
 WRITES = {
     "submitPullRequest": "queue",

@@ -6,7 +6,7 @@ each test, however its runner joins words. With two retries, a test has the atte
 
 from typing import NamedTuple
 
-from service.flaky.results import Outcome
+from service.testhealth.reports.results import Outcome
 
 PASSED, FAILED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED
 

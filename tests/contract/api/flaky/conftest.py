@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.store.database import Store
+from service.database.database import Store
 from tests.contract.api.flaky.tested import Tested, serving
 
 NOW = datetime(2026, 3, 2, 14, tzinfo=UTC)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from service.flaky.identity import RepositoryKey
 from service.provider.values import NotPossible
-from service.store import test_cases
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store import cases
 from service.vocabulary import RepoRef
 from tests.contract.api.flaky.tested import HOST, stamp
 from tests.harness.values import ValuesProvider
@@ -73,7 +73,7 @@ async def test_a_test_is_found_by_its_other_ids_and_shown_under_its_own(tested):
     await tested.ran(a="f")
     other = "aad1f138-09ab-5ea9-9c21-af48a03d6edd"
     store, ledger = tested.runtime.store, tested.ledger
-    await store.run(test_cases.add_aliases, ledger.place, {other: 1})
+    await store.run(cases.add_aliases, ledger.place, {other: 1})
     test = (await tested.done("get-test-details", test_id=other))["test"]
     assert test["id"] == tested.id_of("a")
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from service.flaky import figures
+from service.testhealth.detector import figures
 from tests.contract.api.flaky.tested import HOUR, names_of, stamp
 
 MS = timedelta(milliseconds=1)

@@ -1,6 +1,6 @@
 """`/flaky-tests/list-unhealthy-tests` to the letter (SPECIFICATION.md 4.5, API.md 8.1, 8.2)."""
 
-from service.operations import access
+from service.accounts import access
 from tests.contract.api.flaky.tested import names_of
 
 RECORD = [

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from service.operations import endpoints
-from service.operations.endpoints import EndpointWish
+from service.notifications import endpoints
+from service.notifications.endpoints import EndpointWish
 from tests.contract.api.flaky.tested import HOUR, names_of, stamp
 
 DAY = timedelta(days=1)

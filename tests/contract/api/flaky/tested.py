@@ -11,22 +11,26 @@ import orjson
 from aiohttp import web
 
 from bot.keys import KeyRing
-from service.api import app, connections
-from service.api.health import Readiness
+from service.accounts import access as operations_access
+from service.accounts import tokens
+from service.accounts.store import access, audit
+from service.accounts.tokens import TokenWish
 from service.boundary import NoBoundary
 from service.clock import RandomIds
-from service.flaky.identity import RepositoryKey
+from service.database.database import Store, Tx
+from service.database.wakeups import Wakeups
+from service.http import connections
+from service.http.callers import Caller
+from service.http.health import Readiness
 from service.notifications.sender import HttpSender
-from service.operations import access as operations_access
-from service.operations import test_sweeps, tokens
-from service.operations.callers import Caller
-from service.operations.tokens import TokenWish
+from service.notifications.store import notifications
+from service.process.api import app
 from service.provider.values import Repository
 from service.runtime import Options, Rates, Runtime
-from service.store import access, audit, notifications, test_cases, uploads
-from service.store.database import Store, Tx
-from service.store.test_cases import Place
-from service.store.wakeups import Wakeups
+from service.testhealth.operations import sweeps
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.store import cases, uploads
+from service.testhealth.store.cases import Place
 from service.vocabulary import SYSTEM, Health, MergeMethod, RepoId, RepoRef, Role
 from tests.contract.api.conftest import Answer, Client
 from tests.contract.instance import Instance
@@ -129,7 +133,7 @@ class Tested:
 
     async def swept(self) -> None:
         """What runs once a minute has run."""
-        await test_sweeps.expire(self.runtime)
+        await sweeps.expire(self.runtime)
 
     async def asked_elsewhere(self, name: str, **more: Any) -> Answer:
         """Any answer of an endpoint about another repository of the organization, `gadgets`."""
@@ -166,7 +170,7 @@ def _take_out(session: Tx, place: Place, at: datetime) -> None:
     for found in uploads.contents(session, sorted(remaining)):
         if found.ran_at == at:
             uploads.remove(session, found.id)
-    test_cases.note_removal(session, place.repository_id)
+    cases.note_removal(session, place.repository_id)
 
 
 def _tail(session: Tx, org_id: int) -> list[Mapping[str, Any]]:

@@ -1,0 +1,262 @@
+"""Who is asking, and what they may see (API.md 2).
+
+A thing outside the caller's organization or scope answers exactly as a missing one.
+"""
+
+import hmac
+import zlib
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from service.accounts import deeds
+from service.accounts.store import access, audit
+from service.database.database import Tx
+from service.database.records import RepositoryRecord, TokenRecord
+from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
+from service.http.callers import Caller
+from service.mergequeue.store import queues
+from service.runtime import Runtime
+from service.vocabulary import Actor, ActorKind, Channel, QueueRef, RepoRef
+
+ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+PREFIX = "hgt_"
+PUBLIC_LENGTH = 10
+RANDOM_LENGTH = 43
+CHECKSUM_LENGTH = 6
+TOKEN_LENGTH = len(PREFIX) + PUBLIC_LENGTH + 1 + RANDOM_LENGTH + CHECKSUM_LENGTH
+_DUMMY = bytes(32)
+
+NO_TOKEN = (
+    "Missing or unknown x-api-token. Create one with `headgate token create`, and send it in the"
+    " header x-api-token."
+)
+"""What every caller is told who shows no token that exists."""
+
+EXPIRED = (
+    'The x-api-token "{name}" expired on {at:%Y-%m-%d}. Create another with `headgate token'
+    " create`."
+)
+REVOKED = (
+    'The x-api-token "{name}" was revoked on {at:%Y-%m-%d}. Create another with'
+    " `headgate token create`."
+)
+
+log = structlog.get_logger()
+
+
+def checksum(body: str) -> str:
+    """CRC-32 of the first 58 characters in base 62, padded to six (API.md 2)."""
+    number = zlib.crc32(body.encode("ascii"))
+    digits = ""
+    while number:
+        number, digit = divmod(number, len(ALPHABET))
+        digits = ALPHABET[digit] + digits
+    return digits.rjust(CHECKSUM_LENGTH, ALPHABET[0])
+
+
+def is_well_formed(token: str) -> bool:
+    """Whether the text has a token's shape and checksum; no database is asked."""
+    if len(token) != TOKEN_LENGTH or not token.startswith(PREFIX):
+        return False
+    body, check = token[:-CHECKSUM_LENGTH], token[-CHECKSUM_LENGTH:]
+    letters = body[len(PREFIX) :].replace("_", "", 1)
+    if body[len(PREFIX) + PUBLIC_LENGTH] != "_" or not letters.isalnum() or not token.isascii():
+        return False
+    return checksum(body) == check
+
+
+def public_id_of(token: str) -> str:
+    """The part of a token that may be shown."""
+    return token[len(PREFIX) : len(PREFIX) + PUBLIC_LENGTH]
+
+
+TOUCHED_EVERY = timedelta(minutes=1)
+
+
+@dataclass(slots=True)
+class Known:
+    """A token that was looked up: whom it stands for, until when, and when it was last used."""
+
+    caller: Caller
+    expires_at: datetime | None
+    touched_at: datetime | None
+
+
+async def remembered(runtime: Runtime, token: str, since: int | None = None) -> Caller | None:
+    """Who holds this token, if it was looked up since any token changed anywhere.
+
+    `since` as `Store.access_version` has it. Raises Unauthenticated when it has expired meanwhile.
+    """
+    version = runtime.memory.access_version = await runtime.store.access_version(since)
+    known = runtime.memory.callers.get(version, token)
+    return await _used(runtime, known) if isinstance(known, Known) else None
+
+
+async def look_up(runtime: Runtime, token: str) -> Caller:
+    """Who holds this well-formed token, by the database; remembered from then on.
+
+    Asked after `remembered`. Raises Unauthenticated: unknown, expired, revoked. Only the holder of
+    the whole secret is told that it expired or was revoked.
+    """
+    version = runtime.memory.access_version
+    record = await runtime.store.read(access.token_by_id, public_id_of(token))
+    is_its_own = _matches(runtime, token, record)
+    if record is None or not is_its_own:
+        raise Unauthenticated(NO_TOKEN)
+    check_valid(record, runtime.clock.now())
+    known = Known(caller_of(record), record.expires_at, record.last_used_at)
+    runtime.memory.callers.put(version, token, known)
+    return await _used(runtime, known)
+
+
+async def _used(runtime: Runtime, known: Known) -> Caller:
+    now = runtime.clock.now()
+    if known.expires_at is not None and known.expires_at <= now:
+        raise Unauthenticated(EXPIRED.format(name=known.caller.name, at=known.expires_at))
+    if known.touched_at is None or now - known.touched_at > TOUCHED_EVERY:
+        known.touched_at = now
+        await _touch(runtime, known.caller, now)
+    return known.caller
+
+
+async def _touch(runtime: Runtime, caller: Caller, now: datetime) -> None:
+    """Remember the use; where nothing can be written, reading goes on (RELIABILITY.md 6.1)."""
+    try:
+        await runtime.store.run(access.touch_token, caller.token_id, now)
+    except DatabaseUnavailable as unavailable:
+        log.warning("use of a token not kept", token=caller.token_id, why=unavailable.detail)
+
+
+def is_valid(record: TokenRecord, now: datetime) -> bool:
+    """Whether the token still opens anything at `now`."""
+    expired = record.expires_at is not None and record.expires_at <= now
+    return not expired and record.revoked_at is None
+
+
+def check_valid(record: TokenRecord, now: datetime) -> None:
+    """Raise Unauthenticated when the token was revoked or has expired at `now`."""
+    if record.revoked_at is not None:
+        raise Unauthenticated(REVOKED.format(name=record.name, at=record.revoked_at))
+    if record.expires_at is not None and record.expires_at <= now:
+        raise Unauthenticated(EXPIRED.format(name=record.name, at=record.expires_at))
+
+
+def caller_of(record: TokenRecord) -> Caller:
+    """The caller that a valid token stands for."""
+    return Caller(
+        token_id=record.id,
+        name=record.name,
+        org_id=record.org_id,
+        org_slug=record.org_slug,
+        host=record.host,
+        role=record.role,
+        repositories=record.repositories,
+    )
+
+
+def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
+    """The token that asks for this write, as it is now; None: whoever asks is no token.
+
+    Raises Unauthenticated when the token has ended meanwhile (API.md 2, revocation). Others
+    were judged by other means.
+    """
+    if actor.kind is not ActorKind.TOKEN:
+        return None
+    record = access.token_by_id(session, actor.id)
+    if record is None:
+        raise Unauthenticated(NO_TOKEN)
+    check_valid(record, now)
+    return record
+
+
+async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:
+    """Write down that a token's role was too small (RELIABILITY.md 8.7)."""
+    row = deeds.deed(actor_of(caller), caller.org_id, "api.call", endpoint, runtime.clock.now())
+    denied = replace(row, decision="denied", reason=f"has role {caller.role.value}")
+    await runtime.store.run(audit.append, denied)
+
+
+def sees(caller: Caller, repository_id: int) -> bool:
+    """Whether a repository of the caller's organization lies in its scope."""
+    return caller.repositories is None or repository_id in caller.repositories
+
+
+def _matches(runtime: Runtime, token: str, record: TokenRecord | None) -> bool:
+    """Compare in constant time, also for unknown ids (RELIABILITY.md 8.1)."""
+    stored = record.digest if record is not None else _DUMMY
+    found = False
+    for digest in runtime.keys.token_digests(token):
+        found |= hmac.compare_digest(digest, stored)
+    return found
+
+
+def actor_of(caller: Caller) -> Actor:
+    """The caller as an actor of commands and events."""
+    if not caller.token_id:
+        return Actor(ActorKind.BOT, login=caller.name, channel=Channel.API)
+    return Actor(ActorKind.TOKEN, login=caller.name, id=caller.token_id, channel=Channel.API)
+
+
+async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> RepositoryRecord:
+    """The repository, if the caller may see it. Raises NotFound(repository_not_found).
+
+    What was found under the version that let the caller in is remembered.
+    """
+    version = runtime.memory.access_version
+    question = (caller.org_id, caller.repositories, ref)
+    known = runtime.memory.places.get(version, question)
+    if isinstance(known, RepositoryRecord):
+        return known
+    record = await runtime.store.read(access.repository_by_ref, caller.org_id, ref)
+    if record is None or not sees(caller, record.id):
+        raise NotFound(
+            f"There is no repository {ref.slug} on {ref.host} that this token can see.",
+            code="repository_not_found",
+        )
+    runtime.memory.places.put(version, question, record)
+    return record
+
+
+async def repository_of_anyone(runtime: Runtime, ref: RepoRef) -> RepositoryRecord:
+    """The repository, whoever owns it: asked where readers are known by being on this machine.
+
+    Raises NotFound(repository_not_found).
+    """
+    record = await runtime.store.read(access.repository_by_ref, None, ref)
+    if record is None:
+        raise NotFound(
+            f"There is no repository {ref.slug} on {ref.host} here.", code="repository_not_found"
+        )
+    return record
+
+
+async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str) -> QueueRef:
+    """The queue of a branch. Raises NotFound: repository_not_found, queue_not_found."""
+    version = runtime.memory.access_version
+    # Texts keep their hashes; a value of ours would be asked for its own each time.
+    question = (caller.org_id, caller.repositories, ref.host, ref.owner, ref.name, branch)
+    known = runtime.memory.places.get(version, question)
+    if isinstance(known, QueueRef):
+        return known
+    repository = await find_repository(runtime, caller, ref)
+    found, branches = await runtime.store.read(_queue_of, repository, branch)
+    if found is None:
+        there = f"; queues here: {', '.join(branches)}" if branches else ""
+        raise NotFound(
+            f'branch "{branch}" has no queue{there}.',
+            code="queue_not_found",
+            members={"branches": list(branches)},
+        )
+    runtime.memory.places.put(version, question, found)
+    return found
+
+
+def _queue_of(
+    session: Tx, repository: RepositoryRecord, branch: str
+) -> tuple[QueueRef | None, tuple[str, ...]]:
+    found = queues.queue_ref(session, repository.org_id, repository.id, branch)
+    if found is not None:
+        return found, ()
+    return None, tuple(sorted(ref.branch for ref in queues.queues_of(session, repository.id)))

@@ -1,0 +1,1 @@
+"""Authentication of API requests, and the endpoints for API tokens."""

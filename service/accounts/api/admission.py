@@ -1,0 +1,79 @@
+"""Who may come in: the one place where a token opens an endpoint or a page.
+
+The order is API.md 1.1: ready, known, not too often, allowed. The counts of API.md 1.6 are
+kept here, so that whoever guesses tokens is counted once, wherever they knock.
+"""
+
+from typing import NamedTuple
+
+import structlog
+from aiohttp import web
+
+from service.accounts import access, jobs
+from service.accounts.api import auth
+from service.errors import NotAllowed, Overloaded
+from service.http.callers import Caller
+from service.http.health import Readiness
+from service.http.rates import RateClass, Turnstile
+from service.runtime import Runtime
+from service.vocabulary import Role
+
+RECOVERING_RETRY_AFTER_S = 5
+
+
+class Wanted(NamedTuple):
+    """What somebody asks for: its name in the audit log, the role it takes, what it counts as.
+
+    `role` None: any token will do.
+    """
+
+    endpoint: str
+    role: Role | None
+    rate: RateClass
+    request_id: str = ""
+
+
+class Admission:
+    """Lets callers in, for all endpoints and pages of one process."""
+
+    def __init__(self, runtime: Runtime, readiness: Readiness) -> None:
+        self._runtime = runtime
+        self._readiness = readiness
+        self._turnstile = Turnstile(runtime.options, runtime.clock)
+
+    def check_ready(self) -> None:
+        """Raise Overloaded(recovering) while the state is compared with the provider's."""
+        if self._readiness.is_recovering:
+            raise Overloaded(
+                "Headgate has just started and compares its state with the provider.",
+                retry_after_s=RECOVERING_RETRY_AFTER_S,
+                code="recovering",
+            )
+
+    async def reader(self, request: web.BaseRequest, token: str, page: str) -> Caller:
+        """Who reads a page by this token; raises as `caller`."""
+        return await self.caller(request, token, Wanted(page, Role.READ, RateClass.READ))
+
+    async def job(self, token: str, wanted: Wanted) -> Caller:
+        """The job of CI that an OIDC token proves; raises as `caller`, and Unavailable."""
+        self.check_ready()
+        caller = await jobs.caller_of(self._runtime, token)
+        self._turnstile.take(f"{caller.org_id} {caller.name}", wanted.rate)
+        auth.check_role(caller, wanted.role)
+        return caller
+
+    async def caller(self, request: web.BaseRequest, token: str, wanted: Wanted) -> Caller:
+        """Who holds the token, if they may and not too often.
+
+        Raises Overloaded, Unauthenticated, HttpRefused 429, NotAllowed; the last is written down.
+        """
+        self.check_ready()
+        caller = await auth.holder_of(self._runtime, request, token, self._turnstile)
+        self._turnstile.take(caller.token_id, wanted.rate)
+        try:
+            auth.check_role(caller, wanted.role)
+        except NotAllowed:
+            with structlog.contextvars.bound_contextvars(request_id=wanted.request_id):
+                await access.note_denial(self._runtime, caller, wanted.endpoint)
+            raise
+        return caller

@@ -1,0 +1,84 @@
+"""Whose request it is, and whether its token's role is enough (API.md 2).
+
+The token comes from two headers and from nowhere else. What a token may see is decided where
+things are looked up, `service/accounts/access.py`.
+"""
+
+import re
+from collections.abc import Mapping
+
+from aiohttp import web
+from multidict import CIMultiDictProxy, istr
+
+from service.accounts import access, jobs
+from service.errors import NotAllowed, Unauthenticated
+from service.http import connections
+from service.http.callers import Caller
+from service.http.rates import Turnstile
+from service.runtime import Runtime
+from service.vocabulary import Role
+
+CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="headgate"'}
+
+ALLOWED: Mapping[Role, frozenset[Role]] = {
+    Role.READ: frozenset({Role.READ, Role.QUEUE, Role.ADMIN}),
+    Role.CI: frozenset({Role.CI, Role.QUEUE, Role.ADMIN}),
+    Role.QUEUE: frozenset({Role.QUEUE, Role.ADMIN}),
+    Role.ADMIN: frozenset({Role.ADMIN}),
+}
+"""Role that an endpoint asks for → roles that include it."""
+
+_X_API_TOKEN = istr("x-api-token")
+_AUTHORIZATION = istr("Authorization")
+FORKED_RUN = istr("x-forked-workflow-run-id")
+_RUN_ID = re.compile(r"[0-9]{1,20}")
+
+
+async def holder_of(
+    runtime: Runtime, request: web.BaseRequest, token: str, turnstile: Turnstile
+) -> Caller:
+    """Who holds the token that came with a request. Raises Unauthenticated, HttpRefused 429.
+
+    A token that this process knows passes at once. One that might be somebody's is looked up
+    in the database, unless too many such were refused from its address (API.md 1.6).
+    """
+    if not token:
+        raise Unauthenticated(access.NO_TOKEN)
+    known = await access.remembered(runtime, token, connections.looks_before(request))
+    if known is not None:
+        return known
+    if jobs.is_oidc(token):
+        raise Unauthenticated(jobs.ELSEWHERE)
+    if not access.is_well_formed(token):
+        raise Unauthenticated(access.NO_TOKEN)
+    turnstile.check_stranger(request)
+    try:
+        return await access.look_up(runtime, token)
+    except Unauthenticated:
+        turnstile.count_stranger(request)
+        raise
+
+
+def check_role(caller: Caller, role: Role | None) -> None:
+    """Raise NotAllowed unless the caller has at least `role`; None: any will do."""
+    if role is not None and caller.role not in ALLOWED[role]:
+        raise NotAllowed(
+            f"This endpoint needs a token of role {role.value}; "
+            f'"{caller.name}" has role {caller.role.value}.',
+            members={"required_role": role.value, "role": caller.role.value},
+        )
+
+
+def fork_run_of(headers: CIMultiDictProxy[str]) -> str | None:
+    """The CI run that a request without token names as its own (API.md 2), None: it names none."""
+    given = headers.get(FORKED_RUN, "").strip()
+    return given if _RUN_ID.fullmatch(given) and not token_of(headers) else None
+
+
+def token_of(headers: CIMultiDictProxy[str]) -> str:
+    """The token that was sent, empty when none was; a blank header counts as absent."""
+    token = headers.get(_X_API_TOKEN, "").strip()
+    if token:
+        return token
+    scheme, _, credential = headers.get(_AUTHORIZATION, "").strip().partition(" ")
+    return credential.strip() if scheme.lower() == "bearer" else ""

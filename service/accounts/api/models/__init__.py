@@ -1,0 +1,1 @@
+"""Request models of the token endpoints."""

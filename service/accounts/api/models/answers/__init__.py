@@ -1,0 +1,1 @@
+"""Answers of the token endpoints, as the OpenAPI document describes them."""

@@ -1,0 +1,34 @@
+"""The repositories that our App is installed on, and whether a host tells us of them at all."""
+
+from collections.abc import Sequence
+
+import structlog
+
+from service.accounts import repositories
+from service.database.records import RepositoryRecord
+from service.provider.errors import ProviderError, Unavailable
+from service.runtime import Runtime
+
+log = structlog.get_logger()
+
+
+async def read_all(runtime: Runtime) -> None:
+    """Read the installations of every host again, for what a lost webhook would have told."""
+    for host in runtime.providers:
+        await read(runtime, host)
+
+
+async def read(runtime: Runtime, host: str) -> Sequence[RepositoryRecord]:
+    """Meet every repository of a host; those met. A host that cannot be read is remembered."""
+    try:
+        listed = await runtime.providers[host].repositories()
+    except ProviderError as trouble:
+        runtime.memory.troubled_hosts[host] = trouble
+        if isinstance(trouble, Unavailable):
+            log.warning("provider_away", host=host, why=trouble.message)
+        else:
+            mend = "Check the App's id and its private key in the settings."
+            log.error("app_refused", host=host, why=trouble.message, mend=mend)
+        return ()
+    runtime.memory.troubled_hosts.pop(host, None)
+    return [await runtime.store.run(repositories.keep, fresh) for fresh in listed]

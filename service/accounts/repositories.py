@@ -1,0 +1,17 @@
+"""Repositories as the provider has them now, and the organizations that own them."""
+
+from service.accounts.store import access
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.provider.values import Repository
+
+
+def keep(session: Tx, fresh: Repository) -> RepositoryRecord:
+    """Store a repository under the organization that owns it now.
+
+    After a transfer its queues go along, so that tokens of the former owner see nothing more.
+    """
+    org = access.ensure_organization(session, fresh.ref.host, fresh.owner_id, fresh.ref.owner)
+    # Two that meet a repository for the first time do so one after the other.
+    access.lock_organization(session, org.id)
+    return access.upsert_repository(session, org.id, fresh)

@@ -1,0 +1,1 @@
+"""Organizations, repositories, tokens, audit entries and idempotency keys in the database."""

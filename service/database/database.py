@@ -1,0 +1,384 @@
+"""The store: opened once, runs transaction functions, closed at the end.
+
+A transaction function is plain (`fn(session, …)`), runs on one of the store's threads, cannot
+await the world, and may be run again from the start, so it changes nothing but rows. Which
+database it is, only this package knows.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, make_url
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from service import time_limits
+from service.accounts.store.tables_access import DeploymentRow
+from service.boundary import Boundary
+from service.clock import Clock, Ids
+from service.database import migrate, postgresql, sqlite, sqlite_file
+from service.database.stamps import Renewal
+from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.store.cache import QueueCache
+from service.testhealth.store.figures import Measures
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.standings import Standings
+
+P = ParamSpec("P")
+S = TypeVar("S")
+T = TypeVar("T")
+
+Tx: TypeAlias = Connection
+"""What a transaction function gets first: all it may touch, and only for the call."""
+
+Dialect = Literal["sqlite", "postgresql"]
+
+BOUNDARIES: dict[str, tuple[str, str]] = {
+    "accept": ("tx.accept.before_commit", "tx.accept.after_commit"),
+    "turn": ("tx.turn.before_commit", "tx.turn.after_commit"),
+    "permit": ("tx.permit.before_commit", "tx.permit.after_commit"),
+    "settle": ("tx.settle.before_commit", "tx.settle.after_commit"),
+}
+"""The kinds of transactions that carry the work, and where crash tests strike around each."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """How to open: `alone` takes the lock of a SQLite file, for the process that serves.
+
+    Not alone: beside a serving process, for one short transaction; a pending migration is
+    then only run when nobody serves.
+    """
+
+    migrate: bool = True
+    pool: int = postgresql.POOL_MAX
+    alone: bool = True
+
+
+class Runner(Protocol):
+    """What the two databases do alike."""
+
+    async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+        """Run it in a transaction and commit."""
+        ...
+
+    async def read(self, call: Callable[[Connection], T]) -> T:
+        """Run it over one read-only snapshot."""
+        ...
+
+    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
+        """The present stamp and what is found under it; what is known if that is its stamp."""
+        ...
+
+    def looks(self) -> int:
+        """How many looks at the access version have begun."""
+        ...
+
+    async def access_version(self, since: int | None, /) -> int:
+        """A number that changes with whatever decides who may see what."""
+        ...
+
+    async def show_life(self, instance_id: str) -> None:
+        """Show others that this process lives, until closed."""
+        ...
+
+    async def is_newest(self, queue_id: int, version: int, /) -> bool:
+        """Whether this version of a queue, which this process has committed or read, still is."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of threads and connections."""
+        ...
+
+
+class Store:
+    """Rows that outlive the process."""
+
+    def __init__(self, runner: Runner, dialect: Dialect) -> None:
+        self.runner = runner
+        """How the database is reached; tests put their faults in between."""
+        self.dialect = dialect
+        self.cache = QueueCache()
+        self.outcome_sets = OutcomeSets()
+        self.measures = Measures(self.outcome_sets)
+        self.standings = Standings()
+        self.is_alone = dialect == "sqlite"
+        """Whether no other process works on it: one that serves a SQLite file holds its lock."""
+
+    async def run(
+        self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """One write transaction: what `fn` returns, after the commit.
+
+        What it raises rolls it back and comes here. Raises DatabaseUnavailable when the
+        database cannot take it now. It may have happened all the same, when the connection broke
+        at the commit or the time limit passed: a write is safe to repeat, or its outcome is read.
+        """
+        return await _limited(self.runner.write(_bound(fn, *args, **kwargs), None))
+
+    async def run_kind(
+        self,
+        kind: str,
+        fn: Callable[Concatenate[Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """As `run`, for a kind of `BOUNDARIES`: crash tests strike around its commit."""
+        return await _limited(self.runner.write(_bound(fn, *args, **kwargs), BOUNDARIES[kind]))
+
+    async def read(
+        self, fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
+        return await _limited(self.runner.read(_bound(fn, *args, **kwargs)))
+
+    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
+        """The present stamp and what is found under it: what is known while its stamp stands.
+
+        The stamp is one small statement, which may be asked before the snapshot is taken; where it
+        is another then, it is asked within that again. Raises DatabaseUnavailable.
+        """
+        return await _limited(self.runner.renewed(renewal))
+
+    def looks(self) -> int:
+        """How many looks at the access version have begun: to be noted when a request comes."""
+        return self.runner.looks()
+
+    async def access_version(self, since: int | None = None) -> int:
+        """A number that changes with every token, repository or queue that comes, goes or changes.
+
+        What was answered under one number may be answered again while it stands, also when
+        another process has written (API.md 2: a revocation is effective from the next request).
+        `since`: what `looks` said when the request came; a look that began later will do, None:
+        it is looked now.
+        """
+        return await _limited(self.runner.access_version(since))
+
+    async def show_life(self, instance_id: str) -> None:
+        """Show others who serve this database that the process lives, until closed.
+
+        Again after a time: then a sign that was lost is shown anew. Raises DatabaseUnavailable.
+        """
+        await _limited(self.runner.show_life(instance_id))
+
+    async def known_newest(self, queue_id: int) -> MergeQueue | None:
+        """The queue's newest committed value, if memory holds it."""
+        known = self.cache.newest(queue_id)
+        if known is None:
+            return None
+        if not await _limited(self.runner.is_newest(queue_id, known.version)):
+            return None
+        return known
+
+    async def close(self) -> None:
+        """Finish what waits, then end every thread and connection."""
+        await self.runner.close()
+
+
+async def _limited(asked: Awaitable[T]) -> T:
+    """Wait for the database, but no longer than service/time_limits.py allows.
+
+    Raises DatabaseUnavailable when the time has passed: what was asked may still happen.
+    """
+    try:
+        async with asyncio.timeout(time_limits.limit_s()):
+            return await asked
+    except TimeoutError as late:
+        raise DatabaseUnavailable(
+            "The database did not answer in time; try again in 30 seconds.",
+            retry_after_s=postgresql.RETRY_AFTER_S,
+        ) from late
+
+
+def _bound(
+    fn: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+) -> Callable[[Connection], T]:
+    return lambda session: fn(session, *args, **kwargs)
+
+
+async def open_store(
+    url: str, *, clock: Clock, ids: Ids, boundary: Boundary, options: StoreOptions | None = None
+) -> Store:
+    """Open, check, lock and migrate the database at `sqlite:///path` or `postgresql://…`.
+
+    Raises DatabaseAway when waiting may help, else StartRefused, with a sentence for the
+    operator (RELIABILITY.md 6).
+    """
+    chosen = options or StoreOptions()
+    where = address(url)
+    if where.get_backend_name() == "sqlite":
+        opened = await asyncio.to_thread(_open_sqlite, where, boundary, chosen)
+        store = Store(opened, "sqlite")
+        # Memory may not have heard of what was committed after its caller's time limit.
+        opened.on_unheard = store.cache.clear
+    else:
+        engine = await asyncio.to_thread(_open_postgresql, where, chosen)
+        runner = postgresql.PostgresqlRunner(engine, chosen.pool, boundary, clock, ids)
+        store = Store(runner, "postgresql")
+    async with AsyncExitStack() as undo:
+        undo.push_async_callback(store.close)
+        await store.run(_name_deployment, ids.uuid())
+        undo.pop_all()
+    return store
+
+
+def address(url: str) -> URL:
+    """The parsed address. Raises StartRefused for anything but the two databases."""
+    try:
+        where = make_url(url)
+    except ArgumentError:
+        raise _refused_address() from None
+    is_file = where.drivername == "sqlite" and where.database not in (None, "", ":memory:")
+    if not is_file and where.drivername not in ("postgresql", "postgres"):
+        raise _refused_address()
+    return where
+
+
+def _refused_address() -> StartRefused:
+    # The address itself stays out of the text: it may hold a password.
+    return StartRefused(
+        "HEADGATE_DATABASE_URL must be sqlite:///path/to/file.db or "
+        "postgresql://user@host/database."
+    )
+
+
+def _open_sqlite(where: URL, boundary: Boundary, options: StoreOptions) -> sqlite.SqliteRunner:
+    path = Path(where.database or "")
+    with ExitStack() as undo:
+        try:
+            sqlite_file.prepare(path)
+            lock = sqlite_file.LockFile(path)
+            if options.alone:
+                lock.take()
+                undo.callback(lock.release)
+            _check_sqlite(path, lock, options)
+            runner = sqlite.SqliteRunner(path, boundary)
+        except (OSError, sqlite3.Error, DBAPIError) as failed:
+            refusal = DatabaseAway if _passes(failed) else StartRefused
+            raise refusal(f"The database {path} cannot be opened: {_said(failed)}") from failed
+        undo.pop_all()
+    runner.hold(lock)
+    return runner
+
+
+def _check_sqlite(path: Path, lock: sqlite_file.LockFile, options: StoreOptions) -> None:
+    engine = sqlite_file.engine_of(path)
+    if lock.was_unclean:
+        sqlite_file.refuse_damaged(engine, path)
+    with engine.connect() as connection:
+        if not migrate.is_pending(connection):
+            return
+    if not options.migrate:
+        raise _pending()
+    if not options.alone:
+        lock.take()
+    migrate.upgrade_sqlite(engine, path)
+    if not options.alone:
+        lock.release()
+
+
+def _open_postgresql(where: URL, options: StoreOptions) -> Engine:
+    engine = postgresql.engine_of(where, options.pool)
+    with ExitStack() as undo:
+        undo.callback(engine.dispose)
+        try:
+            _check_postgresql(engine, options)
+        except DBAPIError as failed:
+            refusal = DatabaseAway if postgresql.is_away(failed) else StartRefused
+            raise refusal(
+                f"The database of HEADGATE_DATABASE_URL cannot be opened: {failed.orig}"
+            ) from failed
+        undo.pop_all()
+    return engine
+
+
+def _passes(failed: Exception) -> bool:
+    """Whether a SQLite file that cannot be opened may be opened later: the disk is full, say."""
+    if isinstance(failed, OSError):
+        return failed.errno in sqlite_file.PASSING
+    origin = failed.orig if isinstance(failed, DBAPIError) else failed
+    return (getattr(origin, "sqlite_errorcode", 0) & 0xFF) in sqlite.PASSING
+
+
+def _check_postgresql(engine: Engine, options: StoreOptions) -> None:
+    with engine.connect() as connection:
+        version = connection.dialect.server_version_info or ()
+        pending = migrate.is_pending(connection)
+    if version < (postgresql.VERSION_MIN,):
+        raise StartRefused(
+            f"PostgreSQL {'.'.join(map(str, version))} is too old: "
+            f"{postgresql.VERSION_MIN} or newer is needed."
+        )
+    if pending and not options.migrate:
+        raise _pending()
+    if pending:
+        migrate.upgrade_postgresql(engine)
+
+
+def _pending() -> StartRefused:
+    return StartRefused("A migration is pending: run headgate migrate.")
+
+
+def _name_deployment(session: Connection, fresh: str) -> None:
+    """The first to open names it; two may be first at once."""
+    statement = upsert(DeploymentRow.__table__).on_conflict_do_nothing()
+    session.execute(statement, {"id": 1, "uuid": fresh})
+
+
+async def is_behind(url: str) -> bool:
+    """Whether the schema is older than this program's, or not there yet; changes nothing.
+
+    Raises StartRefused when it is newer, or the database cannot be opened.
+    """
+    return await asyncio.to_thread(_is_behind, address(url))
+
+
+def _is_behind(where: URL) -> bool:
+    if where.get_backend_name() == "sqlite":
+        path = Path(where.database or "")
+        if not path.exists():
+            return True
+        engine = sqlite_file.engine_of(path)
+    else:
+        engine = postgresql.engine_of(where, 1)
+    with ExitStack() as after:
+        after.callback(engine.dispose)
+        try:
+            with engine.connect() as connection:
+                return migrate.is_pending(connection)
+        except (sqlite3.Error, DBAPIError) as failed:
+            raise StartRefused(f"The database cannot be opened: {_said(failed)}") from failed
+
+
+async def back_up(url: str, copy: Path) -> None:
+    """Copy a SQLite database to a new file, also while a process serves from it.
+
+    Raises StartRefused for another database, a file that exists, or a copy that fails.
+    """
+    where = address(url)
+    if where.get_backend_name() != "sqlite":
+        raise StartRefused("Only a SQLite database is copied to a file: use pg_dump.")
+    await asyncio.to_thread(_back_up, Path(where.database or ""), copy)
+
+
+def _back_up(path: Path, copy: Path) -> None:
+    if not path.exists():
+        raise StartRefused(f"There is no database {path} to copy.")
+    try:
+        with sqlite_file.engine_of(path).connect() as connection:
+            migrate.back_up(connection, copy)
+    except FileExistsError:
+        raise StartRefused(f"{copy} exists already: give the copy a new name.") from None
+    except (OSError, sqlite3.Error, DBAPIError) as failed:
+        raise StartRefused(f"{path} could not be copied to {copy}: {_said(failed)}") from failed
+
+
+def _said(failed: Exception) -> str:
+    """The driver's own words, without the statement."""
+    return str(failed.orig if isinstance(failed, DBAPIError) else failed).strip()

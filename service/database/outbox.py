@@ -1,0 +1,374 @@
+"""Effects on the outside world, written down before they happen (RELIABILITY.md 4.2).
+
+`ready → sent → done | failed | unknown`; `sent` is committed before the request leaves, and
+only a read-back settles `unknown`. Control effects keep their order within a run, landings
+within a queue; of notices with one supersede key only the newest counts.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import BindParameter, Connection, bindparam, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import IntegrityError
+
+from service.accounts.store.tables_access import RepositoryRow
+from service.database.codec import UnionCodec
+from service.database.records import Lane, OutboxState
+from service.database.tables_deliveries import OutboxRow as Row
+from service.database.types import Utc
+from service.errors import InvariantBroken
+from service.mergequeue.engine.outputs import Action
+from service.provider.values import (
+    Reaction,
+    Reply,
+)
+from service.testhealth.detector.ticketing import KeepTicket
+from service.testhealth.reports.collecting import CollectReports
+
+Effect = Action | Reply | Reaction | CollectReports | KeepTicket
+"""What may be asked of the world: the engine's actions, answers to people, what CI left.
+
+And the issues of tests.
+"""
+
+ACTING = (Lane.CONTROL, Lane.NOTICE)
+"""Lanes of what queues and people wait for, in the order of their claims."""
+
+LAND = "land"
+"""The kind of which a queue performs one at a time."""
+
+NOTE_LENGTH_MAX = 500
+ASKED_AT_ONCE = 1000
+
+EFFECT: UnionCodec[Effect] = UnionCodec(Effect)
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxItem:
+    """An effect to be performed. `key` names it for ever; `kind` is the performer's word.
+
+    An open notice with the same `supersede_key` is dropped for this one.
+    """
+
+    lane: Lane
+    key: str
+    kind: str
+    effect: Effect
+    next_at: datetime
+    run: str | None = None
+    supersede_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """A stored effect; `attempts` counts how often it was sent before the claim."""
+
+    id: int
+    repository_id: int
+    queue_id: int | None
+    lane: Lane
+    key: str
+    run: str | None
+    kind: str
+    effect: Effect
+    state: OutboxState
+    attempts: int
+
+
+outbox = Row.__table__
+repositories = RepositoryRow.__table__
+earlier = outbox.alias("earlier")
+
+_ID = outbox.c.id == bindparam("of_id")
+_IS_OPEN = outbox.c.is_open.is_(True)
+_EARLIER_OPEN = earlier.c.is_open.is_(True) & (earlier.c.id < outbox.c.id)
+# An open one that is not on its way is ready, or unknown and to be read back.
+_WAITS = _IS_OPEN & (outbox.c.state != OutboxState.SENT.value)
+_IS_DUE = _WAITS & (outbox.c.next_at <= bindparam("now"))
+_IS_CONTROL = (outbox.c.lane == Lane.CONTROL.value) & (earlier.c.lane == Lane.CONTROL.value)
+_IS_NOTICE = outbox.c.lane == Lane.NOTICE.value
+
+# What must go first: anything of the same run, a landing of the same queue, a notice of the
+# same key that is on its way.
+_RUN_IS_BUSY = select(earlier.c.id).where(earlier.c.run == outbox.c.run, _IS_CONTROL, _EARLIER_OPEN)
+_QUEUE_IS_LANDING = select(earlier.c.id).where(
+    outbox.c.kind == LAND,
+    earlier.c.kind == LAND,
+    earlier.c.queue_id == outbox.c.queue_id,
+    _IS_CONTROL,
+    _EARLIER_OPEN,
+)
+_SPOT_IS_BUSY = select(earlier.c.id).where(
+    earlier.c.supersede_key == outbox.c.supersede_key, _IS_NOTICE, _EARLIER_OPEN
+)
+_MAY_GO = ~_RUN_IS_BUSY.exists() & ~_QUEUE_IS_LANDING.exists() & ~_SPOT_IS_BUSY.exists()
+
+_NEW = dict[str, object](
+    org_id=select(repositories.c.org_id)
+    .where(repositories.c.id == bindparam("of_repository"))
+    .scalar_subquery(),
+    repository_id=bindparam("of_repository"),
+    state=OutboxState.READY.value,
+    is_open=True,
+    attempts=0,
+    **{
+        name: bindparam(name)
+        for name in (
+            "queue_id",
+            "epoch",
+            "lane",
+            "idem_key",
+            "supersede_key",
+            "run",
+            "kind",
+            "effect_type",
+            "effect",
+            "next_at",
+        )
+    },
+)
+INSERT = insert(outbox).values(_NEW)
+INSERT_ONCE = upsert(outbox).values(_NEW).on_conflict_do_nothing(index_elements=["idem_key"])
+SUPERSEDE = (
+    update(outbox)
+    .where(
+        outbox.c.supersede_key == bindparam("of_key"),
+        _IS_OPEN,
+        # One in state unknown may have been written: it is read back before the newer one.
+        outbox.c.state == OutboxState.READY.value,
+    )
+    .values(state=OutboxState.SUPERSEDED.value, is_open=False)
+)
+SELECT_DUE = (
+    select(
+        outbox.c.id,
+        outbox.c.repository_id,
+        outbox.c.queue_id,
+        outbox.c.lane,
+        outbox.c.idem_key,
+        outbox.c.run,
+        outbox.c.kind,
+        outbox.c.effect_type,
+        outbox.c.effect,
+        outbox.c.state,
+        outbox.c.attempts,
+    )
+    .where(outbox.c.lane == bindparam("of_lane"), _IS_DUE, _MAY_GO)
+    .limit(bindparam("at_most"))
+)
+SELECT_CONTROL = SELECT_DUE.order_by(outbox.c.id)
+SELECT_OTHERS = SELECT_DUE.order_by(outbox.c.next_at, outbox.c.id)
+_LANES: BindParameter[str] = bindparam("of_lanes", expanding=True)
+SELECT_NEXT_DUE = select(func.min(outbox.c.next_at, type_=Utc)).where(
+    outbox.c.lane.in_(_LANES), _WAITS, _MAY_GO
+)
+_KEYS: BindParameter[str] = bindparam("of_keys", expanding=True)
+SELECT_KNOWN = select(outbox.c.idem_key).where(outbox.c.idem_key.in_(_KEYS))
+MARK_SENT = (
+    update(outbox)
+    .where(_ID, _WAITS)
+    .values(
+        state=OutboxState.SENT.value,
+        attempts=outbox.c.attempts + 1,
+        sent_at=bindparam("now"),
+        claimed_by=bindparam("by"),
+    )
+)
+CLOSE = (
+    update(outbox)
+    .where(_ID, _IS_OPEN)
+    .values(state=bindparam("to"), is_open=False, note=bindparam("why"))
+)
+# A settlement whose answer was lost is repeated: by then another claim may have sent the row.
+_IS_MINE = (outbox.c.state == OutboxState.SENT.value) & (
+    outbox.c.attempts == bindparam("of_attempt")
+)
+REOPEN = (
+    update(outbox)
+    .where(_ID, _IS_OPEN, _IS_MINE)
+    .values(
+        state=bindparam("to"),
+        next_at=bindparam("due"),
+        note=bindparam("why"),
+    )
+)
+
+_LIVING: BindParameter[str] = bindparam("living", expanding=True)
+REOPEN_SENT = (
+    update(outbox)
+    .where(
+        _IS_OPEN,
+        outbox.c.state == OutboxState.SENT.value,
+        (outbox.c.claimed_by.is_(None)) | (outbox.c.claimed_by.not_in(_LIVING)),
+    )
+    .values(state=OutboxState.UNKNOWN.value)
+)
+
+_OWNED: BindParameter[int] = bindparam("owned", expanding=True)
+REOPEN_UNOWNED = (
+    update(outbox)
+    .where(
+        _IS_OPEN,
+        outbox.c.state == OutboxState.SENT.value,
+        outbox.c.lane.in_(_LANES),
+        outbox.c.claimed_by == bindparam("by"),
+        outbox.c.id.not_in(_OWNED),
+    )
+    .values(state=OutboxState.UNKNOWN.value, next_at=bindparam("due"))
+)
+
+
+def append(
+    session: Connection,
+    repository_id: int,
+    queue_id: int | None,
+    epoch: int,
+    items: Sequence[OutboxItem],
+) -> None:
+    """Write effects down, in order, in the transaction that decides them.
+
+    Outside of the control lane one whose key exists stays as it is: what it answers may be
+    worked on twice. Raises InvariantBroken(I32) when a control key was used before: such an
+    effect happens once.
+    """
+    replaced = {each.supersede_key for each in items if each.supersede_key is not None}
+    if replaced:
+        session.execute(SUPERSEDE, [{"of_key": key} for key in sorted(replaced)])
+    newest = {each.supersede_key: each for each in items}
+    control: list[dict[str, object]] = []
+    others: list[dict[str, object]] = []
+    for each in items:
+        if each.supersede_key is not None and newest[each.supersede_key] is not each:
+            continue
+        row = _row(each) | {
+            "of_repository": repository_id,
+            "queue_id": queue_id,
+            "epoch": epoch,
+        }
+        (control if each.lane is Lane.CONTROL else others).append(row)
+    if others:
+        session.execute(INSERT_ONCE, others)
+    if not control:
+        return
+    try:
+        session.execute(INSERT, control)
+    except IntegrityError as twice:
+        keys = ", ".join(str(row["idem_key"]) for row in control)
+        raise InvariantBroken("I32", f"an effect was asked for twice among {keys}") from twice
+
+
+def _row(item: OutboxItem) -> dict[str, object]:
+    effect_type, effect = EFFECT.encode(item.effect)
+    return {
+        "lane": item.lane.value,
+        "idem_key": item.key,
+        "supersede_key": item.supersede_key,
+        "run": item.run,
+        "kind": item.kind,
+        "effect_type": effect_type,
+        "effect": effect,
+        "next_at": item.next_at,
+    }
+
+
+def claim(
+    session: Connection, now: datetime, limit: int, lanes: Sequence[Lane] = ACTING
+) -> tuple[OutboxRow, ...]:
+    """Due effects of the lanes, at most `limit`: control ones in order, others longest due first.
+
+    Of a run only the oldest open control effect, of a queue only the oldest landing, of a
+    supersede key only the oldest notice. One in state `unknown` must be read back first. Who
+    takes one marks it sent in the same transaction: then nobody else gets it.
+    """
+    found: list[OutboxRow] = []
+    for lane in lanes:
+        due = {"now": now, "of_lane": lane.value, "at_most": limit - len(found)}
+        question = SELECT_CONTROL if lane is Lane.CONTROL else SELECT_OTHERS
+        found += [
+            OutboxRow(
+                id=row.id,
+                repository_id=row.repository_id,
+                queue_id=row.queue_id,
+                lane=lane,
+                key=row.idem_key,
+                run=row.run,
+                kind=row.kind,
+                effect=EFFECT.decode(row.effect_type, row.effect),
+                state=OutboxState(row.state),
+                attempts=row.attempts,
+            )
+            for row in session.execute(question, due)
+        ]
+    return tuple(found)
+
+
+def known(session: Connection, keys: Iterable[str]) -> frozenset[str]:
+    """Those of the keys that effects have had, as long as these are kept."""
+    asked = sorted(set(keys))
+    found: set[str] = set()
+    for first in range(0, len(asked), ASKED_AT_ONCE):
+        told = {"of_keys": asked[first : first + ASKED_AT_ONCE]}
+        found.update(session.execute(SELECT_KNOWN, told).scalars())
+    return frozenset(found)
+
+
+def next_due(session: Connection, lanes: Sequence[Lane] = ACTING) -> datetime | None:
+    """When the next effect of the lanes that nothing goes before is due; None: none waits."""
+    told = {"of_lanes": [lane.value for lane in lanes]}
+    due: datetime | None = session.execute(SELECT_NEXT_DUE, told).scalar_one()
+    return due
+
+
+def mark_sent(session: Connection, by: str, row_id: int, now: datetime) -> bool:
+    """Ready or unknown becomes sent, before `by` sends it; False when it was neither."""
+    return session.execute(MARK_SENT, {"of_id": row_id, "by": by, "now": now}).rowcount == 1
+
+
+def settle(session: Connection, row_id: int, state: OutboxState, note: str = "") -> None:
+    """End it as DONE, FAILED or SUPERSEDED; an ended one stays as it is."""
+    session.execute(CLOSE, {"of_id": row_id, "to": state.value, "why": note[:NOTE_LENGTH_MAX]})
+
+
+def retry(session: Connection, row: OutboxRow, next_at: datetime, error: str) -> None:
+    """Make a claimed effect ready again at `next_at`: it certainly did not happen.
+
+    A row that was settled since, or sent by a later claim, stays as it is.
+    """
+    _reopen(session, row, OutboxState.READY, next_at, error)
+
+
+def mark_unknown(session: Connection, row: OutboxRow, next_at: datetime, error: str) -> None:
+    """Let a claimed effect, which may have happened, be read back from `next_at` on.
+
+    A row that was settled since, or sent by a later claim, stays as it is.
+    """
+    _reopen(session, row, OutboxState.UNKNOWN, next_at, error)
+
+
+def _reopen(
+    session: Connection, row: OutboxRow, state: OutboxState, next_at: datetime, error: str
+) -> None:
+    values = {"to": state.value, "due": next_at, "why": error[:NOTE_LENGTH_MAX]}
+    session.execute(REOPEN, {"of_id": row.id, "of_attempt": row.attempts + 1, **values})
+
+
+def reopen_unowned(
+    session: Connection, by: str, lanes: Sequence[Lane], owned: Collection[int], due: datetime
+) -> int:
+    """Mark what `by` sent and none of its tasks owns as unknown; return how many.
+
+    `owned` are the ids of rows that its tasks own. Nothing may be claimed for the lanes by the
+    same process meanwhile.
+    """
+    told = {"by": by, "of_lanes": [lane.value for lane in lanes], "owned": list(owned), "due": due}
+    return session.execute(REOPEN_UNOWNED, told).rowcount
+
+
+def reopen_sent(session: Connection, living: Sequence[str]) -> int:
+    """What somebody sent who is not among the living becomes unknown; how many.
+
+    Only a read-back settles it then (RELIABILITY.md 4.2).
+    """
+    return session.execute(REOPEN_SENT, {"living": living}).rowcount

@@ -1,0 +1,323 @@
+"""PostgreSQL: the same functions on a pool of threads, each with a connection of its own.
+
+READ COMMITTED for writing: a turn is guarded by its row lock and version. Reads have a
+snapshot. Readers can never take all connections, so that a landing always finds one.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Set
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+import psycopg
+from psycopg.abc import PQGen
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolExhausted
+
+from service.boundary import Boundary
+from service.clock import Clock, Ids
+from service.database.joined import Joined
+from service.database.newest import Look, Newest
+from service.database.signs import Sign
+from service.database.stamps import Renewal
+from service.errors import DatabaseUnavailable
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+POOL_MAX = 8
+READERS_MAX = 4
+
+TRIES_MAX = 5
+RETRY_MIN_S = 0.01
+RETRY_MAX_S = 0.5
+"""Bounds of the wait before a transaction runs again (RELIABILITY.md 4.1)."""
+
+RETRY_AFTER_S = 30
+
+VERSION_MIN = 14
+
+SESSION = (
+    "-c statement_timeout=15000 -c lock_timeout=5000 "
+    "-c idle_in_transaction_session_timeout=30000 -c timezone=UTC"
+)
+"""Set on every connection (RELIABILITY.md 6.2)."""
+
+CONNECT: dict[str, object] = {
+    "options": SESSION,
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 20_000,
+}
+"""How every connection is made; libpq's own times, the last in milliseconds."""
+
+INTERRUPTED_EVERY_S = 0.1
+WAIT_S = 20.0
+"""The longest wait for the server's answer: above its own limit for a statement. A server that
+hangs keeps neither that limit nor its connections, so the connection is given up then."""
+LOOK_WAIT_S = 5.0
+"""The same for small questions that requests wait for."""
+
+AGAIN = frozenset({"40001", "40P01", "55P03"})
+"""Serialization failure, deadlock, lock not available."""
+
+UNAVAILABLE = ("08", "25006", "25P03", "53", "57", "58")
+"""Beginnings of the codes that say "not now": connection, read-only, resources, operator."""
+
+
+REFUSED_FOR_GOOD = (
+    "password authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "role ",
+    "does not exist",
+)
+"""Parts of a server's refusals that waiting does not mend."""
+
+
+class LimitedConnection(psycopg.Connection[tuple[object, ...]]):
+    """A connection that waits for its server so long and no longer, and is closed then."""
+
+    wait_s = WAIT_S
+
+    def wait(
+        self, gen: PQGen[T], interval: float = INTERRUPTED_EVERY_S, timeout: float | None = None
+    ) -> T:
+        """Wait for the server. Raises psycopg.OperationalError without a code after `wait_s`."""
+        try:
+            return super().wait(gen, interval, self.wait_s if timeout is None else timeout)
+        except psycopg.OperationalError as error:
+            if error.sqlstate is None:
+                # Its answer may come later, and would be taken for that of the next question.
+                self.pgconn.finish()
+            raise
+
+
+class Prompt(LimitedConnection):
+    """The same for small questions."""
+
+    wait_s = LOOK_WAIT_S
+
+
+class Again(Exception):
+    """The transaction did not happen, for a reason that passes."""
+
+
+class PostgresqlRunner:
+    """Runs functions on the connections of one database."""
+
+    def __init__(
+        self, engine: Engine, pool: int, boundary: Boundary, clock: Clock, ids: Ids
+    ) -> None:
+        readers = max(1, min(READERS_MAX, pool // 2))
+        self._engine = engine
+        self._snapshots = engine.execution_options(
+            isolation_level="REPEATABLE READ", postgresql_readonly=True
+        )
+        self._singles = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
+        self._reading = ThreadPoolExecutor(readers, "store-reader")
+        self._looking = ThreadPoolExecutor(1, "store-look")
+        self._sign = Sign(single_engine_of(engine.url))
+        self._look = Look(single_engine_of(engine.url))
+        self._newest: Joined[int, Newest] = Joined(self._look_at)
+        self._boundary = boundary
+        self._clock = clock
+        self._ids = ids
+
+    async def write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+        """The function's value, after its commit; again, at most 5 times, when that may help."""
+        return await self._on(self._writing, partial(self._write, call, boundaries))
+
+    async def read(self, call: Callable[[Connection], T]) -> T:
+        """The function's value over one snapshot."""
+        return await self._on(self._reading, partial(self._read, call))
+
+    async def _on(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await self._until_done(partial(loop.run_in_executor, threads, call))
+
+    async def _until_done(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        for _ in range(TRIES_MAX - 1):
+            try:
+                return await attempt()
+            except Again:
+                await self._clock.sleep(self._jitter_s())
+        try:
+            return await attempt()
+        except Again as again:
+            raise unavailable(again) from again
+
+    def _jitter_s(self) -> float:
+        # Chance comes with the ids; the last 48 bits of a random UUID are random.
+        share = int(self._ids.uuid()[-12:], 16) / 16**12
+        return RETRY_MIN_S + share * (RETRY_MAX_S - RETRY_MIN_S)
+
+    def _write(self, call: Callable[[Connection], T], boundaries: tuple[str, str] | None) -> T:
+        try:
+            with self._engine.connect() as connection:
+                value = call(connection)
+                if boundaries is not None:
+                    self._boundary.reach(boundaries[0])
+                _commit(connection)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+        except PoolExhausted as error:
+            raise unavailable(error) from error
+        if boundaries is not None:
+            self._boundary.reach(boundaries[1])
+        return value
+
+    def _read(self, call: Callable[[Connection], T]) -> T:
+        try:
+            with self._snapshots.connect() as connection:
+                return call(connection)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+        except PoolExhausted as error:
+            raise unavailable(error) from error
+
+    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
+        """What is found under another stamp; the first question needs no transaction."""
+        if renewal.known is not None:
+            present = await self._on(self._reading, partial(self._ask, renewal.stamp))
+            if present == renewal.known[0]:
+                return renewal.known
+        return await self.read(renewal.made)
+
+    def _ask(self, question: Callable[[Connection], T]) -> T:
+        try:
+            with self._singles.connect() as connection:
+                return question(connection)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+
+    def looks(self) -> int:
+        """None that anybody shares who did not wait for it."""
+        return 0
+
+    async def access_version(self, _since: int | None, /) -> int:
+        """The counter of the triggers, as committed now: one question serves all who wait."""
+        return (await self._newest.answer()).access_version
+
+    async def is_newest(self, queue_id: int, version: int, /) -> bool:
+        """Whether no process has committed a newer one."""
+        return (await self._newest.answer(queue_id)).queues.get(queue_id) == version
+
+    async def _look_at(self, queue_ids: Set[int]) -> Newest:
+        return await self._on(self._looking, partial(self._look_now, queue_ids))
+
+    def _look_now(self, queue_ids: Set[int]) -> Newest:
+        try:
+            return self._look.newest(queue_ids)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+
+    async def show_life(self, instance_id: str) -> None:
+        """Hold the lock that says so, until closed."""
+        await self._on(self._writing, partial(self._show_life, instance_id))
+
+    def _show_life(self, instance_id: str) -> None:
+        try:
+            self._sign.show(instance_id)
+        except DBAPIError as error:
+            raise meaning_of(error) from error
+
+    async def close(self) -> None:
+        """Finish what runs, end the threads, close every connection."""
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._writing.shutdown()
+        self._reading.shutdown()
+        self._looking.shutdown()
+        self._look.close()
+        self._sign.close()
+        self._engine.dispose()
+
+
+def engine_of(url: URL, pool: int) -> Engine:
+    """A pool of exactly `pool` connections to the address."""
+    engine = create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_size=pool,
+        max_overflow=0,
+        pool_timeout=WAIT_S,
+    )
+    return _connected_by(engine, LimitedConnection)
+
+
+def single_engine_of(url: URL) -> Engine:
+    """Connections beside the pool, each for as long as it is kept, in autocommit.
+
+    Whoever works finds all connections of the pool free.
+    """
+    engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    return _connected_by(engine, Prompt)
+
+
+def _connected_by(engine: Engine, kind: type[LimitedConnection]) -> Engine:
+    @event.listens_for(engine, "do_connect")
+    def connect(
+        _dialect: object, _record: object, arguments: list[str], options: dict[str, object]
+    ) -> LimitedConnection:
+        # What the address says goes before.
+        return kind.connect(*arguments, **{**CONNECT, **options})  # type: ignore[arg-type]  # parsed
+
+    return engine
+
+
+def _commit(connection: Connection) -> None:
+    try:
+        connection.commit()
+    except DBAPIError as error:
+        # Whether it is committed is unknown, so it may not run again: the caller finds out by
+        # the row that his own key names.
+        if is_lost(error):
+            raise unavailable(error) from error
+        raise
+
+
+def is_lost(error: DBAPIError) -> bool:
+    """Whether the connection broke, or never came about."""
+    return error.connection_invalidated or sqlstate_of(error) is None
+
+
+def is_away(error: DBAPIError) -> bool:
+    """Whether a database that cannot be opened may be opened later.
+
+    A server that refuses for good says so in words alone: libpq gives no code at the connecting.
+    """
+    state = sqlstate_of(error)
+    if state is not None:
+        return state.startswith(UNAVAILABLE)
+    return not any(words in str(error.orig) for words in REFUSED_FOR_GOOD)
+
+
+def sqlstate_of(error: DBAPIError) -> str | None:
+    """The server's code; None when it did not answer."""
+    return getattr(error.orig, "sqlstate", None)
+
+
+def meaning_of(error: DBAPIError) -> Exception:
+    """Whether to try again, to give up for now, or a mistake of ours: then the error itself."""
+    state = sqlstate_of(error)
+    if state in AGAIN or is_lost(error):
+        return Again(str(error.orig))
+    if state is not None and state.startswith(UNAVAILABLE):
+        return unavailable(error)
+    return error
+
+
+def unavailable(why: Exception) -> DatabaseUnavailable:
+    """The answer while the database cannot be used."""
+    refusal = DatabaseUnavailable(
+        f"The database cannot be used now; try again in {RETRY_AFTER_S} seconds.",
+        retry_after_s=RETRY_AFTER_S,
+    )
+    refusal.__cause__ = why
+    return refusal

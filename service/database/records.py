@@ -1,0 +1,157 @@
+"""Rows as frozen values, where no domain value of another floor says the same.
+
+Entries, runs and queues have their own (`service/mergequeue/engine/model.py`).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from service.provider.signals import Delivery
+from service.vocabulary import MergeMethod, RepoRef, Role, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """A tenant: an account at a host, bound by the provider's numeric id once installed."""
+
+    id: int
+    host: str
+    provider_id: str | None
+    slug: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryRecord:
+    """A repository as last read; `available` is false when gone, archived or not ours."""
+
+    id: int
+    org_id: int
+    ref: RepoRef
+    provider_id: str
+    default_branch: str
+    merge_methods: frozenset[MergeMethod]
+    archived: bool
+    available: bool
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """An API token; `digest` is its keyed hash, `repositories` None means all.
+
+    A rotation makes it expire earlier than it was granted.
+    """
+
+    id: str
+    org_id: int
+    org_slug: str
+    host: str
+    name: str
+    role: Role
+    digest: bytes
+    repositories: frozenset[int] | None
+    created_at: datetime
+    granted_until: datetime | None
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """A delivery to work on; `lane` keeps the order within one repository.
+
+    `attempts` counts this one.
+    """
+
+    id: int
+    lane: str
+    attempts: int
+    delivery: Delivery
+
+
+class OutboxState(StrEnum):
+    """Where an effect stands (RELIABILITY.md 4.2)."""
+
+    READY = "ready"
+    SENT = "sent"
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    SUPERSEDED = "superseded"
+
+
+class Lane(StrEnum):
+    """Control effects are performed in order, notices are best effort.
+
+    What is to be collected may be slow: it waits for nobody, and nobody for it.
+    """
+
+    CONTROL = "control"
+    NOTICE = "notice"
+    COLLECT = "collect"
+
+
+class LandingState(StrEnum):
+    """Where one landing of one position stands (RELIABILITY.md 2)."""
+
+    INTENDED = "intended"
+    PERMITTED = "permitted"
+    LANDED = "landed"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    VOID = "void"
+    MISMATCH = "mismatch"
+
+
+@dataclass(frozen=True, slots=True)
+class LandingRecord:
+    """One landing: what was permitted, and what was seen of it."""
+
+    id: int
+    queue_id: int
+    run: str
+    number: int
+    position: int
+    pr: int
+    entry: str
+    head: Sha
+    mode: str
+    expected_parent: Sha
+    expected_tree: Sha
+    state: LandingState
+    permit_until: datetime | None
+    landed_sha: Sha | None
+    landed_tree: Sha | None
+    evidence: str | None
+
+
+class Surface(StrEnum):
+    """Where a notice of ours stands.
+
+    COMMAND is the comment that submitted an entry, FAREWELL the one that says why it left.
+    """
+
+    COMMENT = "comment"
+    CHECK = "check"
+    COMMAND = "command"
+    FAREWELL = "farewell"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A notice that stands at the provider: its id there and the digest of its text."""
+
+    provider_id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a notice stands; `entry` only counts for checks, one for each submission."""
+
+    queue_id: int
+    pr: int
+    surface: Surface
+    entry: str = ""

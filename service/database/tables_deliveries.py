@@ -1,0 +1,146 @@
+"""What came in, what must go out, and what has happened."""
+
+from datetime import datetime
+
+from sqlalchemy import Index, LargeBinary, UniqueConstraint, literal_column
+from sqlmodel import Field
+
+from service.database.tables_base import Row, partial
+from service.database.types import Id, Json, Utc
+
+
+class InboxRow(Row, table=True):
+    """A delivery, once per (host, delivery id); `is_open` until settled or parked.
+
+    `claimed_by` names the process that works on it.
+    """
+
+    __tablename__ = "inbox"
+    __table_args__ = (
+        UniqueConstraint("host", "delivery_id"),
+        Index("ix_inbox_received_at", "received_at"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Id)
+    host: str
+    delivery_id: str
+    event: str
+    action: str | None
+    repository_id: str | None
+    lane: str
+    state: str
+    is_open: bool
+    attempts: int
+    received_at: datetime = Field(sa_type=Utc)
+    next_at: datetime = Field(sa_type=Utc)
+    claimed_until: datetime | None = Field(sa_type=Utc)
+    claimed_by: str | None
+    note: str | None
+
+
+partial("ix_inbox_lane", InboxRow, "lane", "id", where=InboxRow.__table__.c.is_open.is_(True))
+
+IS_POISONED = InboxRow.__table__.c.state == literal_column("'poisoned'")
+partial("ix_inbox_poisoned", InboxRow, "id", where=IS_POISONED)
+
+
+class InboxBodyRow(Row, table=True):
+    """The raw bytes of a delivery, deleted long before its id."""
+
+    __tablename__ = "inbox_body"
+
+    inbox_id: int = Field(
+        primary_key=True,
+        foreign_key="inbox.id",
+        sa_type=Id,
+        sa_column_kwargs={"autoincrement": False},
+    )
+    body: bytes = Field(sa_type=LargeBinary)
+
+
+class HeardCommandRow(Row, table=True):
+    """A command of a person that was answered, once per comment, review or label event.
+
+    `topic` is what it changed, empty where it changed nothing.
+    """
+
+    __tablename__ = "heard_command"
+    __table_args__ = (Index("ix_heard_command_topic", "repository_id", "topic", "said_at"),)
+
+    repository_id: int = Field(
+        primary_key=True, sa_type=Id, sa_column_kwargs={"autoincrement": False}
+    )
+    source: str = Field(primary_key=True)
+    source_id: str = Field(primary_key=True)
+    org_id: int = Field(sa_type=Id)
+    topic: str
+    said_at: datetime = Field(sa_type=Utc)
+    heard_at: datetime = Field(sa_type=Utc, index=True)
+
+
+class SweepCursorRow(Row, table=True):
+    """How far a sweep has read; it survives a restart."""
+
+    __tablename__ = "sweep_cursor"
+
+    name: str = Field(primary_key=True)
+    at: datetime = Field(sa_type=Utc)
+
+
+class OutboxRow(Row, table=True):
+    """An effect to be performed; `is_open` until done, failed or superseded.
+
+    `claimed_by` names the process that sent it last.
+    """
+
+    __tablename__ = "outbox"
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Id)
+    org_id: int = Field(sa_type=Id)
+    repository_id: int = Field(sa_type=Id)
+    queue_id: int | None = Field(sa_type=Id)
+    epoch: int = Field(sa_type=Id)
+    lane: str
+    idem_key: str = Field(unique=True)
+    supersede_key: str | None
+    run: str | None
+    kind: str
+    effect_type: str
+    effect: str = Field(sa_type=Json)
+    state: str
+    is_open: bool
+    attempts: int
+    next_at: datetime = Field(sa_type=Utc, index=True)
+    sent_at: datetime | None = Field(sa_type=Utc)
+    claimed_by: str | None
+    note: str | None
+
+
+_OPEN = OutboxRow.__table__.c.is_open.is_(True)
+partial("ix_outbox_open", OutboxRow, "queue_id", "lane", "id", where=_OPEN)
+partial("ix_outbox_open_next_at", OutboxRow, "lane", "next_at", where=_OPEN)
+partial("ix_outbox_open_run", OutboxRow, "run", "id", where=_OPEN)
+partial("ix_outbox_open_supersede_key", OutboxRow, "supersede_key", "id", where=_OPEN)
+
+
+class JournalRow(Row, table=True):
+    """An event of a queue; `number` and `entry` where it is one entry's, `run` a run's."""
+
+    __tablename__ = "journal"
+    __table_args__ = (
+        Index("ix_journal_queue_id_number_id", "queue_id", "number", "id"),
+        Index("ix_journal_run_id", "run", "id"),
+        Index("ix_journal_at", "at"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=Id)
+    org_id: int = Field(sa_type=Id)
+    queue_id: int = Field(sa_type=Id)
+    at: datetime = Field(sa_type=Utc)
+    actor: str = Field(sa_type=Json)
+    event: str
+    number: int | None = Field(sa_type=Id)
+    entry: str | None
+    run: str | None
+    reason: str | None
+    data: str = Field(sa_type=Json)

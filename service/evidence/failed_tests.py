@@ -1,0 +1,281 @@
+"""The tests that failed in a queue's test run, and what was known of each when it began.
+
+Reads the database only. The rules are in `testhealth/detector/hindsight.py`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from service.evidence import upload_completeness
+from service.evidence.upload_completeness import Lookup
+from service.testhealth.detector import hindsight, quarantine
+from service.testhealth.detector.completeness import JobReport
+from service.testhealth.detector.excuses import FailedCheck, FailedTest
+from service.testhealth.detector.health import Evidence
+from service.testhealth.detector.hindsight import Moment
+from service.testhealth.detector.spans import Scale
+from service.testhealth.operations import failure_texts, judging, upload_answers
+from service.testhealth.operations.judging import Bench
+from service.testhealth.reports import frames, jobs
+from service.testhealth.reports.results import Outcome
+from service.testhealth.store import (
+    evidence_rows,
+    listings,
+    run_evidence,
+    uploads,
+)
+from service.testhealth.store import (
+    quarantine as test_quarantine,
+)
+from service.testhealth.store.listings import ListedCase
+from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.uploads_rows import StoredAttempt, Upload
+from service.vocabulary import Health, Override, Sha
+
+HEADS_SINCE = timedelta(days=14)
+"""Uploads of a pull request's own head are looked for over this time."""
+
+TESTS_MAX = 500
+"""Of more failing tests in one check none is looked at; nothing is forgiven then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A run as what was known is asked for: when it began, on which branch's queue, of whom."""
+
+    at: datetime
+    branch: str
+    heads: Mapping[int, Sha]
+
+    @property
+    def prs(self) -> frozenset[int]:
+        """Its pull requests."""
+        return frozenset(self.heads)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A failed check with the uploads of the jobs that it is, and their failed steps at most.
+
+    `conclusion` is how the provider says that it ended, `others` are names under which other
+    jobs of the CI run reported, or passed without a report.
+    """
+
+    name: str
+    uploads: tuple[Upload, ...]
+    failed_steps: int
+    conclusion: str = ""
+    others: frozenset[str] = frozenset()
+
+    @property
+    def is_mass(self) -> bool:
+        """Whether all uploads with failures are mass failures."""
+        failing = [each for each in self.uploads if each.failures]
+        return bool(failing) and all(each.is_mass for each in failing)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything in them was read, and can be looked at."""
+        failed = sum(each.failures for each in self.uploads)
+        return (self.is_mass or failed <= TESTS_MAX) and not any(
+            each.is_partial for each in self.uploads
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """The failed checks with their tests, and which of these each pull request fails alone."""
+
+    checks: tuple[FailedCheck, ...]
+    fails_alone: Mapping[int, frozenset[str]]
+
+
+@dataclass(slots=True)
+class _Failed:
+    """A test's failures in one check."""
+
+    keys: set[str] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    is_quarantined: bool = True
+
+    def add(self, attempt: StoredAttempt) -> None:
+        if attempt.failure is not None:
+            self.keys.add(attempt.failure)
+        self.files |= frames.files_in(attempt.stack or "")
+        self.is_quarantined &= attempt.is_quarantined
+
+
+@dataclass(frozen=True, slots=True)
+class Flaky:
+    """The tests that were called flaky: `known` to others too, or `of_own` pull requests alone.
+
+    A person's word stands whoever made the test flaky; `of_own` has none of those.
+    """
+
+    known: frozenset[int] = frozenset()
+    of_own: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was known of the failed tests, by number."""
+
+    cases: Mapping[int, ListedCase]
+    keys: Mapping[int, frozenset[str]]
+    red: frozenset[int] = frozenset()
+    flaky: Flaky = Flaky()
+
+
+def look_up(
+    bench: Bench, reported: Sequence[Reported], began: Began
+) -> tuple[LookedUp, KeptStanding | None]:
+    """What was known of every test that failed in these checks, and what to keep.
+
+    Quarantine is that of the start of the run, as it was written down with each upload.
+    """
+    failed = {
+        each.name: {} if each.is_mass or not each.is_whole else _failed_in(bench, each.uploads)
+        for each in reported
+    }
+    nos = sorted({no for tests in failed.values() for no in tests})
+    known, kept = _known(bench, nos, began)
+    checks = tuple(
+        FailedCheck(
+            name=each.name,
+            is_reported=each.is_whole,
+            failed_steps=each.failed_steps,
+            is_mass=each.is_mass,
+            tests=tuple(_test(no, found, known) for no, found in failed[each.name].items()),
+            reports=() if each.is_mass or not each.uploads else _reports(bench, each, began),
+        )
+        for each in reported
+    )
+    return LookedUp(checks, _fails_alone(bench, known.cases, began)), kept
+
+
+def _reports(bench: Bench, reported: Reported, began: Began) -> tuple[JobReport, ...]:
+    """The uploads of a check beside what they should hold."""
+    lookup = Lookup(bench.session, bench.sets, bench.home.repository)
+    found = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
+    since = bench.home.now - HEADS_SINCE
+    beside, every = upload_completeness.jobs_known(lookup, began.branch, reported.uploads, since)
+    called_so = {key for key in every if jobs.is_called(reported.name, key)}
+    missing = (beside | called_so) - reported.others - {each.job for each in reported.uploads}
+    ended = [replace(each, conclusion=reported.conclusion) for each in found]
+    ended[0] = replace(ended[0], jobs_missing=tuple(sorted(missing)))
+    return tuple(ended)
+
+
+def _failed_in(bench: Bench, sent: Iterable[Upload]) -> dict[int, _Failed]:
+    """The tests whose last attempt in one of the uploads failed."""
+    found: defaultdict[int, _Failed] = defaultdict(_Failed)
+    for upload in sent:
+        attempts = uploads.attempts_of(bench.session, upload.id)
+        last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
+        for each in attempts:
+            if each.outcome is Outcome.FAILED and last[each.no].outcome is Outcome.FAILED:
+                found[each.no].add(each)
+    return found
+
+
+def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
+    case = known.cases[no]
+    return FailedTest(
+        id=case.id,
+        file=case.file,
+        classname=case.classname,
+        keys=frozenset(failed.keys),
+        known_keys=known.keys.get(no, frozenset()),
+        files=frozenset(failed.files),
+        was_quarantined=failed.is_quarantined and no not in known.flaky.of_own,
+        was_red_on_base=no in known.red,
+        was_flaky=no in known.flaky.known,
+    )
+
+
+def _known(bench: Bench, nos: Sequence[int], began: Began) -> tuple[_Known, KeptStanding | None]:
+    here, session = bench.place.repository_id, bench.session
+    cases = {case.no: case for case in listings.records(session, here, nos)}
+    keys = failure_texts.known(session, here, nos, began.at, began.prs)
+    if not nos:
+        return _Known(cases, keys), None
+    kept, found = judging.evidence_now(bench, nos)
+    scale = kept.standing.scale
+    if scale is None:
+        return _Known(cases, keys), kept
+    red = {
+        no
+        for no, each in found.items()
+        if hindsight.was_red(each, scale, Moment(began.at, began.branch))
+    }
+    flaky = _flaky(bench, found, scale, began)
+    return _Known(cases, keys, frozenset(red), flaky), kept
+
+
+def _flaky(bench: Bench, found: Mapping[int, Evidence], scale: Scale, began: Began) -> Flaky:
+    """Those that were called flaky then, by whether they would be without the run's own."""
+    here, session = bench.place.repository_id, bench.session
+    written = evidence_rows.histories_of(session, here, found)
+    said = {
+        no: each
+        for no, each in found.items()
+        if upload_answers.status_at(written.get(no, ()), began.at) is Health.FLAKY
+    }
+    digests = {event.upload for each in said.values() for event in each.events if event.upload}
+    prs = run_evidence.prs_of(session, here, digests)
+    own = {digest for digest, tested in prs.items() if not began.prs.isdisjoint(tested)}
+    moment = Moment(began.at, began.branch, own)
+    known = {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
+    of_own = {no for no in said.keys() - known if not _is_shielded(bench, no, began.at)}
+    return Flaky(frozenset(known), frozenset(of_own))
+
+
+def _is_shielded(bench: Bench, no: int, at: datetime) -> bool:
+    """Whether a person had quarantined the test by then."""
+    said = test_quarantine.override_history(bench.session, bench.place.repository_id, no)
+    before = [each for each in said if each.at <= at]
+    if not before:
+        return False
+    last = before[-1]
+    return quarantine.in_force(last.override, last.expires_at, at) is Override.ALWAYS_QUARANTINE
+
+
+def _fails_alone(
+    bench: Bench, cases: Mapping[int, ListedCase], began: Began
+) -> dict[int, frozenset[str]]:
+    """Pull request → the tests that the newest uploads of its head fail and none passes."""
+    session, nos = bench.session, sorted(cases)
+    if not nos:
+        return {}
+    since = bench.home.now - HEADS_SINCE
+    here = bench.place.repository_id
+    sent = run_evidence.of_heads(session, here, set(began.heads.values()), since)
+    # A large set of results comes in several uploads; those of one attempt of a run are one.
+    newest = {(each.pr_number, each.job): _attempt_of(each) for each in sent}
+    last_sent = [each for each in sent if newest[each.pr_number, each.job] == _attempt_of(each)]
+    pr_of = {
+        each.id: pr
+        for each in last_sent
+        for pr, head in began.heads.items()
+        if (each.pr_number, each.sha) == (pr, head)
+    }
+    failed: defaultdict[int, set[int]] = defaultdict(set)
+    passed: defaultdict[int, set[int]] = defaultdict(set)
+    members = bench.sets.members({each.passed for each in sent if each.passed}, nos)
+    for each in last_sent:
+        if each.id in pr_of:
+            passed[pr_of[each.id]].update(members.get(each.passed or "", ()))
+    ended = run_evidence.outcomes(session, sorted(pr_of), nos)
+    last = {(each, no): outcome for each, no, outcome in ended if outcome is not Outcome.SKIPPED}
+    for (upload, no), outcome in last.items():
+        (failed if outcome is Outcome.FAILED else passed)[pr_of[upload]].add(no)
+    return {
+        pr: frozenset(cases[no].id for no in found - passed[pr]) for pr, found in failed.items()
+    }
+
+
+def _attempt_of(upload: Upload) -> tuple[str, int] | str:
+    """The attempt of a CI run that an upload is part of; itself where nobody named one."""
+    return upload.id if upload.run_id is None else (upload.run_id, upload.run_attempt)

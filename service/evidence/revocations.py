@@ -1,0 +1,117 @@
+"""Checks that passed by forgiveness, and whose jobs then reported more than was forgiven.
+
+`headgate test` ends with 0 when all failures are quarantined, so the CI job passes. A failure that
+arrives later must still count, as long as the run has not landed. A job that was never told to end
+with 0 is left alone: its project decides which failures make it fail.
+"""
+
+from collections.abc import Sequence
+
+from service.database.database import Tx
+from service.mergequeue.engine import verdict
+from service.mergequeue.engine.inputs import PassRevoked
+from service.mergequeue.engine.model import Run
+from service.provider.ci import CiJob
+from service.provider.port import Provider
+from service.testhealth.detector.completeness import Proof
+from service.testhealth.reports import jobs
+from service.testhealth.reports.jobs import Job, Sent
+from service.testhealth.store import run_evidence
+from service.testhealth.store.uploads_rows import Upload
+from service.vocabulary import CheckOutcome, RepoRef
+
+CI_ATTEMPTS_MAX = 20
+"""Attempts of CI runs on one commit that are looked at, those with the newest uploads."""
+
+FAILURES_MAX = 1000
+"""Failures of one upload that are looked at, as in the answer to an upload."""
+
+REVOKED = (
+    "its command ended with 0 because all failures were quarantined, and another failure arrived"
+    " later"
+)
+"""Why a check that passed counts as failed."""
+
+Doubt = tuple[Upload, Upload]
+"""An upload whose failures were forgiven, and a later one with a failure that is not."""
+
+
+def reasons_of(run: Run) -> dict[str, tuple[str, ...]]:
+    """Required status → why quarantine and known flakes do not excuse it, as sentences."""
+    gaps = {} if run.evidence is None else dict(run.evidence.gaps)
+    return gaps | dict.fromkeys(verdict.revoked_of(run), (REVOKED,))
+
+
+def doubts_of(session: Tx, repository_id: int, run: Run) -> tuple[Doubt, ...]:
+    """Return pairs of uploads of the same attempt of a CI run which may revoke a pass of the run.
+
+    The later upload counts only if its sender is known to belong to the CI run (`Proof.SENDER`),
+    or knows the secret `session` of the forgiven one: a shared token names any run.
+    """
+    if run.sha is None:
+        return ()
+    sent = run_evidence.of_run(session, repository_id, run.sha, run.created_at)
+    forgiven = [each for each in sent if _was_forgiven(each)]
+    found: list[Doubt] = []
+    for later in sent if forgiven else ():
+        earlier = [each for each in forgiven if _is_answered_by(each, later)]
+        if earlier and _has_unexcused(session, later):
+            found += [(each, later) for each in earlier]
+    return tuple(found)
+
+
+def _was_forgiven(upload: Upload) -> bool:
+    """Whether the sender was told to end with 0 although its command failed."""
+    return bool(upload.account.exit_code) and upload.account.answered == 0
+
+
+def _is_answered_by(earlier: Upload, later: Upload) -> bool:
+    is_later = (later.received_at, later.id) > (earlier.received_at, earlier.id)
+    is_same_ci = (later.run_id, later.run_attempt) == (earlier.run_id, earlier.run_attempt)
+    session = later.account.session
+    is_same_sender = bool(session) and session == earlier.account.session
+    is_bound = is_same_sender or later.account.proof is Proof.SENDER
+    return later.id != earlier.id and is_later and is_same_ci and is_bound
+
+
+def _has_unexcused(session: Tx, upload: Upload) -> bool:
+    failed = run_evidence.failed_in(session, [upload.id], FAILURES_MAX)
+    return any(not each.is_quarantined for each in failed)
+
+
+async def revoked_by(
+    provider: Provider, repo: RepoRef, run: Run, doubts: Sequence[Doubt]
+) -> PassRevoked | None:
+    """Return the checks to revoke: those of the jobs to which both uploads of a pair belong.
+
+    The provider says which jobs the CI run has; the id of a job is that of its check. Raises the
+    provider's errors.
+    """
+    required = {one.name for one in run.required}
+    found: set[str] = set()
+    for run_id, attempt in _attempts(doubts):
+        ran = [_job(each) for each in await provider.ci_jobs(repo, run_id, attempt)]
+        for job in ran:
+            if job.name in required and any(_are_of(job, ran, pair) for pair in doubts):
+                found.add(job.id)
+    left = found - set(run.revoked)
+    return PassRevoked(run.id, tuple(sorted(left))) if left else None
+
+
+def _attempts(doubts: Sequence[Doubt]) -> list[tuple[str, int]]:
+    attempts = {
+        (later.run_id, later.run_attempt): None
+        for _, later in doubts
+        if later.run_id is not None and later.run_id.isdigit()
+    }
+    return list(attempts)[-CI_ATTEMPTS_MAX:]
+
+
+def _are_of(job: Job, ran: Sequence[Job], pair: Doubt) -> bool:
+    sent = [Sent(each.id, each.job, each.machine or "") for each in pair]
+    return all(jobs.is_of(job, ran, each) for each in sent)
+
+
+def _job(job: CiJob) -> Job:
+    has_failed = job.outcome is CheckOutcome.FAILED
+    return Job(job.id, job.name, job.workflow, job.runner, has_failed)

@@ -1,0 +1,136 @@
+"""The tests that failed in a queue's test run, as the texts on its pull requests name them.
+
+By what is stored alone, and by what each test was when the run began.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from service.accounts.store import access
+from service.database.database import Tx
+from service.mergequeue.engine import verdict
+from service.mergequeue.engine.model import Run
+from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTests, Standing
+from service.runtime import Runtime
+from service.testhealth.operations import failure_texts, page_addresses, records, upload_answers
+from service.testhealth.operations.records import Home
+from service.testhealth.store import evidence_rows, figures, listings, run_evidence
+from service.testhealth.store.listings import ListedCase
+from service.testhealth.store.run_evidence import FailedIn
+from service.testhealth.store.uploads_rows import Upload
+from service.text import phrases
+from service.vocabulary import Health, Override, QueueRef, Sha
+
+FAILED_MAX = 1000
+"""Failures of one run that are looked at, as in the answer to an upload (API.md 8.4)."""
+
+RANKS = (Standing.NEW, Standing.BROKEN, Standing.SEEN, Standing.FLAKY, Standing.FORGIVEN)
+"""Which are named first: what the pull request has most likely to do with."""
+
+UNHEALTHY = {Health.FLAKY: Standing.FLAKY, Health.BROKEN: Standing.BROKEN}
+
+
+class Looked(NamedTuple):
+    """A failed test with what it was when the run began."""
+
+    case: ListedCase
+    standing: Standing
+    is_new_text: bool
+    log: str
+
+
+def of_run(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
+    """The tests that failed in the end, by the newest results of each of the run's jobs."""
+    sent = () if run.sha is None else _sent(session, queue, run, run.sha)
+    found = run_evidence.failed_in(session, [each.id for each in sent], FAILED_MAX)
+    if not found:
+        return NONE
+    repository = access.repository(session, queue.repository_id)
+    home = records.home_of(session, runtime, repository, runtime.clock.now())
+    looked = _looked(session, home, run, sent, found)
+    shown = looked[: phrases.NAMES_SHOWN_MAX]
+    nos = [each.case.no for each in shown]
+    rates = figures.rates(session, home.measures, repository.id, nos, home.now)
+    forgiven = sum(each.standing is Standing.FORGIVEN for each in looked)
+    return FailedTests(
+        failed=len(looked) - forgiven,
+        forgiven=forgiven,
+        shown=tuple(
+            FailedTest(
+                name=name_of(each.case),
+                standing=each.standing,
+                is_new_text=each.is_new_text,
+                week_rate=rates[each.case.no].week,
+                prs_hit=each.case.impact,
+                until=_until(home, each.case),
+                log=each.log,
+                page=page_addresses.test(runtime.options, repository.ref, each.case.id),
+            )
+            for each in shown
+        ),
+        gaps=tuple(run.evidence.gaps.items()) if run.evidence is not None else (),
+        revoked=verdict.revoked_of(run),
+    )
+
+
+def _sent(session: Tx, queue: QueueRef, run: Run, sha: Sha) -> tuple[Upload, ...]:
+    """The uploads of its jobs; of a job that CI tried again, those of the last attempt."""
+    sent = run_evidence.of_run(session, queue.repository_id, sha, run.created_at)
+    last: defaultdict[tuple[str | None, str, str], int] = defaultdict(int)
+    for each in sent:
+        key = (each.run_id, each.job, each.variant)
+        last[key] = max(last[key], each.run_attempt)
+    return tuple(
+        each for each in sent if each.run_attempt == last[each.run_id, each.job, each.variant]
+    )
+
+
+def _looked(
+    session: Tx, home: Home, run: Run, sent: Iterable[Upload], found: Iterable[FailedIn]
+) -> list[Looked]:
+    """The failed tests, those first that are named first."""
+    by_no: defaultdict[int, list[FailedIn]] = defaultdict(list)
+    for each in found:
+        by_no[each.no].append(each)
+    here, nos, began = home.repository.id, sorted(by_no), run.created_at
+    logs = {each.id: each.run_url or "" for each in sent}
+    known = failure_texts.known(session, here, nos, began, run.prs)
+    written = evidence_rows.histories_of(session, here, nos)
+    looked = []
+    for case in listings.records(session, here, nos):
+        failures, keys = by_no[case.no], known.get(case.no, frozenset())
+        health = upload_answers.status_at(written.get(case.no, ()), began)
+        standing = standing_of(failures, health, keys)
+        is_new_text = standing is not Standing.NEW and _is_new(failures, keys)
+        looked.append(Looked(case, standing, is_new_text, logs[failures[-1].upload]))
+    return sorted(looked, key=lambda each: (RANKS.index(each.standing), name_of(each.case)))
+
+
+def standing_of(
+    failures: Sequence[FailedIn], health: Health, known_keys: Collection[str]
+) -> Standing:
+    """What a test was that failed so; `known_keys` are of its failures in the 30 days before."""
+    if all(each.is_quarantined for each in failures):
+        return Standing.FORGIVEN
+    if health in UNHEALTHY:
+        return UNHEALTHY[health]
+    return Standing.SEEN if known_keys else Standing.NEW
+
+
+def _is_new(failures: Iterable[FailedIn], known_keys: Collection[str]) -> bool:
+    return any(each.failure is not None and each.failure not in known_keys for each in failures)
+
+
+def name_of(case: ListedCase) -> str:
+    """A test as people name it: `tests/test_cart.py::test_total`, else by its class."""
+    place = case.file or case.classname or case.parent
+    variant = f" ({case.variant})" if case.variant else ""
+    return f"{place}::{case.name}{variant}" if place else f"{case.name}{variant}"
+
+
+def _until(home: Home, case: ListedCase) -> datetime | None:
+    """When a person's word on its quarantine ends."""
+    stands = records.override_of(home, case) is Override.ALWAYS_QUARANTINE
+    return case.expires_at if stands else None

@@ -1,0 +1,1 @@
+"""Questions to the database about uploads of test runs and of target branches."""

@@ -1,0 +1,216 @@
+"""Every code of a refusal: its status, what to do about it, and who may answer it.
+
+API.md 3 as three tables. What happened is said by the refusal itself (`errors.py`), and what
+a code means in general by `errors.TITLES`, which has the same codes.
+"""
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import assert_never
+
+from service.http.route import Document, Fetched, Open, Posted, Route
+
+STATUSES: Mapping[int, tuple[str, ...]] = {
+    400: (
+        "bad_request",
+        "invalid_json",
+        "invalid_field",
+        "unknown_field",
+        "invalid_parameter",
+        "invalid_header",
+        "invalid_page_token",
+        "page_token_expired",
+    ),
+    403: ("missing_role", "not_own_pull_request"),
+    404: (
+        "unknown_endpoint",
+        "organization_not_found",
+        "repository_not_found",
+        "branch_not_found",
+        "queue_not_found",
+        "pull_request_not_found",
+        "never_submitted",
+        "not_in_queue",
+        "test_run_not_found",
+        "hold_not_found",
+        "test_not_found",
+        "upload_not_found",
+        "token_not_found",
+        "webhook_endpoint_not_found",
+        "message_not_found",
+    ),
+    405: ("method_not_allowed",),
+    408: ("request_timeout",),
+    409: (
+        "queue_exists",
+        "queue_not_empty",
+        "mode_switch_in_progress",
+        "version_conflict",
+        "landing_in_progress",
+        "already_landed",
+        "head_mismatch",
+        "idempotency_in_progress",
+    ),
+    413: ("body_too_large",),
+    415: ("unsupported_media_type", "unsupported_encoding"),
+    422: (
+        "not_available_yet",
+        "pull_request_closed",
+        "pull_request_merged",
+        "fork_needs_person",
+        "no_required_statuses",
+        "merge_method_not_allowed",
+        "set_in_repository_file",
+        "conflicting_fields",
+        "invalid_time_range",
+        "limit_reached",
+        "hold_not_liftable",
+        "reason_required",
+        "ticket_template_missing",
+        "issues_not_writable",
+        "no_results",
+        "scope_exceeds_own",
+        "webhook_url_refused",
+        "idempotency_key_reused",
+    ),
+    429: ("rate_limited",),
+    500: ("internal_error",),
+    502: ("provider_refused",),
+    503: (
+        "provider_unavailable",
+        "database_unavailable",
+        "overloaded",
+        "recovering",
+        "setup_required",
+    ),
+}
+"""Status → its codes. 401 has none: its answer is one line of text."""
+
+STATUS_OF: Mapping[str, int] = {
+    code: status for status, codes in STATUSES.items() for code in codes
+}
+"""Code → its status."""
+
+PAGES = ("bad_request", "invalid_parameter", "method_not_allowed", "internal_error")
+"""What even an address without token may answer."""
+
+FETCHES = (*PAGES, "missing_role", "rate_limited", "repository_not_found", *STATUSES[503])
+"""What every endpoint with a token may answer."""
+
+POSTS = (
+    *FETCHES,
+    "invalid_json",
+    "invalid_field",
+    "request_timeout",
+    "body_too_large",
+    "unsupported_media_type",
+    "unsupported_encoding",
+    "provider_refused",
+)
+"""What every endpoint that takes a body may answer (API.md 1.1)."""
+
+WRITES = ("invalid_header", "idempotency_in_progress", "idempotency_key_reused")
+"""What every endpoint may answer that takes an `Idempotency-Key`."""
+
+
+def of(route: Route) -> tuple[str, ...]:
+    """Every code that the endpoint may answer, by status, each once."""
+    match route:
+        case Posted():
+            found = {*POSTS, *(WRITES if route.writes else ()), *route.codes}
+        case Fetched():
+            found = {*FETCHES, *route.codes}
+        case Document():
+            found = {*PAGES, *route.codes}
+        case Open():
+            found = set(PAGES)
+        case _:
+            assert_never(route)
+    return tuple(code for code in STATUS_OF if code in found)
+
+
+def by_status(codes: tuple[str, ...]) -> Mapping[int, tuple[str, ...]]:
+    """Status → those of the codes that it carries, for codes in the order of `of`."""
+    return {status: tuple(same) for status, same in groupby(codes, STATUS_OF.__getitem__)}
+
+
+REMEDIES: Mapping[str, str] = {
+    "bad_request": "Send well-formed HTTP/1.1; the connection is closed after this answer.",
+    "invalid_json": "Send one JSON object in UTF-8; `line` and `column` say where it breaks off.",
+    "invalid_field": "Correct the fields that `errors` lists; each says what it must be.",
+    "unknown_field": "Remove the field or correct its name; `did_you_mean` has the nearest one.",
+    "invalid_parameter": "Correct the query parameter that the detail names.",
+    "invalid_header": "Correct the header that the detail names.",
+    "invalid_page_token": "Begin again without a token, and change no filter between pages.",
+    "page_token_expired": "Begin again without a token: one is good for 24 hours.",
+    "missing_role": "Use a token whose role is at least `required_role`.",
+    "not_own_pull_request": "Send the number of the pull request that began the CI run.",
+    "unknown_endpoint": "Correct the address; `did_you_mean` has the nearest one.",
+    "organization_not_found": "Name the organization that the token belongs to.",
+    "repository_not_found": (
+        "Check host, owner and name, that the App is installed there, and that the token is not "
+        "limited to other repositories."
+    ),
+    "branch_not_found": "Push the branch first, or correct its name.",
+    "queue_not_found": "Create a queue for the branch, or name one that `branches` lists.",
+    "pull_request_not_found": "Check the number and the repository.",
+    "never_submitted": "Submit the pull request first.",
+    "not_in_queue": "Submit the pull request first, or look how its submission ended.",
+    "test_run_not_found": "Take the id from the pull request's `testRunId`, once it is not null.",
+    "hold_not_found": "Take the id from the queue's `holds`; the hold may be lifted already.",
+    "test_not_found": "Take the id from one of the lists of tests.",
+    "upload_not_found": "Take the id from the answer to the upload.",
+    "token_not_found": "Take the id from the list of tokens.",
+    "webhook_endpoint_not_found": "Take the id from the list of webhook endpoints.",
+    "message_not_found": "Take the id from the endpoint's deliveries; they are kept for 30 days.",
+    "method_not_allowed": "Use the method that the header `Allow` names.",
+    "request_timeout": "Send the body faster: 50 kB a second after the first ten.",
+    "body_too_large": 'Send at most 20 MiB; for long lists of targets, send `"ALL"`.',
+    "unsupported_media_type": (
+        "Send the body as `application/json`; uploads as `multipart/form-data`, their files "
+        "plain or gzip."
+    ),
+    "unsupported_encoding": (
+        "Send the body without `Content-Encoding`; an upload may be gzip, or each of its files."
+    ),
+    "queue_exists": "Update the queue that is there.",
+    "queue_not_empty": "Cancel or merge what `pull_requests` lists, then delete the queue.",
+    "mode_switch_in_progress": "Wait until `targetMode` is null, then ask again.",
+    "version_conflict": "Read the queue again, and decide on what it says now.",
+    "landing_in_progress": "Ask again after the seconds of `Retry-After`: it is being merged.",
+    "already_landed": "Nothing is left to do: the pull request is merged.",
+    "head_mismatch": "Look at the new commits, then submit the present head.",
+    "idempotency_in_progress": "Ask again after the seconds of `Retry-After`, with the same key.",
+    "not_available_yet": "Leave the settings out that `settings` lists.",
+    "pull_request_closed": "Reopen the pull request first.",
+    "pull_request_merged": "Nothing is left to do: the pull request is merged.",
+    "fork_needs_person": "Let a person with write access submit this head once.",
+    "no_required_statuses": (
+        "Set `requiredStatuses` on the queue, or protect the branch with required checks."
+    ),
+    "merge_method_not_allowed": "Choose a merge method that the repository's settings allow.",
+    "set_in_repository_file": "Change the setting in the repository's file, or remove it there.",
+    "conflicting_fields": "Send one of the two fields.",
+    "invalid_time_range": "Send a start before the end, at most seven days apart.",
+    "limit_reached": "Remove what is not needed any more; the detail names the limit.",
+    "hold_not_liftable": "Mend what the hold's text says; it goes by itself then.",
+    "reason_required": "Send a `reason`.",
+    "issues_not_writable": (
+        "Grant the App `issues: write` and accept it where the App is installed, or switch the "
+        "repository's issues on; then send this again."
+    ),
+    "ticket_template_missing": "Set `ticket_url_template`, or send the ticket's `html_url`.",
+    "no_results": "Look at `files`: each says why it was refused.",
+    "scope_exceeds_own": "Ask for a role and repositories within those of the token that asks.",
+    "webhook_url_refused": "Give an https address that the whole internet can reach.",
+    "idempotency_key_reused": "Use a new key for another request.",
+    "internal_error": "Give the operator the `request_id`: the log has the rest under it.",
+    "provider_refused": "Read what the provider says in the detail, and mend it there.",
+    "provider_unavailable": "Ask again after the seconds of `Retry-After`.",
+    "database_unavailable": "Ask again after the seconds of `Retry-After`; tell the operator.",
+    "rate_limited": "Ask again after the seconds of `Retry-After`, and less often.",
+    "overloaded": "Ask again after the seconds of `Retry-After`.",
+    "recovering": "Ask again after the seconds of `Retry-After`; this takes seconds.",
+    "setup_required": "Let the operator finish the setup that the log of the start describes.",
+}
+"""What to do about each code, in a sentence or two."""

@@ -1,0 +1,142 @@
+"""Handlers of the documents (API.md 10), which are the same for everybody.
+
+The viewer is Swagger UI, fetched by `make assets` and carried by the wheel; without it the
+page is a line that links the document itself. Nothing is loaded from elsewhere, and no page
+holds script or style of its own.
+"""
+
+import functools
+import hashlib
+import html
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from service.http import answer, codes, errors, openapi
+from service.http.errors import HttpRefused
+from service.http.models import common
+from service.http.route import Look, Page
+
+HTML = "text/html; charset=utf-8"
+
+STATIC = Path(__file__).resolve().parent.parent / "dashboard/static"
+"""Files that pages load; `assets/` beside our own holds what was fetched."""
+
+VIEWER = "swagger-ui-dist-5.35.0"
+"""The viewer's folder, as `service/dashboard/assets.lock.json` names it."""
+
+VIEWER_FILES = (f"assets/{VIEWER}/swagger-ui.css", f"assets/{VIEWER}/swagger-ui-bundle.js")
+
+LOADED = frozenset({"docs.css", "pages.css", "viewer.js", *VIEWER_FILES})
+"""Every file that a page loads, those of the dashboard too."""
+
+KINDS: Mapping[str, str] = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+"""Suffix of a file → its Content-Type."""
+
+FOREVER: Mapping[str, str] = {"Cache-Control": "public, max-age=31536000, immutable"}
+"""Of files: their address changes with their bytes."""
+
+SAFE: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+"""What every page says to browsers (RELIABILITY.md 8.6)."""
+
+
+class ErrorCode(BaseModel):
+    """The variable of `/docs/errors/{code}`."""
+
+    code: Annotated[str, Field(json_schema_extra={"enum": list(codes.STATUS_OF)})]
+
+
+def specification(look: Look) -> Page:
+    """`/openapi.json`."""
+    return Page(answer.JSON, openapi.encoded(look.table))
+
+
+def entrance(_: Look) -> Page:
+    """`/docs`: on to the viewer."""
+    return Page(HTML, b"", 302, {"Location": "/docs/api"})
+
+
+def viewer(_: Look) -> Page:
+    """`/docs/api`: Swagger UI, or the line that is there without it."""
+    if not all((STATIC / each).is_file() for each in VIEWER_FILES):
+        return _page(
+            "Headgate API",
+            "<p>The viewer is not installed: run <code>make assets</code> (needs npm). "
+            'The document itself: <a href="/openapi.json">/openapi.json</a>.</p>',
+        )
+    style, script = (address(each) for each in VIEWER_FILES)
+    return _page(
+        "Headgate API",
+        f'<div id="viewer"></div><script src="{script}"></script>'
+        f'<script src="{address("viewer.js")}"></script>',
+        f'<link rel="stylesheet" href="{style}">',
+    )
+
+
+def error(look: Look) -> Page:
+    """`/docs/errors/{code}`: what the code means and what to do. Raises HttpRefused 404."""
+    code = look.variables["code"]
+    status = codes.STATUS_OF.get(code)
+    if status is None:
+        detail = f"There is no code {code[:100]}."
+        meant = common.nearest(code, tuple(codes.STATUS_OF))
+        more = {} if meant is None else {"did_you_mean": f"/docs/errors/{meant}"}
+        raise HttpRefused(404, "unknown_endpoint", detail, **more)
+    title, remedy = errors.TITLES[code], _marked(codes.REMEDIES[code])
+    return _page(
+        title,
+        f"<h1>{html.escape(title)}</h1><p><code>{code}</code>, status {status}</p><p>{remedy}</p>"
+        '<p>Every code and endpoint: <a href="/docs/api">/docs/api</a>.</p>',
+    )
+
+
+def static(look: Look) -> Page:
+    """A file that a page loads, by the digest of its bytes. Raises HttpRefused 404."""
+    name = look.variables["name"]
+    # What is not on the list is never looked for: a name may be anything.
+    if name not in LOADED or not (STATIC / name).is_file():
+        raise HttpRefused(404, "unknown_endpoint", "There is no such file.")
+    path = STATIC / name
+    if look.variables["digest"] != _digest(path):
+        raise HttpRefused(404, "unknown_endpoint", "This file has other bytes now.")
+    return Page(KINDS[path.suffix], path.read_bytes(), 200, FOREVER)
+
+
+def address(name: str) -> str:
+    """Where a file of `STATIC` is found; it changes with the file's bytes."""
+    return f"/static/{_digest(STATIC / name)}/{name}"
+
+
+@functools.lru_cache(maxsize=64)
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def _page(title: str, body: str, head: str = "") -> Page:
+    text = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<title>{html.escape(title)}</title><link rel="stylesheet" href="{address("docs.css")}">'
+        f"{head}</head><body><main>{body}</main></body></html>\n"
+    )
+    return Page(HTML, text.encode(), 200, SAFE)
+
+
+def _marked(text: str) -> str:
+    """A sentence as HTML; what stands between backticks is code."""
+    parts = html.escape(text, quote=False).split("`")
+    return "".join(
+        f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts)
+    )

@@ -1,0 +1,55 @@
+"""Fields that lists and endpoints in snake_case share (API.md 4.3, 5.2, 8.2, 9)."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from service.http.models import common
+from service.http.models.common import Integer, Request, SnakeRequest
+
+TAKE = 50
+TAKE_MAX = 100
+# A page token is a position with a tag: no sort key makes it longer.
+CURSOR_LENGTH_MAX = 4096
+SLUG_LENGTH_MAX = 100
+
+Uuid = Annotated[str, Field(pattern=common.UUID)]
+"""An id that we made, in any letter case."""
+
+Take = Annotated[Integer, Field(ge=1, le=TAKE_MAX)]
+"""How many rows of a list to answer."""
+
+Cursor = Annotated[str, Field(max_length=CURSOR_LENGTH_MAX)]
+"""Where to go on: what the list before answered; empty is the first page."""
+
+OrgSlug = Annotated[str, Field(min_length=1, max_length=SLUG_LENGTH_MAX, pattern=common.LINE)]
+"""An organization's slug, in any letter case."""
+
+
+class Listed(Request):
+    """A part of a list in camelCase."""
+
+    take: Take | None = None
+    cursor: Cursor | None = None
+
+    def count(self) -> int:
+        """How many rows at most."""
+        return TAKE if self.take is None else self.take
+
+
+class SnakeListed(SnakeRequest):
+    """A part of a list in snake_case."""
+
+    take: Take | None = None
+    cursor: Cursor | None = None
+
+    def count(self) -> int:
+        """How many rows at most."""
+        return TAKE if self.take is None else self.take
+
+
+class PageQuery(SnakeRequest):
+    """Which page of a list of tests (SPECIFICATION.md 4.5); no token is the first one."""
+
+    page_size: Take
+    page_token: Cursor | None = None

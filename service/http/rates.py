@@ -1,0 +1,103 @@
+"""How often may be asked: by token and class of endpoint, strangers by address (API.md 1.6).
+
+Counted in this process alone; the buckets are those of `service/memory.py`.
+"""
+
+import math
+from collections import deque
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from aiohttp import web
+from cachetools import LRUCache
+
+from service.clock import Clock
+from service.http.addresses import address_of
+from service.http.errors import HttpRefused
+from service.memory import Buckets, Rate
+from service.runtime import Options
+
+
+class RateClass(StrEnum):
+    """What a request to an endpoint counts as."""
+
+    READ = "reads"
+    WRITE = "writes"
+    UPLOAD = "uploads"
+    METRICS = "metrics"
+
+
+class Turnstile:
+    """Lets requests through as often as the settings say."""
+
+    def __init__(self, options: Options, clock: Clock) -> None:
+        rates = options.rates
+        self._clock = clock
+        self._proxies = options.trusted_proxies
+        self._buckets = {
+            RateClass.READ: Buckets(rates.read),
+            RateClass.WRITE: Buckets(rates.write),
+            RateClass.UPLOAD: Buckets(rates.upload),
+            RateClass.METRICS: Buckets(rates.metrics),
+        }
+        self._strangers = Buckets(rates.auth_failure)
+
+    def take(self, token_id: str, kind: RateClass) -> None:
+        """Count one request of a token. Raises HttpRefused 429, which does not count."""
+        buckets = self._buckets[kind]
+        wait_s = buckets.take(token_id, self._clock.monotonic_s())
+        if wait_s and buckets.rate is not None:
+            raise too_many(_rule("A token", buckets.rate, kind.value), wait_s)
+
+    def check_stranger(self, request: web.BaseRequest) -> None:
+        """Raise HttpRefused 429 for an address from which too many tokens were refused.
+
+        Asked before a token is looked up, so that guessing costs no database read.
+        """
+        address = address_of(request, self._proxies)
+        wait_s = self._strangers.wait_s(address, self._clock.monotonic_s())
+        if wait_s and self._strangers.rate is not None:
+            rule = _rule("An address", self._strangers.rate, "unknown tokens")
+            raise too_many(rule, wait_s)
+
+    def count_stranger(self, request: web.BaseRequest) -> None:
+        """Count a refused token whose checksum is right."""
+        self._strangers.take(address_of(request, self._proxies), self._clock.monotonic_s())
+
+
+def _rule(who: str, rate: Rate, what: str) -> str:
+    return f"{who} may send {rate.per_second:g} {what} a second, {rate.burst} at once"
+
+
+class Visits:
+    """How often an address without a token comes, kept in memory (API.md 2)."""
+
+    MOST = 10
+    WINDOW = timedelta(minutes=1)
+    ADDRESSES_MAX = 10_000
+
+    def __init__(self) -> None:
+        self._seen: LRUCache[str, deque[datetime]] = LRUCache(self.ADDRESSES_MAX)
+
+    def count(self, address: str, now: datetime) -> None:
+        """Count one visit. Raises HttpRefused 429 for one too many, which does not count."""
+        seen = self._seen.setdefault(address, deque())
+        while seen and seen[0] <= now - self.WINDOW:
+            seen.popleft()
+        if len(seen) >= self.MOST:
+            wait_s = (seen[0] + self.WINDOW - now).total_seconds()
+            raise too_many(f"{self.MOST} requests a minute may come without a token", wait_s)
+        seen.append(now)
+
+
+def too_many(rule: str, wait_s: float) -> HttpRefused:
+    """The 429 that states the rule and when to come back, in whole seconds, at least 1."""
+    seconds = max(1, math.ceil(wait_s))
+    refused = HttpRefused(
+        429,
+        "rate_limited",
+        f"{rule}; this one came too early. Send it again in {seconds} s.",
+        retry_after=seconds,
+    )
+    refused.headers = {"Retry-After": str(seconds)}
+    return refused

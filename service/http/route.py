@@ -1,0 +1,159 @@
+"""The kinds of endpoints, and what each of them says of itself.
+
+The lines stand in one file a group (`pull_request_routes.py` and its kin); `routes.py` joins
+them. What becomes of a request by these words is decided in `app.py`.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from service.http import intake
+from service.http.call import Call
+from service.http.callers import Caller
+from service.http.health import Readiness
+from service.http.intake import Intake
+from service.http.models.common import Request
+from service.http.rates import RateClass
+from service.http.rendering import Json
+from service.vocabulary import Role
+
+Asked = TypeVar("Asked", bound=Request)
+
+VERSIONED = "/v1"
+
+
+Answers = type[BaseModel] | str
+"""What a success holds: a model of its JSON, or the whole Content-Type of what is no JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer that is no JSON: its whole Content-Type and its bytes.
+
+    `headers` stand beside those that every answer has; `Cache-Control` replaces theirs.
+    """
+
+    content_type: str
+    body: bytes
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Shown = Json | bytes | Page
+"""What handlers answer; bytes are encoded JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """An endpoint that is asked by a body; `writes` when it may change something.
+
+    The body is a JSON object unless `intake` says otherwise; `model` is that object.
+
+    `takes_oidc`: a job of the provider's CI may prove itself by an OIDC token instead.
+
+    `forks` says who a request comes from that names a fork's CI run instead of a token. What
+    writes may be sent with an `Idempotency-Key`. `answers` and `codes` are for the document
+    alone: see `answering`.
+    """
+
+    path: str
+    role: Role
+    model: type[Request]
+    handler: Callable[..., Awaitable[Shown]]
+    writes: bool
+    forks: Callable[..., Awaitable[Caller]] | None = None
+    takes_oidc: bool = False
+    answers: Answers | None = None
+    codes: tuple[str, ...] = ()
+    rate: RateClass = RateClass.READ
+    intake: Intake = intake.JSON
+    method = "POST"
+
+    def answering(self, answers: Answers, *codes: str) -> "Posted":
+        """The same endpoint, with what its success holds and its own codes (API.md 4 to 9).
+
+        Codes that any endpoint of its kind may answer are left out: `codes.py` knows them.
+        """
+        return replace(self, answers=answers, codes=codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An endpoint without body; `role` None: any token may ask.
+
+    With a `query` its handler gets that model too, read from the address.
+    """
+
+    path: str
+    role: Role | None
+    handler: Callable[..., Awaitable[Shown]]
+    answers: Answers | None = None
+    codes: tuple[str, ...] = ()
+    rate: RateClass = RateClass.READ
+    query: type[Request] | None = None
+    method = "GET"
+
+    def answering(self, answers: Answers, *codes: str) -> "Fetched":
+        """As with `Posted`."""
+        return replace(self, answers=answers, codes=codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An endpoint without token, about this process alone; it may answer `statuses`."""
+
+    path: str
+    handler: Callable[[Readiness, str], Awaitable[tuple[int, object]]]
+    answers: type[BaseModel]
+    statuses: tuple[int, ...] = (200,)
+    method = "GET"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A page without token, the same for everybody; its path may have `variables`.
+
+    The handler may raise HttpRefused. What is not listed belongs to a page, not to the
+    contract.
+    """
+
+    path: str
+    handler: Callable[["Look"], Page]
+    answers: str
+    status: int = 200
+    variables: type[BaseModel] | None = None
+    codes: tuple[str, ...] = ()
+    is_listed: bool = True
+    method = "GET"
+
+
+Route = Posted | Fetched | Open | Document
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a page may depend on: the variables of its path, and every endpoint there is."""
+
+    variables: Mapping[str, str]
+    table: tuple[Route, ...]
+
+
+def read(
+    name: str,
+    model: type[Asked],
+    handler: Callable[[Call, Asked], Awaitable[Shown]],
+    role: Role = Role.READ,
+) -> Posted:
+    """A question under `/v1`."""
+    return Posted(f"{VERSIONED}/{name}", role, model, handler, writes=False)
+
+
+def write(
+    name: str, role: Role, model: type[Asked], handler: Callable[[Call, Asked], Awaitable[Shown]]
+) -> Posted:
+    """A wish under `/v1`: what it is about may change."""
+    path = f"{VERSIONED}/{name}"
+    return Posted(path, role, model, handler, writes=True, rate=RateClass.WRITE)

@@ -1,0 +1,1 @@
+"""Request models of the merge queue's endpoints."""

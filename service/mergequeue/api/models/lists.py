@@ -1,0 +1,100 @@
+"""Bodies of the endpoints that list (API.md 4.3, 5.2, 6.2)."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+
+from service.http.models import common
+from service.http.models.common import (
+    Integer,
+    Moment,
+    Named,
+    NamedPullRequest,
+    PullRequestNumber,
+    Repository,
+)
+from service.http.models.shared import TAKE, Cursor, Listed, Take
+from service.mergequeue.engine.states import EntryState, RunStatus
+from service.mergequeue.operations.pull_request_lists import PullRequestFilter
+from service.mergequeue.operations.run_lists import RunWish
+
+NUMBERS_MAX = 50
+EVENTS = 100
+EVENTS_MAX = 500
+OFFSET_MAX = 10_000
+# Eight states there are; somebody may name one twice.
+STATES_MAX = 50
+
+
+class GetSubmittedPullRequests(Named):
+    """`/getSubmittedPullRequests`."""
+
+    pr_numbers: Annotated[list[PullRequestNumber], Field(min_length=1, max_length=NUMBERS_MAX)]
+    include_timeline: bool | None = None
+
+
+def _as_list(value: object) -> object:
+    """One word stands for the array of it, and is refused by the name of the field."""
+    return [_STATE(value)] if isinstance(value, str) else value
+
+
+_STATE = common.one_of(EntryState)
+_WORD: JsonSchemaValue = {"type": "string", "enum": [each.value for each in EntryState]}
+States = Annotated[
+    list[Annotated[EntryState, BeforeValidator(_STATE)]],
+    Field(min_length=1, max_length=STATES_MAX),
+    BeforeValidator(_as_list),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                _WORD,
+                {"type": "array", "items": _WORD, "minItems": 1, "maxItems": STATES_MAX},
+            ]
+        }
+    ),
+]
+
+
+class ListPullRequests(Named, Listed):
+    """`/listPullRequests`; a time leaves out what is open."""
+
+    state: States | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+
+    def wanted(self) -> PullRequestFilter:
+        """Which pull requests to list."""
+        states = frozenset(EntryState) if self.state is None else frozenset(self.state)
+        return PullRequestFilter(states, self.since, self.until)
+
+
+class GetPullRequestTimeline(NamedPullRequest):
+    """`/getPullRequestTimeline`."""
+
+    take: Annotated[Integer, Field(ge=1, le=EVENTS_MAX)] | None = None
+    cursor: Cursor | None = None
+
+    def count(self) -> int:
+        """How many events at most."""
+        return EVENTS if self.take is None else self.take
+
+
+class ListQueues(Listed):
+    """`/listQueues`; without a repository those of all that the token may see."""
+
+    repo: Repository | None = None
+
+
+class ListMergeQueueTestingResults(Named):
+    """`/listMergeQueueTestingResults`."""
+
+    offset: Annotated[Integer, Field(ge=0, le=OFFSET_MAX)] | None = None
+    take: Take | None = None
+    pr_number: PullRequestNumber | None = None
+    status: Annotated[RunStatus, BeforeValidator(common.one_of(RunStatus))] | None = None
+
+    def wish(self) -> RunWish:
+        """Which runs to list."""
+        take = TAKE if self.take is None else self.take
+        return RunWish(self.pr_number, self.status, self.offset or 0, take)

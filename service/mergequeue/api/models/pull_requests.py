@@ -1,0 +1,153 @@
+"""Bodies of the pull request endpoints (API.md 4)."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+
+from service.errors import FieldError
+from service.http.models import common
+from service.http.models.common import Named, NamedPullRequest, PullRequestWithHead, Reason
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.model import DEFAULT_PRIORITY, PRIORITY_NAMES
+from service.mergequeue.engine.targets import Targets
+from service.vocabulary import Sha
+
+PRIORITY_MAX = 255
+TARGET_BYTES_MAX = 4096
+_ALL_WORDS = frozenset({"ALL", "IMPACTS_ALL"})
+_PRIORITY_WORDS = tuple(PRIORITY_NAMES)
+
+
+def priority_in(value: object) -> object:
+    """A level name, a digit string or a number, as its number."""
+    if isinstance(value, str) and not value.isdigit():
+        level = PRIORITY_NAMES.get(value.lower())
+        if level is None:
+            raise common.unknown_word(value, _PRIORITY_WORDS, f" or 0 to {PRIORITY_MAX}")
+        return level
+    return common.whole_or_digits(value)
+
+
+PRIORITY_DIGITS = r"^0{0,7}(?:[01]?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$"
+Priority = Annotated[
+    int,
+    Field(ge=0, le=PRIORITY_MAX),
+    BeforeValidator(priority_in),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 0, "maximum": PRIORITY_MAX},
+                {"type": "string", "pattern": PRIORITY_DIGITS},
+                {"type": "string", "enum": list(_PRIORITY_WORDS)},
+            ]
+        }
+    ),
+]
+
+
+class SubmitPullRequest(Named):
+    """`/submitPullRequest`; null as priority means the default, absence leaves it."""
+
+    pr: PullRequestWithHead
+    priority: Priority | None = None
+    no_batch: bool | None = None
+
+    def wanted_priority(self) -> int | None:
+        """The priority to set, None when the field was not sent."""
+        if "priority" in self.model_fields_set and self.priority is None:
+            return DEFAULT_PRIORITY
+        return self.priority
+
+
+class CancelPullRequest(NamedPullRequest):
+    """`/cancelPullRequest`."""
+
+    reason: Reason | None = None
+
+
+class RestartTestsOnPullRequest(NamedPullRequest):
+    """`/restartTestsOnPullRequest`."""
+
+
+class GetSubmittedPullRequest(NamedPullRequest):
+    """`/getSubmittedPullRequest`."""
+
+    include_timeline: bool | None = None
+
+
+class ExplainPullRequest(NamedPullRequest):
+    """`/explainPullRequest`."""
+
+
+class PreviewCancelPullRequest(NamedPullRequest):
+    """`/previewCancelPullRequest`."""
+
+
+def targets_in(value: object) -> object:
+    """What is touched: `ALL`, or names (API.md 4.2).
+
+    The array may have a million members, so it is one pass over plain values instead of a
+    type that is asked about each.
+    """
+    if isinstance(value, str):
+        if value not in _ALL_WORDS:
+            raise common.wrong("enum", 'must be an array of strings or "ALL"')
+        return targets.ALL
+    if not isinstance(value, list):
+        raise common.wrong("type", 'must be an array of strings or "ALL"')
+    # One by one: a set of half a million names at one go would keep every other thread waiting.
+    distinct = frozenset(_names(value))
+    return Targets(distinct) if _ALL_WORDS.isdisjoint(distinct) else targets.ALL
+
+
+def _names(value: list[object]) -> Iterator[str]:
+    for place, name in enumerate(value):
+        if type(name) is not str:
+            raise common.wrong("type", f"has a member that is no string, the one at index {place}")
+        if not name or (len(name) * 4 > TARGET_BYTES_MAX and len(name.encode()) > TARGET_BYTES_MAX):
+            raise common.wrong("length", f"must hold 1 to 4096 bytes a target, see index {place}")
+        yield name
+
+
+ASCII = r"^[\x01-\x7f]+$"
+# Bytes are bounded, which a schema can only say of characters: of any, or of ASCII ones.
+_TARGETS_SCHEMA: JsonSchemaValue = {
+    "anyOf": [
+        {
+            "type": "array",
+            "items": {
+                "type": "string",
+                "minLength": 1,
+                "anyOf": [
+                    {"maxLength": TARGET_BYTES_MAX // 4, "pattern": common.ANYTHING},
+                    {"maxLength": TARGET_BYTES_MAX, "pattern": ASCII},
+                ],
+            },
+        },
+        {"type": "string", "enum": sorted(_ALL_WORDS)},
+    ]
+}
+
+
+class SetImpactedTargets(Named):
+    """`/setImpactedTargets`; the pull request need not be queued."""
+
+    pr: PullRequestWithHead
+    impacted_targets: Annotated[
+        object, BeforeValidator(targets_in), WithJsonSchema(_TARGETS_SCHEMA)
+    ]
+
+    def targets(self) -> Targets:
+        """What was sent."""
+        if not isinstance(self.impacted_targets, Targets):
+            raise TypeError("the validator gives nothing else")
+        return self.impacted_targets
+
+    def fork_head(self) -> Sha:
+        """The head that a fork's CI run must name. Raises Malformed(/pr/sha)."""
+        head = self.pr.head()
+        if head is None:
+            raise common.refused((FieldError("/pr/sha", "missing", "is required"),))
+        return head

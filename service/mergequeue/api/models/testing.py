@@ -1,0 +1,27 @@
+"""Bodies of the test run endpoints (SPECIFICATION.md 4.3)."""
+
+from typing import Annotated
+
+from pydantic import Field, WithJsonSchema
+
+from service.http.models import common
+from service.http.models.common import Named
+
+RUN_ID_LENGTH_MAX = 100
+
+
+class GetMergeQueueTestingDetails(Named):
+    """`/getMergeQueueTestingDetails`; any string may be asked for, an unknown one is 404."""
+
+    test_run_id: Annotated[
+        str,
+        Field(min_length=1, max_length=RUN_ID_LENGTH_MAX),
+        WithJsonSchema(
+            {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": RUN_ID_LENGTH_MAX,
+                "pattern": common.ANYTHING,
+            }
+        ),
+    ]

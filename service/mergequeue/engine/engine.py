@@ -1,0 +1,77 @@
+"""The engine's front door: one input in, the next value and what follows from it out."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from service.mergequeue.engine import apply, clocks, inputs, invariants, plan
+from service.mergequeue.engine.draft import Draft
+from service.mergequeue.engine.inputs import Command, Input
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import Step
+from service.vocabulary import SYSTEM, Actor
+
+MOVES_KEPT = 20
+"""Moves of the target kept for recognizing a late read of an older tip."""
+
+
+def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = True) -> Step:
+    """Take one input, plan to a fixed point, check what must hold (ENGINE.md 15).
+
+    Nothing due and nothing new give the same value, no action and no event. A refused command
+    changes nothing. Raises InvariantBroken for a mistake of ours; then nothing of it counts.
+    Only a bench leaves steps unchecked (PERFORMANCE.md 2.4).
+    """
+    draft = Draft(queue, now, _actor_of(input))
+    refusal = apply.apply(draft, input)
+    if refusal is not None:
+        wake_at = clocks.wake_at(Draft(queue, now, SYSTEM))
+        return Step(queue, (), (), refusal, wake_at)
+    draft.actor = SYSTEM
+    plan.settle(draft)
+    _trim(draft)
+    if is_checked:
+        invariants.check(draft)
+    return Step(
+        queue=draft.value(),
+        actions=tuple(draft.actions),
+        events=tuple(draft.events),
+        refusal=None,
+        wake_at=clocks.wake_at(draft),
+        finished_entries=tuple(draft.finished_entries.values()),
+        finished_runs=tuple(draft.finished_runs.values()),
+    )
+
+
+def what_if(queue: MergeQueue, commands: Sequence[Command], now: datetime) -> Step:
+    """What these commands would do, all together: a step whose value nobody keeps."""
+    steps = []
+    value = queue
+    for command in commands:
+        steps.append(step(value, command, now))
+        value = steps[-1].queue
+    last = steps[-1] if steps else step(queue, inputs.TimePassed(), now)
+    return replace(
+        last,
+        actions=tuple(action for one in steps for action in one.actions),
+        events=tuple(event for one in steps for event in one.events),
+        refusal=next((one.refusal for one in steps if one.refusal is not None), None),
+        finished_entries=tuple(entry for one in steps for entry in one.finished_entries),
+        finished_runs=tuple(run for one in steps for run in one.finished_runs),
+    )
+
+
+def _actor_of(one: Input) -> Actor:
+    return one.actor if isinstance(one, Command) else SYSTEM
+
+
+def _trim(draft: Draft) -> None:
+    """Forget old moves of the target that no live base looks back to."""
+    landed = draft.queue.landed
+    if len(landed) <= MOVES_KEPT:
+        return
+    tips = {run.base_tip.sha for run in draft.runs.values()}
+    first = next((i for i, move in enumerate(landed) if move.before in tips), len(landed))
+    first = min(first, len(landed) - MOVES_KEPT)
+    if first:
+        draft.put_queue(replace(draft.queue, landed=landed[first:]))

@@ -1,0 +1,407 @@
+"""What a queue can be told: commands (somebody asks) and reports (what the world did).
+
+Closed unions (ENGINE.md 16). Time is `step`'s argument, never a field's default.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from service.mergequeue.engine.config import ConfigValue
+from service.mergequeue.engine.model import RequiredSet, RunStep, Tip
+from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reported import Evidence, Facts
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.engine.targets import Targets
+from service.vocabulary import Actor, Blocker, Check, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Enter a pull request, or change the options of a queued one; None leaves an option.
+
+    `targets` are those known for this head, `p_fail` the chance that it fails its tests.
+    """
+
+    facts: Facts
+    actor: Actor
+    priority: int | None = None
+    no_batch: bool | None = None
+    p_fail: float | None = None
+    targets: Targets | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Take a pull request out; `code` is one of the cancelled reasons."""
+
+    pr: int
+    code: Reason
+    actor: Actor
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Begin its tests anew."""
+
+    pr: int
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class SetImpactedTargets:
+    """What one head of a pull request touches; the newest counts, another head's is ignored."""
+
+    pr: int
+    head: Sha
+    targets: Targets
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """Change settings, by field name; all or nothing.
+
+    `test_branch_reason` explains a change of `create_prs_for_testing_branches`.
+    """
+
+    changes: Mapping[str, ConfigValue]
+    actor: Actor
+    test_branch_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetState:
+    """Run, pause or drain the queue."""
+
+    state: QueueState
+    reason: str | None
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceHold:
+    """Stop the queue for a reason; the same reason of the system is placed once."""
+
+    reason: HoldReason
+    scope: HoldScope | None
+    text: str
+    actor: Actor
+    until: datetime | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseHold:
+    """Lift one hold by id, for a stated reason."""
+
+    id: str
+    text: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the queue; refused while an entry is not final."""
+
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class FactsChanged:
+    """A fresh read of one pull request."""
+
+    facts: Facts
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestGone:
+    """The pull request does not exist any more."""
+
+    pr: int
+
+
+@dataclass(frozen=True, slots=True)
+class TestBranchBuilt:
+    """A test branch stands: `steps` covers base and tested entries; base steps first."""
+
+    __test__ = False
+    run: str
+    sha: Sha
+    steps: tuple[RunStep, ...]
+    branch: str
+    published: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToTest:
+    """Every tested head of the run is contained in its base already."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestBranchConflicted:
+    """Merging `pr` conflicts; with the target itself, with `culprit`, or with nobody known."""
+
+    __test__ = False
+    run: str
+    pr: int
+    with_base: bool
+    culprit: int | None
+    paths: tuple[str, ...]
+
+
+class BuildRefusal(StrEnum):
+    """Why the provider refused a test branch (ENGINE.md 12)."""
+
+    WORKFLOWS = "workflows"
+    RULE_DENIED = "rule_denied"
+    PROVIDER_QUEUE = "provider_queue"
+    NAME_TAKEN = "name_taken"
+    DRAFT_NOT_SUPPORTED = "draft_not_supported"
+    TOO_LARGE = "too_large"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class TestBranchRefused:
+    """The provider refused to build; `pr` when one head is the reason."""
+
+    __test__ = False
+    run: str
+    pr: int | None
+    code: BuildRefusal
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TestBranchLost:
+    """A live run's test branch is gone although it was put back once."""
+
+    __test__ = False
+    run: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksReported:
+    """The whole present set of reports on a run's commit."""
+
+    run: str
+    sha: Sha
+    checks: tuple[Check, ...]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RerunStarted:
+    """The checks of a run begin again in place."""
+
+    run: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class RerunRefused:
+    """The provider cannot run those checks again."""
+
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceReported:
+    """What the flaky half says of a failed attempt."""
+
+    run: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class PassRevoked:
+    """Passed checks that count as failed, by id: their job reported more than was excused.
+
+    The service had told the job to end with 0 because all of its failures were quarantined.
+    """
+
+    run: str
+    checks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredChanged:
+    """Required statuses as read now; `error` set: they could not be read."""
+
+    required: RequiredSet
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RulesChanged:
+    """Rules at the provider may differ: what they refused may be tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowsChanged:
+    """A push to the target may have changed its workflows: skipped checks may run now."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetMoved:
+    """The target's tip as read now.
+
+    `prs` are pull requests merged by hand on the way; `rewritten` is true when the tip we knew
+    is not an ancestor of it. Read what the queue knows before reading the tip: a tip read before
+    a landing and compared after it would look like a rewritten one. `targets` is what the move
+    touches; None: unknown, so everything.
+    """
+
+    tip: Tip
+    prs: tuple[int, ...] = ()
+    rewritten: bool = False
+    targets: Targets | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetGone:
+    """The target branch does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """One position landed and was proved."""
+
+    run: str
+    position: int
+    sha: Sha
+    tree: Sha
+
+
+class LandingStopCode(StrEnum):
+    """Why a landing did not happen (ENGINE.md 11).
+
+    UNAVAILABLE: the provider was too slow, or could not be reached; it has refused nothing.
+    """
+
+    RETRY = "retry"
+    UNAVAILABLE = "unavailable"
+    CHECKS_MISSING = "checks_missing"
+    STALE = "stale"
+    BASE_MOVED = "base_moved"
+    CHANGE_DIFFERS = "change_differs"
+    HEAD_CHANGED = "head_changed"
+    CLOSED = "closed"
+    DRAFT = "draft"
+    CONFLICT = "conflict"
+    RULE_DENIED = "rule_denied"
+    METHOD_DENIED = "method_denied"
+    OTHER = "other"
+    NOT_PERMITTED = "not_permitted"
+    WORKFLOWS = "workflows"
+    REBASE_DIFFERS = "rebase_differs"
+    PR_REFUSED = "pr_refused"
+    STRICT = "strict"
+    PROVIDER_QUEUE = "provider_queue"
+
+
+@dataclass(frozen=True, slots=True)
+class LandingStopped:
+    """One position did not land; the provider's words in `text`.
+
+    `blockers` are causes of the pull request's own, as read right after the refusal.
+    """
+
+    run: str
+    position: int
+    code: LandingStopCode
+    text: str
+    blockers: tuple[Blocker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceRefused:
+    """The atomic update was refused for this branch: land by the merge call for a while."""
+
+    run: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LandingMismatch:
+    """What landed is not what was tested, or cannot be proved; `evidence` says how."""
+
+    run: str
+    position: int
+    reachable: bool
+    tip: Tip
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateChanged:
+    """A new chance that this pull request fails its tests."""
+
+    pr: int
+    p_fail: float
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryChanged:
+    """Whether the repository and our rights on it are there; `hold` names what is wrong.
+
+    `sends_results`: whether its tests' results come in. None: nothing new of that.
+    """
+
+    available: bool | None = None
+    hold: HoldReason | None = None
+    text: str = ""
+    sends_results: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """Nothing happened but time."""
+
+
+Command = (
+    Submit
+    | Cancel
+    | Restart
+    | SetImpactedTargets
+    | Configure
+    | SetState
+    | PlaceHold
+    | ReleaseHold
+    | Delete
+)
+
+Report = (
+    FactsChanged
+    | PullRequestGone
+    | TestBranchBuilt
+    | NothingToTest
+    | TestBranchConflicted
+    | TestBranchRefused
+    | TestBranchLost
+    | ChecksReported
+    | RerunStarted
+    | RerunRefused
+    | EvidenceReported
+    | PassRevoked
+    | RequiredChanged
+    | RulesChanged
+    | WorkflowsChanged
+    | TargetMoved
+    | TargetGone
+    | Landed
+    | LandingStopped
+    | AdvanceRefused
+    | LandingMismatch
+    | EstimateChanged
+    | RepositoryChanged
+    | TimePassed
+)
+
+Input = Command | Report

@@ -1,0 +1,426 @@
+"""The queue as one value: everything a decision may depend on (ENGINE.md 2).
+
+Only frozen dataclasses: a change is a new value, made by `draft.py`. Finished entries and
+runs leave the value and stay as rows. Nothing here decides anything.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.reasons import Cause, HoldReason, HoldScope, Reason
+from service.mergequeue.engine.reported import Evidence, Facts
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+from service.mergequeue.engine.targets import Targets
+from service.vocabulary import (
+    Actor,
+    Blocker,
+    Check,
+    RequiredName,
+    RequiredSource,
+    Sha,
+)
+
+PRIORITY_NAMES = {"urgent": 0, "high": 10, "medium": 100, "low": 200, "lowest": 255}
+"""Named priorities, lower first; `medium` is the default (ENGINE.md 2)."""
+
+DEFAULT_PRIORITY = PRIORITY_NAMES["medium"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tip:
+    """The target branch's newest commit and its tree."""
+
+    sha: Sha
+    tree: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A check by name with its page, as evidence."""
+
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """Evidence behind a reason: whatever of it is known (ENGINE.md 4)."""
+
+    text: str = ""
+    run: str | None = None
+    checks: tuple[Named, ...] = ()
+    prs: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()
+    sha: Sha | None = None
+
+
+NOTHING = Detail()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an entry waits although its facts do not show it: the provider refused its merge.
+
+    The entry waits until `until`, until the pull request's `blockers` are others than at the
+    refusal, or until rules change. `name` is the check, the rule or the provider's words.
+    """
+
+    reason: Reason
+    name: str
+    until: datetime
+    blockers: tuple[Blocker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unexplained:
+    """A refusal that no fact of the pull request explained; `words` without names and numbers."""
+
+    pr: int
+    words: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One submission of a pull request, pinned to one head.
+
+    `seq` orders submissions and is given at the first readiness, `rank` is the place in the
+    line (None: waiting). `run` is its live run, `verified_by` the succeeded run it lands by,
+    `held_by` the pull requests whose conflict keeps it out. `restarts` counts returns from
+    testing by reason, `losses` test branches lost to others. `fresh` demands a real run.
+
+    `targets` is the newest upload for this head, `wide` what it touches while it is in a run:
+    everything it ever said since that began. `batch` is the number of the run in which it was
+    put together with others; `failed_batches` counts those that failed. A failed entry that is
+    `kept` is still counted on by those behind it (optimistic merging). `screened` says that it
+    passed alone; those with the same `suspected` are tried once more together, apart from the
+    line; `failures` are the statuses that failed each time it was alone. `stops` counts its
+    stopped landings by code, `refusals` how often it was set aside for one; `refusal` is the
+    one it waits for now.
+    """
+
+    id: str
+    pr: int
+    facts: Facts
+    head: Sha
+    submitted_by: Actor
+    submitted_at: datetime
+    priority: int
+    no_batch: bool
+    state: EntryState
+    state_since: datetime
+    reason: Reason
+    detail: Detail = NOTHING
+    seq: int | None = None
+    rank: int | None = None
+    run: str | None = None
+    verified_by: str | None = None
+    bisection: str | None = None
+    held_by: tuple[int, ...] = ()
+    unmet: tuple[Reason, ...] = ()
+    barred: tuple[Reason, ...] = ()
+    unready_since: datetime | None = None
+    p_fail: float = 0.0
+    cancel: Reason | None = None
+    cancel_detail: Detail = NOTHING
+    canceller: Actor | None = None
+    retries: int = 0
+    build_tries: int = 0
+    build_after: datetime | None = None
+    taken_apart: bool = False
+    fresh: bool = False
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    losses: int = 0
+    landed_sha: Sha | None = None
+    targets: Targets | None = None
+    wide: Targets | None = None
+    batch: int | None = None
+    failed_batches: int = 0
+    kept: bool = False
+    screened: bool = False
+    suspected: int | None = None
+    failures: tuple[tuple[str, ...], ...] = ()
+    stops: Mapping[str, int] = field(default_factory=dict)
+    refusals: int = 0
+    refusal: Refusal | None = None
+
+    @property
+    def touches(self) -> Targets | None:
+        """What it counts as touching now; None: unknown, so everything."""
+        return self.wide if self.run is not None and self.wide is not None else self.targets
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An entry as a run holds it: frozen with its head."""
+
+    pr: int
+    entry: str
+    head: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class RunStep:
+    """Commit and tree of a test branch after one head; `contained` heads add no commit."""
+
+    pr: int
+    head: Sha
+    commit: Sha
+    tree: Sha
+    contained: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One test of a batch on a test branch.
+
+    `entries` are tested, `base` are the unlanded entries ahead it was built on, both in queue
+    order; `steps` covers base and entries once built. `required` is copied at the start and
+    only grows. `fresh` runs take no earlier result; `reused_from` names the run whose result
+    an equal tree took over. `asked_evidence` is when the flaky half was asked about a failure,
+    `deadline` the next instant at which time alone changes the verdict. A `contained` run has
+    no branch: its heads were in its base already. Probes and confirmations name their
+    `bisection`; a hedge names in `without` the entries it was built without on purpose.
+    `revoked` are ids of reports that count as failed although they passed.
+    """
+
+    id: str
+    number: int
+    kind: RunKind
+    entries: tuple[Member, ...]
+    base: tuple[Member, ...]
+    base_tip: Tip
+    status: RunStatus
+    phase: RunPhase
+    required: tuple[RequiredName, ...]
+    required_source: RequiredSource | None
+    config: QueueConfig
+    created_at: datetime
+    steps: tuple[RunStep, ...] = ()
+    sha: Sha | None = None
+    branch: str | None = None
+    attempt: int = 1
+    checks: tuple[Check, ...] = ()
+    checks_complete: bool = True
+    built_at: datetime | None = None
+    start_clock: datetime | None = None
+    last_report_at: datetime | None = None
+    failed_at: datetime | None = None
+    finished_at: datetime | None = None
+    cause: Cause | None = None
+    excused: tuple[str, ...] = ()
+    asked_evidence: datetime | None = None
+    evidence: Evidence | None = None
+    rerun_at: datetime | None = None
+    rerun_ids: tuple[str, ...] = ()
+    revoked: tuple[str, ...] = ()
+    fresh: bool = False
+    published: bool = True
+    contained: bool = False
+    deadline: datetime | None = None
+    reused_from: str | None = None
+    bisection: str | None = None
+    without: tuple[str, ...] = ()
+
+    @property
+    def prs(self) -> tuple[int, ...]:
+        """Numbers of the tested pull requests, in order."""
+        return tuple(member.pr for member in self.entries)
+
+    @property
+    def base_prs(self) -> tuple[int, ...]:
+        """Numbers the run depends on without testing them (`dependentPrs`)."""
+        return tuple(member.pr for member in self.base)
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """The search for the culprit in a failed run (ENGINE.md 10).
+
+    `entries` and `base` are those of the failed `run`. The first `lo` entries are proven on top
+    of the base, the first `hi` are known to fail. `reds` maps a number of leading entries to
+    the runs of that tree that failed, `probes` to the run of it that is under way; `weights`
+    are the suspicion weights of the entries, in order.
+    """
+
+    id: str
+    run: str
+    entries: tuple[Member, ...]
+    base: tuple[Member, ...]
+    base_tip: Tip
+    lo: int
+    hi: int
+    reds: Mapping[int, tuple[str, ...]]
+    probes: Mapping[int, str] = field(default_factory=dict)
+    weights: tuple[float, ...] = ()
+
+
+class LandMode(StrEnum):
+    """How the target moves (RELIABILITY.md 2)."""
+
+    CAS = "CAS"
+    CALL = "CALL"
+
+
+class Proof(StrEnum):
+    """What must be shown of a landing; SAME_CHANGE: others landed that meet nothing of it."""
+
+    EXACT_TREE = "exact_tree"
+    SAME_CHANGE = "same_change"
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """The one landing in flight: positions are places among the run's steps, from 1."""
+
+    number: int
+    run: str
+    positions: tuple[int, ...]
+    mode: LandMode
+    expected_tip: Tip
+    since: datetime
+    proof: Proof = Proof.EXACT_TREE
+
+
+@dataclass(frozen=True, slots=True)
+class LandedStep:
+    """A move of the target, the newest ones and all since the oldest live base.
+
+    `pr` None: adopted from others with an unchanged tree; 0: of others, no earlier base holds.
+    A step that moves nothing (`before` = `sha`) says that a pull request is in already.
+    `targets` is what it touched; None: unknown, so everything. `is_proved` is False for a pull
+    request that others merged before its tests had passed; `run` is the one it landed by.
+    """
+
+    pr: int | None
+    before: Sha
+    sha: Sha
+    tree: Sha
+    targets: Targets | None = None
+    is_proved: bool = True
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMove:
+    """A read of the target that may not be taken in yet.
+
+    A landing is in flight, or a hold waits for a person to look at the branch.
+    """
+
+    tip: Tip
+    prs: tuple[int, ...]
+    rewritten: bool
+    targets: Targets | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A reason not to start or land, beside the state."""
+
+    id: str
+    reason: HoldReason
+    scope: HoldScope
+    by: Actor
+    text: str
+    since: datetime
+    until: datetime | None = None
+    evidence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Green:
+    """A tree that passed a required set: named run and commit, for reuse by equal tree."""
+
+    tree: Sha
+    required: str
+    run: str
+    sha: Sha
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredSet:
+    """What a run started now would have to pass; `source` None: nothing was found.
+
+    `notes` name rules of the branch that people should know of; no decision depends on them.
+    """
+
+    names: tuple[RequiredName, ...] = ()
+    source: RequiredSource | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One blaming failure as the breaker remembers it."""
+
+    run: str
+    entries: tuple[int, ...]
+    base: tuple[int, ...]
+    fingerprint: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """Memory of repeated failures (ENGINE.md 6).
+
+    `troubled` are the groups of the present streak of attempts without a result, `probe_at` the
+    earliest next probe, `probes` failed probes by first pull request.
+    """
+
+    failures: tuple[Failure, ...] = ()
+    troubled: tuple[tuple[int, ...], ...] = ()
+    probe_at: datetime | None = None
+    probe_run: str | None = None
+    probes: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MergeQueue:
+    """One queue. `entries` by pull request number and `runs` by id hold only what is live.
+
+    `bisections` are by id. `uid` seeds the ids of entries and runs, so that the same inputs always
+    give the same ids. `revision` and `version` belong to the store: `version` counts every
+    change, `revision` those of what is shown as the queue (configuration, state, mode, holds).
+    `test_branch_reason` says why test branches are of the kind that the settings name.
+    """
+
+    id: int
+    uid: str
+    branch: str
+    config: QueueConfig
+    tip: Tip | None = None
+    state: QueueState = QueueState.RUNNING
+    state_reason: str | None = None
+    state_since: datetime | None = None
+    state_by: Actor | None = None
+    test_branch_reason: str | None = None
+    target_mode: Mode | None = None
+    sends_results: bool = False
+    entries: Mapping[int, Entry] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    bisections: Mapping[str, Bisection] = field(default_factory=dict)
+    landing: Landing | None = None
+    holds: tuple[Hold, ...] = ()
+    landed: tuple[LandedStep, ...] = ()
+    greens: Mapping[str, Green] = field(default_factory=dict)
+    breaker: Breaker = Breaker()
+    required: RequiredSet | None = None
+    kept_move: KeptMove | None = None
+    advance_refused_at: datetime | None = None
+    land_after: datetime | None = None
+    unexplained: tuple[Unexplained, ...] = ()
+    next_seq: int = 1
+    next_run: int = 1
+    next_bisection: int = 1
+    next_entry: int = 1
+    next_landing: int = 1
+    next_hold: int = 1
+    deleted: bool = False
+    revision: int = 0
+    version: int = 0

@@ -1,0 +1,146 @@
+"""Where the entries of a queue stand: the line, the waiting, and those to look at again.
+
+An index over entries, kept in step with them by `draft.py`, so that no pass walks them all.
+It holds numbers only; nothing here changes an entry or decides about one.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
+
+from service.mergequeue.engine.footing import Footing
+from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine.states import EntryState
+
+_NOBODY: frozenset[int] = frozenset()
+_COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TESTS_PASSED})
+
+
+def is_expected(entry: Entry) -> bool:
+    """Whether those behind count on its landing: placed and not out (ENGINE.md 1)."""
+    if entry.rank is None or entry.held_by:
+        return False
+    return entry.state in _COUNTED_ON or entry.kept
+
+
+def standing_of(entry: Entry) -> tuple[object, ...]:
+    """What of an entry those behind it depend on, beside its batch."""
+    return entry.rank, is_expected(entry), entry.touches
+
+
+class Places:
+    """The index.
+
+    `line` is (rank, pull request) in order, `waiting` (priority, seq, pull request) in order;
+    the sets are numbers of pull requests that a clock or another's leaving may move: `idle` are
+    placed ones that wait for a run, `delayed` those whose branch is built later, `verified` those
+    that a passed run proves; `in_run` are the entries of each run by its id.
+    """
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.line: list[tuple[int, int]] = []
+        self.waiting: list[tuple[int, int, int]] = []
+        self.not_ready: set[int] = set()
+        self.failing: set[int] = set()
+        self.held: set[int] = set()
+        self.unready: set[int] = set()
+        self.leaving: set[int] = set()
+        self.idle: set[int] = set()
+        self.delayed: set[int] = set()
+        self.verified: set[int] = set()
+        self.in_run: dict[str, frozenset[int]] = {}
+        for entry in entries:
+            if entry.rank is not None:
+                self.line.append((entry.rank, entry.pr))
+            elif entry.state is EntryState.PENDING:
+                self.waiting.append((entry.priority, entry.seq or 0, entry.pr))
+            self._note(entry)
+        self.line.sort()
+        self.waiting.sort()
+
+    def add(self, entry: Entry) -> None:
+        """Take in an entry that is not in the index."""
+        if entry.rank is not None:
+            insort(self.line, (entry.rank, entry.pr))
+        elif entry.state is EntryState.PENDING:
+            insort(self.waiting, (entry.priority, entry.seq or 0, entry.pr))
+        self._note(entry)
+
+    def remove(self, entry: Entry) -> None:
+        """Forget an entry, in exactly the form in which it was added."""
+        if entry.rank is not None:
+            del self.line[bisect_left(self.line, (entry.rank, entry.pr))]
+        elif entry.state is EntryState.PENDING:
+            key = (entry.priority, entry.seq or 0, entry.pr)
+            del self.waiting[bisect_left(self.waiting, key)]
+        for numbers in self._sets():
+            numbers.discard(entry.pr)
+        if entry.run is not None:
+            left = self.in_run[entry.run] - {entry.pr}
+            if left:
+                self.in_run[entry.run] = left
+            else:
+                del self.in_run[entry.run]
+
+    def copy(self) -> "Places":
+        """An index of its own with the same content."""
+        twin = Places(())
+        twin.line = self.line.copy()
+        twin.waiting = self.waiting.copy()
+        for numbers, copied in zip(self._sets(), twin._sets(), strict=True):
+            copied.update(numbers)
+        twin.in_run = self.in_run.copy()
+        return twin
+
+    def _sets(self) -> tuple[set[int], ...]:
+        return (
+            self.not_ready,
+            self.failing,
+            self.held,
+            self.unready,
+            self.leaving,
+            self.idle,
+            self.delayed,
+            self.verified,
+        )
+
+    def _note(self, entry: Entry) -> None:
+        if entry.state is EntryState.NOT_READY:
+            self.not_ready.add(entry.pr)
+        elif entry.state is EntryState.PENDING_FAILURE:
+            self.failing.add(entry.pr)
+        if entry.held_by:
+            self.held.add(entry.pr)
+        if entry.unready_since is not None:
+            self.unready.add(entry.pr)
+        if entry.cancel is not None:
+            self.leaving.add(entry.pr)
+        if entry.state is EntryState.PENDING and is_expected(entry):
+            self.idle.add(entry.pr)
+        if entry.build_after is not None:
+            self.delayed.add(entry.pr)
+        if entry.verified_by is not None:
+            self.verified.add(entry.pr)
+        if entry.run is not None:
+            self.in_run[entry.run] = self.in_run.get(entry.run, _NOBODY) | {entry.pr}
+
+
+class IndexedEntries(dict[int, Entry]):
+    """Entries by number together with their index, as the engine hands them out.
+
+    Equal to a plain mapping of the same entries; a value that was loaded or made by hand has
+    such a one, and its first step builds the index.
+    """
+
+    __slots__ = ("footing", "places")
+
+    def __init__(self, entries: Mapping[int, Entry], places: Places, footing: Footing) -> None:
+        super().__init__(entries)
+        self.places = places
+        self.footing = footing
+
+
+def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
+    """These entries with an index of their own, to be changed together."""
+    if isinstance(entries, IndexedEntries):
+        return IndexedEntries(entries, entries.places.copy(), entries.footing.copy())
+    return IndexedEntries(entries, Places(entries.values()), Footing())

@@ -1,0 +1,254 @@
+"""Making and retiring test branches (GITHUB.md 3; ENGINE.md 12)."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+
+from service.mergequeue.engine.config import TestBranchConstruction
+from service.mergequeue.engine.inputs import (
+    BuildRefusal,
+    Configure,
+    Input,
+    NothingToTest,
+    PullRequestGone,
+    TestBranchBuilt,
+    TestBranchConflicted,
+    TestBranchRefused,
+)
+from service.mergequeue.engine.model import MergeQueue, Run, RunStep
+from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RetireRun
+from service.mergequeue.engine.states import RunPhase, RunStatus
+from service.mergequeue.operations import naming, turn, vehicles
+from service.mergequeue.store import queues, runs
+from service.provider.errors import Gone, GoneKind, Refused, RefusedCode
+from service.provider.port import Provider
+from service.provider.values import (
+    BuildRequest,
+    BuildResult,
+    BuildStep,
+    Built,
+    Conflicted,
+    Construction,
+    NothingToMerge,
+    Vehicle,
+)
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, Sha
+
+WAIT_FOR_BUILD_S = 60.0
+"""How long a build waits for the build it continues."""
+
+_REFUSALS = {
+    code: BuildRefusal(code.value) for code in RefusedCode if code.value in set(BuildRefusal)
+}
+
+
+async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> None:
+    """Make the run's test branch and tell the queue; nothing when the run is over.
+
+    Safe to repeat: the provider adopts what an earlier try made.
+    """
+    run = await _live(runtime, queue, action.run)
+    if run is None or run.sha is not None:
+        return
+    await _wait_for_base(runtime, queue, action)
+    value = await turn.value(runtime, queue.id)
+    run = value.runs.get(action.run)
+    if run is None:
+        return
+    request = await _request(runtime, queue, action, value)
+    runtime.boundary.reach("act.build.before_send")
+    try:
+        result = await runtime.providers[queue.repo.host].build(request)
+    except Refused as refused:
+        code = _REFUSALS.get(refused.code, BuildRefusal.OTHER)
+        told: list[Input] = [TestBranchRefused(action.run, refused.number, code, refused.message)]
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        told = await _gone(runtime, queue, run, gone.message)
+    else:
+        runtime.boundary.reach("act.build.after_send")
+        told = [await _reported(runtime, queue, run, result), *_without_drafts(result)]
+    runtime.boundary.reach("act.build.before_settle")
+    await turn.take(runtime, queue.id, told)
+
+
+def _without_drafts(result: BuildResult) -> list[Input]:
+    """Let the queue push its test branches from now on where drafts cannot be had."""
+    if not isinstance(result, Built) or result.draft_refused is None:
+        return []
+    choice = vehicles.without_drafts(result.draft_refused)
+    changes = {vehicles.SETTING: choice.wants_drafts}
+    return [Configure(changes, SYSTEM, choice.reason)]
+
+
+async def _live(runtime: Runtime, queue: QueueRef, run_id: str) -> Run | None:
+    value = await turn.value(runtime, queue.id)
+    return value.runs.get(run_id)
+
+
+async def _wait_for_base(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> None:
+    """Let the build that this one continues finish, so that its commits are reused."""
+    topic = f"queue/{queue.id}"
+    deadline = runtime.clock.monotonic_s() + WAIT_FOR_BUILD_S
+    while True:
+        seen = runtime.wakeups.version(topic)
+        value = await turn.value(runtime, queue.id)
+        left_s = deadline - runtime.clock.monotonic_s()
+        if left_s <= 0 or not _continues_unbuilt(value, action):
+            return
+        await runtime.wakeups.wait(topic, seen, left_s)
+
+
+def _continues_unbuilt(value: MergeQueue, action: BuildTestBranch) -> bool:
+    """Whether a run is being built whose whole chain is a longer start than what is there."""
+    wanted = _wanted(action)
+    there = len(_reusable(value, action))
+    return any(
+        run.phase is RunPhase.BUILDING
+        and run.status is RunStatus.IN_PROGRESS
+        and run.id != action.run
+        and run.base_tip == action.base_tip
+        and there < len(_heads_of(run)) == _shared(_heads_of(run), wanted)
+        for run in value.runs.values()
+    )
+
+
+def _wanted(action: BuildTestBranch) -> tuple[tuple[int, Sha], ...]:
+    """The heads whose merges may be taken from another run: all but the last."""
+    return tuple((step.pr, step.head) for step in action.steps[:-1])
+
+
+def _shared(made: Sequence[tuple[int, Sha]], wanted: Sequence[tuple[int, Sha]]) -> int:
+    """How many heads both begin with."""
+    pairs = zip(made, wanted, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _heads_of(run: Run) -> tuple[tuple[int, Sha], ...]:
+    return tuple((one.pr, one.head) for one in (*run.base, *run.entries))
+
+
+async def _request(
+    runtime: Runtime, queue: QueueRef, action: BuildTestBranch, value: MergeQueue
+) -> BuildRequest:
+    run = value.runs[action.run]
+    trailers = naming.Trailers(run.id, await runtime.store.read(queues.deployment_id))
+    reused = _reusable(value, action)
+    provider = runtime.providers[queue.repo.host]
+    steps = []
+    for place, step in enumerate(action.steps):
+        commit = reused[place].commit if place < len(reused) else None
+        message = ""
+        if commit is None:
+            message = trailers.under(await _message(provider, queue, run, step))
+        steps.append(BuildStep(step.pr, step.head, message, step.tested, commit))
+    wants_draft = run.config.create_prs_for_testing_branches
+    renames = run.config.test_branch_construction_mode is TestBranchConstruction.RENAME_TEMP_BRANCH
+    return BuildRequest(
+        repo=queue.repo,
+        run_id=run.id,
+        deployment_id=trailers.deployment,
+        target=queue.branch,
+        base_sha=action.base_tip.sha,
+        steps=tuple(steps),
+        known_trees=frozenset(action.known_trees),
+        branch=naming.test_branch(run),
+        scratch=naming.scratch_branch(run),
+        vehicle=Vehicle.DRAFT_PR if wants_draft else Vehicle.PUSH,
+        construction=(
+            Construction.RENAME_TEMP_BRANCH if renames else Construction.PUSH_NEW_BRANCH_FROM_TEMP
+        ),
+        title=naming.draft_title(run, queue.branch),
+        body=naming.draft_body(run, queue.branch, await _failed_before(runtime, queue, value, run)),
+    )
+
+
+async def _failed_before(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, run: Run
+) -> tuple[str, ...]:
+    """Checks that failed in the run whose failure this one looks into, sorted."""
+    bisection = value.bisections.get(run.bisection or "")
+    if bisection is None:
+        return ()
+    failed = value.runs.get(bisection.run)
+    if failed is None:
+        failed = await runtime.store.read(runs.run, queue.id, bisection.run)
+    reports = failed.checks if failed is not None else ()
+    return tuple(sorted({one.name for one in reports if one.outcome is CheckOutcome.FAILED}))
+
+
+async def _message(provider: Provider, queue: QueueRef, run: Run, step: HeadToMerge) -> str:
+    if run.config.merge_method is not MergeMethod.MERGE_COMMIT:
+        return naming.test_message(step.pr, step.head, queue.branch)
+    pull = await provider.pull_request(queue.repo, step.pr)
+    owner = (pull.head_repo or queue.repo.slug).split("/")[0]
+    return naming.landing_message(step.pr, f"{owner}/{pull.head_branch}", pull.title)
+
+
+def _reusable(value: MergeQueue, action: BuildTestBranch) -> tuple[RunStep, ...]:
+    """The longest chain of our leading steps that a live run of the same base has made.
+
+    A failed run counts too: its probes are prefixes of it (ENGINE.md 16).
+    """
+    wanted = _wanted(action)
+    best: tuple[RunStep, ...] = ()
+    for run in value.runs.values():
+        if run.base_tip == action.base_tip:
+            made = tuple((step.pr, step.head) for step in run.steps)
+            best = max(best, run.steps[: _shared(made, wanted)], key=len)
+    return best
+
+
+async def _reported(runtime: Runtime, queue: QueueRef, run: Run, result: BuildResult) -> Input:
+    match result:
+        case Built():
+            if result.vehicle_number is not None:
+                await runtime.store.run(
+                    runs.set_vehicle, queue.id, run.id, result.vehicle_number, result.vehicle_url
+                )
+            steps = tuple(
+                RunStep(prefix.number, head, prefix.commit, prefix.tree, prefix.contained)
+                for prefix, (_, head) in zip(result.prefixes, _heads_of(run), strict=True)
+            )
+            return TestBranchBuilt(run.id, result.tip, steps, result.branch, result.published)
+        case Conflicted():
+            return TestBranchConflicted(
+                run.id, result.number, result.with_base, result.culprit, result.paths
+            )
+        case NothingToMerge():
+            return NothingToTest(run.id)
+
+
+async def _gone(runtime: Runtime, queue: QueueRef, run: Run, text: str) -> list[Input]:
+    """Which of the run's pull requests do not exist any more."""
+    provider = runtime.providers[queue.repo.host]
+    gone: list[Input] = []
+    for member in (*run.base, *run.entries):
+        try:
+            await provider.pull_request(queue.repo, member.pr)
+        except Gone as missing:
+            if missing.kind is not GoneKind.PULL_REQUEST:
+                raise
+            gone.append(PullRequestGone(member.pr))
+    return gone or [TestBranchRefused(run.id, None, BuildRefusal.OTHER, text)]
+
+
+async def retire(runtime: Runtime, queue: QueueRef, action: RetireRun) -> None:
+    """Delete what a finished run left at the provider; absent is done."""
+    run = await runtime.store.read(runs.run, queue.id, action.run)
+    if run is None:
+        return
+    provider = runtime.providers[queue.repo.host]
+    runtime.boundary.reach("act.retire.before_send")
+    if action.stop_ci and run.sha is not None and run.published:
+        await provider.stop_ci(queue.repo, run.sha)
+    branches = [run.branch] if run.branch is not None else _unbuilt_branches(run)
+    for branch in branches:
+        await provider.discard(queue.repo, branch)
+    runtime.boundary.reach("act.retire.after_send")
+
+
+def _unbuilt_branches(run: Run) -> list[str]:
+    """A build that did not report may have left either."""
+    return [naming.test_branch(run), naming.scratch_branch(run)]

@@ -1,0 +1,162 @@
+"""What a turn adds to the figures: facts read off its events, kept in its own transaction.
+
+Pure but for `keep`. Which kind of runs and entries counts as `bisection`: API.md 7.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from service.database.database import Tx
+from service.database.records import LandingState
+from service.mergequeue.engine.model import Entry, MergeQueue, Run
+from service.mergequeue.engine.outputs import (
+    EntryMoved,
+    EntrySubmitted,
+    LandingMismatched,
+    Recorded,
+    Step,
+    TipMoved,
+)
+from service.mergequeue.engine.states import FINAL, PROBE_SLOTS, EntryState, RunKind
+from service.mergequeue.store import figures
+from service.mergequeue.store.figures import Moved
+from service.metrics.facts import Fact
+from service.metrics.queue_families import Kind
+from service.vocabulary import QueueRef
+
+MAIN, BISECTION = "main", "bisection"
+NO_CAUSE = "none"
+
+UNDER_TEST = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE})
+"""From these a way back to PENDING is a restart."""
+
+RESULTS: Mapping[LandingState, str] = {
+    LandingState.LANDED: "landed",
+    LandingState.MISMATCH: "landed",
+    LandingState.REFUSED: "rejected",
+    LandingState.UNKNOWN: figures.UNKNOWN,
+}
+"""How a landing's attempt counts; one that is read back later counts again by what was read."""
+
+
+def keep(session: Tx, ref: QueueRef, before: MergeQueue | None, whole: Step, now: datetime) -> None:
+    """Count what happened in a turn. Raises nothing of its own."""
+    stays = {
+        entry.id: stay_of(entry, figures.moves(session, ref.id, entry.pr, entry.id))
+        for entry in whole.finished_entries
+    }
+    facts = tuple(facts_of(before, whole, stays))
+    if facts:
+        figures.add(session, ref, facts, now)
+
+
+def keep_landing(session: Tx, ref: QueueRef, state: LandingState, now: datetime) -> None:
+    """Count how an attempt to land ended."""
+    figures.add(session, ref, (Fact(Kind.LANDING, (RESULTS[state],)),), now)
+
+
+def stay_of(entry: Entry, moves: tuple[Moved, ...]) -> timedelta:
+    """How long an ended entry was in the queue, without the time it was not ready."""
+    stay = timedelta()
+    state, since = EntryState.NOT_READY, entry.submitted_at
+    for move in moves:
+        if state is not EntryState.NOT_READY:
+            stay += move.at - since
+        state, since = move.state, move.at
+    return stay
+
+
+def facts_of(
+    before: MergeQueue | None, whole: Step, stays: Mapping[str, timedelta]
+) -> Iterator[Fact]:
+    """Everything that is counted of a turn; `stays` are those of the entries that ended."""
+    seen = _Seen(before)
+    for recorded in whole.events:
+        match recorded.event:
+            case EntrySubmitted(entry=entry):
+                seen.since[entry] = recorded.at
+                yield Fact(Kind.SUBMITTED, (recorded.actor.channel.value,))
+            case EntryMoved() as moved if moved.origin is not moved.state:
+                yield from _of_move(seen, moved, recorded, stays)
+            case LandingMismatched():
+                yield Fact(Kind.MISMATCH, ())
+            case TipMoved(landed=False) if before is not None and before.tip is not None:
+                yield Fact(Kind.EXTERNAL, ())
+    for run in whole.finished_runs:
+        yield from _of_run(run)
+
+
+class _Seen:
+    """Since when each entry is in its state, as the turn goes on; its type as the turn began."""
+
+    def __init__(self, before: MergeQueue | None) -> None:
+        self._before = before
+        self.since: dict[str, datetime] = {}
+
+    def type_of(self, moved: EntryMoved) -> str:
+        entry = self._entry(moved)
+        if entry is None or self._before is None:
+            return MAIN
+        return type_of(entry, self._before)
+
+    def left(self, moved: EntryMoved, at: datetime) -> timedelta:
+        """How long it was in the state that it leaves now."""
+        entry = self._entry(moved)
+        began = self.since.get(moved.entry, at if entry is None else entry.state_since)
+        self.since[moved.entry] = at
+        return at - began
+
+    def _entry(self, moved: EntryMoved) -> Entry | None:
+        if self._before is None:
+            return None
+        entry = self._before.entries.get(moved.pr)
+        return entry if entry is not None and entry.id == moved.entry else None
+
+
+def type_of(entry: Entry, queue: MergeQueue) -> str:
+    """`bisection` for an entry that is searched, or stands by a run of a search."""
+    run = queue.runs.get(entry.run or "")
+    is_searched = entry.bisection is not None or (run is not None and run.kind in PROBE_SLOTS)
+    return BISECTION if is_searched else MAIN
+
+
+def type_of_run(kind: RunKind) -> str:
+    """`bisection` for probes and confirmations."""
+    return BISECTION if kind in PROBE_SLOTS else MAIN
+
+
+def _of_move(
+    seen: _Seen, moved: EntryMoved, recorded: Recorded, stays: Mapping[str, timedelta]
+) -> Iterator[Fact]:
+    queue_type = seen.type_of(moved)
+    ms = _ms(seen.left(moved, recorded.at))
+    yield Fact(Kind.STAYED_IN, (queue_type, moved.origin.value.lower()), ms)
+    if moved.origin is EntryState.PENDING and moved.state is EntryState.TESTING:
+        yield Fact(Kind.WAITED, (queue_type,), ms)
+    if moved.origin is EntryState.TESTING:
+        yield Fact(Kind.TESTED, (queue_type,), ms)
+    if moved.origin in UNDER_TEST and moved.state is EntryState.PENDING:
+        yield Fact(Kind.RESTARTED, (queue_type, moved.reason.value))
+    if moved.state in FINAL:
+        labels = (queue_type, moved.state.value.lower(), moved.reason.value)
+        yield Fact(Kind.LEFT, labels, _ms(stays.get(moved.entry, timedelta())))
+
+
+def _of_run(run: Run) -> Iterator[Fact]:
+    """A run that is over. One that lands a pull request by its own checks tested nothing."""
+    if run.kind is RunKind.DIRECT:
+        return
+    cause = NO_CAUSE if run.cause is None else run.cause.value
+    queue_type = type_of_run(run.kind)
+    yield Fact(Kind.RUN, (queue_type, run.status.value, cause))
+    if run.reused_from is not None:
+        yield Fact(Kind.REUSED, ())
+    # While a search goes on its entries are in no state of testing: its runs say how long.
+    if run.kind in PROBE_SLOTS and run.finished_at is not None:
+        took = Fact(Kind.TESTED, (queue_type,), _ms(run.finished_at - run.created_at))
+        yield from (took for _ in run.entries)
+
+
+def _ms(span: timedelta) -> int:
+    """Whole milliseconds; a clock that was set back makes no time negative."""
+    return max(0, span // timedelta(milliseconds=1))

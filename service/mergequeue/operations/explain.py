@@ -1,0 +1,89 @@
+"""Why a pull request is not merged yet, over the stored queue (ENGINE.md 16)."""
+
+from dataclasses import replace
+
+from service.database import instances
+from service.mergequeue.engine.conditions import (
+    OWN,
+    THROTTLED,
+    UNANSWERED,
+    Condition,
+    ConditionCode,
+)
+from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.model import RequiredSet, Run
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.operations import pull_requests, shown
+from service.mergequeue.operations.views import ExplainView
+from service.mergequeue.store import backlog
+from service.runtime import Runtime
+from service.vocabulary import QueueRef
+
+
+async def explain(runtime: Runtime, queue: QueueRef, number: int) -> ExplainView:
+    """Conditions met and open, who is ahead and behind. Raises NotFound(never_submitted)."""
+    view = await pull_requests.status(runtime, queue, number)
+    value = await shown.value(runtime, queue)
+    entry = view.entry
+    place = view.position
+    line = [one.pr for one in shown.in_order(value) if one.state is not EntryState.NOT_READY]
+    run = value.runs.get(entry.run or entry.verified_by or "")
+    explained = shown.explained(value, entry, runtime.clock.now())
+    explained = await _throttled(runtime, queue.id, run, explained)
+    return ExplainView(
+        pull_request=view,
+        explained=await _unanswered(runtime, queue.id, explained),
+        ahead=tuple(line[: place - 1]) if place is not None else (),
+        behind=tuple(line[place:]) if place is not None else (),
+        depends_on=run.base_prs if run is not None else (),
+        required=value.required or RequiredSet(),
+    )
+
+
+async def _throttled(
+    runtime: Runtime, queue_id: int, run: Run | None, explained: Explained
+) -> Explained:
+    """Say of a test branch or a landing that it waits for the provider's limit, and until when."""
+    if run is None or not any(_may_be_throttled(one) for one in explained.conditions):
+        return explained
+    effects = (await runtime.store.read(backlog.open_effects)).get(queue_id, ())
+    waits = [one.due_at for one in effects if one.run == run.id and one.throttled]
+    if not waits:
+        return explained
+    at = max(waits)
+    found = tuple(
+        replace(one, word=THROTTLED, at=at) if _may_be_throttled(one) else one
+        for one in explained.conditions
+    )
+    following = explained.next
+    if following is not None and following.at is None:
+        following = replace(following, at=at)
+    return replace(explained, conditions=found, next=following)
+
+
+async def _unanswered(runtime: Runtime, queue_id: int, explained: Explained) -> Explained:
+    """Say of a landing that its instance stopped answering, and when another takes over."""
+    if not any(_waits_for_landing(one) for one in explained.conditions):
+        return explained
+    now = runtime.clock.now()
+    at = await runtime.store.read(instances.silent_landing, queue_id, now)
+    if at is None:
+        return explained
+    found = tuple(
+        replace(one, word=UNANSWERED, at=at) if _waits_for_landing(one) else one
+        for one in explained.conditions
+    )
+    following = explained.next
+    if following is not None and following.at is None:
+        following = replace(following, at=at)
+    return replace(explained, conditions=found, next=following)
+
+
+def _waits_for_landing(condition: Condition) -> bool:
+    return condition.code is ConditionCode.LANDING_FREE and not condition.met
+
+
+def _may_be_throttled(condition: Condition) -> bool:
+    """Whether an effect of the entry's own run is what an open condition waits for."""
+    is_landing = condition.code is ConditionCode.LANDING_FREE and condition.word == OWN
+    return not condition.met and (condition.code is ConditionCode.BRANCH_BUILT or is_landing)

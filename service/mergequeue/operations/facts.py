@@ -1,0 +1,137 @@
+"""What the provider says of pull requests and target branches, as a queue wants to hear it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from service.database.database import Tx
+from service.mergequeue.engine.config import QueueConfig, Toggle
+from service.mergequeue.engine.inputs import Input, TargetGone, TargetMoved
+from service.mergequeue.engine.model import MergeQueue, Tip
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.store import pull_requests as known_pulls
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.provider.values import (
+    Commit,
+    PullRequest,
+)
+from service.runtime import Runtime
+from service.vocabulary import Mergeability, PullRequestState, QueueRef, RepoRef, Sha
+
+REMEMBERED_AT_ONCE = 50
+"""Heads in one transaction: a sweep must not keep a webhook waiting for the database."""
+
+
+async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullRequest) -> Facts:
+    """Facts of one pull request as just read, with its fork's authorization.
+
+    For direct merges also its own checks, but only while its head contains the target's tip.
+    Remembers its head, by which a later comment is bound (GITHUB.md 4.5).
+    """
+    return (await of_many(runtime, queue, config, [pull]))[pull.number]
+
+
+async def of_many(
+    runtime: Runtime, queue: QueueRef, config: QueueConfig, pulls: Sequence[PullRequest]
+) -> dict[int, Facts]:
+    """The same of several, by number."""
+    heads = [PullRequestHead(queue.repository_id, pull.number, pull.head_sha) for pull in pulls]
+    authorized: list[Sha | None] = []
+    for start in range(0, len(heads), REMEMBERED_AT_ONCE):
+        part = heads[start : start + REMEMBERED_AT_ONCE]
+        authorized += await runtime.store.run(_remember, part, runtime.clock.now())
+    found: dict[int, Facts] = {}
+    for pull, head in zip(pulls, authorized, strict=True):
+        plain = _plain(pull, head)
+        if config.direct_merge_mode is Toggle.ALWAYS and pull.state is PullRequestState.OPEN:
+            plain = await _with_own_checks(runtime, queue.repo, config, pull, plain)
+        found[pull.number] = plain
+    return found
+
+
+def swept(known: Facts, fresh: Facts) -> Facts:
+    """Facts read by a sweep, which does not wait until the provider knows whether it merges.
+
+    Until then what was known of that head stands, else each sweep would tell it anew.
+    """
+    if fresh.mergeability is Mergeability.IN_PROGRESS and fresh.head == known.head:
+        return replace(fresh, mergeability=known.mergeability)
+    return fresh
+
+
+def _plain(pull: PullRequest, authorized: Sha | None) -> Facts:
+    return Facts(
+        pr=pull.number,
+        head=pull.head_sha,
+        base=pull.base_branch,
+        state=pull.state,
+        draft=pull.draft,
+        mergeability=pull.mergeability,
+        blockers=pull.blockers,
+        title=pull.title,
+        author=pull.author,
+        is_fork=pull.is_fork,
+        authorized_head=authorized,
+        merged_sha=pull.merge_commit,
+        own_skipped=pull.skipped_checks,
+        own_failed=pull.failed_checks,
+    )
+
+
+async def _with_own_checks(
+    runtime: Runtime, repo: RepoRef, config: QueueConfig, pull: PullRequest, plain: Facts
+) -> Facts:
+    provider = runtime.providers[repo.host]
+    tip = pull.base_tip
+    if tip is None or not await provider.contains(repo, tip, pull.head_sha):
+        return plain
+    head = await provider.commit(repo, pull.head_sha)
+    checks = await provider.checks(repo, pull.head_sha, skipped_pass=config.skipped_statuses_pass)
+    if head is None or not checks.complete:
+        return plain
+    return replace(plain, own_checks=checks.items, contains_tip=tip, head_tree=head.tree)
+
+
+def _remember(
+    session: Tx, heads: Sequence[PullRequestHead], now: datetime
+) -> tuple[Sha | None, ...]:
+    for head in heads:
+        known_pulls.remember_head(session, head, now)
+    return tuple(
+        known_pulls.fork_authorization(session, head.repository_id, head.number) for head in heads
+    )
+
+
+async def target(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
+    """What the queue must be told of its target branch; empty when it knows the tip."""
+    provider = runtime.providers[queue.repo.host]
+    tip = await provider.tip(queue.repo, queue.branch)
+    if tip is None:
+        return [TargetGone()]
+    if value.tip is not None and value.tip.sha == tip.sha and not _is_missing(value):
+        return []
+    return [await _moved(runtime, queue, value, tip)]
+
+
+def _is_missing(value: MergeQueue) -> bool:
+    return any(hold.reason is HoldReason.TARGET_MISSING for hold in value.holds)
+
+
+async def _moved(runtime: Runtime, queue: QueueRef, value: MergeQueue, tip: Commit) -> TargetMoved:
+    """The move to `tip`: whether history was rewritten, and who was merged by hand on the way."""
+    provider = runtime.providers[queue.repo.host]
+    now = Tip(tip.sha, tip.tree)
+    if value.tip is None:
+        return TargetMoved(now)
+    if not await provider.contains(queue.repo, value.tip.sha, tip.sha):
+        return TargetMoved(now, rewritten=True)
+    unmerged = await provider.open_pull_requests(queue.repo, queue.branch)
+    still_open = {number for number, _ in unmerged}
+    closed = await provider.pull_requests(queue.repo, sorted(set(value.entries) - still_open))
+    merged = (
+        number
+        for number, pull in closed.items()
+        if pull is not None and pull.state is PullRequestState.MERGED
+    )
+    return TargetMoved(now, prs=tuple(sorted(merged)))

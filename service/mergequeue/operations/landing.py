@@ -1,0 +1,440 @@
+"""One landing: refresh, permit, send once, read back, prove, record (RELIABILITY.md 2).
+
+What lands is what was tested, proved after each step; an unknown outcome is read back and
+never resent blindly. Each `Land` action carries one call: a position, or a whole unit (CAS).
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from service.database import instances
+from service.database.database import Tx
+from service.database.records import LandingRecord, LandingState
+from service.mergequeue.engine.config import Toggle
+from service.mergequeue.engine.inputs import (
+    AdvanceRefused,
+    FactsChanged,
+    Input,
+    Landed,
+    LandingMismatch,
+    LandingStopCode,
+    LandingStopped,
+    PullRequestGone,
+    ReleaseHold,
+    TargetMoved,
+)
+from service.mergequeue.engine.model import LandMode, MergeQueue, Tip
+from service.mergequeue.engine.outputs import Land
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.states import RunKind
+from service.mergequeue.operations import (
+    changes,
+    counting,
+    facts,
+    permits,
+    proving,
+    reconcile,
+    requirements,
+    turn,
+)
+from service.mergequeue.store import landings, runs
+from service.mergequeue.store.landings import LandingOutcome
+from service.provider.errors import Gone, GoneKind, OutcomeUnknown
+from service.provider.port import Provider
+from service.provider.values import (
+    AdvanceRequest,
+    CheckReport,
+    CheckReportStatus,
+    LandStop,
+    LandStopCode,
+    Merged,
+    MergeRequest,
+    PullRequest,
+)
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, PullRequestState, QueueRef, Sha
+
+TOLD_AT_ONCE = 32
+"""Positions recorded in one turn, which takes 64 inputs; a unit may have a thousand."""
+PERMIT_FOR = timedelta(seconds=30)
+PERMIT_LEFT_S = 15.0
+"""A call is sent only while so much of its permit remains (RELIABILITY.md 2, step 4)."""
+TRIES_MAX = {
+    LandStopCode.RETRY: 10,
+    LandStopCode.UNAVAILABLE: 10,
+    LandStopCode.CHECKS_MISSING: 3,
+}
+TRY_AGAIN_S = {
+    LandStopCode.RETRY: 6.0,
+    LandStopCode.UNAVAILABLE: 6.0,
+    LandStopCode.CHECKS_MISSING: 10.0,
+}
+"""Answers that pass by themselves: tries, and seconds between them (GITHUB.md 5.3)."""
+
+TOO_SLOW = "The provider answers too slowly: the permit ran out before the call was sent."
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One landing on its way: the queue, what was asked, its rows, the run's branch."""
+
+    queue: QueueRef
+    action: Land
+    records: tuple[LandingRecord, ...]
+    branch: str
+
+    @property
+    def position(self) -> int:
+        """The first position of the landing, by which its outcome is reported."""
+        return self.action.steps[0].position
+
+
+async def land(runtime: Runtime, queue: QueueRef, action: Land) -> None:
+    """Carry one landing to its end and tell the queue.
+
+    One that was permitted before may have been sent: its outcome is read back first. A second
+    call for a recorded landing does nothing. Raises OutcomeUnknown (rows say so) and the
+    provider's other errors, after which the action is to be repeated.
+    """
+    attempt = await runtime.store.read(_attempt, queue, action)
+    mine = attempt.records
+    if all(row.state in _SETTLED for row in mine):
+        return
+    if any(row.state in _MAYBE_SENT for row in mine):
+        merged = await _read_back(runtime, attempt)
+        if merged is not None:
+            await _record(runtime, attempt, merged)
+            return
+    await _try(runtime, attempt)
+
+
+def _attempt(session: Tx, queue: QueueRef, action: Land) -> Attempt:
+    run = runs.run(session, queue.id, action.run)
+    branch = run.branch if run is not None else None
+    return Attempt(queue, action, _rows_of(session, action), branch or "")
+
+
+def _rows_of(session: Tx, action: Land) -> tuple[LandingRecord, ...]:
+    rows = landings.of_run(session, action.run)
+    return tuple(row for row in rows if row.number == action.number)
+
+
+_SETTLED = frozenset(
+    {LandingState.LANDED, LandingState.REFUSED, LandingState.VOID, LandingState.MISMATCH}
+)
+_MAYBE_SENT = frozenset({LandingState.PERMITTED, LandingState.UNKNOWN})
+
+
+async def _try(runtime: Runtime, attempt: Attempt) -> None:
+    """Send until the provider gives an answer that does not pass by itself."""
+    provider = runtime.providers[attempt.queue.repo.host]
+    differs = await changes.overlap_of(provider, attempt.queue.repo, attempt.action)
+    if differs is not None:
+        await _stopped(runtime, attempt, LandStop(LandStopCode.CHANGE_DIFFERS, differs))
+        return
+    tries: dict[LandStopCode, int] = {}
+    refused: LandStop | None = None
+    while True:
+        answer = await _permit_and_send(runtime, attempt)
+        if isinstance(answer, Merged):
+            await _record(runtime, attempt, answer)
+            return
+        if answer.code is LandStopCode.STALE and refused is not None:
+            # Our own permit now says no for what the provider refused before: that is the reason.
+            await _stopped(runtime, attempt, refused)
+            return
+        if answer.pull is not None:
+            refused = answer
+        tries[answer.code] = tries.get(answer.code, 0) + 1
+        if tries[answer.code] >= TRIES_MAX.get(answer.code, 1):
+            await _stopped(runtime, attempt, answer)
+            return
+        await runtime.clock.sleep(TRY_AGAIN_S[answer.code])
+
+
+async def _permit_and_send(runtime: Runtime, attempt: Attempt) -> Merged | LandStop:
+    started = runtime.clock.monotonic_s()
+    fresh = await _refresh(runtime, attempt)
+    if fresh.tip != attempt.action.expected_tip.sha:
+        return LandStop(LandStopCode.STALE, "The target branch has moved.")
+    refusal = await runtime.store.run_kind("permit", _permit, runtime, attempt)
+    if refusal is not None:
+        return LandStop(LandStopCode.STALE, refusal)
+    runtime.boundary.reach("landing.after_permit")
+    provider = runtime.providers[attempt.queue.repo.host]
+    if fresh.own_required:
+        await _complete_own_check(provider, attempt)
+    left_s = PERMIT_FOR.total_seconds() - (runtime.clock.monotonic_s() - started)
+    if left_s < PERMIT_LEFT_S:
+        return LandStop(LandStopCode.UNAVAILABLE, TOO_SLOW)
+    runtime.boundary.reach("act.land.before_send")
+    try:
+        answer = await _send(provider, attempt)
+    except OutcomeUnknown:
+        await _settle(runtime, attempt, LandingState.UNKNOWN)
+        raise
+    runtime.boundary.reach("act.land.after_send")
+    log.info("land_sent", queue=attempt.queue.id, run=attempt.action.run, answer=_short(answer))
+    return answer
+
+
+def _short(answer: Merged | LandStop) -> str:
+    return answer.commit if isinstance(answer, Merged) else answer.code.value
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What a refresh found: the target's tip, and whether its rules require our own check."""
+
+    tip: Sha | None
+    own_required: bool
+
+
+async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
+    """Read everything the landing depends on afresh and tell the queue; nothing is cached."""
+    queue = attempt.queue
+    provider = runtime.providers[queue.repo.host]
+    value = await turn.value(runtime, queue.id)
+    # All at once: a permit is judged by what is at most 15 seconds old.
+    read = await asyncio.gather(
+        *(_facts_of(runtime, queue, value, step.pr) for step in attempt.action.steps)
+    )
+    told: list[Input] = [known for known, _ in read]
+    tips = {beside for _, beside in read}
+    await provider.forget_rules(queue.repo, keeps_queue=True)
+    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    told.extend(requirements.reports(value, resolved))
+    run = value.runs.get(attempt.action.run)
+    if run is not None and reconcile.is_reported_on(run):
+        told.append(await reconcile.checks_of(runtime, queue, run))
+    expected = attempt.action.expected_tip.sha
+    tip: Sha | None = expected
+    if tips != {expected}:
+        told.extend(await facts.target(runtime, queue, value))
+        newest = await provider.tip(queue.repo, queue.branch)
+        tip = newest.sha if newest is not None else None
+    await turn.take(runtime, queue.id, told)
+    return Fresh(tip, resolved.own_required)
+
+
+async def _facts_of(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
+) -> tuple[Input, Sha | None]:
+    """Fresh facts of one pull request, and the target's tip as read with them.
+
+    A direct merge stands on its own head's checks, so those are read afresh too.
+    """
+    provider = runtime.providers[queue.repo.host]
+    try:
+        pull = await provider.pull_request(queue.repo, number)
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        return PullRequestGone(number), None
+    entry = value.entries.get(number)
+    run = value.runs.get(entry.verified_by or "") if entry is not None else None
+    config = value.config
+    if run is None or run.kind is not RunKind.DIRECT:
+        config = replace(config, direct_merge_mode=Toggle.OFF)
+    return FactsChanged(await facts.of(runtime, queue, config, pull)), pull.base_tip
+
+
+def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
+    """Open the permit, or say what stands against it; read and written in one transaction."""
+    queue_id = attempt.queue.id
+    _, value = turn.newest(session, runtime, queue_id, lock=True)
+    against = permits.against(value, attempt.action, runtime.clock.now())
+    if against is not None:
+        return against
+    mine = {record.id for record in attempt.records}
+    if any(row.id not in mine for row in landings.open_permits(session, queue_id)):
+        return "Another landing is still open."
+    # Any instance may have to wait for its end, so it is told in the time that all share.
+    until = instances.time_of(session, runtime.clock.now()) + PERMIT_FOR
+    if not all(landings.permit(session, record.id, until) for record in attempt.records):
+        return "Another landing is still open."
+    return None
+
+
+async def _complete_own_check(provider: Provider, attempt: Attempt) -> None:
+    """Rules that require our own check see it succeed just before the call (GITHUB.md 6.2)."""
+    for step in attempt.action.steps:
+        name = requirements.own_check(attempt.queue.branch)
+        report = CheckReport(
+            sha=step.head,
+            name=name,
+            external_id=step.entry,
+            status=CheckReportStatus.SUCCESS,
+            title="Tests passed, merging",
+            summary="Everything required passed on the test branch.",
+            url=None,
+        )
+        await provider.say(attempt.queue.repo, report)
+
+
+async def _send(provider: Provider, attempt: Attempt) -> Merged | LandStop:
+    if attempt.action.mode is LandMode.CAS:
+        return await provider.advance(_advance_request(attempt))
+    return await provider.merge(_merge_request(attempt))
+
+
+async def _read_back(runtime: Runtime, attempt: Attempt) -> Merged | None:
+    provider = runtime.providers[attempt.queue.repo.host]
+    if attempt.action.mode is LandMode.CAS:
+        return await provider.advanced(_advance_request(attempt))
+    return await provider.merged(_merge_request(attempt))
+
+
+def _merge_request(attempt: Attempt) -> MergeRequest:
+    action, step = attempt.action, attempt.action.steps[0]
+    return MergeRequest(
+        repo=attempt.queue.repo,
+        target=attempt.queue.branch,
+        number=step.pr,
+        head_sha=step.head,
+        method=action.method,
+        expect_parent=action.expected_tip.sha,
+    )
+
+
+def _advance_request(attempt: Attempt) -> AdvanceRequest:
+    return AdvanceRequest(
+        repo=attempt.queue.repo,
+        target=attempt.queue.branch,
+        expect=attempt.action.expected_tip.sha,
+        to=attempt.action.steps[-1].commit,
+        test_branch=attempt.branch,
+    )
+
+
+async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
+    """Prove what was read back and tell the queue, with the rows in the same commit."""
+    runtime.boundary.reach("landing.before_proof")
+    outcome = proving.proof_of(attempt.action, merged)
+    if isinstance(outcome, proving.Proved):
+        provider = runtime.providers[attempt.queue.repo.host]
+        outcome = await changes.proved_of(provider, attempt.queue.repo, attempt.action, outcome)
+    match outcome:
+        case proving.Proved():
+            await _landed(runtime, attempt, outcome)
+        case proving.Unproved(cause=cause, text=text):
+            log.error("landing_mismatch", queue=attempt.queue.id, run=attempt.action.run, why=text)
+            mismatch = await _mismatch(runtime, attempt, f"{cause}: {text}")
+            await _tell(
+                runtime, attempt, [mismatch], Outcome(LandingState.MISMATCH, {}, mismatch.evidence)
+            )
+
+
+async def _landed(runtime: Runtime, attempt: Attempt, proved: proving.Proved) -> None:
+    """Tell of every position that was not recorded before, as many at once as a turn takes."""
+    known = {row.position for row in attempt.records if row.state in _SETTLED}
+    left = [one for one in proved.landed if one[0].position not in known]
+    above = proved.above
+    for start in range(0, len(left), TOLD_AT_ONCE):
+        part = left[start : start + TOLD_AT_ONCE]
+        told: list[Input] = [
+            Landed(attempt.action.run, step.position, sha, tree) for step, sha, tree in part
+        ]
+        if above is not None and part[-1] is left[-1]:
+            told.append(TargetMoved(Tip(above.sha, above.tree)))
+        trees = {step.position: (sha, tree) for step, sha, tree in part}
+        await _tell(runtime, attempt, told, Outcome(LandingState.LANDED, trees))
+
+
+async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> LandingMismatch:
+    provider = runtime.providers[attempt.queue.repo.host]
+    fresh = await provider.tip(attempt.queue.repo, attempt.queue.branch)
+    real = attempt.action.expected_tip if fresh is None else Tip(fresh.sha, fresh.tree)
+    pull = await provider.pull_request(attempt.queue.repo, attempt.action.steps[0].pr)
+    reachable = pull.state is PullRequestState.MERGED
+    return LandingMismatch(attempt.action.run, attempt.position, reachable, real, evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a landing's rows end: their state, commit and tree by position, evidence.
+
+    Without commits it is said of all rows, else of those positions alone.
+    """
+
+    state: LandingState
+    trees: dict[int, tuple[Sha, Sha]]
+    evidence: str | None = None
+
+
+async def _stopped(runtime: Runtime, attempt: Attempt, stop: LandStop) -> None:
+    told: list[Input] = []
+    if stop.pull is not None:
+        told.append(await _refused_facts(runtime, attempt, stop.pull))
+    if attempt.action.mode is LandMode.CAS and stop.code in _ADVANCE_REFUSED:
+        told.append(AdvanceRefused(attempt.action.run, stop.message))
+    else:
+        code = LandingStopCode(stop.code.value)
+        told.append(
+            LandingStopped(attempt.action.run, attempt.position, code, stop.message, stop.blockers)
+        )
+    await _tell(runtime, attempt, told, Outcome(LandingState.REFUSED, {}, stop.message))
+
+
+async def _refused_facts(runtime: Runtime, attempt: Attempt, pull: PullRequest) -> FactsChanged:
+    """The facts that the provider was judged by; a direct merge keeps its checks until read."""
+    queue = attempt.queue
+    value = await turn.value(runtime, queue.id)
+    plain = replace(value.config, direct_merge_mode=Toggle.OFF)
+    fresh = await facts.of(runtime, queue, plain, pull)
+    entry = value.entries.get(pull.number)
+    if entry is not None:
+        fresh = facts.swept(entry.facts, fresh)
+        if entry.facts.head == fresh.head:
+            fresh = replace(
+                fresh,
+                own_checks=entry.facts.own_checks,
+                contains_tip=entry.facts.contains_tip,
+                head_tree=entry.facts.head_tree,
+            )
+    return FactsChanged(fresh)
+
+
+_ADVANCE_REFUSED = frozenset({LandStopCode.RULE_DENIED, LandStopCode.NOT_PERMITTED})
+"""Then the merge call is tried instead (GITHUB.md 5.1)."""
+
+
+async def _tell(runtime: Runtime, attempt: Attempt, told: list[Input], outcome: Outcome) -> None:
+    now = runtime.clock.now()
+
+    def also(session: Tx) -> None:
+        _settle_rows(session, attempt, outcome, now)
+
+    value = await turn.value(runtime, attempt.queue.id)
+    resolved = [
+        ReleaseHold(hold.id, "Read back at the provider.", SYSTEM)
+        for hold in value.holds
+        if hold.reason is HoldReason.LANDING_UNRESOLVED
+    ]
+    runtime.boundary.reach("act.land.before_settle")
+    await turn.take(runtime, attempt.queue.id, [*told, *resolved], turn.Along(also=also))
+
+
+async def _settle(runtime: Runtime, attempt: Attempt, state: LandingState) -> None:
+    await runtime.store.run_kind(
+        "settle", _settle_rows, attempt, Outcome(state, {}), runtime.clock.now()
+    )
+
+
+def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome, now: datetime) -> None:
+    # A large unit is told of in parts: it is one attempt, which ends with its last position.
+    is_over = not outcome.trees or attempt.action.steps[-1].position in outcome.trees
+    # One that our own look stopped before it had a permit was never attempted.
+    if is_over and any(row.permit_until for row in _rows_of(session, attempt.action)):
+        counting.keep_landing(session, attempt.queue, outcome.state, now)
+    for record in attempt.records:
+        if outcome.trees and record.position not in outcome.trees:
+            continue
+        sha, tree = outcome.trees.get(record.position, (None, None))
+        ended = LandingOutcome(outcome.state, sha, tree, outcome.evidence)
+        landings.settle(session, record.id, ended)

@@ -1,0 +1,93 @@
+"""Names, messages and texts of test branches (GITHUB.md 3.1, 3.2, 3.5). Pure."""
+
+import json
+import re
+from dataclasses import dataclass
+
+from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.states import RunKind
+from service.vocabulary import Sha
+
+PREFIX = "headgate/"
+"""Of every branch that is ours."""
+TITLE_MAX = 250
+NAMED_MAX = 10
+"""Pull requests that a title names; the body names all."""
+_SKIP = re.compile(r"\[(skip ci|ci skip|no ci|skip actions|actions skip)\]", flags=re.IGNORECASE)
+_SKIP_TRAILER = re.compile(r"^skip-checks:.*$", flags=re.IGNORECASE | re.MULTILINE)
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+
+
+BISECTION = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
+"""Kinds of runs that look for the culprit of a failure; their branches say so."""
+
+
+def test_branch(run: Run) -> str:
+    """The run's test branch, without `refs/heads/`."""
+    return f"{PREFIX}merge/{_own(run)}"
+
+
+def scratch_branch(run: Run) -> str:
+    """The temporary branch on which its merges are made."""
+    return f"{PREFIX}temp/{_own(run)}"
+
+
+def _own(run: Run) -> str:
+    """By the first pull request that the run tests; those it stands on do not count."""
+    suffix = "-bisection" if run.kind in BISECTION else ""
+    return f"pr-{run.prs[0]}/{run.id}{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Trailers:
+    """What every test commit names: its run and the deployment that made it."""
+
+    run: str
+    deployment: str
+
+    def under(self, message: str) -> str:
+        """The message with the trailers at its end."""
+        return f"{message}\n\nHeadgate-Run: {self.run}\nHeadgate-Deployment: {self.deployment}"
+
+
+def test_message(number: int, head: Sha, target: str) -> str:
+    """The message of a merge that never lands as it is; no `#`, so no cross-reference."""
+    return f"Headgate test: merge pr-{number} at {head[:8]} into {target}"
+
+
+def landing_message(number: int, source: str, title: str) -> str:
+    """The message of a merge that may land as it is; markers that would skip CI are defused."""
+    defused = _SKIP.sub(lambda found: f"({found.group(1)})", _CONTROL.sub(" ", title))
+    plain = _SKIP_TRAILER.sub("", defused).strip()
+    return f"Merge pull request #{number} from {source}\n\n{plain}"
+
+
+def draft_title(run: Run, target: str) -> str:
+    """Title of the draft pull request; of many pull requests it names the first few."""
+    named = run.prs[:NAMED_MAX]
+    numbers = ", ".join(f"pr-{number}" for number in named)
+    more = f" and {len(run.prs) - len(named)} more" if len(named) < len(run.prs) else ""
+    return f"headgate: test {numbers}{more} on {target}"[:TITLE_MAX]
+
+
+def draft_body(run: Run, target: str, failed_before: tuple[str, ...] = ()) -> str:
+    """Body of the draft pull request: two sentences for people, a block for programs.
+
+    No `#n` outside code and no `@name`, so that nothing appears on other pull requests.
+    `failed_before` are the checks whose failure a bisection looks into.
+    """
+    numbers = ", ".join(f"`#{number}`" for number in run.prs)
+    block = {
+        "headgate": 1,
+        "run": run.id,
+        "target": target,
+        "base": run.base_tip.sha,
+        "predecessors": [{"number": one.pr, "head": one.head} for one in run.base],
+        "tested": [{"number": one.pr, "head": one.head} for one in run.entries],
+        "bisection": run.kind in BISECTION,
+        "failed_before": list(failed_before),
+    }
+    return (
+        f"Opened by Headgate to test {numbers}. It closes by itself. Do not merge or push.\n\n"
+        f"```json\n{json.dumps(block, indent=2)}\n```\n"
+    )

@@ -1,0 +1,175 @@
+"""What is written on a pull request: status comment, check run, replies, reactions.
+
+Best effort: no notice blocks or fails a landing (GITHUB.md 6.2). Texts: `service/wording`.
+"""
+
+import hashlib
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from service.accounts.store import access
+from service.database.database import Tx
+from service.database.records import Placed, Spot, Surface
+from service.evidence import run_failures
+from service.mergequeue.engine.outputs import Tell
+from service.mergequeue.engine.states import FINAL, EntryState
+from service.mergequeue.operations import shown
+from service.mergequeue.store import journal, runs
+from service.mergequeue.store import notices as stored
+from service.mergequeue.wording import check, comment, failed_tests
+from service.mergequeue.wording.view import PullRequestText
+from service.provider.errors import ProviderError
+from service.provider.values import (
+    CheckReport,
+    Emoji,
+    Reaction,
+    Reply,
+    StatusComment,
+)
+from service.runtime import Runtime
+from service.text.markdown import Links
+from service.vocabulary import MergeMethod, QueueRef
+
+
+async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) -> None:
+    """Bring comment and check run of one submission up to date; unchanged texts cost nothing.
+
+    Writes what stands now, not what stood when it was asked: a later change wins. `first`: no
+    earlier try may have written anything, so nothing is looked for.
+    """
+    text = await text_of(runtime, queue, action.pr, action.entry)
+    if text is None:
+        return
+    config = text.queue.config
+    newest = text.queue.entries.get(action.pr)
+    superseded = newest is not None and newest.id != action.entry
+    if config.comments_enabled and not superseded:
+        body = comment.status_comment(text)
+        marker = comment.status_marker(queue.branch)
+        await _place(runtime, queue, text, StatusComment(action.pr, marker, body, first=first))
+    if config.status_check_enabled:
+        await _place(runtime, queue, text, replace(check.check_report(text), first=first))
+    if text.entry.state in FINAL:
+        await _farewell(runtime, queue, text, first=first)
+
+
+async def text_of(
+    runtime: Runtime, queue: QueueRef, number: int, entry_id: str | None
+) -> PullRequestText | None:
+    """Everything the texts about one submission speak of; None when it is unknown.
+
+    `entry_id` None: the newest submission.
+    """
+    view = await shown.pull_request(runtime, queue, number, entry_id)
+    if view is None:
+        return None
+    value = await shown.value(runtime, queue)
+    repository = await runtime.store.read(access.repository, queue.repository_id)
+    history = await runtime.store.read(journal.timeline, queue.id, number, view.entry.id)
+    last_run = view.entry.run or view.entry.verified_by or view.entry.detail.run
+    run = None if last_run is None else await runtime.store.read(runs.run, queue.id, last_run)
+    tests = failed_tests.NONE
+    if run is not None and value.sends_results:
+        tests = await runtime.store.read(run_failures.of_run, runtime, queue, run)
+    now = runtime.clock.now()
+    return PullRequestText(
+        queue=value,
+        entry=view.entry,
+        explained=shown.explained(value, view.entry, now),
+        run=run,
+        position=view.position,
+        length=view.length,
+        left=view.eta,
+        history=history,
+        links=Links(_origin(repository.url), runtime.options.public_url),
+        now=now,
+        version=runtime.options.version,
+        tests=tests,
+    )
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+async def _place(
+    runtime: Runtime,
+    queue: QueueRef,
+    text: PullRequestText,
+    notice: StatusComment | CheckReport,
+) -> None:
+    """Write one notice unless exactly this text already stands there."""
+    is_comment = isinstance(notice, StatusComment)
+    surface = Surface.COMMENT if is_comment else Surface.CHECK
+    entry = "" if is_comment else text.entry.id
+    spot = Spot(queue.id, text.entry.pr, surface, entry)
+    known = await runtime.store.read(stored.placed, spot)
+    digest = _digest(notice)
+    if known is not None:
+        if known.digest == digest:
+            return
+        notice = replace(notice, known_id=known.provider_id)
+    runtime.boundary.reach("act.tell.before_send")
+    provider_id = await runtime.providers[queue.repo.host].say(queue.repo, notice)
+    runtime.boundary.reach("act.tell.after_send")
+    if provider_id is not None:
+        await runtime.store.run(stored.place, spot, Placed(provider_id, digest))
+    runtime.boundary.reach("act.tell.before_settle")
+
+
+def _digest(notice: StatusComment | CheckReport) -> str:
+    """The same for the same text, however it was to be written."""
+    return hashlib.sha256(repr(replace(notice, first=False)).encode()).hexdigest()
+
+
+async def _farewell(
+    runtime: Runtime, queue: QueueRef, text: PullRequestText, *, first: bool
+) -> None:
+    """What a submission's end adds: a new comment when it was thrown out, else a reaction."""
+    entry = text.entry
+    provider = runtime.providers[queue.repo.host]
+    if text.queue.config.comments_enabled and comment.is_announced(text):
+        body = comment.failure_comment(text)
+        await _once(runtime, queue, text, Reply(entry.pr, f"left-{entry.id}", body, first=first))
+    if entry.state is EntryState.MERGED:
+        await _settle(runtime, queue, text)
+        spot = Spot(queue.id, entry.pr, Surface.COMMAND, entry.id)
+        asked = await runtime.store.read(stored.placed, spot)
+        if asked is not None:
+            await provider.say(queue.repo, Reaction(entry.pr, asked.provider_id, Emoji.MERGED))
+
+
+async def _settle(runtime: Runtime, queue: QueueRef, text: PullRequestText) -> None:
+    """Make the provider show it as merged where it would not by itself (GITHUB.md 5.5)."""
+    entry, method = text.entry, text.queue.config.merge_method
+    if method is MergeMethod.MERGE_COMMIT and entry.landed_sha is not None:
+        provider = runtime.providers[queue.repo.host]
+        await provider.settle_merged(queue.repo, entry.pr, entry.head, entry.landed_sha)
+
+
+async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply: Reply) -> None:
+    spot = Spot(queue.id, text.entry.pr, Surface.FAREWELL, text.entry.id)
+    if await runtime.store.read(stored.placed, spot) is not None:
+        return
+    provider_id = await runtime.providers[queue.repo.host].say(queue.repo, reply)
+    await runtime.store.run(stored.place, spot, Placed(provider_id or "dropped", ""))
+
+
+async def say_plain(
+    runtime: Runtime, repository_id: int, notice: Reply | Reaction, *, first: bool
+) -> None:
+    """Write a reply or a reaction that belongs to a command; `first` as for `tell`."""
+    if isinstance(notice, Reply):
+        notice = replace(notice, first=first)
+    repository = await runtime.store.read(access.repository, repository_id)
+    provider = runtime.providers.get(repository.ref.host)
+    if provider is None:
+        raise ProviderError(f"No provider is set for {repository.ref.host}.")
+    await provider.say(repository.ref, notice)
+
+
+def remember_command(session: Tx, queue_id: int, number: int, entry: str, comment_id: str) -> None:
+    """Keep which comment submitted an entry, for the reaction at its end."""
+    spot = Spot(queue_id, number, Surface.COMMAND, entry)
+    stored.place(session, spot, Placed(comment_id, ""))

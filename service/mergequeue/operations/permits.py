@@ -1,0 +1,51 @@
+"""What speaks against a landing at the moment of its permit (RELIABILITY.md 2, step 3).
+
+Decides on the queue's newest value; what was read afresh has been told to the queue before.
+"""
+
+from datetime import datetime
+
+from service.mergequeue.engine import landing, verdict
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import Land
+from service.mergequeue.engine.reasons import HoldScope
+from service.mergequeue.engine.states import LANDS, EntryState, RunStatus
+
+
+def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
+    """What speaks against landing now (RELIABILITY.md 2, step 3); None: nothing."""
+    if value.landing is None or value.landing.number != action.number:
+        return "The queue does not ask for this landing any more."
+    if value.state not in LANDS:
+        return f"The queue is {value.state.value.lower()}."
+    if any(hold.scope is not HoldScope.START for hold in value.holds):
+        return "The queue is on hold."
+    if value.tip != action.expected_tip or value.kept_move is not None:
+        return "The target branch has moved."
+    return _against_run(value, action, now) or _against_entries(value, action)
+
+
+def _against_run(value: MergeQueue, action: Land, now: datetime) -> str | None:
+    """The run must still be green, by all that is required now and by the newest reports."""
+    run = value.runs.get(action.run)
+    if run is None or run.status is not RunStatus.SUCCEEDED:
+        return "The run is not green."
+    if value.required is None or value.required.source is None:
+        return "It is not known what must pass."
+    if not landing.stands(value, run.id, now):
+        return "What it was tested on is not what it would land on."
+    skippable = verdict.skippable_in(run, value.entries)
+    judged = verdict.verdict_of(run, now, value.sends_results, skippable)
+    return None if judged.is_green else "A required status has not passed."
+
+
+def _against_entries(value: MergeQueue, action: Land) -> str | None:
+    for step in action.steps:
+        entry = value.entries.get(step.pr)
+        if entry is None or entry.id != step.entry or entry.head != step.head:
+            return f"Pull request {step.pr} has another head."
+        if entry.state is not EntryState.TESTS_PASSED or entry.cancel is not None:
+            return f"Pull request {step.pr} must not land now."
+        if entry.unmet:
+            return f"Pull request {step.pr} is not ready: {entry.unmet[0].value}."
+    return None

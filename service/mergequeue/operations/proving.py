@@ -1,0 +1,94 @@
+"""Whether what landed is what was tested (RELIABILITY.md 2, step 5). Decides, reads nothing."""
+
+from dataclasses import dataclass
+
+from service.mergequeue.engine.model import LandMode, Proof
+from service.mergequeue.engine.outputs import Land, LandStep
+from service.provider.values import (
+    Commit,
+    Merged,
+)
+from service.vocabulary import MergeMethod, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """Each position with the commit and tree it landed as.
+
+    `above` is the fresh tip when others have pushed on top.
+    """
+
+    landed: tuple[tuple[LandStep, Sha, Sha], ...]
+    above: Commit | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unproved:
+    """Why the landing does not count as tested; `cause` foreign_push or other_tree."""
+
+    cause: str
+    text: str
+
+
+def proof_of(action: Land, merged: Merged) -> Proved | Unproved:
+    """Compare a read-back landing with the tested prefix.
+
+    The landed commit must stand on the first-parent walk from the fresh tip to the expected
+    parent, with exactly the commits this landing may add, and the tested tree; where others
+    have landed since the base, `changes.py` compares what it changed instead.
+    """
+    chain = merged.chain
+    if not chain:
+        return Unproved(
+            "foreign_push",
+            f"{merged.commit} does not lead back to the expected parent "
+            f"{action.expected_tip.sha} within 250 commits.",
+        )
+    oldest_first = tuple(reversed(chain))
+    place = next((i for i, one in enumerate(oldest_first) if one.sha == merged.commit), None)
+    if place is None:
+        return Unproved(
+            "foreign_push",
+            f"{merged.commit} is not on the first-parent walk of the target.",
+        )
+    own, above = oldest_first[: place + 1], oldest_first[place + 1 :]
+    fault = _advance_fault(action, own) if action.mode is LandMode.CAS else _call_fault(action, own)
+    if fault is not None:
+        return Unproved(fault[0], fault[1])
+    return Proved(_positions(action, own), above[-1] if above else None)
+
+
+def _advance_fault(action: Land, own: tuple[Commit, ...]) -> tuple[str, str] | None:
+    """The target must now run through the tested commits themselves."""
+    tested = {step.commit: step.tree for step in action.steps}
+    last = own[-1]
+    if last.sha != action.steps[-1].commit:
+        return "foreign_push", f"the target is at {last.sha}, not at {action.steps[-1].commit}"
+    for commit in own:
+        tree = tested.get(commit.sha)
+        if tree is not None and tree != commit.tree:
+            return "other_tree", f"{commit.sha} has tree {commit.tree}, tested was {tree}"
+    return None
+
+
+def _call_fault(action: Land, own: tuple[Commit, ...]) -> tuple[str, str] | None:
+    """One merge call adds one commit (squash, merge) or a pull request's commits (rebase)."""
+    step, landed = action.steps[0], own[-1]
+    if action.method is not MergeMethod.REBASE and len(own) != 1:
+        strangers = ", ".join(commit.sha for commit in own[:-1])
+        return "foreign_push", f"commits of others stand below {landed.sha}: {strangers}"
+    if own[0].parents[:1] != (action.expected_tip.sha,):
+        return "foreign_push", f"{own[0].sha} does not stand on {action.expected_tip.sha}"
+    if action.method is MergeMethod.MERGE_COMMIT and landed.parents[1:] != (step.head,):
+        return "foreign_push", f"{landed.sha} does not merge {step.head}"
+    if action.method is MergeMethod.SQUASH and len(landed.parents) != 1:
+        return "foreign_push", f"{landed.sha} has {len(landed.parents)} parents, not one"
+    if action.proof is Proof.EXACT_TREE and landed.tree != step.tree:
+        return "other_tree", f"{landed.sha} has tree {landed.tree}, tested was {step.tree}"
+    return None
+
+
+def _positions(action: Land, own: tuple[Commit, ...]) -> tuple[tuple[LandStep, Sha, Sha], ...]:
+    if action.mode is LandMode.CALL:
+        return ((action.steps[0], own[-1].sha, own[-1].tree),)
+    return tuple((step, step.commit, step.tree) for step in action.steps)

@@ -1,0 +1,262 @@
+"""Submitting, cancelling and restarting pull requests, and looking at one.
+
+The one way in for comments, the REST API and the command line alike.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from service.accounts import deeds
+from service.accounts.store.audit import AuditRow
+from service.database.database import Tx
+from service.errors import Conflict, Invalid, NotFound, ServiceError
+from service.mergequeue.engine.inputs import Cancel, Restart, SetImpactedTargets, Submit
+from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine.outputs import (
+    EntryMoved,
+    EntrySubmitted,
+    EntryUpdated,
+    Refused,
+    Step,
+)
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import FINAL, EntryState
+from service.mergequeue.engine.targets import Targets
+from service.mergequeue.operations import estimates, facts, requirements, shown, turn
+from service.mergequeue.operations.views import PullRequestView, Restarted, Submitted
+from service.mergequeue.store import pull_requests as known_pulls
+from service.mergequeue.wording import refusals
+from service.provider.errors import Gone, GoneKind
+from service.provider.values import (
+    PullRequest,
+)
+from service.runtime import Runtime
+from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef
+
+LANDING_WAIT_S = 20.0
+"""How long an answer waits for a landing already permitted (API.md 4.2)."""
+CONFLICTS = frozenset(
+    {
+        Reason.ALREADY_LANDED,
+        Reason.QUEUE_NOT_EMPTY,
+        Reason.MODE_SWITCH_IN_PROGRESS,
+    }
+)
+MISSING = frozenset({Reason.NOT_IN_QUEUE, Reason.HOLD_NOT_FOUND})
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitOptions:
+    """What came with a submission; None: not said. `sha` may be a prefix of the head."""
+
+    priority: int | None = None
+    no_batch: bool | None = None
+    sha: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who asks; `on_taken` is kept in the commit of the turn that takes what is asked."""
+
+    actor: Actor
+    on_taken: Callable[[Tx], None] | None = None
+
+
+async def read(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
+    """The pull request at the provider. Raises NotFound(pull_request_not_found)."""
+    try:
+        return await runtime.providers[repo.host].pull_request(repo, number)
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        raise NotFound(
+            f"{repo.slug} has no pull request {number}.", code="pull_request_not_found"
+        ) from gone
+
+
+async def enter(
+    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: By
+) -> Step:
+    """Ask the queue to take a pull request, after telling it what it must pass.
+
+    A refusal is a value in the step. Submitting again with the same head changes options only.
+    """
+    value = await turn.value(runtime, queue.id)
+    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    told = requirements.reports(value, resolved)
+    if value.tip is None or pull.base_tip != value.tip.sha:
+        told += await facts.target(runtime, queue, value)
+    known = await facts.of(runtime, queue, value.config, pull)
+    targets = await _targets_of(runtime, queue, known)
+    wish = Submit(
+        known,
+        by.actor,
+        priority=options.priority,
+        no_batch=options.no_batch,
+        targets=targets,
+        p_fail=estimates.of_submission(runtime, queue, value.config, known),
+    )
+    row = deed_on(runtime, queue, by.actor, "pull_request.submit", pull.number)
+    along = turn.Along(audit=row, on_taken=by.on_taken)
+    steps = await turn.take(runtime, queue.id, [*told, wish], along)
+    # An upload that was kept meanwhile saw no entry to tell of it.
+    newest = await _targets_of(runtime, queue, known)
+    if newest is not None and newest != targets and steps[-1].refusal is None:
+        late = SetImpactedTargets(known.pr, known.head, newest, by.actor)
+        await turn.take(runtime, queue.id, [late])
+    return steps[-1]
+
+
+async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Targets | None:
+    """What was uploaded for this head, None when nothing was."""
+    pair = (known.pr, known.head)
+    found = await runtime.store.read(known_pulls.targets_of, queue.repository_id, [pair])
+    return found.get(pair)
+
+
+async def submit(
+    runtime: Runtime, queue: QueueRef, number: int, options: SubmitOptions, actor: Actor
+) -> Submitted:
+    """Submit by API: result created, updated or unchanged.
+
+    A token never admits a fork's pull request unless a person with write access has let
+    exactly this head in. Raises NotFound(pull_request_not_found), Conflict(head_mismatch),
+    Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
+    no_required_statuses, limit_reached).
+    """
+    pull = await read(runtime, queue.repo, number)
+    if options.sha is not None and not pull.head_sha.startswith(options.sha.lower()):
+        raise Conflict(
+            f"The head of pull request {number} is {pull.head_sha}, not {options.sha}.",
+            code="head_mismatch",
+        )
+    await _check_fork(runtime, queue, pull)
+    step = await enter(runtime, queue, pull, options, By(actor))
+    if step.refusal is not None:
+        raise refusal_error(step.refusal, queue.branch)
+    view = await status(runtime, queue, number)
+    return Submitted(view, result_of(step))
+
+
+def result_of(step: Step) -> str:
+    """What a submission did: created, updated or unchanged."""
+    happened = {type(recorded.event) for recorded in step.events}
+    if EntrySubmitted in happened:
+        return "created"
+    return "updated" if EntryUpdated in happened else "unchanged"
+
+
+async def _check_fork(runtime: Runtime, queue: QueueRef, pull: PullRequest) -> None:
+    if not pull.is_fork or pull.state is not PullRequestState.OPEN:
+        return
+    allowed = await runtime.store.read(
+        known_pulls.fork_authorization, queue.repository_id, pull.number
+    )
+    if allowed != pull.head_sha:
+        raise Invalid(
+            f"Pull request {pull.number} comes from a fork: a person with write access must "
+            f"comment `/merge` on it for the head {pull.head_sha}.",
+            code="fork_needs_person",
+        )
+
+
+def refusal_error(refused: Refused, branch: str) -> ServiceError:
+    """A queue's refusal as the error that a face answers (API.md 3)."""
+    detail = refusals.message(refused, branch)
+    members: Mapping[str, object] = {"pull_requests": list(refused.prs)} if refused.prs else {}
+    code = refused.reason.value
+    if refused.reason in MISSING:
+        return NotFound(detail, code=code, members=members)
+    if refused.reason in CONFLICTS:
+        return Conflict(detail, code=code, members=members)
+    return Invalid(detail, code=code, members=members)
+
+
+async def cancel(
+    runtime: Runtime, queue: QueueRef, number: int, actor: Actor, reason: str = ""
+) -> PullRequestView:
+    """Take a pull request out; waits up to 20 s for a landing already under way.
+
+    Raises NotFound(not_in_queue), Conflict(already_landed, landing_in_progress).
+    """
+    step = await ask_cancel(runtime, queue, number, By(actor), reason)
+    if step.refusal is not None:
+        raise refusal_error(step.refusal, queue.branch)
+    entry = await settled_entry(runtime, queue, number)
+    if entry.state is EntryState.MERGED:
+        raise Conflict(f"Pull request {number} has landed already.", code="already_landed")
+    if entry.state not in FINAL:
+        raise Conflict(
+            f"Pull request {number} is landing now. The cancellation is kept: it applies if the "
+            "landing does not happen. Ask again in 5 seconds.",
+            code="landing_in_progress",
+        )
+    return await status(runtime, queue, number)
+
+
+async def ask_cancel(runtime: Runtime, queue: QueueRef, number: int, by: By, reason: str) -> Step:
+    """The queue's answer to a cancellation; a refusal is a value."""
+    by_api = by.actor.channel is Channel.API
+    code = Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
+    if by.actor.channel is Channel.LABEL:
+        code = Reason.LABEL_REMOVED
+    wish = Cancel(number, code, by.actor, reason)
+    row = deed_on(runtime, queue, by.actor, "pull_request.cancel", number)
+    return await turn.ask(runtime, queue, wish, turn.Along(audit=row, on_taken=by.on_taken))
+
+
+async def settled_entry(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
+    """The newest submission once its cancellation is decided, or as it is after 20 s."""
+    topic = f"queue/{queue.id}"
+    deadline = runtime.clock.monotonic_s() + LANDING_WAIT_S
+    while True:
+        seen = runtime.wakeups.version(topic)
+        view = await status(runtime, queue, number)
+        left_s = deadline - runtime.clock.monotonic_s()
+        if view.entry.state in FINAL or view.entry.cancel is None or left_s <= 0:
+            return view.entry
+        await runtime.wakeups.wait(topic, seen, left_s)
+
+
+async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Restarted:
+    """Begin its tests anew; result restarted, or not_needed where none have begun.
+
+    Raises NotFound(not_in_queue), Conflict(already_landed).
+    """
+    step = await ask_restart(runtime, queue, number, By(actor))
+    if step.refusal is not None:
+        raise refusal_error(step.refusal, queue.branch)
+    view = await status(runtime, queue, number)
+    return Restarted(view, "restarted" if has_restarted(step, number) else "not_needed")
+
+
+async def ask_restart(runtime: Runtime, queue: QueueRef, number: int, by: By) -> Step:
+    """The queue's answer to a restart; a refusal is a value."""
+    row = deed_on(runtime, queue, by.actor, "pull_request.restart", number)
+    along = turn.Along(audit=row, on_taken=by.on_taken)
+    return await turn.ask(runtime, queue, Restart(number, by.actor), along)
+
+
+def has_restarted(step: Step, number: int) -> bool:
+    """Whether a restart did anything."""
+    return any(isinstance(one.event, EntryMoved) and one.event.pr == number for one in step.events)
+
+
+async def status(
+    runtime: Runtime, queue: QueueRef, number: int, *, include_timeline: bool = False
+) -> PullRequestView:
+    """The newest submission. Raises NotFound(never_submitted)."""
+    view = await shown.pull_request(runtime, queue, number, None)
+    if view is None:
+        raise NotFound(
+            f"Pull request {number} was never submitted to the queue for {queue.branch}.",
+            code="never_submitted",
+        )
+    return (await shown.with_timelines(runtime, (view,)))[0] if include_timeline else view
+
+
+def deed_on(runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int) -> AuditRow:
+    """A deed on one pull request, for the audit log."""
+    subject = f"{deeds.place_of(queue)}#{number}"
+    return deeds.deed(actor, queue.org_id, action, subject, runtime.clock.now())

@@ -1,0 +1,336 @@
+"""Creating, reading, changing and deleting queues."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.accounts import access as callers
+from service.accounts import deeds
+from service.accounts.store import access, audit
+from service.accounts.store.audit import AuditRow
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import Invalid, Malformed, NotFound
+from service.mergequeue.engine.commands import HOLDS_MAX
+from service.mergequeue.engine.config import (
+    ConfigValue,
+    QueueConfig,
+    changed,
+    not_available_yet,
+    out_of_range,
+)
+from service.mergequeue.engine.inputs import (
+    Command,
+    Configure,
+    Delete,
+    Input,
+    PlaceHold,
+    ReleaseHold,
+    RequiredChanged,
+    SetState,
+    TargetMoved,
+)
+from service.mergequeue.engine.model import Hold, MergeQueue, Tip
+from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.operations import (
+    consequences,
+    pull_requests,
+    requirements,
+    turn,
+    vehicles,
+    wholes,
+)
+from service.mergequeue.operations.happened import Happened
+from service.mergequeue.operations.pull_requests import By
+from service.mergequeue.operations.views import QueueView
+from service.mergequeue.store import queues as stored
+from service.provider.values import (
+    Commit,
+)
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, Actor, MergeMethod, QueueRef
+
+QUEUES_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class QueueWish:
+    """What a creation or an update asks for.
+
+    `state` None: keep it. `has_reason`: a reason was sent, also without a state.
+    """
+
+    settings: Mapping[str, ConfigValue]
+    state: QueueState | None = None
+    reason: str | None = None
+    has_reason: bool = False
+    expected_version: int | None = None
+
+
+async def create(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, wish: QueueWish, actor: Actor
+) -> QueueView:
+    """Make a queue for an existing branch.
+
+    Raises NotFound(branch_not_found), Conflict(queue_exists), Invalid(merge_method_not_allowed,
+    limit_reached, not_available_yet), Malformed.
+    """
+    _check_settings(wish.settings)
+    provider = runtime.providers[repository.ref.host]
+    tip = await provider.tip(repository.ref, branch)
+    if tip is None:
+        raise NotFound(f'{repository.ref.slug} has no branch "{branch}".', code="branch_not_found")
+    given = wish.settings.get(vehicles.SETTING)
+    choice = await vehicles.choose(runtime, repository.ref, branch, tip.sha, given)
+    settings = {**_with_defaults(wish.settings), vehicles.SETTING: choice.wants_drafts}
+    config = changed(QueueConfig(), settings)
+    resolved = await requirements.resolve(runtime, repository.ref, branch, config)
+    _check_method(repository, resolved, config.merge_method)
+    draft = _draft(runtime, branch, config, wish, actor)
+    draft = replace(draft, test_branch_reason=choice.reason)
+    place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
+    row = deeds.deed(actor, repository.org_id, "queue.create", place, runtime.clock.now())
+    queue = await runtime.store.run(_insert, runtime, repository, draft, row)
+    told: list[Input] = [_first_tip(tip), *requirements.reports(draft, resolved)]
+    if not any(isinstance(one, RequiredChanged) for one in told) and not resolved.owned:
+        told.append(RequiredChanged(resolved.required, resolved.error))
+    await turn.take(runtime, queue.id, told)
+    return await read(runtime, queue)
+
+
+def _with_defaults(settings: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+    """`bisection_concurrency` follows `concurrency` at creation (API.md 5.1)."""
+    chosen = dict(settings)
+    if "concurrency" in chosen:
+        chosen.setdefault("bisection_concurrency", chosen["concurrency"])
+    return chosen
+
+
+def _check_settings(settings: Mapping[str, ConfigValue]) -> None:
+    wrong = out_of_range(settings)
+    if wrong is not None:
+        raise Malformed(f"{wrong} is out of range.", code="invalid_field")
+    missing = not_available_yet(settings)
+    if missing:
+        raise Invalid(
+            f"These settings have no effect in this version: {', '.join(missing)}. "
+            "Leave them out, or send their default.",
+            code="not_available_yet",
+            members={"settings": missing},
+        )
+
+
+def _check_method(
+    repository: RepositoryRecord, resolved: requirements.Resolved, method: MergeMethod
+) -> None:
+    allowed = repository.merge_methods
+    if resolved.merge_methods is not None:
+        allowed &= resolved.merge_methods
+    if method not in allowed:
+        names = ", ".join(sorted(one.value for one in allowed)) or "none"
+        raise Invalid(
+            f"{repository.ref.slug} does not allow {method.value}; allowed: {names}.",
+            code="merge_method_not_allowed",
+        )
+
+
+def _draft(
+    runtime: Runtime, branch: str, config: QueueConfig, wish: QueueWish, actor: Actor
+) -> MergeQueue:
+    return MergeQueue(
+        id=0,
+        uid=runtime.ids.uuid(),
+        branch=branch,
+        config=config,
+        state=wish.state or QueueState.RUNNING,
+        state_reason=wish.reason if wish.state is not None else None,
+        state_since=runtime.clock.now(),
+        state_by=actor,
+    )
+
+
+def _first_tip(tip: Commit) -> TargetMoved:
+    return TargetMoved(Tip(tip.sha, tip.tree))
+
+
+def _insert(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, draft: MergeQueue, row: AuditRow
+) -> QueueRef:
+    callers.recheck(session, row.actor, row.at)
+    access.lock_organization(session, repository.org_id)
+    if len(stored.queues_of(session, repository.id)) >= QUEUES_MAX:
+        raise Invalid(
+            f"{repository.ref.slug} has {QUEUES_MAX} queues already.", code="limit_reached"
+        )
+    made = stored.create(session, repository.org_id, repository.id, draft)
+    ref = QueueRef(made.id, repository.org_id, repository.id, repository.ref, draft.branch)
+    audit.append(session, row)
+    whole = Step(queue=made, actions=(), events=(), refusal=None, wake_at=None)
+    consequences.keep(session, runtime, Happened(ref, None, whole, row.at))
+    return ref
+
+
+def _row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditRow:
+    return deeds.deed(actor, queue.org_id, action, deeds.place_of(queue), at)
+
+
+async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
+    """The queue with every entry that is not final, in order."""
+    return await wholes.view_of(runtime, queue)
+
+
+async def update(
+    runtime: Runtime,
+    queue: QueueRef,
+    wish: QueueWish,
+    actor: Actor,
+) -> QueueView:
+    """Change settings and state, all or nothing; nothing to change keeps the version.
+
+    PAUSED answers after an open landing has ended, 20 s at most. Raises Malformed,
+    Conflict(version_conflict, mode_switch_in_progress), Invalid(merge_method_not_allowed,
+    not_available_yet).
+    """
+    _check_settings(wish.settings)
+    value = await turn.value(runtime, queue.id)
+    await _check_new_method(runtime, queue, value, wish)
+    reason = await _test_branch_reason(runtime, queue, wish)
+    commands = _commands(wish, value, actor, reason)
+    if commands:
+        row = _row(queue, actor, "queue.update", runtime.clock.now())
+        along = turn.Along(audit=row, whole=True, expected_version=wish.expected_version)
+        steps = await turn.take(runtime, queue.id, commands, along)
+        refused = next((step.refusal for step in steps if step.refusal is not None), None)
+        if refused is not None:
+            raise pull_requests.refusal_error(refused, queue.branch)
+    if "required_statuses" in wish.settings:
+        await _require_anew(runtime, queue)
+    if wish.state is QueueState.PAUSED:
+        await _landing_over(runtime, queue)
+    return await read(runtime, queue)
+
+
+async def _check_new_method(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, wish: QueueWish
+) -> None:
+    method = wish.settings.get("merge_method")
+    if isinstance(method, MergeMethod) and method is not value.config.merge_method:
+        resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+        repository = await runtime.store.read(access.repository, queue.repository_id)
+        _check_method(repository, resolved, method)
+
+
+async def _test_branch_reason(runtime: Runtime, queue: QueueRef, wish: QueueWish) -> str | None:
+    """What to say of a kind of test branch that is set by hand now."""
+    given = wish.settings.get(vehicles.SETTING)
+    if given is None:
+        return None
+    tip = await runtime.providers[queue.repo.host].tip(queue.repo, queue.branch)
+    if tip is None:
+        return vehicles.BY_HAND
+    return (await vehicles.choose(runtime, queue.repo, queue.branch, tip.sha, given)).reason
+
+
+def _commands(
+    wish: QueueWish, value: MergeQueue, actor: Actor, reason: str | None
+) -> list[Command]:
+    commands: list[Command] = []
+    if wish.settings:
+        commands.append(Configure(dict(wish.settings), actor, reason))
+    if wish.state is not None or wish.has_reason:
+        commands.append(SetState(wish.state or value.state, wish.reason, actor))
+    return commands
+
+
+async def _require_anew(runtime: Runtime, queue: QueueRef) -> None:
+    value = await turn.value(runtime, queue.id)
+    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    told = requirements.reports(value, resolved)
+    if told:
+        await turn.take(runtime, queue.id, told)
+
+
+async def _landing_over(runtime: Runtime, queue: QueueRef) -> None:
+    """Wait until no landing is open, or 20 s; one still unknown is then named by a hold."""
+    topic = f"queue/{queue.id}"
+    deadline = runtime.clock.monotonic_s() + pull_requests.LANDING_WAIT_S
+    while True:
+        seen = runtime.wakeups.version(topic)
+        value = await turn.value(runtime, queue.id)
+        left_s = deadline - runtime.clock.monotonic_s()
+        if value.landing is None:
+            return
+        if left_s <= 0:
+            break
+        await runtime.wakeups.wait(topic, seen, left_s)
+    text = "A landing was under way when the queue was paused, and its outcome is not known yet."
+    held = PlaceHold(HoldReason.LANDING_UNRESOLVED, None, text, SYSTEM)
+    await turn.take(runtime, queue.id, [held])
+
+
+async def set_state(
+    runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, actor: Actor
+) -> None:
+    """Run, pause or drain by a person's comment; a pause answers as `update` does.
+
+    Raises Conflict(mode_switch_in_progress).
+    """
+    await ask_state(runtime, queue, state, reason, By(actor))
+
+
+async def ask_state(
+    runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: By
+) -> None:
+    """The same, with what is kept in the same commit."""
+    row = _row(queue, by.actor, "queue.set_state", runtime.clock.now())
+    along = turn.Along(audit=row, on_taken=by.on_taken)
+    step = await turn.ask(runtime, queue, SetState(state, reason, by.actor), along)
+    if step.refusal is not None:
+        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    if state is QueueState.PAUSED:
+        await _landing_over(runtime, queue)
+
+
+async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
+    """Delete an empty queue; its history stays. Raises Conflict(queue_not_empty)."""
+    row = _row(queue, actor, "queue.delete", runtime.clock.now())
+    step = await turn.ask(runtime, queue, Delete(actor), turn.Along(audit=row))
+    if step.refusal is not None:
+        raise pull_requests.refusal_error(step.refusal, queue.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class HoldWish:
+    """A freeze: what it stops, why, and until when (None: until lifted)."""
+
+    text: str
+    scope: HoldScope = HoldScope.BOTH
+    until: datetime | None = None
+
+
+async def add_hold(runtime: Runtime, queue: QueueRef, wish: HoldWish, actor: Actor) -> Hold:
+    """Freeze the queue. Raises Invalid(limit_reached)."""
+    command = PlaceHold(HoldReason.FREEZE, wish.scope, wish.text, actor, until=wish.until)
+    row = _row(queue, actor, "queue.hold", runtime.clock.now())
+    step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
+    if step.refusal is not None:
+        if step.refusal.reason is Reason.LIMIT_REACHED:
+            raise Invalid(f"The queue has {HOLDS_MAX} holds already.", code="limit_reached")
+        raise pull_requests.refusal_error(step.refusal, queue.branch)
+    return step.queue.holds[-1]
+
+
+async def release_hold(
+    runtime: Runtime, queue: QueueRef, hold_id: str, text: str, actor: Actor
+) -> None:
+    """Lift a hold by name and with a reason.
+
+    Raises NotFound(hold_not_found), Invalid(hold_not_liftable).
+    """
+    row = _row(queue, actor, "queue.release", runtime.clock.now())
+    command = ReleaseHold(hold_id, text, actor)
+    step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
+    if step.refusal is not None:
+        raise pull_requests.refusal_error(step.refusal, queue.branch)

@@ -1,0 +1,299 @@
+"""Reading again what a lost webhook would have told (RELIABILITY.md 5).
+
+Each function reads one thing afresh and tells the queue; the sweeps call them on a clock,
+signals call them at once. Everything lands with no signal at all, later.
+"""
+
+from collections.abc import Awaitable, Collection
+from datetime import datetime
+
+import structlog
+
+from service.accounts import repositories
+from service.accounts.store import access
+from service.mergequeue.engine import world
+from service.mergequeue.engine.inputs import (
+    ChecksReported,
+    FactsChanged,
+    Input,
+    PullRequestGone,
+    ReleaseHold,
+    RepositoryChanged,
+    RulesChanged,
+    TestBranchLost,
+    TimePassed,
+    WorkflowsChanged,
+)
+from service.mergequeue.engine.model import MergeQueue, Run
+from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
+from service.mergequeue.operations import facts, requirements, turn
+from service.mergequeue.store import queues, runs
+from service.provider.errors import Gone, GoneKind, NotPermitted, Refused, Suspended, Unavailable
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, QueueRef
+
+UNAVAILABLE = frozenset({HoldReason.PERMISSION_LOST, HoldReason.REPOSITORY_UNAVAILABLE})
+
+log = structlog.get_logger()
+
+
+async def checks_of(runtime: Runtime, queue: QueueRef, run: Run) -> ChecksReported:
+    """The whole present set of reports on a built run's commit, read afresh."""
+    if run.sha is None:
+        raise ValueError(f"run {run.id} has no commit yet")
+    provider = runtime.providers[queue.repo.host]
+    checks = await provider.checks(
+        queue.repo, run.sha, skipped_pass=run.config.skipped_statuses_pass
+    )
+    return ChecksReported(run.id, run.sha, checks.items, checks.complete)
+
+
+async def read_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
+    """Read one live run's checks and tell the queue; nothing when it is over."""
+    queue_value = await turn.value(runtime, queue.id)
+    run = queue_value.runs.get(run_id)
+    if run is None or not is_reported_on(run):
+        return
+    await turn.take(runtime, queue.id, [await checks_of(runtime, queue, run)])
+
+
+def is_reported_on(run: Run) -> bool:
+    """Whether reports on the run's commit can still matter."""
+    return run.sha is not None and run.kind is not RunKind.DIRECT and run.published
+
+
+async def read_running_checks(runtime: Runtime) -> None:
+    """Sweep: the checks of every live run, so that a lost event only delays."""
+    for queue in await _live(runtime):
+        value = await turn.value(runtime, queue.id)
+        for run in value.runs.values():
+            waits = run.status in {RunStatus.IN_PROGRESS, RunStatus.FAILED}
+            if waits and run.phase is RunPhase.TESTING:
+                await _guarded(runtime, queue, read_checks(runtime, queue, run.id))
+
+
+async def read_live_queues(runtime: Runtime) -> None:
+    """Sweep: tip, pull requests and required statuses of queues with live entries."""
+    for queue in await _live(runtime):
+        await _guarded(runtime, queue, read_queue(runtime, queue))
+
+
+async def read_all_queues(runtime: Runtime, hosts: Collection[str] | None = None) -> None:
+    """Sweep: the same for every queue, and whether its repository is still ours.
+
+    `hosts` None: of every host that a provider is set for.
+    """
+    chosen = runtime.providers.keys() if hosts is None else hosts
+    for repository in await runtime.store.read(access.repositories_of, None):
+        if repository.ref.host in chosen:
+            await read_repository(runtime, repository.id)
+    for queue in await runtime.store.read(queues.all_queues):
+        if queue.repo.host in chosen:
+            await _guarded(runtime, queue, read_queue(runtime, queue))
+
+
+async def read_repository(runtime: Runtime, repository_id: int) -> None:
+    """Read a repository again: its names, whether it is archived, gone or not ours."""
+    known = await runtime.store.read(access.repository, repository_id)
+    provider = runtime.providers.get(known.ref.host)
+    if provider is None:
+        return
+    hold: HoldReason | None = None
+    text = ""
+    try:
+        fresh = await provider.repository(known.ref)
+    except Gone as gone:
+        hold, text = HoldReason.REPOSITORY_UNAVAILABLE, gone.message
+    except (NotPermitted, Suspended) as lost:
+        hold, text = HoldReason.PERMISSION_LOST, lost.message
+    except Unavailable:
+        return
+    else:
+        await runtime.store.run(repositories.keep, fresh)
+        if fresh.archived:
+            hold, text = HoldReason.REPOSITORY_UNAVAILABLE, "The repository is archived."
+    if known.available is not (hold is None):
+        await runtime.store.run(access.set_repository_available, repository_id, hold is None)
+    await tell_queues_of(runtime, repository_id, hold, text)
+
+
+async def tell_queues_of(
+    runtime: Runtime, repository_id: int, hold: HoldReason | None, text: str
+) -> None:
+    """Tell a repository's queues whether it is there; those that know are left alone."""
+    for queue in await runtime.store.read(queues.queues_of, repository_id):
+        value = await turn.value(runtime, queue.id)
+        held = {one.reason for one in value.holds} & UNAVAILABLE
+        if held != ({hold} if hold is not None else set()):
+            report = RepositoryChanged(available=hold is None, hold=hold, text=text)
+            await turn.take(runtime, queue.id, [report])
+
+
+async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
+    """Read everything a queue stands on and tell it what differs, in one turn."""
+    value = await turn.value(runtime, queue.id)
+    told = await facts.target(runtime, queue, value)
+    told += await _requirements(runtime, queue, value)
+    told += await _all_facts(runtime, queue, value)
+    told += _reachable_again(value)
+    if told:
+        await turn.take(runtime, queue.id, told)
+
+
+async def read_target(runtime: Runtime, queue: QueueRef) -> None:
+    """Read the target's tip and tell the queue when it differs."""
+    value = await turn.value(runtime, queue.id)
+    told = await facts.target(runtime, queue, value)
+    if told:
+        await turn.take(runtime, queue.id, told)
+
+
+async def read_requirements(runtime: Runtime, queue: QueueRef) -> None:
+    """Read the required statuses and tell the queue when they differ."""
+    value = await turn.value(runtime, queue.id)
+    told = await _requirements(runtime, queue, value)
+    if told:
+        await turn.take(runtime, queue.id, told)
+
+
+async def rules_changed(runtime: Runtime, queue: QueueRef) -> None:
+    """Let the queue try again what the rules refused, of itself or of a pull request."""
+    value = await turn.value(runtime, queue.id)
+    is_held = any(hold.reason in world.REFUSED_BY_RULES for hold in value.holds)
+    if is_held or any(entry.barred or entry.refusal for entry in value.entries.values()):
+        await turn.take(runtime, queue.id, [RulesChanged()])
+
+
+async def workflows_changed(runtime: Runtime, queue: QueueRef) -> None:
+    """Let the queue test again what no required check has tested, after a push to its target."""
+    value = await turn.value(runtime, queue.id)
+    if any(Reason.NO_EVIDENCE in entry.barred for entry in value.entries.values()):
+        await turn.take(runtime, queue.id, [WorkflowsChanged()])
+
+
+async def _requirements(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
+    resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
+    return requirements.reports(value, resolved)
+
+
+async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> None:
+    """Read one queued pull request and tell the queue; nothing when it is not queued."""
+    value = await turn.value(runtime, queue.id)
+    if number not in value.entries:
+        return
+    told = await _facts_of(runtime, queue, value, number)
+    if told:
+        await turn.take(runtime, queue.id, told)
+
+
+async def _facts_of(
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
+) -> list[Input]:
+    """What the queue must be told of one of its pull requests; empty when it knows all."""
+    provider = runtime.providers[queue.repo.host]
+    try:
+        pull = await provider.pull_request(queue.repo, number)
+    except Gone as gone:
+        if gone.kind is not GoneKind.PULL_REQUEST:
+            raise
+        return [PullRequestGone(number)]
+    fresh = await facts.of(runtime, queue, value.config, pull)
+    return [] if value.entries[number].facts == fresh else [FactsChanged(fresh)]
+
+
+async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
+    """The same of all its pull requests, read many at a time."""
+    provider = runtime.providers[queue.repo.host]
+    pulls = await provider.pull_requests(queue.repo, sorted(value.entries))
+    there = [pull for pull in pulls.values() if pull is not None]
+    fresh = await facts.of_many(runtime, queue, value.config, there)
+    told: list[Input] = [PullRequestGone(number) for number, pull in pulls.items() if pull is None]
+    for number, read in fresh.items():
+        known = value.entries[number].facts
+        if facts.swept(known, read) != known:
+            told.append(FactsChanged(facts.swept(known, read)))
+    return told
+
+
+async def restore_branches(runtime: Runtime) -> None:
+    """Sweep: put back a live run's lost branch once, delete recorded leftovers."""
+    for repository in await runtime.store.read(access.repositories_of, None):
+        recorded = await runtime.store.read(runs.recorded_branches, repository.id)
+        if not recorded or repository.ref.host not in runtime.providers:
+            continue
+        provider = runtime.providers[repository.ref.host]
+        try:
+            present = {ref.branch for ref in await provider.vehicles(repository.ref)}
+            for branch, owner in recorded.items():
+                if owner.live and branch not in present:
+                    queue = await runtime.store.read(queues.ref_by_id, owner.queue_id)
+                    if queue is not None:
+                        await restore_branch(runtime, queue, owner.run_id)
+                elif not owner.live and branch in present:
+                    await provider.discard(repository.ref, branch)
+        except (Unavailable, NotPermitted, Suspended, Gone) as trouble:
+            log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
+
+
+async def restore_branch(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
+    """Put a live run's branch back at its commit, the first time; then the queue must know."""
+    value = await turn.value(runtime, queue.id)
+    run = value.runs.get(run_id)
+    if run is None or run.sha is None or run.branch is None or run.kind is RunKind.DIRECT:
+        return
+    first = await runtime.store.run(runs.note_restored, queue.id, run_id)
+    if first:
+        try:
+            await runtime.providers[queue.repo.host].restore(queue.repo, run.branch, run.sha)
+        except Refused as refused:
+            log.warning("restore_refused", run=run_id, why=refused.message)
+        else:
+            return
+    await turn.take(runtime, queue.id, [TestBranchLost(run_id, by="")])
+
+
+def _reachable_again(value: MergeQueue) -> list[Input]:
+    return [
+        ReleaseHold(hold.id, "The provider answers again.", SYSTEM)
+        for hold in value.holds
+        if hold.reason in {HoldReason.PROVIDER_UNAVAILABLE, HoldReason.RECOVERING}
+    ]
+
+
+async def pass_time(runtime: Runtime) -> bool:
+    """Give every queue whose time has come the chance to act; whether there was any."""
+    due = await runtime.store.read(queues.due, runtime.clock.now())
+    for queue_id in due:
+        await turn.take(runtime, queue_id, [TimePassed()])
+    return bool(due)
+
+
+async def next_wake(runtime: Runtime) -> datetime | None:
+    """When the next queue wants to be woken, or a read that was put off is due."""
+    wake = await runtime.store.read(queues.next_wake)
+    times = [at for at in (wake, runtime.looks.next_at()) if at is not None]
+    return min(times, default=None)
+
+
+async def _guarded(runtime: Runtime, queue: QueueRef, reading: Awaitable[None]) -> None:
+    """One queue's trouble never stops another's sweep; what it means is told to that queue."""
+    try:
+        await reading
+    except (NotPermitted, Suspended) as lost:
+        await _hold(runtime, queue, HoldReason.PERMISSION_LOST, lost.message)
+    except Gone as gone:
+        await _hold(runtime, queue, HoldReason.REPOSITORY_UNAVAILABLE, gone.message)
+    except (Unavailable, Refused) as trouble:
+        log.warning("sweep_postponed", queue=queue.id, why=trouble.message)
+
+
+async def _hold(runtime: Runtime, queue: QueueRef, hold: HoldReason, text: str) -> None:
+    report = RepositoryChanged(available=False, hold=hold, text=text)
+    await turn.take(runtime, queue.id, [report])
+
+
+async def _live(runtime: Runtime) -> tuple[QueueRef, ...]:
+    ids = await runtime.store.read(queues.live_queues)
+    refs = [await runtime.store.read(queues.ref_by_id, queue_id) for queue_id in ids]
+    return tuple(ref for ref in refs if ref is not None and ref.repo.host in runtime.providers)

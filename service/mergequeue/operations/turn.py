@@ -1,0 +1,284 @@
+"""One turn: a single transaction that takes waiting inputs through the engine.
+
+Rows, journal, outbox, landing intents, audit and whatever else must be kept with them are
+written together or not at all (ARCHITECTURE.md 5). The world is called after it, by workers.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from service.accounts import access
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database import outbox
+from service.database.database import Tx
+from service.database.outbox import OutboxItem
+from service.database.records import Lane
+from service.errors import Conflict, InvariantBroken, NotFound, Stale
+from service.mergequeue.engine import engine
+from service.mergequeue.engine.inputs import Command, Input, PlaceHold, TimePassed
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import (
+    Action,
+    AskEvidence,
+    BuildTestBranch,
+    Land,
+    RerunChecks,
+    RetireRun,
+    Step,
+    Tell,
+)
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.operations import consequences
+from service.mergequeue.operations.happened import Happened
+from service.mergequeue.store import journal, landings, queues
+from service.mergequeue.store.queues import Head
+from service.runtime import Runtime
+from service.vocabulary import SYSTEM, QueueRef
+
+INPUTS_MAX = 64
+STALE_TRIES_MAX = 5
+NOTICE_DELAY = timedelta(seconds=2)
+"""Changes of one pull request's texts are joined over this time (GITHUB.md 2.5)."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """What goes with a turn into the same commit, or stands against it.
+
+    `on_taken` is kept only if no input is refused.
+    `whole`: when one input is refused, none of them counts. `expected_version`: the
+    queue's `revision` must be it, else Conflict(version_conflict). A token that asks must
+    still be valid.
+    """
+
+    audit: AuditRow | None = None
+    also: Callable[[Tx], None] | None = None
+    on_taken: Callable[[Tx], None] | None = None
+    whole: bool = False
+    expected_version: int | None = None
+
+
+ALONE = Along()
+
+
+async def take(
+    runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along = ALONE
+) -> tuple[Step, ...]:
+    """Take at most 64 inputs in order through one transaction; a step for each.
+
+    Raises NotFound(queue_not_found), DatabaseUnavailable. A broken invariant rolls the turn
+    back and holds the queue (`invariant_breach`), then raises InvariantBroken.
+    """
+    if len(inputs) > INPUTS_MAX:
+        head = await take(runtime, queue_id, inputs[:INPUTS_MAX], along)
+        return head + await take(runtime, queue_id, inputs[INPUTS_MAX:])
+    async with runtime.gates.of(queue_id):
+        try:
+            return await _take(runtime, queue_id, inputs, along)
+        except InvariantBroken as broken:
+            runtime.telemetry.count("headgate_invariant_breaches_total")
+            log.error("invariant_broken", queue=queue_id, number=broken.number, why=broken.detail)
+            await _take(runtime, queue_id, [_breach(broken)], ALONE)
+            raise
+
+
+async def ask(runtime: Runtime, queue: QueueRef, command: Command, along: Along = ALONE) -> Step:
+    """Ask one queue something; a refusal is a value in the step."""
+    return (await take(runtime, queue.id, [command], along))[-1]
+
+
+async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
+    """The queue's newest committed value. Raises NotFound(queue_not_found)."""
+    known = await runtime.store.known_newest(queue_id)
+    if known is not None:
+        return known
+    found = (await runtime.store.read(newest, runtime, queue_id))[1]
+    runtime.store.cache.put(found)
+    return found
+
+
+async def _take(
+    runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along
+) -> tuple[Step, ...]:
+    for _ in range(STALE_TRIES_MAX):
+        wish = _Wish(queue_id, tuple(inputs), along, runtime.clock.now())
+        try:
+            # A turn that is asked for ends, and memory hears of it, whoever stops waiting.
+            return await asyncio.shield(_committed(runtime, wish))
+        except Stale:
+            runtime.store.cache.drop(queue_id)
+    raise Conflict("The queue is changing too fast; try again.", code="version_conflict")
+
+
+async def _committed(runtime: Runtime, wish: "_Wish") -> tuple[Step, ...]:
+    began_s = runtime.clock.monotonic_s()
+    steps, saved = await runtime.store.run_kind("turn", _turn, runtime, wish)
+    took_s = runtime.clock.monotonic_s() - began_s
+    runtime.telemetry.observe("headgate_turn_duration_seconds", took_s)
+    if saved is not None:
+        runtime.store.cache.put(saved)
+        for topic in (f"queue/{wish.queue_id}", "outbox", "ticks", "notifications"):
+            runtime.wakeups.wake(topic)
+    return steps
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    queue_id: int
+    inputs: tuple[Input, ...]
+    along: Along
+    now: datetime
+
+
+def _turn(session: Tx, runtime: Runtime, wish: _Wish) -> tuple[tuple[Step, ...], MergeQueue | None]:
+    """The steps, and the value to be cached after the commit; None when nothing changed."""
+    head, before = newest(session, runtime, wish.queue_id, lock=True)
+    _check(session, wish.along, before, wish.now)
+    steps: list[Step] = []
+    current = before
+    for one in wish.inputs:
+        step = engine.step(current, one, wish.now)
+        steps.append(step)
+        current = step.queue
+    if wish.along.whole and any(step.refusal is not None for step in steps):
+        if wish.along.audit is not None:
+            audit.append(session, _decided(wish.along.audit, steps))
+        return tuple(steps), None
+    whole = _joined(steps)
+    saved = None
+    if current is not before or whole.events or whole.actions or _is_clock(wish):
+        saved = queues.save(session, before, whole, head.epoch)
+        ref = queues.ref_by_id(session, wish.queue_id)
+        if ref is None:
+            raise _gone()
+        happened = Happened(ref, before, replace(whole, queue=saved), wish.now)
+        _put_out(session, runtime, head, happened)
+        consequences.keep(session, runtime, happened)
+    if wish.along.audit is not None:
+        audit.append(session, _decided(wish.along.audit, steps))
+    _keep_along(session, wish.along, steps)
+    return tuple(steps), saved
+
+
+def _keep_along(session: Tx, along: Along, steps: Sequence[Step]) -> None:
+    if along.also is not None:
+        along.also(session)
+    if along.on_taken is not None and all(step.refusal is None for step in steps):
+        along.on_taken(session)
+
+
+def _is_clock(wish: _Wish) -> bool:
+    """Whether time alone was told: the next wake-up is then written even if nothing changed."""
+    return any(isinstance(one, TimePassed) for one in wish.inputs)
+
+
+def _decided(row: AuditRow, steps: Sequence[Step]) -> AuditRow:
+    """The audit row with what the queue decided."""
+    refused = next((step.refusal for step in steps if step.refusal is not None), None)
+    if refused is None:
+        return row
+    return replace(row, decision="denied", reason=refused.reason.value)
+
+
+def _put_out(session: Tx, runtime: Runtime, head: Head, happened: Happened) -> None:
+    """What follows from a turn, in its own transaction: journal, outbox, landing rows."""
+    ref, whole = happened.ref, happened.whole
+    journal.append(session, ref.id, whole.events)
+    items = [item(runtime, action, happened.now) for action in whole.actions]
+    outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
+    for action in whole.actions:
+        if isinstance(action, Land):
+            landings.intend(session, ref.id, action)
+    if whole.queue.deleted:
+        queues.mark_deleted(session, ref.id, happened.now)
+
+
+def newest(
+    session: Tx, runtime: Runtime, queue_id: int, *, lock: bool = False
+) -> tuple[Head, MergeQueue]:
+    """The stored version and its value, from memory where it is there.
+
+    `lock` keeps other turns out until the commit. Raises NotFound(queue_not_found).
+    """
+    head = queues.head_of(session, queue_id, lock=lock)
+    if head is None:
+        raise _gone()
+    known = runtime.store.cache.get(queue_id, head.version)
+    return head, known if known is not None else queues.load(session, queue_id)
+
+
+def _gone() -> NotFound:
+    return NotFound("This queue does not exist any more.", code="queue_not_found")
+
+
+def _check(session: Tx, along: Along, before: MergeQueue, now: datetime) -> None:
+    expected = along.expected_version
+    if expected is not None and expected != before.revision:
+        raise Conflict(
+            f"The queue is at version {before.revision}, not {expected}.", code="version_conflict"
+        )
+    if along.audit is not None:
+        access.recheck(session, along.audit.actor, now)
+
+
+def _joined(steps: Sequence[Step]) -> Step:
+    """All steps of a turn as one: their outputs in order, the last value and wake-up."""
+    last = steps[-1]
+    return Step(
+        queue=last.queue,
+        actions=tuple(action for step in steps for action in step.actions),
+        events=tuple(event for step in steps for event in step.events),
+        refusal=None,
+        wake_at=last.wake_at,
+        finished_entries=tuple(entry for step in steps for entry in step.finished_entries),
+        finished_runs=tuple(run for step in steps for run in step.finished_runs),
+    )
+
+
+def item(runtime: Runtime, action: Action, now: datetime) -> OutboxItem:
+    """An action as an effect to be performed."""
+    control = OutboxItem(lane=Lane.CONTROL, key="", kind="", effect=action, next_at=now)
+    match action:
+        case BuildTestBranch(run=run):
+            return replace(control, key=f"{run}/build", kind="build", run=run)
+        case RerunChecks(run=run, attempt=attempt):
+            return replace(control, key=f"{run}/rerun/{attempt}", kind="rerun", run=run)
+        case Land(run=run, number=number):
+            return replace(control, key=f"{run}/land/{number}", kind="land", run=run)
+        case RetireRun(run=run):
+            return replace(control, key=f"{run}/retire", kind="retire", run=run)
+        case AskEvidence(run=run):
+            # A question may be asked again; of several about one run the newest is enough.
+            return OutboxItem(
+                lane=Lane.NOTICE,
+                key=f"{run}/evidence/{runtime.ids.uuid()}",
+                kind="evidence",
+                effect=action,
+                supersede_key=f"evidence/{run}",
+                next_at=now,
+            )
+        case Tell(pr=pr, entry=entry):
+            return OutboxItem(
+                lane=Lane.NOTICE,
+                key=f"{entry}/tell/{runtime.ids.uuid()}",
+                kind="tell",
+                effect=action,
+                supersede_key=f"tell/{pr}",
+                next_at=now + NOTICE_DELAY,
+            )
+
+
+def _breach(broken: InvariantBroken) -> PlaceHold:
+    return PlaceHold(
+        reason=HoldReason.INVARIANT_BREACH,
+        scope=None,
+        text=f"Invariant {broken.number} broke: {broken.detail}",
+        actor=SYSTEM,
+    )

@@ -1,0 +1,59 @@
+"""The kind of a queue's test branches: draft pull requests or pushes, and why (GITHUB.md 3.5)."""
+
+from dataclasses import dataclass
+
+from service.mergequeue.engine.config import ConfigValue, QueueConfig
+from service.provider.errors import ProviderError
+from service.provider.values import Vehicle, VehicleAdvice
+from service.runtime import Runtime
+from service.vocabulary import RepoRef, Sha
+
+SETTING = "create_prs_for_testing_branches"
+BY_HAND = "Set by hand."
+UNREADABLE = "The workflows of the branch could not be read, so the default applies."
+REASON_CHARS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whether draft pull requests carry the test branches, and the reason that people read."""
+
+    wants_drafts: bool
+    reason: str
+
+
+async def choose(
+    runtime: Runtime, repo: RepoRef, branch: str, commit: Sha, given: ConfigValue
+) -> Choice:
+    """Return the kind for a queue whose target is at `commit`; `given` None: nobody set one.
+
+    Workflows that cannot be read leave the default.
+    """
+    try:
+        advice = await runtime.providers[repo.host].vehicle_advice(repo, branch, commit)
+    except ProviderError:
+        advice = VehicleAdvice(None, UNREADABLE)
+    return decide(advice, given)
+
+
+def decide(advice: VehicleAdvice, given: ConfigValue) -> Choice:
+    """Return the kind: what was set by hand wins, then what the workflows call for."""
+    if isinstance(given, bool):
+        wanted = Vehicle.DRAFT_PR if given else Vehicle.PUSH
+        contradicts = advice.vehicle not in (None, wanted)
+        reason = f"{BY_HAND} But {advice.reason}" if contradicts else BY_HAND
+        return Choice(given, reason[:REASON_CHARS_MAX])
+    if advice.vehicle is None:
+        drafts = QueueConfig().create_prs_for_testing_branches
+    else:
+        drafts = advice.vehicle is Vehicle.DRAFT_PR
+    return Choice(drafts, advice.reason[:REASON_CHARS_MAX])
+
+
+def without_drafts(words: str) -> Choice:
+    """Return the kind of a queue whose provider refused a draft pull request in these words."""
+    reason = (
+        f"The provider refused a draft pull request: {words} "
+        "CI must start on pushes to headgate/merge/**."
+    )
+    return Choice(False, reason[:REASON_CHARS_MAX])

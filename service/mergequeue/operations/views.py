@@ -1,0 +1,207 @@
+"""What operations answer: frozen values that faces render, none of them a row.
+
+`api/responses.py` turns them into the API's JSON, `wording` into sentences, the command line into
+tables.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
+from service.mergequeue.engine.outputs import Recorded
+from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
+from service.text.times import TimeLeft
+from service.vocabulary import Actor, Health, QueueRef, RepoRef, Sha
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """How a submission ended."""
+
+    at: datetime
+    cause: str | None
+    merged_sha: str | None
+    run: str | None
+    failed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEvent:
+    """One event of a submission; `sequence` runs 1, 2, 3 … without gaps."""
+
+    sequence: int
+    recorded: Recorded
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestView:
+    """The record of API.md 4.1.
+
+    `position` is 1-based, None in NOT_READY and final states. `run` is the present or last
+    run once its test branch is built. `has_targets`: impacted targets of this head are known.
+    `queue_state` is that of its queue while it is open.
+    While nothing of it changes the same object is answered again.
+    """
+
+    queue: QueueRef
+    entry: Entry
+    config: QueueConfig
+    position: int | None
+    length: int
+    eta: TimeLeft | None
+    conclusion: Conclusion | None
+    run: str | None
+    has_targets: bool
+    url: str | None
+    pull_request_url: str
+    queue_state: QueueState = QueueState.RUNNING
+    timeline: tuple[TimelineEvent, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """A queue with its effective requirements and every entry that is not final, in order."""
+
+    queue: QueueRef
+    value: MergeQueue
+    required: RequiredSet
+    entries: tuple[PullRequestView, ...]
+    url: str | None
+
+    @property
+    def holds(self) -> tuple[Hold, ...]:
+        """Holds in force."""
+        return self.value.holds
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRow:
+    """A queue among others. `depth`: entries past NOT_READY, `testing`: those in TESTING."""
+
+    repo: RepoRef
+    branch: str
+    state: QueueState
+    mode: Mode
+    depth: int
+    not_ready: int
+    testing: int
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class TestedPullRequest:
+    """One pull request under test."""
+
+    __test__ = False
+    number: int
+    url: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTest:
+    """A test that failed in a run; `excused`: only quarantined ones did, and the run passed.
+
+    `is_new_text`: it is quarantined and failed in a way that was not seen before.
+    """
+
+    id: str
+    name: str
+    status: Health
+    excused: bool
+    is_new_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TestingView:
+    """One test run for `/getMergeQueueTestingDetails`; targets None: none were uploaded."""
+
+    __test__ = False
+    run: Run
+    tested: tuple[TestedPullRequest, ...]
+    suites: tuple[str, ...]
+    vehicle_number: int | None
+    commit_url: str
+    impacted: tuple[str, ...] | None
+    impacted_tested: tuple[str, ...] | None
+    waiting_on: tuple[int, ...]
+    missing: tuple[str, ...]
+    failed: tuple[str, ...]
+    failed_tests: tuple[FailedTest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A test run among others.
+
+    `conclusion`: how the first submission that it tested ended, None while that is open.
+    `is_of_search`: it looked for the culprit of a failure; `began_search`: it is that failure.
+    """
+
+    id: str
+    prs: tuple[int, ...]
+    status: RunStatus
+    conclusion: EntryState | None
+    is_of_search: bool
+    began_search: bool
+    cause: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    sha: Sha
+
+
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """Some runs, and how many there are in all."""
+
+    rows: tuple[ListedRun, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainView:
+    """Why a pull request is not merged yet (`/explainPullRequest`)."""
+
+    pull_request: PullRequestView
+    explained: Explained
+    ahead: tuple[int, ...]
+    behind: tuple[int, ...]
+    depends_on: tuple[int, ...]
+    required: RequiredSet
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The answer to a submission; `result` created, updated or unchanged."""
+
+    view: PullRequestView
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """The answer to a restart; `result` restarted or not_needed."""
+
+    view: PullRequestView
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class TargetsStored:
+    """The answer to an upload of impacted targets."""
+
+    number: int
+    sha: str
+    impacts_all: bool
+    count: int
+
+
+def shown_actor(actor: Actor) -> dict[str, str | None]:
+    """An actor as answers show it; nothing of its id."""
+    return {
+        "kind": actor.kind.value,
+        "login": actor.login or None,
+        "channel": actor.channel.value,
+    }

@@ -1,0 +1,109 @@
+"""The watchdog: names every queue in which something could move and does not.
+
+It only reports: a log event, metrics, `/v1/status`. It repairs nothing, so that a mistake of its
+own does no harm.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from service.database.database import Tx
+from service.errors import InvariantBroken, NotFound
+from service.mergequeue.engine import standstill
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.standstill import OpenEffect, Standstill, StandstillKind
+from service.mergequeue.operations import turn
+from service.mergequeue.store import backlog, queues
+from service.runtime import Runtime
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The version of a queue's value, and since when it has been the same."""
+
+    version: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What all queues wait for: their open effects, and when they asked to be woken."""
+
+    effects: dict[int, tuple[OpenEffect, ...]]
+    wakes: dict[int, datetime]
+    live: tuple[int, ...]
+
+
+async def watch(runtime: Runtime) -> None:
+    """Sweep: look at every queue with open entries or effects, and report what stands still."""
+    there = await runtime.store.read(_open)
+    found: dict[int, tuple[Standstill, ...]] = {}
+    for queue_id in sorted({*there.live, *there.effects, *there.wakes}):
+        try:
+            value = await turn.value(runtime, queue_id)
+        except (InvariantBroken, NotFound):
+            continue
+        stalls = standstill.standstills(
+            value,
+            there.effects.get(queue_id, ()),
+            there.wakes.get(queue_id),
+            _unchanged_since(runtime, value),
+            runtime.clock.now(),
+        )
+        if stalls:
+            found[queue_id] = stalls
+    _report(runtime, found, there)
+
+
+def _open(session: Tx) -> Open:
+    return Open(backlog.open_effects(session), backlog.wakes(session), queues.live_queues(session))
+
+
+def _unchanged_since(runtime: Runtime, value: MergeQueue) -> datetime:
+    """Since when this process has seen the queue as it is now."""
+    seen = runtime.memory.seen_queues.get(value.id)
+    if not isinstance(seen, Seen) or seen.version != value.version:
+        seen = runtime.memory.seen_queues[value.id] = Seen(value.version, runtime.clock.now())
+    return seen.since
+
+
+def _report(runtime: Runtime, found: dict[int, tuple[Standstill, ...]], there: Open) -> None:
+    """Log what is new and what has ended; set the metrics."""
+    before, now = runtime.memory.stalled, runtime.clock.now()
+    for queue_id, stalls in found.items():
+        for one in stalls:
+            if one.subject not in before.get(queue_id, frozenset()):
+                log.error(
+                    "queue_stalled",
+                    queue=queue_id,
+                    kind=one.kind.value,
+                    subject=one.subject,
+                    since=one.since.isoformat(),
+                    pull_requests=list(one.prs),
+                )
+    for queue_id in before.keys() - found.keys():
+        log.info("queue_moves_again", queue=queue_id)
+    runtime.memory.stalled = {
+        queue_id: frozenset(one.subject for one in stalls) for queue_id, stalls in found.items()
+    }
+    kinds = [one.kind for stalls in found.values() for one in stalls]
+    for kind in StandstillKind:
+        runtime.telemetry.level("headgate_stalled", kinds.count(kind), kind.value)
+    effects = [one for each in there.effects.values() for one in each]
+    runtime.telemetry.level("headgate_oldest_effect_seconds", _oldest_s(effects, now))
+    throttled = sum(one.throttled and one.due_at > now for one in effects)
+    runtime.telemetry.level("headgate_throttled_effects", throttled)
+
+
+def _oldest_s(effects: list[OpenEffect], now: datetime) -> float:
+    """How long the oldest effect has been under way or due."""
+    ages = [
+        (now - (one.sent_at if one.is_sent and one.sent_at else one.due_at)).total_seconds()
+        for one in effects
+        if one.is_first
+    ]
+    return max([0.0, *ages])

@@ -1,0 +1,318 @@
+"""The real engine, driven in virtual time over a history: translation, and no rule of its own."""
+
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, assert_never
+
+from service.mergequeue.engine import engine, estimates, inputs
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.estimates import Signs, Track
+from service.mergequeue.engine.inputs import Input, Submit
+from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, RequiredSet
+from service.mergequeue.engine.outputs import (
+    Action,
+    AskEvidence,
+    BuildTestBranch,
+    EntryMoved,
+    Land,
+    RerunChecks,
+    RetireRun,
+    Step,
+    Tell,
+)
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.engine.targets import ALL
+from service.mergequeue.simulation.figures import Measured
+from service.mergequeue.simulation.history import Arrival, History
+from service.mergequeue.simulation.world import Attempt, Ci, Target
+from service.vocabulary import (
+    Actor,
+    ActorKind,
+    Check,
+    CheckKind,
+    CheckOutcome,
+    Mergeability,
+    PullRequestState,
+    RequiredName,
+    RequiredSource,
+    Sha,
+)
+
+BRANCH = "main"
+CHECK = "ci"
+"""The one required status of a simulated queue: all of CI."""
+
+AFTER_LAST = timedelta(days=30)
+"""Virtual time after the last submission at which a replay ends, whatever is left."""
+
+BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
+"""When nothing happens in a history without submissions."""
+
+ROUNDS_PER_ARRIVAL = 1000
+"""Inputs for one submission beyond which a replay ends: far above what any setting needs."""
+
+UID = "00000000-0000-4000-8000-000000000000"
+AUTHOR = Actor(ActorKind.PERSON, "author")
+REQUIRED = RequiredSet((RequiredName(CHECK),), RequiredSource.MERGE_INSTANCE)
+FROM_TESTING = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE})
+
+Told = Callable[[int], None]
+"""Hears how many submissions have ended."""
+
+
+def replay(history: History, config: QueueConfig, seed: int, told: Told | None = None) -> Measured:
+    """What a queue of these settings would have done with the history's submissions.
+
+    The same arguments always give the same answer. A head is submitted once; a pull request
+    that has merged is not submitted again.
+    """
+    world = _Replay(history, config, seed, told)
+    world.play()
+    return world.measured()
+
+
+class _Replay:
+    """One queue, its world, and what has been counted so far."""
+
+    def __init__(self, history: History, config: QueueConfig, seed: int, told: Told | None) -> None:
+        self._history = history
+        self._told = told
+        self._target = Target(history.arrivals)
+        self._ci = Ci(history, seed)
+        self._queue = MergeQueue(id=0, uid=UID, branch=BRANCH, config=config)
+        self._track = Track() if estimates.are_used(config) else None
+        self._now = history.arrivals[0].at if history.arrivals else BEGIN
+        self._wake_at: datetime | None = None
+        self._acts = deque(_acts(history))
+        self._built: dict[str, _Built] = {}
+        self._checks = 0
+        self._signs: dict[str, Signs] = {}
+        self._failures: Counter[int] = Counter()
+        self._first_at: dict[Sha, datetime] = {}
+        self._merged: dict[int, timedelta] = {}
+        self._ended = 0
+        self._counts = dict.fromkeys(("restarts", "failed", "failed_good", "cancelled"), 0)
+
+    def play(self) -> None:
+        """Until nothing is left to happen."""
+        if not self._history.arrivals:
+            return
+        self._tell(inputs.TargetMoved(self._target.tip))
+        self._tell(inputs.RequiredChanged(REQUIRED))
+        end = self._history.arrivals[-1].at + AFTER_LAST
+        for _ in range(ROUNDS_PER_ARRIVAL * len(self._history.arrivals)):
+            self._now = max(self._now, self._next_at() or end)
+            if self._now >= end:
+                return
+            self._happen()
+
+    def measured(self) -> Measured:
+        """What came of it."""
+        return Measured(
+            merged=tuple(self._merged),
+            waits_s=tuple(wait.total_seconds() for wait in self._merged.values()),
+            ci_runs=self._ci.runs,
+            ci_s=self._ci.busy_s,
+            unfinished=len(self._queue.entries),
+            **self._counts,
+        )
+
+    def _next_at(self) -> datetime | None:
+        """When something happens next: a person, the end of a test, the engine's own clock."""
+        next_act = self._acts[0].at if self._acts else None
+        coming = (next_act, self._ci.next_end(), self._wake_at)
+        return min((at for at in coming if at is not None), default=None)
+
+    def _happen(self) -> None:
+        next_end = self._ci.next_end()
+        if next_end is not None and next_end <= self._now:
+            self._ci_ends()
+        elif self._acts and self._acts[0].at <= self._now:
+            act = self._acts.popleft()
+            (self._cancel if act.is_cancel else self._submit)(act.arrival)
+        else:
+            self._tell(inputs.TimePassed())
+
+    # --- people
+
+    def _submit(self, arrival: Arrival) -> None:
+        if arrival.pr in self._merged:
+            return
+        self._first_at.setdefault(arrival.head, self._now)
+        self._tell(self._submission(arrival))
+
+    def _submission(self, arrival: Arrival) -> Submit:
+        """The command, with what the product would know of the pull request, never the truth."""
+        return Submit(
+            facts=self._facts(arrival),
+            actor=AUTHOR,
+            priority=arrival.priority,
+            no_batch=arrival.no_batch,
+            p_fail=self._p_fail(arrival),
+            # Lanes wait for whom nobody has told them of: here for all, and not for ever.
+            targets=arrival.targets or ALL,
+        )
+
+    def _facts(self, arrival: Arrival) -> Facts:
+        is_fresh = arrival.contains_tip
+        return Facts(
+            pr=arrival.pr,
+            head=arrival.head,
+            base=BRANCH,
+            state=PullRequestState.OPEN,
+            draft=False,
+            mergeability=Mergeability.MERGEABLE,
+            blockers=(),
+            title="",
+            author=arrival.author,
+            is_fork=False,
+            own_checks=(self._check(CheckOutcome.PASSED),) if is_fresh else (),
+            contains_tip=self._target.tip.sha if is_fresh else None,
+            head_tree=self._target.with_change(arrival.pr, arrival.head) if is_fresh else None,
+        )
+
+    def _p_fail(self, arrival: Arrival) -> float:
+        if self._track is None:
+            return 0.0
+        signs = Signs(arrival.author, self._failures[arrival.pr])
+        self._signs[arrival.head] = signs
+        return self._track.p_fail(signs)
+
+    def _cancel(self, arrival: Arrival) -> None:
+        entry = self._queue.entries.get(arrival.pr)
+        if entry is not None and entry.head == arrival.head:
+            self._tell(inputs.Cancel(arrival.pr, Reason.USER_REQUESTED, AUTHOR))
+
+    # --- the engine, and the shell around it
+
+    def _tell(self, one: Input) -> None:
+        """Take one input and all that the shell answers at once."""
+        waiting = [one]
+        while waiting:
+            step = engine.step(self._queue, waiting.pop(0), self._now)
+            self._queue = step.queue
+            self._wake_at = step.wake_at
+            self._count(step)
+            for action in step.actions:
+                waiting += self._answers(action)
+
+    def _answers(self, action: Action) -> list[Input]:
+        match action:
+            case BuildTestBranch():
+                return self._build(action)
+            case Land():
+                return self._land(action)
+            case RerunChecks():
+                begun = inputs.RerunStarted(action.run, action.attempt)
+                return [begun, *self._test(action.run, action.attempt)]
+            case RetireRun():
+                self._ci.stop(action.run, self._now)
+                self._built.pop(action.run, None)
+                return []
+            case AskEvidence() | Tell():
+                return []
+            case _:
+                assert_never(action)
+
+    def _build(self, action: BuildTestBranch) -> list[Input]:
+        for one in action.steps:
+            if self._target.fate_of(one.head).conflicts:
+                return [inputs.TestBranchConflicted(action.run, one.pr, True, None, ())]
+        steps = self._target.built(action.base_tip, action.steps)
+        is_new = steps[-1].tree not in action.known_trees
+        self._built[action.run] = built = _Built(action, steps[-1].commit)
+        branch = f"headgate/{action.run}"
+        report = inputs.TestBranchBuilt(action.run, built.sha, steps, branch, is_new)
+        return [report, *self._test(action.run, 1)] if is_new else [report]
+
+    def _land(self, action: Land) -> list[Input]:
+        landed: list[Input] = []
+        for step in action.steps:
+            commit = step.commit if action.mode is LandMode.CAS else None
+            tip = self._target.land(step.pr, step.head, commit)
+            landed.append(inputs.Landed(action.run, step.position, tip.sha, tip.tree))
+        return landed
+
+    # --- CI
+
+    def _test(self, run: str, number: int) -> list[Input]:
+        """Ask CI for a test of a built run; it says at once that it has begun."""
+        built = self._built[run]
+        heads = built.action.steps
+        fails = self._target.breaks(built.action.base_tip, heads)
+        fails = fails or self._ci.flakes(run, number)
+        takes_s = self._ci.seconds_of([one.head for one in heads if one.tested])
+        self._ci.ask(Attempt(run, built.sha, not fails, takes_s), self._now)
+        return [self._report(run, built.sha, CheckOutcome.RUNNING)]
+
+    def _ci_ends(self) -> None:
+        attempt = self._ci.ended()
+        if attempt is not None and attempt.run in self._queue.runs:
+            outcome = CheckOutcome.PASSED if attempt.passes else CheckOutcome.FAILED
+            self._tell(self._report(attempt.run, attempt.sha, outcome))
+
+    def _report(self, run: str, sha: Sha, outcome: CheckOutcome) -> Input:
+        return inputs.ChecksReported(run, sha, (self._check(outcome),), complete=True)
+
+    def _check(self, outcome: CheckOutcome) -> Check:
+        self._checks += 1
+        number = str(self._checks)
+        return Check(CheckKind.SUITE_RUN, CHECK, None, "", number, outcome, outcome.value, "ci:")
+
+    # --- what is counted
+
+    def _count(self, step: Step) -> None:
+        for recorded in step.events:
+            one = recorded.event
+            if isinstance(one, EntryMoved) and one.state is EntryState.PENDING:
+                self._counts["restarts"] += one.origin in FROM_TESTING
+        for entry in step.finished_entries:
+            self._count_end(entry)
+
+    def _count_end(self, entry: Entry) -> None:
+        is_failed = entry.state is EntryState.FAILED
+        if entry.state is EntryState.MERGED:
+            self._merged[entry.pr] = self._now - self._first_at[entry.head]
+        elif is_failed:
+            self._counts["failed"] += 1
+            self._counts["failed_good"] += self._target.fate_of(entry.head).is_good
+            self._failures[entry.pr] += 1
+        else:
+            self._counts["cancelled"] += 1
+        if self._track is not None and entry.state is not EntryState.CANCELLED:
+            self._track.count(self._signs[entry.head], failed=is_failed)
+        self._ended += 1
+        if self._told is not None:
+            self._told(self._ended)
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A test branch that stands: what was asked for, and its commit."""
+
+    action: BuildTestBranch
+    sha: Sha
+
+
+class _Act(NamedTuple):
+    """What a person does, and when; `number` orders what happens at the same time."""
+
+    at: datetime
+    number: int
+    arrival: Arrival
+    is_cancel: bool
+
+
+def _acts(history: History) -> list[_Act]:
+    """Everything that people do, in order."""
+    acts = []
+    for number, one in enumerate(history.arrivals):
+        acts.append(_Act(one.at, number, one, is_cancel=False))
+        if one.cancelled_at is not None:
+            at = max(one.cancelled_at, one.at)
+            acts.append(_Act(at, number, one, is_cancel=True))
+    return sorted(acts, key=lambda act: (act.at, act.number, act.is_cancel))

@@ -1,0 +1,123 @@
+"""What happened to a queue, one row an event; never read back into state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Row,
+    bindparam,
+    insert,
+    select,
+    union_all,
+)
+
+from service.database.codec import JsonCodec, UnionCodec
+from service.database.tables_deliveries import JournalRow
+from service.mergequeue.engine.outputs import BisectionOpened, Event, Recorded
+from service.mergequeue.store.rows import TESTED, members, queues
+from service.vocabulary import Actor
+
+EVENT: UnionCodec[Event] = UnionCodec(Event)
+ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
+
+journal = JournalRow.__table__
+
+_QUEUE: BindParameter[int] = bindparam("of_queue")
+_WANTED = (journal.c.id, journal.c.at, journal.c.actor, journal.c.event, journal.c.data)
+
+INSERT = insert(journal).values(
+    org_id=select(queues.c.org_id).where(queues.c.id == _QUEUE).scalar_subquery(),
+    queue_id=_QUEUE,
+    **{
+        name: bindparam(name)
+        for name in ("at", "actor", "event", "number", "entry", "run", "reason", "data")
+    },
+)
+_OF_ENTRY = select(*_WANTED).where(
+    journal.c.queue_id == _QUEUE,
+    journal.c.number == bindparam("of_pr"),
+    journal.c.entry == bindparam("of_entry"),
+)
+# An event of a run is told of every pull request that the run tests.
+_OF_ITS_RUNS = select(*_WANTED).where(
+    journal.c.queue_id == _QUEUE,
+    journal.c.entry.is_(None),
+    journal.c.run.in_(
+        select(members.c.run_id).where(
+            members.c.entry == bindparam("of_entry"), members.c.role == TESTED
+        )
+    ),
+)
+SELECT_TIMELINE = union_all(_OF_ENTRY, _OF_ITS_RUNS).order_by("id")
+_LATER = journal.c.id > bindparam("after")
+SELECT_PART = (
+    union_all(_OF_ENTRY.where(_LATER), _OF_ITS_RUNS.where(_LATER))
+    .order_by("id")
+    .limit(bindparam("at_most"))
+)
+SELECT_SEARCHES = _OF_ITS_RUNS.where(journal.c.event == BisectionOpened.__name__).order_by("id")
+
+
+def append(session: Connection, queue_id: int, events: Sequence[Recorded]) -> None:
+    """Write events down, in order."""
+    if events:
+        session.execute(INSERT, [_row(queue_id, each) for each in events])
+
+
+def _row(queue_id: int, recorded: Recorded) -> dict[str, object]:
+    event = recorded.event
+    name, data = EVENT.encode(event)
+    reason = getattr(event, "reason", None)
+    return {
+        "of_queue": queue_id,
+        "at": recorded.at,
+        "actor": ACTOR.encode(recorded.actor),
+        "event": name,
+        "number": getattr(event, "pr", None),
+        "entry": getattr(event, "entry", None),
+        "run": getattr(event, "run", None),
+        "reason": None if reason is None else str(reason),
+        "data": data,
+    }
+
+
+def timeline(session: Connection, queue_id: int, pr: int, entry_id: str) -> tuple[Recorded, ...]:
+    """All that happened to one submission and to the runs that tested it, oldest first.
+
+    The targets that an event tells of are not read: no face shows them.
+    """
+    binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
+    return tuple(_recorded(row) for row in session.execute(SELECT_TIMELINE, binds))
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """An event and its place in the journal."""
+
+    id: int
+    recorded: Recorded
+
+
+def timeline_after(
+    session: Connection, queue_id: int, submission: tuple[int, str], after: int, limit: int
+) -> tuple[Numbered, ...]:
+    """As `timeline`, at most `limit` events behind that place; 0 is the beginning.
+
+    `submission` is the pull request's number and the entry's id.
+    """
+    pr, entry_id = submission
+    binds = {"of_queue": queue_id, "of_pr": pr, "of_entry": entry_id}
+    found = session.execute(SELECT_PART, {**binds, "after": after, "at_most": limit})
+    return tuple(Numbered(row.id, _recorded(row)) for row in found)
+
+
+def searches_of(session: Connection, queue_id: int, entry_id: str) -> tuple[Recorded, ...]:
+    """How the searches in runs that tested this submission began, oldest first."""
+    binds = {"of_queue": queue_id, "of_entry": entry_id}
+    return tuple(_recorded(row) for row in session.execute(SELECT_SEARCHES, binds))
+
+
+def _recorded(row: Row[*tuple[object, ...]]) -> Recorded:
+    return Recorded(row.at, ACTOR.decode(row.actor), EVENT.decode(row.event, row.data))

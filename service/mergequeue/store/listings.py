@@ -1,0 +1,347 @@
+"""Long lists, a part at a time: each question begins behind a row, or at a number of rows.
+
+Every question has an index in its order, so a part costs what it shows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import merge
+from itertools import islice
+
+from sqlalchemy import BindParameter, Connection, bindparam, desc, func, select, tuple_
+
+from service.accounts.store.tables_access import RepositoryRow
+from service.database.codec import JsonCodec
+from service.database.types import Id, Utc
+from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine.outputs import BisectionOpened
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
+from service.mergequeue.store.journal import journal
+from service.mergequeue.store.rows import (
+    ENTRIES,
+    TESTED,
+    entries,
+    entries_of,
+    members,
+    queues,
+    runs,
+)
+from service.vocabulary import RepoRef, Sha
+
+CONFIG: JsonCodec[QueueConfig] = JsonCodec(QueueConfig)
+
+repositories = RepositoryRow.__table__
+
+_QUEUE: BindParameter[int] = bindparam("of_queue")
+_LIMIT: BindParameter[int] = bindparam("at_most")
+
+_QUEUES = (
+    select(
+        queues.c.id,
+        queues.c.repository_id,
+        queues.c.branch,
+        queues.c.state,
+        queues.c.config,
+        queues.c.revision,
+        repositories.c.host,
+        repositories.c.owner,
+        repositories.c.name,
+    )
+    .join(repositories, repositories.c.id == queues.c.repository_id)
+    .where(
+        repositories.c.org_id == bindparam("of_org"),
+        queues.c.deleted.is_(False),
+        # Says nothing new, but is what an index is asked for.
+        repositories.c.id >= bindparam("after_repository"),
+        tuple_(repositories.c.id, queues.c.branch)
+        > tuple_(bindparam("after_repository", type_=Id), bindparam("after_branch")),
+    )
+    .order_by(repositories.c.id, queues.c.branch)
+    .limit(_LIMIT)
+)
+SELECT_QUEUES = _QUEUES
+SELECT_QUEUES_WITHIN = _QUEUES.where(repositories.c.id.in_(bindparam("within", expanding=True)))
+SELECT_COUNTS = (
+    select(entries.c.queue_id, entries.c.state, func.count().label("many"))
+    .where(entries.c.queue_id.in_(bindparam("of_queues", expanding=True)), entries.c.live.is_(True))
+    .group_by(entries.c.queue_id, entries.c.state)
+)
+
+SELECT_ENDED = (
+    select(entries.c.no, entries.c.state_since)
+    .where(
+        entries.c.queue_id == _QUEUE,
+        entries.c.live.is_(False),
+        entries.c.state == bindparam("of_state"),
+        entries.c.state_since >= bindparam("since"),
+        tuple_(entries.c.state_since, entries.c.no)
+        < tuple_(bindparam("before", type_=Utc), bindparam("before_no", type_=Id)),
+    )
+    .order_by(desc(entries.c.state_since), desc(entries.c.no))
+    .limit(_LIMIT)
+)
+SELECT_NUMBERED = ENTRIES.where(entries.c.no.in_(bindparam("of_numbers", expanding=True)))
+SELECT_NEWEST_ENDED = (
+    select(func.max(entries.c.no))
+    .where(
+        entries.c.queue_id == _QUEUE,
+        entries.c.pr.in_(bindparam("of_prs", expanding=True)),
+        entries.c.live.is_(False),
+    )
+    .group_by(entries.c.pr)
+)
+
+_BUILT = (runs.c.queue_id == _QUEUE) & runs.c.sha.is_not(None)
+_STATUS = runs.c.status == bindparam("of_status")
+# By way of its submissions: numbers of pull requests have no index among the tested.
+_TESTS_PR = runs.c.id.in_(
+    select(members.c.run_id)
+    .join(entries, entries.c.id == members.c.entry)
+    .where(
+        entries.c.queue_id == _QUEUE,
+        entries.c.pr == bindparam("of_pr"),
+        members.c.role == TESTED,
+    )
+)
+_FILTERS = {
+    (False, False): (_BUILT,),
+    (False, True): (_BUILT, _STATUS),
+    (True, False): (_BUILT, _TESTS_PR),
+    (True, True): (_BUILT, _TESTS_PR, _STATUS),
+}
+_RUN = (
+    runs.c.id,
+    runs.c.kind,
+    runs.c.status,
+    runs.c.cause,
+    runs.c.created_at,
+    runs.c.finished_at,
+    runs.c.sha,
+)
+SELECT_RUNS = {
+    filtered: select(*_RUN)
+    .where(*where)
+    .order_by(desc(runs.c.no))
+    .limit(_LIMIT)
+    .offset(bindparam("skipped"))
+    for filtered, where in _FILTERS.items()
+}
+COUNT_RUNS = {
+    filtered: select(func.count()).select_from(runs).where(*where)
+    for filtered, where in _FILTERS.items()
+}
+SELECT_TESTED = (
+    select(members.c.run_id, members.c.pr, entries.c.state)
+    .outerjoin(entries, entries.c.id == members.c.entry)
+    .where(members.c.run_id.in_(bindparam("of_runs", expanding=True)), members.c.role == TESTED)
+    .order_by(members.c.run_id, members.c.position)
+)
+SELECT_SEARCHED = select(journal.c.run).where(
+    journal.c.run.in_(bindparam("of_runs", expanding=True)),
+    journal.c.queue_id == _QUEUE,
+    journal.c.event == BisectionOpened.__name__,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFound:
+    """One queue with how many entries are in which state."""
+
+    repository_id: int
+    repo: RepoRef
+    branch: str
+    state: QueueState
+    mode: Mode
+    revision: int
+    counts: dict[EntryState, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFound:
+    """An ended submission, and its number among all."""
+
+    no: int
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSpan:
+    """Which ended submissions: of these states, ended since, and before a row.
+
+    The row is named by when it ended and its number; number 0 stands before all of its time.
+    """
+
+    states: frozenset[EntryState]
+    since: datetime
+    before: tuple[datetime, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """Which runs: None is any."""
+
+    pr: int | None = None
+    status: RunStatus | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFound:
+    """What a list says of one built run.
+
+    `first_state` is that of the first submission that it tested, None when that is forgotten.
+    `is_searched`: a search for a culprit began in it.
+    """
+
+    id: str
+    kind: RunKind
+    status: RunStatus
+    cause: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    sha: Sha
+    prs: tuple[int, ...]
+    first_state: EntryState | None
+    is_searched: bool
+
+
+def queues_after(
+    session: Connection,
+    org_id: int,
+    within: frozenset[int] | None,
+    after: tuple[int, str],
+    limit: int,
+) -> tuple[QueueFound, ...]:
+    """Queues of an organization, not deleted, by repository and branch, behind that one.
+
+    `within` are the repositories to look at, None: all. `(0, "")` is the beginning.
+    """
+    binds = {
+        "of_org": org_id,
+        "after_repository": after[0],
+        "after_branch": after[1],
+        "at_most": limit,
+    }
+    if within is None:
+        found = session.execute(SELECT_QUEUES, binds).all()
+    else:
+        found = session.execute(SELECT_QUEUES_WITHIN, {**binds, "within": sorted(within)}).all()
+    counts = _counts(session, [row.id for row in found])
+    return tuple(
+        QueueFound(
+            repository_id=row.repository_id,
+            repo=RepoRef(row.host, row.owner, row.name),
+            branch=row.branch,
+            state=QueueState(row.state),
+            mode=CONFIG.decode(row.config).mode,
+            revision=row.revision,
+            counts=counts[row.id],
+        )
+        for row in found
+    )
+
+
+def _counts(session: Connection, queue_ids: Sequence[int]) -> dict[int, dict[EntryState, int]]:
+    counts: dict[int, dict[EntryState, int]] = {each: {} for each in queue_ids}
+    if queue_ids:
+        for row in session.execute(SELECT_COUNTS, {"of_queues": queue_ids}):
+            counts[row.queue_id][EntryState(row.state)] = row.many
+    return counts
+
+
+def ended(
+    session: Connection, queue_id: int, span: EndedSpan, limit: int
+) -> tuple[EntryFound, ...]:
+    """Ended submissions of a queue, the last ended first."""
+    binds = {
+        "of_queue": queue_id,
+        "since": span.since,
+        "before": span.before[0],
+        "before_no": span.before[1],
+        "at_most": limit,
+    }
+    # A state at a time, so that a rare one is not looked for among all others.
+    by_state = [
+        [
+            (row.state_since, row.no)
+            for row in session.execute(SELECT_ENDED, {**binds, "of_state": state.value})
+        ]
+        for state in sorted(span.states)
+    ]
+    newest = islice(merge(*by_state, reverse=True), limit)
+    return _numbered(session, [no for _, no in newest])
+
+
+def newest_ended(
+    session: Connection, queue_id: int, numbers: Sequence[int]
+) -> tuple[EntryFound, ...]:
+    """Of each pull request its last submission that has ended, in no order."""
+    binds = {"of_queue": queue_id, "of_prs": numbers}
+    return _numbered(session, session.execute(SELECT_NEWEST_ENDED, binds).scalars().all())
+
+
+def _numbered(session: Connection, numbers: Sequence[int]) -> tuple[EntryFound, ...]:
+    """These submissions, in the order of their numbers as given."""
+    if not numbers:
+        return ()
+    by_age = entries_of(session, SELECT_NUMBERED, {"of_numbers": numbers})
+    by_number = dict(zip(sorted(numbers), by_age, strict=True))
+    return tuple(EntryFound(no, by_number[no]) for no in numbers)
+
+
+def built_runs(
+    session: Connection, queue_id: int, wanted: RunFilter, skipped: int, limit: int
+) -> tuple[RunFound, ...]:
+    """Runs with a test branch, the newest first, behind so many."""
+    binds = _run_binds(queue_id, wanted) | {"skipped": skipped, "at_most": limit}
+    found = session.execute(SELECT_RUNS[_filtered(wanted)], binds).all()
+    ids = [row.id for row in found]
+    if not ids:
+        return ()
+    tested: dict[str, list[tuple[int, str | None]]] = {each: [] for each in ids}
+    for row in session.execute(SELECT_TESTED, {"of_runs": ids}):
+        tested[row.run_id].append((row.pr, row.state))
+    searched = set(
+        session.execute(SELECT_SEARCHED, {"of_queue": queue_id, "of_runs": ids}).scalars()
+    )
+    return tuple(
+        RunFound(
+            id=row.id,
+            kind=RunKind(row.kind),
+            status=RunStatus(row.status),
+            cause=row.cause,
+            created_at=row.created_at,
+            finished_at=row.finished_at,
+            sha=Sha(row.sha),
+            prs=tuple(pr for pr, _ in tested[row.id]),
+            first_state=_state_of_first(tested[row.id]),
+            is_searched=row.id in searched,
+        )
+        for row in found
+    )
+
+
+def built_runs_count(session: Connection, queue_id: int, wanted: RunFilter) -> int:
+    """How many those are in all."""
+    binds = _run_binds(queue_id, wanted)
+    many: int = session.execute(COUNT_RUNS[_filtered(wanted)], binds).scalar_one()
+    return many
+
+
+def _filtered(wanted: RunFilter) -> tuple[bool, bool]:
+    return wanted.pr is not None, wanted.status is not None
+
+
+def _run_binds(queue_id: int, wanted: RunFilter) -> dict[str, object]:
+    binds: dict[str, object] = {"of_queue": queue_id}
+    if wanted.pr is not None:
+        binds["of_pr"] = wanted.pr
+    if wanted.status is not None:
+        binds["of_status"] = wanted.status.value
+    return binds
+
+
+def _state_of_first(tested: Sequence[tuple[int, str | None]]) -> EntryState | None:
+    state = tested[0][1] if tested else None
+    return None if state is None else EntryState(state)

@@ -1,0 +1,46 @@
+"""Notices of ours that stand at the provider, so that they are found and not written twice."""
+
+from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from service.database.records import Placed, Spot, Surface
+from service.mergequeue.store.rows import queues
+from service.mergequeue.store.tables_pull_requests import NoticeRow
+
+notices = NoticeRow.__table__
+
+
+def placed(session: Connection, spot: Spot) -> Placed | None:
+    """What stands at this spot, if we placed something."""
+    statement = select(notices.c.provider_id, notices.c.digest).where(
+        *(notices.c[name] == value for name, value in _key(spot).items())
+    )
+    row = session.execute(statement).first()
+    return None if row is None else Placed(row.provider_id, row.digest)
+
+
+def place(session: Connection, spot: Spot, standing: Placed) -> None:
+    """Remember what stands there now."""
+    statement = upsert(notices).values(
+        **_key(spot),
+        org_id=select(queues.c.org_id).where(queues.c.id == spot.queue_id).scalar_subquery(),
+        provider_id=standing.provider_id,
+        digest=standing.digest,
+    )
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["queue_id", "pr", "surface", "entry"],
+            set_={"provider_id": standing.provider_id, "digest": standing.digest},
+        )
+    )
+
+
+def _key(spot: Spot) -> dict[str, int | str]:
+    """There is one comment for a pull request and queue, and one check for a submission."""
+    entry = "" if spot.surface is Surface.COMMENT else spot.entry
+    return {
+        "queue_id": spot.queue_id,
+        "pr": spot.pr,
+        "surface": spot.surface.value,
+        "entry": entry,
+    }

@@ -1,0 +1,156 @@
+"""What is remembered of pull requests: newest head, forks let in, impacted targets."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, ScalarSelect, desc, select, tuple_
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from service.accounts.store.tables_access import RepositoryRow
+from service.database.codec import JsonCodec
+from service.mergequeue.engine.targets import Targets
+from service.mergequeue.store import target_sets
+from service.mergequeue.store.tables_pull_requests import (
+    ForkAuthorizationRow,
+    ImpactedTargetsRow,
+    PullRequestRow,
+)
+from service.vocabulary import Actor, Sha
+
+ACTOR: JsonCodec[Actor] = JsonCodec(Actor)
+
+pull_requests = PullRequestRow.__table__
+forks = ForkAuthorizationRow.__table__
+impacted = ImpactedTargetsRow.__table__
+repositories = RepositoryRow.__table__
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestHead:
+    """One head of one pull request."""
+
+    repository_id: int
+    number: int
+    head: Sha
+
+
+def remember_head(session: Connection, head: PullRequestHead, at: datetime) -> None:
+    """The pull request was seen at this head; known or earlier sights change nothing."""
+    statement = upsert(pull_requests).values(
+        org_id=_org_of(head), **_key(head), head=head.head, seen_at=at
+    )
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["repository_id", "number"],
+            set_={"head": statement.excluded.head, "seen_at": statement.excluded.seen_at},
+            where=(pull_requests.c.seen_at <= statement.excluded.seen_at)
+            & (pull_requests.c.head != statement.excluded.head),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHead:
+    """The newest head of a pull request, and when it was first seen."""
+
+    head: Sha
+    seen_at: datetime
+
+
+def known_head(session: Connection, repository_id: int, number: int) -> KnownHead | None:
+    """The newest head seen."""
+    statement = select(pull_requests.c.head, pull_requests.c.seen_at).where(
+        pull_requests.c.repository_id == repository_id, pull_requests.c.number == number
+    )
+    row = session.execute(statement).first()
+    return None if row is None else KnownHead(Sha(row.head), row.seen_at)
+
+
+def with_head(session: Connection, repository_id: int, head: Sha) -> tuple[int, ...]:
+    """Numbers of the pull requests whose newest head this is, lowest first."""
+    statement = (
+        select(pull_requests.c.number)
+        .where(pull_requests.c.repository_id == repository_id, pull_requests.c.head == head)
+        .order_by(pull_requests.c.number)
+    )
+    return tuple(session.execute(statement).scalars())
+
+
+def authorize_fork(session: Connection, head: PullRequestHead, actor: Actor, at: datetime) -> None:
+    """Let this head of a fork in; the first authorization of a head stays."""
+    statement = upsert(forks).values(
+        org_id=_org_of(head), **_key(head), head=head.head, actor=ACTOR.encode(actor), at=at
+    )
+    session.execute(statement.on_conflict_do_nothing())
+
+
+def fork_authorization(session: Connection, repository_id: int, number: int) -> Sha | None:
+    """The head that was let in last."""
+    statement = (
+        select(forks.c.head)
+        .where(forks.c.repository_id == repository_id, forks.c.number == number)
+        .order_by(desc(forks.c.at), desc(forks.c.head))
+        .limit(1)
+    )
+    return session.execute(statement).scalar_one_or_none()
+
+
+def put_targets(session: Connection, head: PullRequestHead, targets: Targets, at: datetime) -> None:
+    """Impacted targets of one head; the newest upload counts."""
+    target_sets.keep(session, [targets])
+    statement = upsert(impacted).values(
+        org_id=_org_of(head),
+        **_key(head),
+        head=head.head,
+        targets=target_sets.word_of(targets),
+        at=at,
+    )
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["repository_id", "number", "head"],
+            set_={"targets": statement.excluded.targets, "at": statement.excluded.at},
+        )
+    )
+
+
+def targets_of(
+    session: Connection, repository_id: int, pairs: Iterable[tuple[int, Sha]]
+) -> dict[tuple[int, Sha], Targets]:
+    """Targets by (number, head); a pair without an upload is left out."""
+    wanted = list(pairs)
+    if not wanted:
+        return {}
+    statement = select(impacted.c.number, impacted.c.head, impacted.c.targets).where(
+        impacted.c.repository_id == repository_id,
+        tuple_(impacted.c.number, impacted.c.head).in_(wanted),
+    )
+    rows = session.execute(statement).all()
+    held = target_sets.at_hand(session, (row.targets for row in rows))
+    restored = ((row, target_sets.of_word(row.targets)) for row in rows)
+    found = {(row.number, Sha(row.head)): each for row, each in restored if each is not None}
+    del held
+    return found
+
+
+def targets_known(
+    session: Connection, repository_id: int, pairs: Iterable[tuple[int, Sha]]
+) -> frozenset[tuple[int, Sha]]:
+    """Those of the (number, head) pairs for which targets were uploaded."""
+    wanted = list(pairs)
+    if not wanted:
+        return frozenset()
+    statement = select(impacted.c.number, impacted.c.head).where(
+        impacted.c.repository_id == repository_id,
+        tuple_(impacted.c.number, impacted.c.head).in_(wanted),
+    )
+    return frozenset((row.number, Sha(row.head)) for row in session.execute(statement))
+
+
+def _key(head: PullRequestHead) -> dict[str, int]:
+    return {"repository_id": head.repository_id, "number": head.number}
+
+
+def _org_of(head: PullRequestHead) -> ScalarSelect[int]:
+    statement = select(repositories.c.org_id).where(repositories.c.id == head.repository_id)
+    return statement.scalar_subquery()

@@ -1,0 +1,137 @@
+"""Entries and runs as rows: also those that have left their queue's value.
+
+And what the shell alone knows of a run: the draft pull request that carries it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import BindParameter, Connection, bindparam, desc, select, update
+
+from service.mergequeue.engine.model import Entry, Run
+from service.mergequeue.engine.states import RunStatus
+from service.mergequeue.store.rows import (
+    CHECKS,
+    ENTRIES,
+    MEMBERS,
+    RUNS,
+    RunQuestion,
+    entries,
+    entries_of,
+    runs,
+    runs_found,
+)
+
+DURATIONS_MAX = 50
+"""Finished runs from which the time left is told (UX.md 1)."""
+
+RECORDED_MAX = 10_000
+"""Branches looked back on; far older ones have been swept long ago."""
+
+_QUEUE: BindParameter[int] = bindparam("of_queue")
+_THESE_RUNS = (runs.c.queue_id == _QUEUE) & runs.c.id.in_(bindparam("of_ids", expanding=True))
+
+SELECT_NEWEST_ENTRY = (
+    ENTRIES.where(entries.c.queue_id == _QUEUE, entries.c.pr == bindparam("of_pr"))
+    .order_by(None)
+    .order_by(desc(entries.c.no))
+    .limit(1)
+)
+SELECT_ENTRY = ENTRIES.where(entries.c.queue_id == _QUEUE, entries.c.id == bindparam("of_id"))
+SELECT_RUNS = RunQuestion(
+    RUNS.where(_THESE_RUNS), MEMBERS.where(_THESE_RUNS), CHECKS.where(_THESE_RUNS)
+)
+SELECT_DURATIONS = (
+    select(runs.c.created_at, runs.c.finished_at)
+    .where(
+        runs.c.queue_id == _QUEUE,
+        runs.c.status == RunStatus.SUCCEEDED.value,
+        runs.c.finished_at.is_not(None),
+    )
+    .order_by(desc(runs.c.no))
+    .limit(bindparam("at_most"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBranch:
+    """A test branch that a run of ours had or has."""
+
+    queue_id: int
+    run_id: str
+    live: bool
+
+
+def newest_entry(session: Connection, queue_id: int, pr: int) -> Entry | None:
+    """The newest submission of a pull request, live or ended."""
+    found = entries_of(session, SELECT_NEWEST_ENTRY, {"of_queue": queue_id, "of_pr": pr})
+    return found[0] if found else None
+
+
+def entry(session: Connection, queue_id: int, entry_id: str) -> Entry | None:
+    """One submission, live or ended."""
+    found = entries_of(session, SELECT_ENTRY, {"of_queue": queue_id, "of_id": entry_id})
+    return found[0] if found else None
+
+
+def run(session: Connection, queue_id: int, run_id: str) -> Run | None:
+    """One run, live or ended."""
+    found = runs_of(session, queue_id, (run_id,))
+    return found[0] if found else None
+
+
+def runs_of(session: Connection, queue_id: int, run_ids: Sequence[str]) -> tuple[Run, ...]:
+    """These runs of the queue, in the order they were made; unknown ids are left out."""
+    if not run_ids:
+        return ()
+    return runs_found(session, SELECT_RUNS, {"of_queue": queue_id, "of_ids": list(run_ids)})
+
+
+def succeeded_durations_s(
+    session: Connection, queue_id: int, limit: int = DURATIONS_MAX
+) -> tuple[float, ...]:
+    """Seconds from the making of a run to its success, newest first."""
+    found = session.execute(SELECT_DURATIONS, {"of_queue": queue_id, "at_most": limit})
+    return tuple((row.finished_at - row.created_at).total_seconds() for row in found)
+
+
+def set_vehicle(
+    session: Connection, queue_id: int, run_id: str, number: int | None, url: str | None
+) -> None:
+    """Remember the draft pull request that carries a run; None: it has none."""
+    session.execute(
+        update(runs)
+        .where(runs.c.queue_id == queue_id, runs.c.id == run_id)
+        .values(vehicle_number=number, vehicle_url=url)
+    )
+
+
+def vehicle(session: Connection, run_id: str) -> tuple[int, str] | None:
+    """Number and address of that pull request, if there is one."""
+    row = session.execute(
+        select(runs.c.vehicle_number, runs.c.vehicle_url).where(runs.c.id == run_id)
+    ).first()
+    if row is None or row.vehicle_number is None:
+        return None
+    return row.vehicle_number, row.vehicle_url or ""
+
+
+def note_restored(session: Connection, queue_id: int, run_id: str) -> bool:
+    """A lost test branch is put back once: True the first time, False afterwards."""
+    noted = session.execute(
+        update(runs)
+        .where(runs.c.queue_id == queue_id, runs.c.id == run_id, runs.c.restored.is_(False))
+        .values(restored=True)
+    )
+    return noted.rowcount == 1
+
+
+def recorded_branches(session: Connection, repository_id: int) -> dict[str, RecordedBranch]:
+    """Test branches by name, of the newest runs; a name's newest run wins."""
+    found = session.execute(
+        select(runs.c.branch, runs.c.queue_id, runs.c.id, runs.c.live)
+        .where(runs.c.repository_id == repository_id, runs.c.branch.is_not(None))
+        .order_by(desc(runs.c.no))
+        .limit(RECORDED_MAX)
+    ).all()
+    return {row.branch: RecordedBranch(row.queue_id, row.id, row.live) for row in reversed(found)}

@@ -1,0 +1,354 @@
+"""What stands under the heading of a status comment and in a check run's summary."""
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import Run
+from service.mergequeue.engine.outputs import EntryMoved, Recorded
+from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.states import EntryState, RunKind, RunPhase
+from service.mergequeue.wording import (
+    aside,
+    causes,
+    conditions,
+    endings,
+    failed_tests,
+    headings,
+    holds,
+    readiness,
+    reasons,
+    searches,
+    warnings,
+)
+from service.mergequeue.wording.situation import situation_after
+from service.mergequeue.wording.view import PullRequestText
+from service.text import markdown, phrases, times
+from service.text.phrases import Phrase, phrase
+
+_MET, _OPEN = "✓", "○"
+
+
+def body(view: PullRequestText) -> str:
+    """The body for the entry's state, as Markdown paragraphs."""
+    state = view.entry.state
+    match state:
+        case EntryState.NOT_READY:
+            paragraphs = _not_ready(view)
+        case EntryState.PENDING:
+            paragraphs = _pending(view)
+        case EntryState.TESTING:
+            paragraphs = _testing(view)
+        case EntryState.TESTS_PASSED:
+            paragraphs = _passed(view)
+        case EntryState.PENDING_FAILURE:
+            paragraphs = [_undecided(view), logs(view)]
+        case EntryState.MERGED:
+            paragraphs = _merged(view)
+        case EntryState.FAILED | EntryState.CANCELLED:
+            step = endings.next_step(view.situation)
+            paragraphs = [logs(view), _written(verdict(view), view), _written(step, view)]
+        case _:
+            assert_never(state)
+    return "\n\n".join(each for each in (*paragraphs, tests(view)) if each)
+
+
+def tests(view: PullRequestText) -> str:
+    """The tests that failed in its run, where that has to do with how it stands."""
+    entry = view.entry
+    if entry.state not in _TESTED and entry.reason not in (*_MARKS, Reason.LANDED):
+        return ""
+    return failed_tests.section(view.tests, view.links, view.now)
+
+
+def logs(view: PullRequestText) -> str:
+    """The checks in the evidence, each with what it did and its log; at most five."""
+    mark = _MARKS.get(view.entry.reason)
+    if mark is None:
+        return ""
+    checks = view.entry.detail.checks
+    glyph, did = mark
+    lines = [
+        f"- {glyph} {markdown.code(each.name)}{did}{markdown.log(each.url, view.links)}"
+        for each in checks[: phrases.NAMES_SHOWN_MAX]
+    ]
+    if len(checks) > len(lines):
+        lines.append(f"- and {len(checks) - len(lines)} more")
+    return "\n".join(lines)
+
+
+def verdict(view: PullRequestText) -> Phrase:
+    """What the verdict on the run says about this pull request; empty without one."""
+    cause = view.run.cause if view.run else None
+    if view.entry.state is not EntryState.FAILED or cause is None:
+        return Phrase()
+    if view.entry.reason is Reason.INTERACTION:
+        cause = Cause.INTERACTION
+    return causes.verdict(cause, view.queue.branch, view.entry.detail.prs)
+
+
+def checklist(view: PullRequestText) -> str:
+    """The conditions of the present state, met and open."""
+    return "\n".join(
+        f"- {_MET if is_met else _OPEN} {_written(clause, view)}"
+        for is_met, clause in conditions.lines(view)
+    )
+
+
+def required(view: PullRequestText) -> Phrase:
+    """`required checks: lint and test (branch protection)`."""
+    known = view.queue.required
+    if known is None or not known.names:
+        return Phrase()
+    names = phrases.names([each.name for each in known.names])
+    return phrase("required checks: {} ({})", names, phrases.source(known.source))
+
+
+_TESTED = (EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE)
+_FAILED = ("❌", " failed")
+_MARKS = {
+    Reason.CHECK_FAILED: _FAILED,
+    Reason.REQUIRED_STATUS_FAILED: _FAILED,
+    Reason.INTERACTION: _FAILED,
+    Reason.FLAKY_RETRIES_SPENT: _FAILED,
+    Reason.INFRASTRUCTURE: _FAILED,
+    Reason.CI_INTERRUPTED: ("⚠️", " was stopped"),
+    Reason.RUN_TIMED_OUT: ("⌛", " did not pass in time"),
+}
+"""Reasons whose evidence is a list of checks, and what those did."""
+
+
+def _written(text: Phrase, view: PullRequestText) -> str:
+    return markdown.markdown(text, view.links)
+
+
+def _submitted(view: PullRequestText) -> Phrase:
+    entry = view.entry
+    at = times.clock_time(entry.submitted_at, view.now)
+    who = phrases.actor(entry.submitted_by)
+    return phrase("Queued by {} at " + at + " for {}.", who, phrases.short(entry.head))
+
+
+def _as_of(view: PullRequestText, what: str) -> Phrase:
+    if view.position is None:
+        return Phrase()
+    return Phrase((f"{what} as of {times.clock_time(view.now, view.now)}.",))
+
+
+def _held(view: PullRequestText) -> str:
+    still = conditions.stopped(view)
+    if not still.parts:
+        return ""
+    return _written(still + phrase(" Nothing is lost; the order is kept."), view)
+
+
+def _unready(view: PullRequestText) -> str:
+    wanted = view.situation.wanted
+    if not wanted:
+        return ""
+    before = phrase("⚠️ It cannot be merged until {}.", readiness.goals(wanted))
+    return _written(before, view)
+
+
+def _not_ready(view: PullRequestText) -> list[str]:
+    situation = view.situation
+    happened = phrases.sentence(aside.clause(situation))
+    return [
+        _written(phrases.joined([happened, aside.step(situation)]), view),
+        "It will enter by itself as soon as:",
+        checklist(view),
+        _written(phrases.sentence(required(view)), view),
+        _written(holds.standstill(view.queue, view.now), view),
+        _written(_submitted(view), view),
+    ]
+
+
+def _pending(view: PullRequestText) -> list[str]:
+    entry = view.entry
+    facts = phrases.joined([_submitted(view), _as_of(view, "Place")])
+    if entry.held_by:
+        return [_written(_conflict(view), view), _held(view), _written(facts, view)]
+    again = phrases.sentence(reasons.explanation(view.situation))
+    first = _written(again, view) if headings.has_restarted(view) else ""
+    held = _held(view)
+    return [first, held or _written(_start(view), view), _written(facts, view)]
+
+
+def _conflict(view: PullRequestText) -> Phrase:
+    ahead, paths = view.entry.held_by, view.entry.detail.paths
+    if len(ahead) == 1:
+        what, one = phrase("{} is ahead", phrases.pulls(ahead)), "it"
+    else:
+        words = "It conflicts with {}, which are ahead; the provider does not say with which"
+        what, one = phrase(words, phrases.pulls(ahead, "or")), "that one"
+    if paths:
+        what += phrase("; both change {}", phrases.names(paths))
+    rest = (
+        f". If {one} merges, you will need to rebase; if {one} leaves, this PR goes on by itself."
+    )
+    return what + Phrase((rest,))
+
+
+def _start(view: PullRequestText) -> Phrase:
+    waits = conditions.first_open(view)
+    until = conditions.latest_start(view)
+    late = f", at {times.clock_time(until, view.now)} at the latest" if until else ""
+    start = (
+        phrase("Testing starts as soon as {}" + late + ".", waits)
+        if waits.parts
+        else phrase("Testing starts at once.")
+    )
+    if view.left is None:
+        return start
+    if view.left.overdue:
+        left = Phrase((f"{times.remaining(view.left, view.now)}.",))
+    else:
+        left = Phrase((f"Expected to be merged in {times.span(view.left, view.now)}.",))
+    return phrases.joined([start, left])
+
+
+def _testing(view: PullRequestText) -> list[str]:
+    run = view.run
+    if run is None:
+        return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
+    is_building = run.phase is RunPhase.BUILDING
+    built = (
+        "The test branch was being made when this was written."
+        if is_building
+        else checks_table(run, view)
+    )
+    noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
+    return [
+        _written(_restarted(view), view),
+        _written(_tested(view, run), view),
+        built,
+        *noted,
+        _unready(view),
+    ]
+
+
+def _tested(view: PullRequestText, run: Run) -> Phrase:
+    under = phrases.stacked(view.queue.branch, run.base_prs)
+    base = phrase("{} on top of {}", phrases.short(view.entry.head), under)
+    others = [pr for pr in run.prs if pr != view.entry.pr]
+    if others:
+        base += phrase(", together with {}", phrases.pulls(others))
+    what = "Place and time" if view.left else "Place"
+    return phrases.joined([base + phrase("."), _apart(run), _as_of(view, what)])
+
+
+def _apart(run: Run) -> Phrase:
+    """Why the test leaves out some or all of those ahead."""
+    if run.kind is RunKind.SCREEN:
+        return phrase("It takes its place in the line when it passes; nobody waits for it.")
+    if run.config.mode is Mode.PARALLEL:
+        return phrase("PRs ahead whose impacted targets do not meet its own are left out.")
+    return Phrase()
+
+
+def checks_table(run: Run, view: PullRequestText) -> str:
+    """The required checks of the run with what each says now; empty when none is required."""
+    rows = [
+        (_written(each.check, view), _written(each.result, view))
+        for each in conditions.required_checks(run)
+    ]
+    return markdown.table(("Check", "Result"), rows) if rows else ""
+
+
+def _restarted(view: PullRequestText) -> Phrase:
+    for recorded in reversed(view.history):
+        moved = recorded.event
+        if isinstance(moved, EntryMoved) and moved.state is EntryState.PENDING:
+            return _again(recorded, moved, view)
+    return Phrase()
+
+
+def _again(recorded: Recorded, moved: EntryMoved, view: PullRequestText) -> Phrase:
+    why = reasons.because(situation_after(moved, recorded.actor, view.queue.branch))
+    if not why.parts or not headings.has_restarted(view):
+        return Phrase()
+    at = times.clock_time(recorded.at, view.now)
+    return phrase("Restarted at " + at + " because {}.", why)
+
+
+def _passed(view: PullRequestText) -> list[str]:
+    how = phrases.sentence(reasons.explanation(view.situation))
+    ahead, held = conditions.awaited(view), _held(view)
+    if ahead:
+        are = "is" if len(ahead) == 1 else "are"
+        words = "It merges{} by itself when {} " + are + " decided."
+        when = phrase(words, _with_unit(view), phrases.pulls(ahead))
+    elif held or view.entry.unmet:
+        when = Phrase()
+    else:
+        when = phrase("It merges next{}, by itself.", _with_unit(view))
+    return [_written(phrases.joined([how, when]), view), held, _unready(view)]
+
+
+def _with_unit(view: PullRequestText) -> Phrase:
+    return phrase(" together with {}", phrases.pulls(view.unit)) if view.unit else Phrase()
+
+
+def _undecided(view: PullRequestText) -> str:
+    what = phrases.unlinked(phrases.capitalized(reasons.failure(view.situation)))
+    ahead, behind, search = conditions.awaited(view), conditions.successors(view), view.search
+    if search is not None and len(search.entries) > 1:
+        prs = phrases.pulls([member.pr for member in search.entries])
+        far = searches.standing(search, view.entry.pr)
+        rest = phrase(" in the batch of {}. {}", prs, far)
+    elif not ahead and behind:
+        rest = phrase(
+            ", but what is tested on top of it ({}) is not decided yet: a pass there clears this "
+            "PR too.",
+            phrases.pulls(behind),
+        )
+    elif not ahead:
+        rest = phrase(". Headgate is finding out whether this PR is the cause.")
+    else:
+        are = "is" if len(ahead) == 1 else "are"
+        rest = phrase(
+            ", but {} ahead " + are + " not decided yet. If the cause is there, this PR is tested "
+            "again by itself.",
+            phrases.pulls(ahead),
+        )
+    return _written(what + rest + phrase(" You need not do anything."), view)
+
+
+def _merged(view: PullRequestText) -> list[str]:
+    reason = view.entry.reason
+    if reason is Reason.ALREADY_CONTAINED:
+        text = "Its commits are in the target branch already; nothing was merged."
+        return [text, _duration(view)]
+    if reason is Reason.MERGED_BY_HAND:
+        return ["PRs behind it are tested again where that is needed."]
+    if reason is Reason.LANDED_DIRECTLY:
+        direct = reasons.PASSED[Reason.OWN_CHECKS_PASSED](view.situation)
+        return [_written(phrases.sentence(direct), view), _duration(view)]
+    return [_duration(view)]
+
+
+def _duration(view: PullRequestText) -> str:
+    spent = time_spent(view.history, view.entry.submitted_at)
+    whole = sum(spent.values(), timedelta())
+    words = {
+        "waiting": spent[EntryState.NOT_READY] + spent[EntryState.PENDING],
+        "testing": spent[EntryState.TESTING] + spent[EntryState.PENDING_FAILURE],
+        "waiting to merge": spent[EntryState.TESTS_PASSED],
+    }
+    minute = timedelta(minutes=1)
+    parts = [f"{times.duration(each)} {name}" for name, each in words.items() if each >= minute]
+    split = f": {', '.join(parts)}" if len(parts) > 1 else ""
+    return f"In the queue for {times.duration(whole)}{split}."
+
+
+def time_spent(
+    history: tuple[Recorded, ...], submitted_at: datetime
+) -> dict[EntryState, timedelta]:
+    """How long a submission stood in each state, up to its last step."""
+    spent = dict.fromkeys(EntryState, timedelta())
+    since, state = submitted_at, EntryState.NOT_READY
+    for recorded in history:
+        if isinstance(recorded.event, EntryMoved):
+            spent[state] += recorded.at - since
+            since, state = recorded.at, recorded.event.state
+    return spent

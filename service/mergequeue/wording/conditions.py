@@ -1,0 +1,380 @@
+"""What an entry still waits for: one text per condition code (ENGINE.md 16).
+
+A text is the condition as a clause that is true once it is met; while it is open, what is
+the case instead stands behind it in parentheses. Lists put ✓ or ○ before it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.mergequeue.engine import verdict
+from service.mergequeue.engine.conditions import (
+    MISSING,
+    OWN,
+    THROTTLED,
+    UNANSWERED,
+    Condition,
+    ConditionCode,
+)
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import Hold, MergeQueue, Run
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.wording import holds, readiness
+from service.mergequeue.wording.situation import Wanted
+from service.mergequeue.wording.view import PullRequestText
+from service.text import markdown, phrases, times
+from service.text.phrases import Code, Page, Phrase, Pull, phrase
+from service.vocabulary import CheckOutcome
+
+Text = Callable[[Condition, MergeQueue], Phrase]
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredCheck:
+    """One row of the table of required checks: the name with its page, and what it says."""
+
+    check: Phrase
+    result: Phrase
+
+
+def message(condition: Condition, queue: MergeQueue) -> str:
+    """The condition as a plain sentence (API.md 4.3, `conditions[].text`)."""
+    return markdown.plain(phrases.sentence(clause(condition, queue)))
+
+
+def clause(condition: Condition, queue: MergeQueue) -> Phrase:
+    """The condition, and while it is open what is the case instead."""
+    return CONDITIONS[condition.code](condition, queue)
+
+
+def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
+    """What a list shows: whether it is met, and the clause; each check by itself."""
+    found: list[tuple[bool, Phrase]] = []
+    for each in view.explained.conditions:
+        if each.code in _READINESS and not each.met:
+            code = _READINESS[each.code]
+            wanted = [one for one in view.situation.wanted if one.code is code]
+            found.extend((False, readiness.goal(one)) for one in wanted)
+        elif each.code not in _READINESS or each.code in _SHOWN_WHEN_MET:
+            found.append((each.met, clause(each, view.queue)))
+    return found
+
+
+def first_open(view: PullRequestText) -> Phrase:
+    """The first thing that is waited for; empty when nothing is."""
+    waits = _open(view)
+    return clause(waits[0], view.queue) if waits else Phrase()
+
+
+def open_in_brief(view: PullRequestText) -> Phrase:
+    """What keeps it from entering, in a few words each."""
+    waits = [readiness.brief(each) for each in view.situation.wanted]
+    return phrases.listed(waits, len(waits)) if waits else phrase("its turn to enter")
+
+
+def awaited(view: PullRequestText) -> tuple[int, ...]:
+    """Pull requests ahead that are to be decided before this one, in order, each once."""
+    waits = [pr for each in _open(view) if each.code in _AHEAD for pr in each.prs]
+    return tuple(dict.fromkeys(waits))
+
+
+def successors(view: PullRequestText) -> tuple[int, ...]:
+    """Pull requests tested on top of it whose pass would still clear it."""
+    codes = {ConditionCode.SUCCESSORS_DECIDED}
+    return tuple(pr for each in _open(view) if each.code in codes for pr in each.prs)
+
+
+def latest_start(view: PullRequestText) -> datetime | None:
+    """When its batch starts though it is not full; None when something else is awaited first."""
+    waits = _open(view)
+    return waits[0].at if waits and waits[0].code is ConditionCode.BATCH_COMPLETE else None
+
+
+def stopped_word(view: PullRequestText) -> str:
+    """What a heading says of a queue that stands still for this entry; empty if it does not."""
+    codes = {each.code for each in _open(view)}
+    if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
+        return holds.STATE_WORDS[view.queue.state]
+    return "on hold" if _stopping(view) else ""
+
+
+def stopped(view: PullRequestText) -> Phrase:
+    """What stops the queue for this entry, in sentences; empty if nothing does."""
+    codes = {each.code for each in _open(view)}
+    state = Phrase()
+    if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
+        state = holds.state_text(view.queue, view.now)
+    held = holds.texts(_stopping(view), view.queue.branch, view.now)
+    return phrases.joined([state, held])
+
+
+def required_checks(run: Run) -> list[RequiredCheck]:
+    """Each required check of the run with what its report says now."""
+    found = []
+    for one in verdict.standings_of(run):
+        name = Code(one.required.name)
+        check = Phrase((Page(name, one.named.url) if one.named.url else name,))
+        result = f"{_GLYPHS[one.outcome]} {OUTCOMES[one.outcome]}"
+        found.append(RequiredCheck(check, Phrase((result,))))
+    return found
+
+
+def _open(view: PullRequestText) -> list[Condition]:
+    return [each for each in view.explained.conditions if not each.met]
+
+
+def _stopping(view: PullRequestText) -> list[Hold]:
+    wanted = {each.name for each in _open(view) if each.code is ConditionCode.NO_HOLD}
+    return [hold for hold in view.queue.holds if hold.id in wanted]
+
+
+def _ready(condition: Condition, queue: MergeQueue) -> Phrase:
+    wanted = Wanted(_READINESS[condition.code], queue.branch, condition.name)
+    return readiness.met(wanted) if condition.met else readiness.goal(wanted)
+
+
+def _still_ready(condition: Condition, queue: MergeQueue) -> Phrase:
+    if condition.met or not condition.word:
+        return phrase("it is still ready to be merged")
+    goal = readiness.goal(Wanted(Reason(condition.word), queue.branch, condition.name))
+    if not condition.prs:
+        return goal
+    other = phrases.pulls(condition.prs)
+    return phrase("{}, which goes first or together with it, is ready again: {}", other, goal)
+
+
+def _but(words: Phrase, condition: Condition, now_so: Phrase) -> Phrase:
+    if condition.met or not now_so.parts:
+        return words
+    return words + phrase(" ({})", now_so)
+
+
+def _running(condition: Condition, queue: MergeQueue) -> Phrase:
+    return _but(phrase("the queue is running"), condition, _state_of(queue))
+
+
+def _lands(condition: Condition, queue: MergeQueue) -> Phrase:
+    return _but(phrase("the queue merges what has passed"), condition, _state_of(queue))
+
+
+def _state_of(queue: MergeQueue) -> Phrase:
+    return Phrase((f"it is {holds.STATE_NOW[queue.state]}",))
+
+
+def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
+    if condition.met:
+        return phrase("nothing holds the queue")
+    if not condition.word:
+        return phrase("Headgate has read the branch and its rules")
+    return phrase("the hold {} is lifted", condition.word)
+
+
+def _no_conflict_ahead(condition: Condition, _: MergeQueue) -> Phrase:
+    if condition.met or not condition.prs:
+        return phrase("there is no conflict with a PR ahead")
+    return phrase("the conflict with {} is gone", phrases.pulls(condition.prs, "or"))
+
+
+def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
+    before = condition.count or len(condition.prs)
+    if queue.config.mode is Mode.PARALLEL and condition.prs:
+        verbs = ("shares", "goes") if len(condition.prs) == 1 else ("share", "go")
+        words = f"{{}} {verbs[0]} impacted targets with it and {verbs[1]} first"
+        first = phrase(words, few(condition.prs))
+    else:
+        first = phrases.counted(before, "PR goes first", "PRs go first")
+    return _but(phrase("it is its turn"), condition, first if before else Phrase())
+
+
+def _batch(condition: Condition, _: MergeQueue) -> Phrase:
+    if condition.met and (condition.count or 0) < (condition.total or 0):
+        return phrase("its batch waits for nobody else")
+    so_far = phrase("{} of {} so far", condition.count or 0, condition.total or 0)
+    if condition.prs:
+        so_far += phrase(", with {}", few(condition.prs))
+    return _but(phrase("its batch is complete"), condition, so_far)
+
+
+def _startable(condition: Condition, queue: MergeQueue) -> Phrase:
+    are = "is" if len(condition.prs) == 1 else "are"
+    late = phrase("{} " + are + " not yet", few(condition.prs))
+    shares = " that shares impacted targets with it"
+    which = shares if queue.config.mode is Mode.PARALLEL else ""
+    words = phrase("everything ahead" + which + " is being tested")
+    return _but(words, condition, late if condition.prs else Phrase())
+
+
+def _slot(condition: Condition, _: MergeQueue) -> Phrase:
+    used = Phrase()
+    if condition.total is not None:
+        used = phrase("{} of {} in use", condition.count or 0, condition.total)
+    if condition.prs:
+        used += phrase(" by {}", few(condition.prs))
+    return _but(phrase("a test slot is free"), condition, used)
+
+
+def _built(condition: Condition, _: MergeQueue) -> Phrase:
+    return _but(phrase("the test branch is made"), condition, _limit(condition))
+
+
+def _limit(condition: Condition) -> Phrase:
+    """That the provider's limit makes it wait, and until when; empty where it does not."""
+    if condition.word != THROTTLED or condition.at is None:
+        return Phrase()
+    return phrase(
+        "GitHub's rate limit is used up; the next try is at {}",
+        times.clock_time(condition.at, condition.at),
+    )
+
+
+def _status(condition: Condition, _: MergeQueue) -> Phrase:
+    name: Code | Page = Code(condition.name)
+    if condition.url:
+        name = Page(Code(condition.name), condition.url)
+    outcome = None if condition.word in ("", MISSING) else CheckOutcome(condition.word)
+    return _but(phrase("check {} passes", name), condition, Phrase((OUTCOMES[outcome],)))
+
+
+def _decided(condition: Condition, _: MergeQueue) -> Phrase:
+    if condition.met or not condition.prs:
+        return phrase("everything ahead is decided")
+    are = "is" if len(condition.prs) == 1 else "are"
+    return phrase("{} ahead " + are + " decided", phrases.pulls(condition.prs))
+
+
+def _successors(condition: Condition, _: MergeQueue) -> Phrase:
+    if condition.met or not condition.prs:
+        return phrase("no test run on top of it can clear it any more")
+    one = len(condition.prs) == 1
+    verb = "is decided" if one else "are decided"
+    words = phrase("{}, tested on top of it, " + verb, few(condition.prs))
+    levels = Phrase()
+    if condition.total is not None and condition.total > 1:
+        levels = phrase("; {} of {} levels failed", condition.count or 0, condition.total)
+    return words + phrase(" (a pass clears this PR too{})", levels)
+
+
+def _search(condition: Condition, _: MergeQueue) -> Phrase:
+    proven, failing = condition.count or 0, condition.total or len(condition.prs)
+    suspects = condition.prs[proven:failing]
+    if not suspects:
+        return phrase("the cause is found")
+    if condition.met:
+        return phrase("the search for the cause has come down to {}", phrases.pulls(suspects))
+    where = [phrase("among {}", few(suspects))]
+    if proven:
+        are = " is proven" if proven == 1 else " are proven"
+        where.append(phrase("{}" + are, few(condition.prs[:proven])))
+    if condition.runs:
+        runs = phrases.counted(condition.runs, "test run", "test runs")
+        where.append(phrase("{} under way", runs))
+    return phrase("the cause is found ({})", phrases.joined(where, "; "))
+
+
+def _confirmed(condition: Condition, _: MergeQueue) -> Phrase:
+    if not condition.prs:
+        return phrase("a second test run has shown whether the failure is its own")
+    words = "a second test run has shown whether the failure is that of {}"
+    return phrase(words, phrases.pulls(condition.prs))
+
+
+def _ahead_landed(condition: Condition, _: MergeQueue) -> Phrase:
+    if condition.met or not condition.prs:
+        return phrase("everything ahead is merged")
+    are = "is" if len(condition.prs) == 1 else "are"
+    return phrase("{} ahead " + are + " merged or gone", phrases.pulls(condition.prs))
+
+
+def _landing_free(condition: Condition, _: MergeQueue) -> Phrase:
+    if not condition.met and condition.word == OWN:
+        return phrase("its merge, which is under way, is done")
+    if not condition.met and condition.word == THROTTLED:
+        return _but(phrase("its merge is done"), condition, _limit(condition))
+    if not condition.met and condition.word == UNANSWERED:
+        return _but(phrase("the merge under way is done"), condition, _takeover(condition))
+    are = " is" if len(condition.prs) == 1 else " are"
+    now_so = phrase("{}" + are, phrases.pulls(condition.prs)) if condition.prs else Phrase()
+    return _but(phrase("no other PR is being merged"), condition, now_so)
+
+
+def _takeover(condition: Condition) -> Phrase:
+    """That the instance that merges stopped answering, and when another takes over."""
+    stopped = phrase("the Headgate instance that merges {} stopped answering", few(condition.prs))
+    if condition.at is None:
+        return stopped
+    at = times.clock_time(condition.at, condition.at)
+    return stopped + phrase("; another one takes over at {}", at)
+
+
+def few(prs: Sequence[int]) -> Phrase:
+    """At most five pull requests, then `and 3 more`: those that share a slot may be many."""
+    return phrases.listed([Phrase((Pull(pr),)) for pr in prs], phrases.NAMES_SHOWN_MAX)
+
+
+def _fixed(words: str) -> Text:
+    return lambda _, __: phrase(words)
+
+
+_READINESS: dict[ConditionCode, Reason] = {
+    code: Reason(code.value) for code in ConditionCode if code.value in set(readiness.GOALS)
+}
+
+CONDITIONS: dict[ConditionCode, Text] = {
+    **dict.fromkeys(_READINESS, _ready),
+    ConditionCode.QUEUE_RUNNING: _running,
+    ConditionCode.NO_HOLD: _no_hold,
+    ConditionCode.NO_CONFLICT_AHEAD: _no_conflict_ahead,
+    ConditionCode.ITS_TURN: _turn,
+    ConditionCode.BATCH_COMPLETE: _batch,
+    ConditionCode.BASE_STARTABLE: _startable,
+    ConditionCode.FREE_SLOT: _slot,
+    ConditionCode.BRANCH_BUILT: _built,
+    ConditionCode.STATUS_PASSED: _status,
+    ConditionCode.EVIDENCE_RECEIVED: _fixed("the test results of the failure are in"),
+    ConditionCode.AHEAD_DECIDED: _decided,
+    ConditionCode.SUCCESSORS_DECIDED: _successors,
+    ConditionCode.BISECTION_DONE: _search,
+    ConditionCode.CONFIRMED: _confirmed,
+    ConditionCode.QUEUE_LANDS: _lands,
+    ConditionCode.AHEAD_LANDED: _ahead_landed,
+    ConditionCode.STILL_READY: _still_ready,
+    ConditionCode.LANDING_FREE: _landing_free,
+}
+"""Every condition."""
+
+_SHOWN_WHEN_MET = frozenset(
+    {
+        ConditionCode.DRAFT,
+        ConditionCode.CONFLICT_TARGET,
+        ConditionCode.REVIEW_REQUIRED,
+        ConditionCode.CHECK_PENDING,
+        ConditionCode.CHECK_FAILING,
+    }
+)
+"""Conditions of readiness that a list shows also when they are met: those that people expect."""
+
+_AHEAD = frozenset({ConditionCode.AHEAD_DECIDED, ConditionCode.AHEAD_LANDED})
+
+OUTCOMES: dict[CheckOutcome | None, str] = {
+    None: "not reported yet",
+    CheckOutcome.RUNNING: "running",
+    CheckOutcome.PASSED: "passed",
+    CheckOutcome.SKIPPED: "skipped",
+    CheckOutcome.FAILED: "failed",
+    CheckOutcome.INTERRUPTED: "stopped without a result",
+    CheckOutcome.BLOCKED: "waits for somebody's approval",
+    CheckOutcome.UNKNOWN: "says something that Headgate does not know",
+}
+"""What a report says, None for no report."""
+
+_GLYPHS: dict[CheckOutcome | None, str] = {
+    None: "○",
+    CheckOutcome.RUNNING: "⏳",
+    CheckOutcome.PASSED: "✓",
+    CheckOutcome.SKIPPED: "⊘",
+    CheckOutcome.FAILED: "✗",
+    CheckOutcome.INTERRUPTED: "⚠️",
+    CheckOutcome.BLOCKED: "⏸",
+    CheckOutcome.UNKNOWN: "⚠️",
+}

@@ -1,0 +1,152 @@
+"""The tests that failed in a pull request's run, as its comment lists them (UX.md 3.2).
+
+Names of tests, and the addresses that came with their results, are texts of strangers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from service.text import markdown, phrases, times
+from service.text.markdown import Links
+
+GAPS_MAX = 5
+"""Reasons why a report is incomplete that one comment names."""
+
+OPEN_MAX = 3
+"""More lines than this are folded."""
+
+
+class Standing(StrEnum):
+    """What a failed test was when its run began."""
+
+    NEW = "new"
+    SEEN = "seen"
+    FLAKY = "flaky"
+    BROKEN = "broken"
+    FORGIVEN = "forgiven"
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTest:
+    """A test that failed in a run.
+
+    `is_new_text`: it had failed before, but not in this way. `until`: the end of its
+    quarantine, None: none is known. `log` is the page of its CI run, `page` ours of its history;
+    empty where there is none.
+    """
+
+    name: str
+    standing: Standing
+    is_new_text: bool = False
+    week_rate: float = 0.0
+    prs_hit: int = 0
+    until: datetime | None = None
+    log: str = ""
+    page: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTests:
+    """How many tests failed, how many of them were forgiven, and the first few of all.
+
+    `gaps` are required statuses whose reports are not complete, each with what they lack.
+    `revoked` are those that passed by forgiveness and count as failed.
+    """
+
+    failed: int = 0
+    forgiven: int = 0
+    shown: tuple[FailedTest, ...] = ()
+    gaps: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    revoked: tuple[str, ...] = ()
+
+
+NONE = FailedTests()
+
+WORDS = {
+    Standing.NEW: "new failure",
+    Standing.SEEN: "failed before",
+    Standing.FLAKY: "known flaky",
+    Standing.BROKEN: "broken before this PR",
+    Standing.FORGIVEN: "failed, forgiven",
+}
+"""What is said of a failed test, by what it was."""
+
+
+def section(tests: FailedTests, links: Links, now: datetime) -> str:
+    """The tests section; empty when no test failed. At most five are named."""
+    if not tests.shown:
+        return ""
+    parts = {"failed": tests.failed, "forgiven": tests.forgiven}
+    counts = " · ".join(f"{number:,} {word}" for word, number in parts.items() if number)
+    shown = tests.shown[: phrases.NAMES_SHOWN_MAX]
+    lines = [_line(each, links, now) for each in shown]
+    left = tests.failed + tests.forgiven - len(shown)
+    if left > 0:
+        lines.append(f"- and {left:,} more")
+    listed = "\n".join(lines)
+    gaps = "".join(f"\n\n{_gap(name, reasons)}" for name, reasons in tests.gaps)
+    gaps += "".join(f"\n\n{_revoked(name)}" for name in tests.revoked)
+    if len(lines) > OPEN_MAX:
+        return markdown.folded(f"Tests: {counts}", f"{listed}\n") + gaps
+    return f"**Tests:** {counts}\n\n{listed}{gaps}"
+
+
+def _gap(name: str, reasons: tuple[str, ...]) -> str:
+    """Why quarantine and known flakes do not excuse a status."""
+    shown = "; ".join(reasons[:GAPS_MAX])
+    return f"⚠️ {markdown.code(name)} is not excused: its report is incomplete. {shown}."
+
+
+def _revoked(name: str) -> str:
+    """Why a status that passed counts as failed."""
+    return (
+        f"⚠️ {markdown.code(name)} passed, but counts as failed. Its command ended with 0 because"
+        " all failures were quarantined, and another failure arrived later."
+    )
+
+
+def after_landing(job: str, names: Sequence[str], upload_url: str) -> str:
+    """A comment: failures arrived after the pull request merged, and earlier ones were forgiven."""
+    shown = [f"- ❌ {markdown.code(name)}" for name in names[: phrases.NAMES_SHOWN_MAX]]
+    if len(names) > len(shown):
+        shown.append(f"- and {len(names) - len(shown):,} more")
+    return (
+        f"⚠️ Results of {markdown.code(job)} arrived after it merged, with failures that are not"
+        " quarantined. The failures that the job had reported before were all quarantined, so the"
+        f" queue did not know. Please look at the target branch.\n\n{chr(10).join(shown)}\n\n"
+        f"[Upload]({upload_url})"
+    )
+
+
+def _line(test: FailedTest, links: Links, now: datetime) -> str:
+    glyph = "🟦" if test.standing is Standing.FORGIVEN else "❌"
+    what = WORDS[test.standing] + (", new failure text" if test.is_new_text else "")
+    facts = _facts(test, now)
+    return f"- {glyph} {markdown.code(test.name)}: *{what}*{facts}{_links(test, links)}"
+
+
+def _facts(test: FailedTest, now: datetime) -> str:
+    if test.standing is Standing.FORGIVEN:
+        until = "" if test.until is None else f" until {times.day_of(test.until, now)}"
+        return f" (quarantined{until})"
+    if test.standing is Standing.NEW:
+        return ""
+    prs = f"{test.prs_hit:,} PR{'' if test.prs_hit == 1 else 's'} hit"
+    return f", {_percent(test.week_rate)} of runs this week, {prs}"
+
+
+def _percent(share: float) -> str:
+    return "under 1%" if 0 < share < 0.01 else f"{share * 100:.0f}%"
+
+
+def _links(test: FailedTest, links: Links) -> str:
+    """` ([log](…), [history](…))`, as far as there are such pages to which we link."""
+    pages = {"log": test.log, "history": test.page}
+    found = [
+        f"[{word}]({address})"
+        for word, url in pages.items()
+        if url and (address := markdown.linkable(url, links)) is not None
+    ]
+    return f" ({', '.join(found)})" if found else ""

@@ -1,0 +1,296 @@
+"""Events of the journal in words: lines of a comment's history, messages of the timeline."""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from service.mergequeue.engine import outputs
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.inputs import LandingStopCode
+from service.mergequeue.engine.model import PRIORITY_NAMES
+from service.mergequeue.engine.outputs import PlacedWhy, Recorded
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
+from service.mergequeue.engine.targets import Targets
+from service.mergequeue.wording import causes, holds, reasons, searches
+from service.mergequeue.wording.situation import situation_after
+from service.mergequeue.wording.view import PullRequestText
+from service.text import markdown, phrases, times
+from service.text.phrases import Phrase, phrase
+from service.vocabulary import Channel
+
+LINES_MAX = 200
+"""Lines of history in one comment, the newest."""
+
+_CHANNELS = {
+    Channel.COMMENT: "comment",
+    Channel.CHECKBOX: "checkbox",
+    Channel.LABEL: "label",
+    Channel.BUTTON: "button",
+    Channel.DASHBOARD: "dashboard",
+    Channel.API: "API",
+    Channel.SYSTEM: "Headgate",
+}
+
+_PLACED = {
+    PlacedWhy.BATCH: "moved next to those it is tested with",
+    PlacedWhy.PROVEN: "went ahead, for its tests have passed",
+    PlacedWhy.SCREENED: "went ahead of PRs that are tested alone first",
+    PlacedWhy.URGENT: "went ahead as urgent",
+    PlacedWhy.REJOIN: "came back into the line behind what is being tested",
+    PlacedWhy.PROBE: "moved back, so that another one is tried first",
+}
+
+
+def message(recorded: Recorded, target: str, history: Sequence[Recorded] = ()) -> str:
+    """What happened, as a plain sentence (API.md 4.3, timeline `message`).
+
+    `history` is what happened before it: the steps of a search name pull requests by it.
+    """
+    return markdown.plain(phrases.sentence(clause(recorded, target, history=history)))
+
+
+def lines(view: PullRequestText) -> list[str]:
+    """The history of a submission as list items, oldest first; the newest 200."""
+    shown = [each for each in view.history if _is_shown(each, view.history)]
+    return [_line(each, view) for each in shown[-LINES_MAX:]]
+
+
+def clause(
+    recorded: Recorded,
+    target: str,
+    config: QueueConfig | None = None,
+    history: Sequence[Recorded] = (),
+) -> Phrase:
+    """What happened; with `config` the limits that played a part are told."""
+    event = recorded.event
+    match event:
+        case (
+            outputs.EntrySubmitted()
+            | outputs.EntryMoved()
+            | outputs.EntryUpdated()
+            | outputs.EntryPlaced()
+        ):
+            return _of_entry(recorded, event, target, config)
+        case (
+            outputs.RunStarted()
+            | outputs.RunBuilt()
+            | outputs.RunRetried()
+            | outputs.RunFinished()
+            | outputs.RunRetired()
+        ):
+            return _of_run(event, target)
+        case outputs.BisectionOpened() | outputs.BisectionNarrowed() | outputs.BisectionClosed():
+            return searches.clause(event, history)
+        case (
+            outputs.LandingStarted()
+            | outputs.LandingHalted()
+            | outputs.LandingMismatched()
+            | outputs.TipMoved()
+        ):
+            return _of_landing(event, target)
+        case _:
+            return _of_queue(event, target)
+
+
+def priority_name(value: int) -> str:
+    """`high` for a named priority, else the number."""
+    named = {number: name for name, number in PRIORITY_NAMES.items()}
+    return named.get(value, str(value))
+
+
+EntryEvent = (
+    outputs.EntrySubmitted | outputs.EntryMoved | outputs.EntryUpdated | outputs.EntryPlaced
+)
+
+
+def _of_entry(
+    recorded: Recorded, event: EntryEvent, target: str, config: QueueConfig | None
+) -> Phrase:
+    match event:
+        case outputs.EntrySubmitted():
+            who = phrase("queued by {}", phrases.actor(recorded.actor))
+            return who + Phrase((f" ({_CHANNELS[recorded.actor.channel]})",))
+        case outputs.EntryMoved():
+            return reasons.explanation(situation_after(event, recorded.actor, target, config))
+        case outputs.EntryUpdated():
+            batch = ", alone in its test run" if event.no_batch else ""
+            touches = _touches(event.targets) if event.targets is not None else ""
+            return Phrase((f"priority {priority_name(event.priority)}{batch}{touches}",))
+        case outputs.EntryPlaced():
+            return phrase(_PLACED[event.why])
+        case _:
+            assert_never(event)
+
+
+def _touches(touched: Targets) -> str:
+    if touched.everything:
+        return ", impacts all targets"
+    count = len(touched.names)
+    return f", {count} impacted target{'' if count == 1 else 's'}"
+
+
+RunEvent = (
+    outputs.RunStarted
+    | outputs.RunBuilt
+    | outputs.RunRetried
+    | outputs.RunFinished
+    | outputs.RunRetired
+)
+
+
+def _of_run(event: RunEvent, target: str) -> Phrase:
+    match event:
+        case outputs.RunStarted():
+            return _started(event, target)
+        case outputs.RunBuilt():
+            return phrase("test branch made at {}", phrases.short(event.sha))
+        case outputs.RunRetried():
+            why = causes.verdict(event.cause, target)
+            return phrase("checks run once more (attempt {}). {}", event.attempt, why)
+        case outputs.RunFinished():
+            return _finished(event)
+        case outputs.RunRetired():
+            return phrase("test run over, its branch is deleted")
+        case _:
+            assert_never(event)
+
+
+def _started(event: outputs.RunStarted, target: str) -> Phrase:
+    if event.kind is RunKind.DIRECT:
+        return phrase("no test run is needed: its own checks count")
+    alone = len(event.prs) == 1
+    together = phrase(" of {} together", phrases.pulls(event.prs))
+    under = phrases.stacked(target, event.base_prs)
+    begun = phrase("testing{} started on top of {}", Phrase() if alone else together, under)
+    return begun + phrase(_WHY_STARTED.get(event.kind, ""))
+
+
+_WHY_STARTED = {
+    RunKind.PROBE: ", to find the cause of the failure",
+    RunKind.CONFIRMATION: " once more, to be sure of the failure",
+    RunKind.HEDGE: " as well, in case something else ahead fails",
+    RunKind.SECOND_LOOK: " as well, in case it fails",
+    RunKind.SCREEN: " alone, before it takes its place",
+}
+"""What a test run is for, where it is not the usual one."""
+
+
+def _finished(event: outputs.RunFinished) -> Phrase:
+    match event.status:
+        case RunStatus.SUCCEEDED:
+            return phrase("test run passed")
+        case RunStatus.CANCELLED:
+            return phrase("test run stopped without a verdict")
+        case RunStatus.IN_PROGRESS:
+            return phrase("test run goes on: another check became required")
+        case RunStatus.FAILED:
+            failed = phrases.names(event.failed)
+            return (
+                phrase("test run failed: {}", failed)
+                if event.failed
+                else (phrase("test run failed"))
+            )
+        case _:
+            assert_never(event.status)
+
+
+_NOT_REFUSED = frozenset({LandingStopCode.STALE, LandingStopCode.UNAVAILABLE})
+"""Landings that our own look just before the call stopped, or a provider that was too slow."""
+
+LandingEvent = (
+    outputs.LandingStarted | outputs.LandingHalted | outputs.LandingMismatched | outputs.TipMoved
+)
+
+
+def _of_landing(event: LandingEvent, target: str) -> Phrase:
+    match event:
+        case outputs.LandingStarted():
+            return phrase("merging into {} began", target)
+        case outputs.LandingHalted():
+            said = phrase(": {}", event.text) if event.text else Phrase()
+            waits = event.code in _NOT_REFUSED
+            return phrase("the merge waits" if waits else "the merge did not happen") + said
+        case outputs.LandingMismatched():
+            return phrase("what landed on {} is not what was tested: {}", target, event.evidence)
+        case outputs.TipMoved():
+            moved = phrase("{} moved to {}", target, phrases.short(event.sha))
+            return moved if event.landed else moved + phrase(" outside the queue")
+        case _:
+            assert_never(event)
+
+
+QueueEvent = (
+    outputs.HoldPlaced
+    | outputs.HoldReleased
+    | outputs.QueueStateChanged
+    | outputs.ModeChanged
+    | outputs.QueueConfigured
+    | outputs.QueueDrained
+    | outputs.QueueDeleted
+    | outputs.RequiredStatusesChanged
+)
+
+
+def _of_queue(event: QueueEvent, target: str) -> Phrase:
+    match event:
+        case outputs.HoldPlaced() | outputs.HoldReleased():
+            verb = "held" if isinstance(event, outputs.HoldPlaced) else "released"
+            why = phrase(": {}", event.text) if event.text else Phrase()
+            return phrase("queue for {} " + verb + " ({})", target, event.reason.value) + why
+        case outputs.QueueStateChanged():
+            why = phrase(": {}", event.reason) if event.reason else Phrase()
+            return phrase("queue for {} " + holds.STATE_VERBS[event.state], target) + why
+        case outputs.ModeChanged():
+            return phrase(f"queue for {{}} runs in {event.mode.value.lower()} mode", target)
+        case outputs.QueueConfigured():
+            return phrase("settings changed: {}", phrases.names(event.changed))
+        case outputs.QueueDrained():
+            return phrase("queue for {} is drained", target)
+        case outputs.QueueDeleted():
+            return phrase("queue for {} deleted", target)
+        case outputs.RequiredStatusesChanged():
+            required = phrases.names(event.names) if event.names else phrase("none")
+            return phrase("required checks: {}", required)
+        case _:
+            assert_never(event)
+
+
+def _is_shown(recorded: Recorded, history: Sequence[Recorded]) -> bool:
+    """Whether a comment shows it: what happened to the pull request, each thing once."""
+    event = recorded.event
+    if isinstance(event, outputs.RunStarted):
+        return event.kind is not RunKind.DIRECT
+    if isinstance(event, searches.SearchEvent):
+        return searches.is_shown(event, history)
+    if not isinstance(event, outputs.EntryMoved):
+        return isinstance(event, _SHOWN)
+    if event.reason is Reason.TEST_STARTED:
+        begun = {each.event.run for each in history if isinstance(each.event, outputs.RunStarted)}
+        return event.run not in begun
+    if event.state is EntryState.PENDING_FAILURE:
+        return not _is_decided_at_once(recorded, history)
+    return True
+
+
+def _is_decided_at_once(failed: Recorded, history: Sequence[Recorded]) -> bool:
+    return any(
+        isinstance(each.event, outputs.EntryMoved)
+        and each.at == failed.at
+        and each.event.origin is EntryState.PENDING_FAILURE
+        for each in history
+    )
+
+
+_SHOWN = (
+    outputs.EntrySubmitted
+    | outputs.EntryUpdated
+    | outputs.EntryPlaced
+    | outputs.RunRetried
+    | outputs.LandingHalted
+)
+
+
+def _line(recorded: Recorded, view: PullRequestText) -> str:
+    happened = clause(recorded, view.queue.branch, view.queue.config, view.history)
+    text = markdown.markdown(happened, view.links)
+    return f"- `{times.second_of(recorded.at, view.now)}` {text}"

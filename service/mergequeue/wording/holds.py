@@ -1,0 +1,228 @@
+"""Why a queue stands still: one text per hold reason and per state (UX.md 3.5)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import Hold, MergeQueue
+from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, HoldReason
+from service.mergequeue.engine.states import QueueState
+from service.mergequeue.wording import endings
+from service.text import markdown, phrases, times
+from service.text.phrases import Code, Phrase, phrase
+
+ALL_BRANCHES = Code("headgate/**")
+_PROBE = " A probe runs every 15 min; the queue goes on when one passes."
+_STOPPED = " The queue stopped itself, and a person must look."
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A hold with what its sentence needs beside it."""
+
+    hold: Hold
+    target: str
+    now: datetime
+
+
+def message(hold: Hold, target: str, now: datetime) -> str:
+    """Why the hold stands and who lifts it, as plain sentences."""
+    return markdown.plain(text(hold, target, now))
+
+
+def text(hold: Hold, target: str, now: datetime) -> Phrase:
+    """Why the hold stands and who lifts it, in whole sentences."""
+    held = Held(hold, target, now)
+    found = [HOLDS[hold.reason](held)]
+    if hold.evidence:
+        found.append(phrase("Evidence: {}.", hold.evidence))
+    if hold.reason in LIFTED_BY_PERSON:
+        found.append(phrase("An admin lifts it with {}.", Code("headgate queue release")))
+    return phrases.joined(found)
+
+
+def standstill(queue: MergeQueue, now: datetime) -> Phrase:
+    """Everything that keeps the queue from moving, in sentences; empty while it moves."""
+    return phrases.joined([state_text(queue, now), texts(queue.holds, queue.branch, now)])
+
+
+def texts(found: Sequence[Hold], target: str, now: datetime) -> Phrase:
+    """Several holds in sentences."""
+    return phrases.joined([text(hold, target, now) for hold in found])
+
+
+def state_text(queue: MergeQueue, now: datetime) -> Phrase:
+    """`Paused by bob at 13:50 UTC: …`; empty for a running queue."""
+    match queue.state:
+        case QueueState.RUNNING:
+            return Phrase()
+        case QueueState.PAUSED:
+            return phrases.joined([phrase("Paused"), circumstances(queue, now)]) + phrase(".")
+        case QueueState.DRAINING:
+            rest = "Tested PRs still land, nothing new starts."
+            drains = phrases.joined([phrase("Set to drain"), circumstances(queue, now)])
+            return drains + phrase(". " + rest)
+        case QueueState.SWITCHING_MODES:
+            mode = (queue.target_mode or Mode.SINGLE).value.lower()
+            return phrase(f"Switching to {mode} mode; tested PRs land first.")
+        case _:
+            assert_never(queue.state)
+
+
+def circumstances(queue: MergeQueue, now: datetime) -> Phrase:
+    """`by bob at 13:50 UTC: reason`, as far as it is known."""
+    who, at, why = Phrase(), Phrase(), Phrase()
+    if queue.state_by is not None and queue.state_by.login:
+        who = phrase("by {}", phrases.actor(queue.state_by))
+    if queue.state_since is not None:
+        at = Phrase((f"at {times.clock_time(queue.state_since, now)}",))
+    if queue.state_reason:
+        why = phrase("{}", phrases.quoted(queue.state_reason))
+    return phrases.joined([phrases.joined([who, at]), why], ": ")
+
+
+def _freeze(held: Held) -> Phrase:
+    hold = held.hold
+    until = (
+        f"until {times.clock_time(hold.until, held.now)}"
+        if hold.until
+        else (f"since {times.clock_time(hold.since, held.now)}")
+    )
+    who = phrase(" by {}", phrases.actor(hold.by)) if hold.by.login else Phrase()
+    why = phrase(": {}", phrases.quoted(hold.text)) if hold.text else Phrase()
+    return phrase("Frozen{} " + until + "{}.", who, why)
+
+
+def _target(words: str) -> Callable[[Held], Phrase]:
+    return lambda held: _quoted(phrase(words, held.target), held)
+
+
+def _fixed(words: str) -> Callable[[Held], Phrase]:
+    return lambda held: _quoted(phrase(words), held)
+
+
+def _quoted(sentence: Phrase, held: Held) -> Phrase:
+    hold = held.hold
+    if endings.is_code(hold.text) or hold.reason in _SAY_ALL:
+        return sentence
+    return phrases.joined([sentence, phrase("Details: {}.", phrases.quoted(hold.text))])
+
+
+def _refused(words: str, step: Phrase) -> Callable[[Held], Phrase]:
+    def refused(held: Held) -> Phrase:
+        said = held.hold.text
+        quoted = phrase(".") if endings.is_code(said) else phrase(": {}.", phrases.quoted(said))
+        what = phrase(words) + quoted
+        return phrases.joined([what, step])
+
+    return refused
+
+
+def _unreachable(held: Held) -> Phrase:
+    since = times.clock_time(held.hold.since, held.now)
+    return _quoted(Phrase((f"GitHub is unreachable since {since}.",)), held)
+
+
+HOLDS: dict[HoldReason, Callable[[Held], Phrase]] = {
+    HoldReason.FREEZE: _freeze,
+    HoldReason.BASE_RED: _target("{} itself fails its required checks." + _PROBE),
+    HoldReason.REPEATED_FAILURE: _target(
+        "3 unrelated PRs failed in the same way, so the cause is {} or CI." + _PROBE
+    ),
+    HoldReason.CI_UNHEALTHY: _fixed("CI gave no result 3 times in a row." + _PROBE),
+    HoldReason.REQUIRED_STATUSES_MISSING: _target(
+        "No required checks are known for {}. Add one in branch protection, or set required "
+        "checks for the queue."
+    ),
+    HoldReason.REQUIRED_STATUSES_UNREADABLE: _target(
+        "The required checks of {} cannot be read; nothing starts or lands until they can."
+    ),
+    HoldReason.CONFIG_INVALID: _fixed("A setting of this queue cannot be carried out."),
+    HoldReason.RULE_DENIED: _refused(
+        "GitHub refused the merge",
+        phrase("It is tried again every 15 min and when the rules change."),
+    ),
+    HoldReason.PERMISSION_LOST: _fixed(
+        "The App is suspended or lacks a permission; an owner of the repository can restore it."
+    ),
+    HoldReason.PROVIDER_UNAVAILABLE: _unreachable,
+    HoldReason.REPOSITORY_UNAVAILABLE: _fixed("The repository is archived or gone."),
+    HoldReason.TEST_BRANCH_DENIED: _refused(
+        "GitHub refuses our test branches",
+        phrase(
+            "Exempt {} from that rule: it covers the test branches and the branches on which "
+            "they are built.",
+            ALL_BRANCHES,
+        ),
+    ),
+    HoldReason.STRICT_CHECKS: _refused(
+        "The rules of this branch only let pull requests merge that contain its newest commit, "
+        "so GitHub refused the merge",
+        phrase(
+            "Turn off {} in the branch protection or ruleset, or make the Headgate App a bypass "
+            "actor (“Exempt”) of the ruleset: the queue itself tests every pull request on the "
+            "newest commit. The merge is tried again every 15 min and when the rules change.",
+            Code("Require branches to be up to date before merging"),
+        ),
+    ),
+    HoldReason.METHOD_DENIED: _refused(
+        "The branch or the repository does not allow the merge method of this queue",
+        phrase(
+            "Set another {} for the queue, or allow the method. The merge is tried again every "
+            "15 min and when the rules change.",
+            Code("mergeMethod"),
+        ),
+    ),
+    HoldReason.PROVIDER_QUEUE: _target(
+        "{} uses GitHub's merge queue. Remove that rule to use Headgate here."
+    ),
+    HoldReason.TARGET_MISSING: _target("{} does not exist any more."),
+    HoldReason.RECOVERING: _fixed("Headgate restarted and checks what happened meanwhile."),
+    HoldReason.LANDING_MISMATCH: _target("What landed on {} is not what was tested." + _STOPPED),
+    HoldReason.LANDING_UNRESOLVED: _target(
+        "A merge into {} was sent, and whether it happened cannot be read back." + _STOPPED
+    ),
+    HoldReason.INVARIANT_BREACH: _fixed("Headgate found a mistake of its own." + _STOPPED),
+    HoldReason.TARGET_REWRITTEN: _target(
+        "The history of {} was rewritten, so commits may be gone." + _STOPPED
+    ),
+    HoldReason.FOREIGN_DEPLOYMENT: _target(
+        "Another installation of Headgate works on {} as well." + _STOPPED
+    ),
+}
+"""Every hold reason."""
+
+STATE_NOW = {
+    QueueState.RUNNING: "running",
+    QueueState.PAUSED: "paused",
+    QueueState.DRAINING: "draining",
+    QueueState.SWITCHING_MODES: "switching its mode",
+}
+"""What a queue is doing."""
+
+STATE_VERBS = {
+    QueueState.RUNNING: "resumed",
+    QueueState.PAUSED: "paused",
+    QueueState.DRAINING: "drains",
+    QueueState.SWITCHING_MODES: "switches its mode",
+}
+"""What became of a queue when its state changed."""
+
+# Their own sentence says what the queue noted, and better.
+_SAY_ALL = frozenset(
+    {
+        HoldReason.REQUIRED_STATUSES_MISSING,
+        HoldReason.TARGET_MISSING,
+        HoldReason.LANDING_MISMATCH,
+        HoldReason.TARGET_REWRITTEN,
+    }
+)
+
+STATE_WORDS = {
+    QueueState.RUNNING: "",
+    QueueState.PAUSED: "queue paused",
+    QueueState.DRAINING: "draining",
+    QueueState.SWITCHING_MODES: "switching mode",
+}

@@ -1,0 +1,313 @@
+"""Bodies of messages: from what a turn tells to what endpoints are sent (API.md 11.1). Pure.
+
+`PAYLOADS` is the one table from events of the queue to messages. A body is made when the thing
+happens and never again, so that every attempt sends the same bytes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from service.mergequeue.engine.model import NOTHING, Entry, Hold, MergeQueue, Run
+from service.mergequeue.engine.outputs import (
+    EntryMoved,
+    EntrySubmitted,
+    Event,
+    HoldPlaced,
+    HoldReleased,
+    LandingMismatched,
+    ModeChanged,
+    QueueConfigured,
+    QueueDeleted,
+    QueueDrained,
+    QueueStateChanged,
+    Recorded,
+)
+from service.mergequeue.engine.reasons import MEANINGS
+from service.mergequeue.engine.states import EntryState, RunKind
+from service.mergequeue.wording import reasons, situation
+from service.notifications.messages import Message, common_fields, message_of, time_text
+from service.vocabulary import SYSTEM, QueueRef
+
+Json = Mapping[str, object]
+
+Word = tuple[str, str | None]
+"""Last part of an event's name, and the field of the wire word of its reason."""
+
+BATCH_MIN = 2
+BISECTION = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
+
+WORDS: Mapping[EntryState, Word] = {
+    EntryState.NOT_READY: ("not_ready", None),
+    EntryState.PENDING: ("queued", "queued_reason"),
+    EntryState.TESTING: ("testing", None),
+    EntryState.TESTS_PASSED: ("tests_passed", "passed_reason"),
+    EntryState.PENDING_FAILURE: ("pending_failure", None),
+    EntryState.FAILED: ("failed", "failure_reason"),
+    EntryState.CANCELLED: ("canceled", "cancellation_reason"),
+    EntryState.MERGED: ("merged", "merged_reason"),
+}
+"""What it is called that a pull request enters a state."""
+
+SUBMITTED: Word = ("submitted", "submitted_reason")
+BATCHES = frozenset(EntryState) - {EntryState.NOT_READY, EntryState.TESTS_PASSED}
+"""States that a batch enters as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A pull request when an event happened to it.
+
+    `entry` in the form that it had after it, `run` the one it is in or came from, `vehicle` the
+    number of the draft pull request that carries that. `sequence` counts from 1 for a submission.
+    `batch` is a run of two or more that enters the same state by this, None for most.
+    """
+
+    entry: Entry
+    run: Run | None
+    vehicle: int | None
+    sequence: int
+    batch: Run | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """The queue after a turn, and before it; `subject` where the event is of a pull request.
+
+    `is_lower`: states are spelled in lower case (API.md 1.3, HEADGATE_API_ENUM_CASE).
+    """
+
+    organization: str
+    queue: QueueRef
+    before: MergeQueue | None
+    value: MergeQueue
+    subject: Subject | None = None
+    is_lower: bool = False
+
+    def word(self, state: StrEnum) -> str:
+        """A state or scope as receivers are told it."""
+        return state.value.lower() if self.is_lower else state.value
+
+
+def messages_of(scene: Scene, recorded: Recorded) -> tuple[Message, ...]:
+    """What is told of an event; most events of a queue concern nobody outside."""
+    subject = scene.subject
+    if subject is not None:
+        return _about_pull_request(scene, subject, recorded)
+    known = PAYLOADS.get(type(recorded.event))
+    if known is None:
+        return ()
+    name, fields = known
+    return (_of_queue(scene, recorded, name, fields(scene, recorded.event)),)
+
+
+def created(scene: Scene, at: datetime) -> Message:
+    """A queue was made; no turn did it."""
+    recorded = Recorded(at, scene.value.state_by or SYSTEM, QueueConfigured(()))
+    return _of_queue(scene, recorded, "created", {"reason": scene.value.state_reason})
+
+
+def as_moved(entry: Entry, event: EntryMoved) -> Entry:
+    """The entry as this event left it, whatever came after in the same turn."""
+    return replace(entry, state=event.state, reason=event.reason, detail=event.detail)
+
+
+def as_submitted(entry: Entry, event: EntrySubmitted) -> Entry:
+    """The entry as it came in."""
+    return replace(entry, state=EntryState.NOT_READY, reason=event.reason, detail=NOTHING, run=None)
+
+
+def batch_that_moves(entry: Entry, run: Run) -> bool:
+    """Whether a run enters a state as a batch by what happens to this one of its pull requests.
+
+    It moves with its first one and has landed with its last, so that it is told of once; by one
+    that fails or leaves, whichever it is, the whole of it fails or is given up.
+    """
+    numbers = [member.entry for member in run.entries]
+    if len(numbers) < BATCH_MIN or entry.id not in numbers or entry.state not in BATCHES:
+        return False
+    if entry.state in {EntryState.FAILED, EntryState.CANCELLED}:
+        return True
+    return entry.id == numbers[-1 if entry.state is EntryState.MERGED else 0]
+
+
+def _about_pull_request(scene: Scene, subject: Subject, recorded: Recorded) -> tuple[Message, ...]:
+    entry, batch = subject.entry, subject.batch
+    if isinstance(recorded.event, EntrySubmitted):
+        return (_of_pull_request(scene, subject, recorded.at, SUBMITTED),)
+    words = [WORDS[entry.state]]
+    single = _of_pull_request(scene, subject, recorded.at, words[0])
+    if batch is None:
+        return (single,)
+    if entry.state is EntryState.TESTING and batch.created_at == recorded.at:
+        words.insert(0, SUBMITTED)
+    return (single, *(_of_batch(scene, subject, batch, recorded.at, word) for word in words))
+
+
+def _of_pull_request(scene: Scene, subject: Subject, at: datetime, word: Word) -> Message:
+    entry, run = subject.entry, subject.run
+    name = f"pull_request.{word[0]}"
+    return message_of(
+        name,
+        at,
+        {
+            **_of_repository(scene, name, at),
+            "target_branch": scene.queue.branch,
+            "status": scene.word(entry.state),
+            "pr_number": entry.pr,
+            "author": entry.facts.author,
+            # The address of a page that people can open; there is none in this version.
+            "http_details_url": None,
+            "is_bisection": _searches(run),
+            "batched": run is not None and len(run.entries) >= BATCH_MIN,
+            **_of_run(run, subject.vehicle),
+            **_why(scene, entry, run, word),
+            "entry_id": entry.id,
+            "pr_sha": entry.head,
+            "test_run_id": run and run.id,
+            "merged_sha": entry.landed_sha,
+            "sequence": subject.sequence,
+        },
+    )
+
+
+def _of_batch(scene: Scene, subject: Subject, batch: Run, at: datetime, word: Word) -> Message:
+    entry = subject.entry
+    vehicle = subject.vehicle if batch is subject.run else None
+    name = f"pull_request_batch.{word[0]}"
+    return message_of(
+        name,
+        at,
+        {
+            **_of_repository(scene, name, at),
+            "target_branch": scene.queue.branch,
+            "status": scene.word(entry.state),
+            "http_details_url": None,
+            "is_bisection": _searches(batch),
+            **_of_run(batch, vehicle),
+            **_why(scene, entry, batch, word),
+            "test_run_id": batch.id,
+            "merged_sha": entry.landed_sha,
+            "batch_id": batch.id,
+            "pr_numbers": [*batch.base_prs, *batch.prs],
+            "pr_numbers_in_batch": list(batch.prs),
+        },
+    )
+
+
+def _searches(run: Run | None) -> bool:
+    return run is not None and run.kind in BISECTION
+
+
+def _of_run(run: Run | None, vehicle: int | None) -> Json:
+    return {
+        "test_branch": run and run.branch,
+        "test_branch_sha": run and run.sha,
+        "test_pr_number": vehicle,
+    }
+
+
+def _why(scene: Scene, entry: Entry, run: Run | None, word: Word) -> Json:
+    meaning = MEANINGS[entry.reason]
+    wire = {} if word[1] is None else {word[1]: meaning.wire}
+    is_over = entry.state in {EntryState.FAILED, EntryState.CANCELLED, EntryState.PENDING_FAILURE}
+    cause = run.cause if run is not None and is_over else None
+    told = situation.situation_of(entry, scene.value)
+    return {
+        **wire,
+        "reason": entry.reason.value,
+        "reason_message": reasons.sentence(told),
+        "verdict": cause and cause.value,
+        "retryable": meaning.retryable,
+    }
+
+
+def _of_queue(scene: Scene, recorded: Recorded, word: str, fields: Json) -> Message:
+    value, before = scene.value, scene.before
+    name = f"queue.{word}"
+    return message_of(
+        name,
+        recorded.at,
+        {
+            **_of_repository(scene, name, recorded.at),
+            "target_branch": scene.queue.branch,
+            "status": scene.word(value.state),
+            "previous_status": before and scene.word(before.state),
+            "reason": None,
+            "actor": {"kind": recorded.actor.kind.value, "login": recorded.actor.login or None},
+            "changed_fields": [],
+            "hold": None,
+            **fields,
+            "version": value.revision,
+        },
+    )
+
+
+def _state_changed(scene: Scene, event: Event) -> Json:
+    if not isinstance(event, QueueStateChanged):
+        return {}
+    return {
+        "status": scene.word(event.state),
+        "previous_status": scene.word(event.origin),
+        "reason": event.reason,
+        "changed_fields": ["state"],
+    }
+
+
+def _configured(_scene: Scene, event: Event) -> Json:
+    changed = event.changed if isinstance(event, QueueConfigured) else ("mode",)
+    return {"changed_fields": [_camel(name) for name in changed]}
+
+
+def _held(scene: Scene, event: Event) -> Json:
+    if not isinstance(event, HoldPlaced | HoldReleased):
+        return {}
+    known = {each.id: each for each in (*(scene.before or scene.value).holds, *scene.value.holds)}
+    held = known.get(event.hold)
+    return {"reason": event.text or event.reason.value, "hold": held and _hold(scene, held)}
+
+
+def _hold(scene: Scene, held: Hold) -> Json:
+    return {
+        "id": held.id,
+        "reason": held.reason.value,
+        "scope": scene.word(held.scope),
+        "text": held.text or None,
+        "since": time_text(held.since),
+        "until": None if held.until is None else time_text(held.until),
+    }
+
+
+def _mismatched(_scene: Scene, event: Event) -> Json:
+    return {"reason": event.evidence} if isinstance(event, LandingMismatched) else {}
+
+
+def _plain(_scene: Scene, _event: Event) -> Json:
+    return {}
+
+
+PAYLOADS: Mapping[type[Event], tuple[str, Callable[[Scene, Event], Json]]] = {
+    QueueStateChanged: ("state_changed", _state_changed),
+    QueueConfigured: ("updated", _configured),
+    ModeChanged: ("updated", _configured),
+    HoldPlaced: ("held", _held),
+    HoldReleased: ("released", _held),
+    QueueDrained: ("drained", _plain),
+    QueueDeleted: ("deleted", _plain),
+    LandingMismatched: ("landing_mismatch", _mismatched),
+}
+"""Event of a queue → last part of its name, and what it says beside every event of a queue."""
+
+
+def _of_repository(scene: Scene, name: str, at: datetime) -> Json:
+    repo = scene.queue.repo
+    return {
+        **common_fields(name, scene.organization, at),
+        "repository": {"host": repo.host, "owner": repo.owner, "name": repo.name},
+    }
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))

@@ -1,0 +1,220 @@
+"""What a pull request needs before it may enter the queue: one text per code (UX.md 3.5).
+
+Each code has a whole clause ("there is no conflict with main"), a few words for the title of
+a check run ("no conflict with main") and the step that brings it about ("the conflict with
+main is resolved").
+"""
+
+from collections.abc import Callable, Sequence
+
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.wording.situation import Wanted
+from service.text.phrases import (
+    NAMES_SHOWN_MAX,
+    Code,
+    Phrase,
+    counted,
+    listed,
+    phrase,
+    quoted,
+    short,
+)
+from service.vocabulary import CODE_OWNERS, LAST_PUSH
+
+Words = tuple[Callable[[Wanted], Phrase], Callable[[Wanted], Phrase]]
+"""The clause, and the same in a few words."""
+
+STEPS_SHOWN_MAX = 2
+
+
+def goal(wanted: Wanted) -> Phrase:
+    """What has to be so, as a clause that is true once it is met."""
+    return GOALS[wanted.code][0](wanted)
+
+
+def goals(wanted: Sequence[Wanted]) -> Phrase:
+    """Several in one sentence."""
+    return listed([goal(each) for each in wanted], NAMES_SHOWN_MAX)
+
+
+def met(wanted: Wanted) -> Phrase:
+    """The same once it is so, or was never in question."""
+    return _MET[wanted.code] if wanted.code in _MET else goal(wanted)
+
+
+def brief(wanted: Wanted) -> Phrase:
+    """The same in a few words, for `Waiting: …`."""
+    return GOALS[wanted.code][1](wanted)
+
+
+def step(wanted: Wanted) -> Phrase:
+    """What has to happen, as a clause."""
+    return _STEPS[wanted.code](wanted) if wanted.code in _STEPS else goal(wanted)
+
+
+def steps(wanted: Sequence[Wanted]) -> Phrase:
+    """The first two by name, the others counted."""
+    named = [step(each) for each in wanted[:STEPS_SHOWN_MAX]]
+    rest = len(wanted) - len(named)
+    if rest:
+        named.append(counted(rest, "more condition is met", "more conditions are met"))
+    return listed(named, len(named))
+
+
+def _base(wanted: Wanted) -> Phrase:
+    clause = phrase("the base branch is {}", wanted.target)
+    return clause + phrase(" (now {})", wanted.name) if wanted.name else clause
+
+
+def _check(wanted: Wanted) -> Phrase:
+    if not wanted.name:
+        pending = wanted.code is Reason.CHECK_PENDING
+        return phrase(
+            "the required checks of the PR itself have finished"
+            if pending
+            else "no required check of the PR itself fails"
+        )
+    clause = phrase("check {} passes", wanted.name)
+    state = wanted.state or ("failed" if wanted.code is Reason.CHECK_FAILING else "running")
+    return clause + Phrase((f" ({state})",))
+
+
+def _check_brief(wanted: Wanted) -> Phrase:
+    return phrase("check {}", wanted.name) if wanted.name else phrase("checks of the PR")
+
+
+def _check_step(wanted: Wanted) -> Phrase:
+    if wanted.name:
+        return phrase("check {} passes", wanted.name)
+    if wanted.code is Reason.CHECK_PENDING:
+        return phrase("the required checks of the PR itself finish")
+    return phrase("the failed checks of the PR itself pass")
+
+
+def _base_step(wanted: Wanted) -> Phrase:
+    if not wanted.name:
+        return phrase("the base branch is changed to {}", wanted.target)
+    return phrase("the base branch is changed from {} to {}", wanted.name, wanted.target)
+
+
+def _rule(wanted: Wanted) -> Phrase:
+    if not wanted.name:
+        return phrase("every rule of {} is satisfied", wanted.target)
+    return phrase("rule {} is satisfied", wanted.name)
+
+
+def _targets(wanted: Wanted) -> Phrase:
+    if wanted.head is None:
+        return phrase("impacted targets are uploaded")
+    return phrase("impacted targets for {} are uploaded", short(wanted.head))
+
+
+def _fixed(clause: str, few: str) -> Words:
+    return (lambda _: phrase(clause)), (lambda _: phrase(few))
+
+
+def _review(wanted: Wanted) -> Phrase:
+    extra = _REVIEWS.get(wanted.name, "")
+    return phrase("the required reviews approve it" + extra)
+
+
+_REVIEWS = {
+    CODE_OWNERS: " (a code owner has to approve it)",
+    LAST_PUSH: " (somebody other than the last person who pushed has to approve it)",
+}
+
+
+def _missing(wanted: Wanted) -> Phrase:
+    check = phrase("{}", Code(wanted.name)) if wanted.name else phrase("every required check")
+    return check + phrase(
+        " has run on the PR itself, because GitHub does not merge before (the author lets CI run "
+        "there, or an admin makes the Headgate App a bypass actor of the rule, “Exempt”)"
+    )
+
+
+def _accepted(wanted: Wanted) -> Phrase:
+    if not wanted.name:
+        return phrase("GitHub accepts its merge")
+    words = "GitHub accepts its merge, which is tried again (a maintainer removes the cause: {})"
+    return phrase(words, quoted(wanted.name))
+
+
+GOALS: dict[Reason, Words] = {
+    Reason.FACTS_UNKNOWN: _fixed("GitHub has answered about this PR", "GitHub's answer"),
+    Reason.DRAFT: _fixed("the PR is marked ready for review", "ready for review"),
+    Reason.BASE_MISMATCH: (_base, lambda wanted: phrase("base branch {}", wanted.target)),
+    Reason.CONFLICT_TARGET: (
+        lambda wanted: phrase("there is no conflict with {}", wanted.target),
+        lambda wanted: phrase("no conflict with {}", wanted.target),
+    ),
+    Reason.MERGEABILITY_UNKNOWN: _fixed(
+        "GitHub has computed whether it merges cleanly", "GitHub's merge check"
+    ),
+    Reason.REVIEW_REQUIRED: (_review, lambda _: phrase("review")),
+    Reason.CHANGES_REQUESTED: _fixed(
+        "no reviewer's request for changes is open", "requested changes"
+    ),
+    Reason.CONVERSATIONS_UNRESOLVED: _fixed("all conversations are resolved", "open conversations"),
+    Reason.CHECK_PENDING: (_check, _check_brief),
+    Reason.CHECK_FAILING: (_check, _check_brief),
+    Reason.CHECK_MISSING: (_missing, _check_brief),
+    Reason.STACKED: _fixed(
+        "the author takes the PR out of its stack, or merges the stack on GitHub",
+        "its stack on GitHub",
+    ),
+    Reason.PROVIDER_QUEUED: _fixed(
+        "a maintainer takes the PR out of GitHub's own merge queue, or lets that queue merge it",
+        "GitHub's own merge queue",
+    ),
+    Reason.UNSIGNED: _fixed("the author signs all commits of the PR", "signatures"),
+    Reason.MERGE_REFUSED: (_accepted, lambda _: phrase("GitHub's refusal to merge it")),
+    Reason.RULE_UNMET: (
+        _rule,
+        lambda wanted: phrase("rule {}", wanted.name) if wanted.name else phrase("a rule"),
+    ),
+    Reason.IMPACTED_TARGETS_MISSING: (_targets, lambda _: phrase("impacted targets")),
+    Reason.FORK_NEEDS_PERSON: (
+        lambda _: phrase("a person with write access comments {}", Code("/merge")),
+        lambda _: phrase("{} by a person with write access", Code("/merge")),
+    ),
+    Reason.WORKFLOWS_PERMISSION_MISSING: _fixed(
+        "Headgate has the permission “Workflows: write” (an owner of the repository grants it)",
+        "permission “Workflows: write”",
+    ),
+    Reason.NO_EVIDENCE: _fixed(
+        "its skipped checks can run on a test branch, and it is tested again",
+        "checks that run",
+    ),
+    Reason.CI_INTERRUPTED: _fixed("CI has had time to recover", "CI"),
+    Reason.INFRASTRUCTURE: _fixed("CI has had time to recover", "CI"),
+}
+"""Every code of ENGINE.md 5, and those for which a tested PR is set aside."""
+
+_MET: dict[Reason, Phrase] = {
+    Reason.FORK_NEEDS_PERSON: phrase("it does not wait to be let in from a fork"),
+    Reason.WORKFLOWS_PERMISSION_MISSING: phrase("Headgate lacks no permission for it"),
+    Reason.CHECK_MISSING: phrase("the required checks have reported on the PR itself"),
+    Reason.MERGE_REFUSED: phrase("GitHub has not refused its merge"),
+    Reason.STACKED: phrase("the PR is in no stack on GitHub"),
+    Reason.PROVIDER_QUEUED: phrase("GitHub's own merge queue does not contain the PR"),
+    Reason.UNSIGNED: phrase("all its commits have verified signatures"),
+}
+"""Clauses that would puzzle where they were never in question."""
+
+_STEPS: dict[Reason, Callable[[Wanted], Phrase]] = {
+    Reason.FACTS_UNKNOWN: lambda _: phrase("GitHub answers about this PR"),
+    Reason.BASE_MISMATCH: _base_step,
+    Reason.CONFLICT_TARGET: lambda wanted: phrase(
+        "the conflict with {} is resolved", wanted.target
+    ),
+    Reason.MERGEABILITY_UNKNOWN: lambda _: phrase("GitHub computes whether it merges cleanly"),
+    Reason.CHANGES_REQUESTED: lambda _: phrase(
+        "the reviewers who asked for changes approve it, or their reviews are dismissed"
+    ),
+    Reason.CHECK_PENDING: _check_step,
+    Reason.CHECK_FAILING: _check_step,
+    Reason.WORKFLOWS_PERMISSION_MISSING: lambda _: phrase(
+        "an owner of the repository grants Headgate the permission “Workflows: write”"
+    ),
+}
+"""Steps that are not already said by the clause of what has to be so."""

@@ -1,0 +1,238 @@
+"""Why an entry stands where it stands: the catalog's entrance, one sentence per code.
+
+Texts of the final states are in endings.py, of refusals in refusals.py; a test holds the
+three against the closed list of codes, both ways.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.reasons import SUBMITTED, Reason
+from service.mergequeue.engine.states import EntryState
+from service.mergequeue.wording import aside, endings, readiness
+from service.mergequeue.wording.endings import Text, by, checks, prs
+from service.mergequeue.wording.situation import Situation, Wanted, situation_of
+from service.text import markdown, phrases
+from service.text.phrases import Phrase, phrase
+
+
+def message(entry: Entry, queue: MergeQueue) -> str:
+    """The sentence of the entry's present state and reason (API.md 4.1, `reasonMessage`)."""
+    return sentence(situation_of(entry, queue))
+
+
+def sentence(situation: Situation) -> str:
+    """State and reason in one plain sentence."""
+    return markdown.plain(phrases.sentence(explanation(situation)))
+
+
+def explanation(situation: Situation) -> Phrase:
+    """State and reason in one clause, as a phrase."""
+    state, reason = situation.state, situation.reason
+    match state:
+        case EntryState.NOT_READY:
+            return _not_ready(situation)
+        case EntryState.PENDING:
+            return _pending(situation)
+        case EntryState.TESTING:
+            return _found(reason, TESTING)(situation)
+        case EntryState.TESTS_PASSED:
+            return _found(reason, PASSED)(situation)
+        case EntryState.PENDING_FAILURE:
+            return _found(reason, PENDING_FAILURE)(situation)
+        case EntryState.FAILED | EntryState.MERGED:
+            return endings.why(situation)
+        case EntryState.CANCELLED:
+            return endings.removed(situation)
+        case _:
+            assert_never(state)
+
+
+def because(situation: Situation) -> Phrase:
+    """Why its tests begin again, as the clause after "because"; empty at the first time."""
+    if situation.reason in _NOT_AGAIN:
+        return Phrase()
+    return _found(situation.reason, PENDING)(situation)
+
+
+def _not_ready(situation: Situation) -> Phrase:
+    wanted = situation.wanted
+    if not wanted and situation.reason in readiness.GOALS:
+        wanted = (Wanted(situation.reason, situation.target),)
+    waits = phrase("waits until {}", readiness.goals(wanted)) if wanted else Phrase()
+    if situation.reason in readiness.GOALS:
+        return phrases.joined([aside.clause(situation), waits], "; ")
+    return phrases.joined([_found(situation.reason, SUBMISSION)(situation), waits], "; ")
+
+
+def _pending(situation: Situation) -> Phrase:
+    clause = _found(situation.reason, PENDING)(situation)
+    if situation.reason in _NOT_AGAIN:
+        return clause
+    if situation.reason is Reason.CONFLICT_AHEAD:
+        return phrase("on hold because {}", clause)
+    return phrase("to be tested again because {}", clause)
+
+
+def _found(reason: Reason, table: Mapping[Reason, Text]) -> Text:
+    return table.get(reason) or ANY[reason]
+
+
+def _moved(situation: Situation) -> Phrase:
+    sha = situation.detail.sha
+    if situation.detail.text and not sha:
+        # A landing stopped: it would not have been the tested change any more.
+        return phrase("it has to be tested together with what landed beside it")
+    to = phrase(" to {}", phrases.short(sha)) if sha else Phrase()
+    return phrase("{} moved{} outside the queue", situation.target, to)
+
+
+def _ahead_changed(situation: Situation) -> Phrase:
+    if situation.detail.prs:
+        words = "the order or the impacted targets changed, and it stands on {} now"
+        return phrase(words, phrases.pulls(situation.detail.prs))
+    return phrase("the order or the impacted targets changed")
+
+
+def _split(situation: Situation) -> Phrase:
+    if not situation.detail.prs:
+        return phrase("its batch was split")
+    return phrase("{} made its batch fail", phrases.pulls(situation.detail.prs))
+
+
+def _conflict_cleared(situation: Situation) -> Phrase:
+    """One of those it may conflict with has landed or left; the next build decides."""
+    return phrase("{}, with which it conflicted, is decided", _one_of(situation))
+
+
+def _one_of(situation: Situation) -> Phrase:
+    ahead = situation.detail.prs
+    return phrases.pulls(ahead, "or") if ahead else phrase("a PR ahead")
+
+
+def _no_result(situation: Situation) -> Phrase:
+    return phrase("CI gave no result for {}", checks(situation, "a required check"))
+
+
+def failure(situation: Situation) -> Phrase:
+    """What went wrong in the test run, before anybody is blamed for it."""
+    if situation.reason is Reason.RUN_TIMED_OUT:
+        return endings.FAILED[Reason.RUN_TIMED_OUT](situation)
+    return phrase("{} failed", checks(situation, "a required check"))
+
+
+def _failure(situation: Situation) -> Phrase:
+    return phrase("{}; {}", failure(situation), _undecided(situation))
+
+
+def _undecided(situation: Situation) -> Phrase:
+    ahead = situation.detail.prs
+    if not ahead:
+        return phrase("the cause is being found")
+    verb = "which is" if len(ahead) == 1 else "which are"
+    return phrase("waiting for {}, " + verb + " ahead", phrases.pulls(ahead))
+
+
+def _about_ahead(words: str) -> Text:
+    return lambda situation: phrase("{} " + words, prs(situation, "a PR ahead"))
+
+
+def _fixed(words: str) -> Text:
+    return lambda _: phrase(words)
+
+
+def _submitted(situation: Situation) -> Phrase:
+    who = situation.submitted_by if situation.submitted_by.login else situation.by
+    return phrase("queued by {}", phrases.actor(who)) if who.login else phrase("queued")
+
+
+SUBMISSION: dict[Reason, Text] = dict.fromkeys(SUBMITTED, _submitted)
+"""Codes of a submission (ENGINE.md 4)."""
+
+PENDING: dict[Reason, Text] = {
+    Reason.NOW_READY: _fixed("ready, and waiting for its turn"),
+    Reason.RESTARTED_BY_USER: lambda situation: phrase("{} asked for it", by(situation)),
+    Reason.RESTARTED_BY_API: _fixed("that was asked for through the API"),
+    Reason.TARGET_MOVED: _moved,
+    Reason.AHEAD_FAILED: _about_ahead("failed"),
+    Reason.AHEAD_CANCELLED: _about_ahead("left the queue"),
+    Reason.AHEAD_MERGED_BY_HAND: lambda situation: phrase(
+        "somebody merged {} outside the queue", prs(situation, "a PR ahead")
+    ),
+    Reason.AHEAD_OUT: lambda situation: phrase(
+        "the queue goes on without {} for now", prs(situation, "a PR ahead")
+    ),
+    Reason.AHEAD_RETURNED: lambda situation: phrase(
+        "{} came back ahead of it", prs(situation, "a PR")
+    ),
+    Reason.AHEAD_CHANGED: _ahead_changed,
+    Reason.INTERRUPTED_BY_URGENT: lambda situation: phrase(
+        "{} went ahead as urgent", prs(situation, "another PR")
+    ),
+    Reason.BISECTION_REQUIRED: _split,
+    Reason.BISECTION_PASSED: _fixed(
+        "it passed in the search for the cause, and others went ahead meanwhile"
+    ),
+    Reason.SCREEN_PASSED: _fixed("its tests passed alone, and it waits for its turn"),
+    Reason.SCREEN_FAILED: _fixed("its tests failed alone, and a second run has to confirm that"),
+    Reason.BATCH_MEMBER_LEFT: lambda situation: phrase(
+        "{} left the batch", prs(situation, "another PR")
+    ),
+    Reason.BATCH_TAKEN_APART: _fixed("its batch failed for nobody's fault; it is tested alone now"),
+    Reason.BASE_RED: lambda situation: phrase("{} itself fails", situation.target),
+    Reason.CONFLICT_AHEAD: lambda situation: phrase("it conflicts with {}", _one_of(situation)),
+    Reason.CONFLICT_CLEARED: _conflict_cleared,
+    Reason.RETRY_ON_NEW_BRANCH: _no_result,
+    Reason.TEST_BRANCH_LOST: _fixed("its test branch was lost"),
+    Reason.BUILD_RETRY: _fixed("its test branch could not be made"),
+    Reason.LANDING_STOPPED: _fixed("the merge was stopped"),
+    Reason.REQUIRED_STATUS_ADDED: lambda situation: phrase(
+        "{} became required", checks(situation, "another check")
+    ),
+    Reason.MODE_SWITCHED: _fixed("the queue changed its mode"),
+}
+"""Codes of PENDING, as clauses after "because" (UX.md 3.5)."""
+
+TESTING: dict[Reason, Text] = {
+    Reason.TEST_STARTED: _fixed("its required checks run on a test branch"),
+    Reason.REQUIRED_STATUS_ADDED: lambda situation: phrase(
+        "waits for {}, which became required", checks(situation, "another check")
+    ),
+}
+"""Codes of TESTING."""
+
+PASSED: dict[Reason, Text] = {
+    Reason.RUN_PASSED: _fixed("all required checks passed"),
+    Reason.PASSED_EXCUSED: _fixed("only quarantined tests failed, which is forgiven"),
+    Reason.SUCCESSOR_PASSED: lambda situation: phrase(
+        "the tests of {}, which contain it, passed", prs(situation, "a PR behind it")
+    ),
+    Reason.RESULT_REUSED: _fixed("the same code has passed before, and that result counts"),
+    Reason.OWN_CHECKS_PASSED: lambda situation: phrase(
+        "its own checks passed on the newest {}, so no test run was needed", situation.target
+    ),
+    Reason.LATE_SUCCESS: _fixed("all required checks pass now"),
+    Reason.BISECTION_PASSED: _fixed("it passed in the search for the cause of a failure"),
+}
+"""Codes of TESTS_PASSED."""
+
+PENDING_FAILURE: dict[Reason, Text] = {
+    Reason.CHECK_FAILED: _failure,
+    Reason.RUN_TIMED_OUT: _failure,
+}
+"""Codes of PENDING_FAILURE."""
+
+ANY: dict[Reason, Text] = {
+    **endings.CANCELLED,
+    **endings.FAILED,
+    **endings.MERGED,
+    **PENDING_FAILURE,
+    **PASSED,
+    **TESTING,
+    **PENDING,
+}
+"""Every code once, for one that stands in another state than usual."""
+
+_NOT_AGAIN = frozenset({Reason.NOW_READY, Reason.SCREEN_PASSED})
+"""Codes of PENDING after which no tests begin again: they are yet to begin."""

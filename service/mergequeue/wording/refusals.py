@@ -1,0 +1,83 @@
+"""Why a command was not taken: one text per code of ENGINE.md 4, group refusals."""
+
+from collections.abc import Callable
+
+from service.mergequeue.engine.outputs import Refused
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.wording.endings import MERGE
+from service.text import markdown, phrases
+from service.text.phrases import Phrase, phrase
+
+Text = Callable[[Refused, str], Phrase]
+"""From the refusal and the target branch."""
+
+
+def message(refused: Refused, target: str) -> str:
+    """What was refused and what to do, as plain text (API.md 3, `detail`)."""
+    return markdown.plain(text(refused, target))
+
+
+def text(refused: Refused, target: str) -> Phrase:
+    """What was refused and what to do, in whole sentences."""
+    return REFUSALS[refused.reason](refused, target)
+
+
+def no_required_checks(target: str) -> Phrase:
+    """Without a required check there is nothing to test, and untested code does not land."""
+    return phrase(
+        "I found no required checks for {}, so I would merge untested code. Add one in branch "
+        "protection, or set required checks for the queue.",
+        target,
+    )
+
+
+def _fixed(words: str) -> Text:
+    return lambda _, __: phrase(words)
+
+
+def _target(words: str) -> Text:
+    return lambda _, target: phrase(words, target)
+
+
+def _not_empty(refused: Refused, target: str) -> Phrase:
+    count = phrases.counted(len(refused.prs), "PR is", "PRs are")
+    return (
+        phrase(
+            "{} still in the queue for {}: {}. Cancel or merge them first.",
+            count,
+            target,
+            phrases.pulls(refused.prs),
+        )
+        if refused.prs
+        else phrase("The queue for {} is not empty.", target)
+    )
+
+
+def _invalid(refused: Refused, _: str) -> Phrase:
+    what = phrase("{} cannot have this value", refused.field or "a setting")
+    return what + (phrase(": {}.", phrases.quoted(refused.text)) if refused.text else phrase("."))
+
+
+REFUSALS: dict[Reason, Text] = {
+    Reason.PULL_REQUEST_CLOSED: lambda _, __: phrase(
+        "This PR is closed. Reopen it, then comment {}.", MERGE
+    ),
+    Reason.PULL_REQUEST_MERGED: _fixed("This PR is already merged."),
+    Reason.FORK_NEEDS_PERSON: lambda _, __: phrase(
+        "This PR comes from a fork: a person with write access has to comment {} on it.", MERGE
+    ),
+    Reason.NO_REQUIRED_STATUSES: lambda _, target: no_required_checks(target),
+    Reason.LIMIT_REACHED: _target("The queue for {} is full. Try again when PRs have left it."),
+    Reason.NOT_IN_QUEUE: _fixed("This PR is not in the queue."),
+    Reason.ALREADY_LANDED: _fixed("This PR has landed already."),
+    Reason.QUEUE_NOT_EMPTY: _not_empty,
+    Reason.MODE_SWITCH_IN_PROGRESS: _target(
+        "The queue for {} is switching its mode. Try again when it has."
+    ),
+    Reason.HOLD_NOT_FOUND: _fixed("There is no such hold; it may have been lifted already."),
+    Reason.HOLD_NOT_LIFTABLE: _fixed(
+        "Nobody can lift this hold by hand: it goes when its cause is gone."
+    ),
+    Reason.INVALID_VALUE: _invalid,
+}
+"""Every refusal."""

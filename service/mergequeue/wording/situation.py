@@ -1,0 +1,114 @@
+"""Where one submission stands and why, as far as sentences speak of it."""
+
+from dataclasses import dataclass, replace
+
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.model import NOTHING, Detail, Entry, MergeQueue
+from service.mergequeue.engine.outputs import EntryMoved, Recorded
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import EntryState
+from service.vocabulary import SYSTEM, Actor, Blocker, BlockerCode, Sha
+
+_NAMED = {
+    Reason.CHECK_PENDING: BlockerCode.CHECK_PENDING,
+    Reason.CHECK_FAILING: BlockerCode.CHECK_FAILING,
+    Reason.CHECK_MISSING: BlockerCode.CHECK_MISSING,
+    Reason.REVIEW_REQUIRED: BlockerCode.REVIEW_REQUIRED,
+    Reason.RULE_UNMET: BlockerCode.OTHER,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One thing that has to be so before a pull request may enter.
+
+    `name` is the check, the rule, or the base branch that it has instead; `state` what a
+    check says now, in a word or two.
+    """
+
+    code: Reason
+    target: str
+    name: str = ""
+    state: str = ""
+    head: Sha | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """State and reason with everything that their sentences may name.
+
+    `by` brought it about, SYSTEM if nobody is known to have; without `config` no limits are
+    quoted, without `head` no old commit.
+    """
+
+    target: str
+    state: EntryState
+    reason: Reason
+    detail: Detail = NOTHING
+    by: Actor = SYSTEM
+    submitted_by: Actor = SYSTEM
+    head: Sha | None = None
+    wanted: tuple[Wanted, ...] = ()
+    config: QueueConfig | None = None
+
+
+def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] = ()) -> Situation:
+    """Where this entry stands; `history` tells who brought it there, if the entry does not."""
+    return Situation(
+        target=queue.branch,
+        state=entry.state,
+        reason=entry.reason,
+        detail=replace(entry.detail, prs=entry.detail.prs or _undecided_ahead(entry, queue)),
+        by=entry.canceller or _who_moved(entry, history),
+        submitted_by=entry.submitted_by,
+        head=entry.head,
+        wanted=wanted_of(entry, queue.branch),
+        config=queue.config,
+    )
+
+
+def wanted_of(entry: Entry, target: str) -> tuple[Wanted, ...]:
+    """What the entry still needs in order to be ready, each named check and rule by itself."""
+    found: list[Wanted] = []
+    for code in entry.unmet:
+        names = _names(code, entry) or ("",)
+        found.extend(Wanted(code, target, name, "", entry.head) for name in names)
+    return tuple(found)
+
+
+def situation_after(
+    moved: EntryMoved, by: Actor, target: str, config: QueueConfig | None = None
+) -> Situation:
+    """Where an event of the journal put an entry."""
+    return Situation(target, moved.state, moved.reason, moved.detail, by, config=config)
+
+
+def _undecided_ahead(entry: Entry, queue: MergeQueue) -> tuple[int, ...]:
+    """Of a failed run's base, what may still turn out to be the cause."""
+    run = queue.runs.get(entry.run or "")
+    if entry.state is not EntryState.PENDING_FAILURE or run is None:
+        return ()
+    live = {one.id: one for one in queue.entries.values()}
+    return tuple(
+        member.pr
+        for member in run.base
+        if member.entry in live and live[member.entry].state is not EntryState.TESTS_PASSED
+    )
+
+
+def _names(code: Reason, entry: Entry) -> tuple[str, ...]:
+    if code is Reason.BASE_MISMATCH:
+        return (entry.facts.base,)
+    if entry.refusal is not None and entry.refusal.reason is code:
+        return (entry.refusal.name,) if entry.refusal.name else ()
+    blockers: tuple[Blocker, ...] = entry.facts.blockers
+    wanted = _NAMED.get(code)
+    return tuple(each.name for each in blockers if each.code is wanted and each.name)
+
+
+def _who_moved(entry: Entry, history: tuple[Recorded, ...]) -> Actor:
+    for recorded in reversed(history):
+        moved = recorded.event
+        if isinstance(moved, EntryMoved) and moved.entry == entry.id:
+            return recorded.actor if moved.reason is entry.reason else SYSTEM
+    return SYSTEM

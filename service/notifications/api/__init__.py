@@ -1,0 +1,1 @@
+"""Endpoints for webhook endpoints of an organization and their deliveries."""

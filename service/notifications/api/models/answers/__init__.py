@@ -1,0 +1,1 @@
+"""Answers of the webhook endpoints, as the OpenAPI document describes them."""

@@ -1,0 +1,169 @@
+"""Bodies of the webhook endpoints, in snake_case (API.md 9)."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic.fields import FieldInfo
+
+from service.http.models import common
+from service.http.models.common import Integer, Moment, Repository, SnakeRequest
+from service.http.models.shared import SnakeListed, Uuid
+from service.notifications import endpoints
+from service.notifications.delivery_log import LogWish
+from service.notifications.endpoints import EndpointWish
+from service.notifications.notifications import ReplayWish
+from service.vocabulary import DeliveryState, EndpointState, RepoRef
+
+EVENTS_MAX = 50
+REPOSITORIES_MAX = 500
+OVERLAP_HOURS_MAX = 72
+
+
+def _word_of(words: tuple[str, ...]) -> Callable[[object], object]:
+    """A reader of one of the words, in any letter case."""
+
+    def word_in(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if value.lower() not in words:
+            raise common.unknown_word(value, words)
+        return value.lower()
+
+    return word_in
+
+
+def _distinct(names: list[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _one_of(words: tuple[str, ...]) -> FieldInfo:
+    """The words as the document lists them."""
+    listed: FieldInfo = Field(json_schema_extra={"enum": list(words)})
+    return listed
+
+
+Pattern = Annotated[str, BeforeValidator(_word_of(endpoints.PATTERNS)), _one_of(endpoints.PATTERNS)]
+Patterns = Annotated[
+    list[Pattern], Field(min_length=1, max_length=EVENTS_MAX), AfterValidator(_distinct)
+]
+Event = Annotated[str, BeforeValidator(_word_of(endpoints.EVENTS)), _one_of(endpoints.EVENTS)]
+Url = Annotated[str, Field(min_length=1, max_length=2000)]
+Repositories = Annotated[list[Repository], Field(max_length=REPOSITORIES_MAX)]
+Description = Annotated[str, Field(max_length=200, pattern=common.LINE)]
+State = Annotated[EndpointState, BeforeValidator(common.one_of(EndpointState))]
+Overlap = Annotated[Integer, Field(ge=0, le=OVERLAP_HOURS_MAX)]
+Message = Annotated[str, Field(pattern=common.MESSAGE)]
+
+
+class CreateEndpoint(SnakeRequest):
+    """`/webhooks/create-endpoint`; `repositories` null: all of the organization."""
+
+    url: Url
+    events: Patterns
+    repositories: Repositories | None = None
+    description: Description | None = None
+
+    def wish(self) -> EndpointWish:
+        """As operations take it."""
+        return EndpointWish(
+            self.url, tuple(self.events), _refs(self.repositories), self.description
+        )
+
+
+class ListEndpoints(SnakeListed):
+    """`/webhooks/list-endpoints`."""
+
+
+class Chosen(SnakeRequest):
+    """A request about one endpoint."""
+
+    id: Uuid
+
+    def endpoint(self) -> str:
+        """The id as it is stored."""
+        return self.id.lower()
+
+
+class UpdateEndpoint(Chosen):
+    """`/webhooks/update-endpoint`: what is not sent stays; `repositories` null lifts the limit."""
+
+    url: Url | None = None
+    events: Patterns | None = None
+    repositories: Repositories | None = None
+    description: Description | None = None
+    state: State | None = None
+
+    def wish(self) -> EndpointWish:
+        """As operations take it."""
+        return EndpointWish(
+            url=self.url,
+            events=None if self.events is None else tuple(self.events),
+            repositories=_refs(self.repositories),
+            description=self.description,
+            is_enabled=None if self.state is None else self.state is EndpointState.ENABLED,
+            everywhere="repositories" in self.model_fields_set and self.repositories is None,
+        )
+
+
+class DeleteEndpoint(Chosen):
+    """`/webhooks/delete-endpoint`."""
+
+
+class RotateSecret(Chosen):
+    """`/webhooks/rotate-secret`; the old secret signs too for so many hours."""
+
+    overlap_hours: Overlap | None = None
+
+
+class TestEndpoint(Chosen):
+    """`/webhooks/test-endpoint`."""
+
+    __test__ = False
+
+
+class ListDeliveries(SnakeListed):
+    """`/webhooks/list-deliveries`; facts in [since, until)."""
+
+    endpoint_id: Uuid
+    event: Event | None = None
+    state: Annotated[DeliveryState, BeforeValidator(common.one_of(DeliveryState))] | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+
+    def wish(self) -> LogWish:
+        """As operations take it."""
+        return LogWish(
+            endpoint_id=self.endpoint_id.lower(),
+            take=self.count(),
+            cursor=self.cursor,
+            event=self.event,
+            state=self.state,
+            since=self.since,
+            until=self.until,
+        )
+
+
+class Replay(SnakeRequest):
+    """`/webhooks/replay`: one message, or the ended ones of facts in [since, until)."""
+
+    endpoint_id: Uuid
+    message_id: Message | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    include_delivered: bool | None = None
+
+    def wish(self) -> ReplayWish:
+        """As operations take it."""
+        return ReplayWish(
+            self.message_id, self.since, self.until, include_delivered=bool(self.include_delivered)
+        )
+
+    def is_clear(self) -> bool:
+        """Whether either one message is named, or both ends of a span."""
+        ends = (self.since is not None) + (self.until is not None)
+        return ends == (2 if self.message_id is None else 0)
+
+
+def _refs(given: list[Repository] | None) -> tuple[RepoRef, ...] | None:
+    return None if given is None else tuple(each.ref for each in given)

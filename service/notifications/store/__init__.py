@@ -1,0 +1,1 @@
+"""Webhook endpoints, messages and delivery attempts in the database."""

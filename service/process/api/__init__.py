@@ -1,0 +1,1 @@
+"""The aiohttp application, its route table, and the metrics endpoint."""

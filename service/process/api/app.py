@@ -1,0 +1,317 @@
+"""The application: one way from a request to its answer, with every refusal in order.
+
+The order of checks is API.md 1.1. Routes given as extra, such as a provider's deliveries,
+stand beside ours and keep their own rules.
+"""
+
+import asyncio
+import functools
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, assert_never
+
+import orjson
+import structlog
+from aiohttp import web
+
+from service import time_limits
+from service.accounts import jobs, repeats
+from service.accounts.api import auth
+from service.accounts.api.admission import Admission, Wanted
+from service.accounts.repeats import Said
+from service.errors import ServiceError
+from service.http import connections, enum_case, errors, intake, limits, measured, query
+from service.http import repeats as keys
+from service.http.addresses import address_of
+from service.http.answer import Answer
+from service.http.call import Call
+from service.http.callers import Caller
+from service.http.errors import HttpRefused, Problem
+from service.http.health import Readiness
+from service.http.models import common
+from service.http.models.common import Spelling
+from service.http.rates import Visits
+from service.http.replies import Replies
+from service.http.route import Document, Fetched, Look, Open, Posted, Route, Shown
+from service.mergequeue.api.fragments import Fragments
+from service.process.api import routes
+from service.provider.errors import ProviderError
+from service.runtime import Runtime
+
+# A body above this is parsed on a thread: the loop would stand for milliseconds.
+THREAD_BYTES = 262_144
+
+# Whoever polls sends the same bytes again and again, and a request is a frozen value that
+# depends on nothing else: so small ones are read once.
+REPEATED_BYTES = 1_024
+REPEATED_MAX = 4_096
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Take = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ForkRun:
+    """A fork's CI run that asks without a token; `caller_of` finds out whether it is one."""
+
+    run_id: str
+    caller_of: Callable[..., Awaitable[Caller]]
+
+
+class Asking(NamedTuple):
+    """A request that may be read: whose it is, and the key under which it may come again."""
+
+    route: Posted
+    request: web.Request
+    request_id: str
+    come: Caller | ForkRun
+    key: str | None
+
+
+def build_app(
+    runtime: Runtime,
+    readiness: Readiness,
+    extra: Sequence[web.AbstractRouteDef] = (),
+    admission: Admission | None = None,
+) -> web.Application:
+    """The application over these parts; `admission` is given where others let in by it too.
+
+    Until `readiness` says the recovery is over, every endpoint with a token answers 503.
+    """
+    app = web.Application()
+    app.add_routes(extra)
+    door = Door(runtime, readiness, admission)
+    for route in routes.ROUTES:
+        handler = measured.measured(runtime, route.path, door.handler(route))
+        app.router.add_route("*", route.path, handler, expect_handler=_read_later)
+    unknown = measured.measured(runtime, measured.UNKNOWN, door.unknown)
+    app.router.add_route("*", "/{path:.*}", unknown, expect_handler=_read_later)
+    app[connections.BROKEN] = door.broken
+    app[connections.PROXIES] = runtime.options.trusted_proxies
+    app[connections.LOOKS] = runtime.store.looks
+    return app
+
+
+async def _read_later(_: web.Request) -> None:
+    """`Expect: 100-continue` is answered when the body is about to be read."""
+
+
+class Door:
+    """Where every request of ours comes in."""
+
+    def __init__(
+        self, runtime: Runtime, readiness: Readiness, admission: Admission | None = None
+    ) -> None:
+        self._runtime = runtime
+        self._readiness = readiness
+        self._admission = admission or Admission(runtime, readiness)
+        case = enum_case.case_of(runtime.options.enum_case)
+        self._fragments = Fragments(runtime.options.public_url, case)
+        self._replies = Replies(runtime, case)
+        self._visits = Visits()
+        self._bodies = limits.Bodies(runtime.clock, runtime.unproved)
+        self._prefix = runtime.ids.uuid().replace("-", "")[:16]
+        self._count = 0
+
+    def handler(self, route: Route) -> Handler:
+        """What aiohttp calls for one endpoint."""
+        match route:
+            case Posted():
+                return self._refusing(functools.partial(self._posted, route), route.model.spelled)
+            case Fetched():
+                return self._refusing(functools.partial(self._fetched, route))
+            case Open():
+                return self._refusing(functools.partial(self._open, route))
+            case Document():
+                return self._refusing(functools.partial(self._document, route))
+            case _:
+                assert_never(route)
+
+    def _refusing(self, take: Take, spelled: Spelling = common.as_named) -> Handler:
+        """Errors become answers here and nowhere else; `spelled` as the endpoint's fields are."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            request_id = self._request_id(request)
+            time_limits.answer_soon()
+            try:
+                return await take(request, request_id)
+            except (ServiceError, ProviderError) as error:
+                return self._replies.refusal(request, error, request_id, spelled)
+
+        return handler
+
+    async def _posted(
+        self, route: Posted, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        if request.method != "POST":
+            raise _wrong_method(route.path, "POST")
+        come = await self._come(request, route, request_id)
+        route.intake.check(request)
+        query.check(request)
+        key = keys.key_of(request) if route.writes else None
+        asking = Asking(route, request, request_id, come, key)
+        content = request.content
+        if content.is_eof() and content.exception() is None:
+            return await self._answered(asking, content.read_nowait(-1))
+        arriving = (
+            self._bodies.arriving(request, come.token_id or f"{come.org_id} {come.name}")
+            if isinstance(come, Caller)
+            else self._bodies.arriving_unproved(request, f"fork {self._address(request)}")
+        )
+        async with arriving as body:
+            return await self._answered(asking, body)
+
+    async def _answered(self, asking: Asking, body: bytes) -> Answer:
+        """The answer to a request that has arrived. A CI run has no keys of its own."""
+        if asking.key is not None and isinstance(asking.come, Caller) and asking.come.token_id:
+            return await self._once(asking, asking.come, asking.key, body)
+        return self._replies.success(200, await self._shown(asking, body), asking.request_id)
+
+    async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> Answer:
+        """As above, but what was answered before is answered again (API.md 1.5)."""
+        begun = await repeats.begin(self._runtime, caller, asking.route.path, key, body)
+        if isinstance(begun, Said):
+            return self._replies.sent(begun, asking.request_id, keys.REPLAYED)
+        lasts = False
+        try:
+            said, refused = await self._first(asking, body)
+            lasts = refused is None or keys.lasts(refused)
+            if lasts:
+                await repeats.keep(self._runtime, begun, said)
+        finally:
+            if not lasts:
+                await repeats.give_up(self._runtime, begun)
+        headers = {} if refused is None else refused.headers
+        return self._replies.sent(said, asking.request_id, headers)
+
+    async def _first(self, asking: Asking, body: bytes) -> tuple[Said, Problem | None]:
+        """What the request is answered, and why if that is a refusal."""
+        try:
+            shown = await self._shown(asking, body)
+            return Said(200, *self._replies.encoded(shown)), None
+        except (ServiceError, ProviderError) as error:
+            spelled = asking.route.model.spelled
+            problem = self._replies.noted(asking.request, error, asking.request_id, spelled)
+            return self._replies.told(asking.request, problem, asking.request_id), problem
+
+    async def _come(self, request: web.Request, route: Posted, request_id: str) -> Caller | ForkRun:
+        """Who asks, or whom they claim to be where a fork's CI run may ask."""
+        token = auth.token_of(request.headers)
+        if route.takes_oidc and jobs.is_oidc(token):
+            wanted = Wanted(route.path, route.role, route.rate, request_id)
+            return await self._admission.job(token, wanted)
+        run_id = auth.fork_run_of(request.headers) if route.forks is not None else None
+        if run_id is None or route.forks is None or self._readiness.is_recovering:
+            return await self._caller(request, route, request_id)
+        self._visits.count(self._address(request), self._runtime.clock.now())
+        return ForkRun(run_id, route.forks)
+
+    def _address(self, request: web.BaseRequest) -> str:
+        return address_of(request, self._runtime.options.trusted_proxies)
+
+    async def _shown(self, asking: Asking, body: bytes) -> Shown:
+        route, come = asking.route, asking.come
+        if isinstance(come, Caller) and not route.writes and len(body) <= REPEATED_BYTES:
+            call = Call(self._runtime, self._fragments, come)
+            return await route.handler(call, _asked_again(route.model, body))
+        if len(body) > THREAD_BYTES:
+            asked = await asyncio.to_thread(route.intake.read, route.model, asking.request, body)
+        else:
+            asked = route.intake.read(route.model, asking.request, body)
+        caller = (
+            await come.caller_of(self._runtime, come.run_id, asked)
+            if isinstance(come, ForkRun)
+            else come
+        )
+        call = Call(self._runtime, self._fragments, caller)
+        if not route.writes:
+            return await route.handler(call, asked)
+        # Bound for the deed alone: the connection's next request runs in the same context.
+        with structlog.contextvars.bound_contextvars(request_id=asking.request_id):
+            shown = await route.handler(call, asked)
+            self._runtime.boundary.reach("api.before_answer")
+            token = caller.token_id or caller.name
+            log.info("request", endpoint=route.path, status=200, token=token)
+        return shown
+
+    async def _fetched(
+        self, route: Fetched, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise _wrong_method(route.path, "GET, HEAD")
+        caller = await self._caller(request, route, request_id)
+        query.check(request)
+        asked = () if route.query is None else (query.read(route.query, request.query),)
+        shown = await route.handler(Call(self._runtime, self._fragments, caller), *asked)
+        return self._replies.success(200, shown, request_id)
+
+    async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise _wrong_method(route.path, "GET, HEAD")
+        query.check(request)
+        status, shown = await route.handler(self._readiness, self._runtime.options.version)
+        return self._replies.success(status, orjson.dumps(shown), request_id)
+
+    async def _document(
+        self, route: Document, request: web.Request, request_id: str
+    ) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            raise _wrong_method(route.path, "GET, HEAD")
+        query.check(request)
+        page = route.handler(Look(request.match_info, routes.ROUTES))
+        return self._replies.success(page.status, page, request_id)
+
+    async def unknown(self, request: web.Request) -> web.StreamResponse:
+        """404 for every path that no route has."""
+        path = request.path[:100]
+        meant = routes.nearest(request.path)
+        detail = f"There is no endpoint {path}."
+        if meant is not None:
+            detail += f" Did you mean {meant}?"
+        members = {} if meant is None else {"did_you_mean": meant}
+        error = HttpRefused(404, "unknown_endpoint", detail, **members)
+        return self._replies.refusal(request, error, self._request_id(request), common.as_named)
+
+    def broken(
+        self, request: web.BaseRequest, status: int, error: BaseException | None
+    ) -> web.StreamResponse:
+        """The answer to what is no HTTP, asks for no path, or failed as nobody expected."""
+        request_id = self._request_id(request)
+        if status == 405:
+            refused = _wrong_method("an address", "GET, HEAD, POST")
+        elif status < 500:
+            refused = HttpRefused(400, "bad_request", "The request is not HTTP as it should be.")
+        else:
+            log.error("request failed", request_id=request_id, exc_info=error)
+            return self._replies.problem(request, errors.unexpected(), request_id, closes=True)
+        problem = errors.problem_of(refused, self._runtime.clock.now())
+        return self._replies.problem(request, problem, request_id, closes=True)
+
+    async def _caller(
+        self, request: web.Request, route: Posted | Fetched, request_id: str
+    ) -> Caller:
+        """Who asks, if they may and not too often; raises as `Admission.caller`."""
+        wanted = Wanted(route.path, route.role, route.rate, request_id)
+        return await self._admission.caller(request, auth.token_of(request.headers), wanted)
+
+    def _request_id(self, request: web.BaseRequest) -> str:
+        """The client's own, if it is harmless, else a fresh one of 32 hex digits."""
+        given = request.headers.get("X-Request-Id")
+        if given is not None and _REQUEST_ID.fullmatch(given) is not None:
+            return given
+        self._count += 1
+        return f"{self._prefix}{self._count:016x}"
+
+
+_asked_again = functools.lru_cache(REPEATED_MAX)(intake.asked)
+
+
+def _wrong_method(path: str, allowed: str) -> HttpRefused:
+    error = HttpRefused(405, "method_not_allowed", f"Ask {path} by {allowed}.")
+    error.headers = {"Allow": allowed}
+    return error

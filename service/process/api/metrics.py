@@ -1,0 +1,17 @@
+"""The handler of the metrics page (API.md 7)."""
+
+from service.accounts import access
+from service.http.call import Call
+from service.http.route import Page
+from service.process import figures
+from service.process.api.models import AskMetrics
+
+
+async def queues(call: Call, asked: AskMetrics) -> Page:
+    """`GET /getMergeQueueMetrics`: text for Prometheus, whatever `Accept` says."""
+    ref = asked.ref()
+    repository = (
+        None if ref is None else await access.find_repository(call.runtime, call.caller, ref)
+    )
+    body = await figures.page(call.runtime, call.caller, repository)
+    return Page(figures.CONTENT_TYPE, body)

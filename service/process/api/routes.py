@@ -1,0 +1,38 @@
+"""Every endpoint: the groups' tables, joined (API.md 4 to 6, 9, 10)."""
+
+import difflib
+from collections.abc import Mapping
+
+from service.accounts.api.token_routes import TOKEN_ROUTES
+from service.http.document_routes import DOCUMENT_ROUTES
+from service.http.open_routes import OPEN_ROUTES
+from service.http.route import Route
+from service.mergequeue.api.pull_request_routes import PULL_REQUEST_ROUTES
+from service.mergequeue.api.queue_routes import QUEUE_ROUTES
+from service.mergequeue.api.run_routes import RUN_ROUTES
+from service.notifications.api.webhook_routes import WEBHOOK_ROUTES
+from service.process.api.metric_routes import METRIC_ROUTES
+from service.testhealth.api.flaky_routes import FLAKY_ROUTES
+
+ROUTES: tuple[Route, ...] = (
+    *PULL_REQUEST_ROUTES,
+    *QUEUE_ROUTES,
+    *RUN_ROUTES,
+    *METRIC_ROUTES,
+    *FLAKY_ROUTES,
+    *TOKEN_ROUTES,
+    *WEBHOOK_ROUTES,
+    *OPEN_ROUTES,
+    *DOCUMENT_ROUTES,
+)
+"""The table. Its paths are case-sensitive and have no trailing slash."""
+
+BY_LOWER: Mapping[str, str] = {
+    route.path.lower(): route.path for route in ROUTES if "{" not in route.path
+}
+
+
+def nearest(path: str) -> str | None:
+    """The endpoint that somebody probably meant, if one is near."""
+    found = difflib.get_close_matches(path.lower()[:200], BY_LOWER, n=1, cutoff=0.7)
+    return BY_LOWER[found[0]] if found else None

@@ -1,0 +1,107 @@
+"""Deliveries: stored before they are answered, worked on one by one afterwards."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from service import time_limits
+from service.database import inbox
+from service.database.records import InboxRow
+from service.errors import DatabaseUnavailable
+from service.process import signals
+from service.provider.errors import ProviderError, Unavailable
+from service.provider.signals import Delivery
+from service.runtime import Runtime
+
+ATTEMPTS_MAX = 5
+"""Then a delivery is parked (RELIABILITY.md 5)."""
+WAITS_FOR = timedelta(hours=24)
+"""How long a delivery waits for a provider that is away before attempts count."""
+LATEST = timedelta(minutes=5)
+SOON = timedelta(seconds=1)
+"""When a delivery is tried again that an unavailable database interrupted."""
+
+log = structlog.get_logger()
+
+
+async def accept(runtime: Runtime, delivery: Delivery) -> bool:
+    """Store a delivery durably; False when its id is known. Raises DatabaseUnavailable."""
+    time_limits.answer_soon()
+    is_new = await runtime.store.run_kind("accept", inbox.accept, delivery)
+    if is_new:
+        runtime.wakeups.wake("inbox")
+    runtime.boundary.reach("hook.before_answer")
+    return is_new
+
+
+async def claim(runtime: Runtime, limit: int) -> tuple[InboxRow, ...]:
+    """Take the oldest open delivery of each repository, at most `limit`, for 60 s."""
+    return await runtime.store.run(inbox.claim, runtime.instance, runtime.clock.now(), limit)
+
+
+async def take_up(runtime: Runtime, row: InboxRow) -> None:
+    """Work on one delivery: translate it, act on its signals, settle it.
+
+    Trouble at the provider postpones it; after five attempts it is parked. While the provider
+    is away a young delivery waits without being counted: nothing that was said is lost.
+    """
+    delivery = row.delivery
+    translator = runtime.translators.get(delivery.host)
+    if translator is None:
+        await runtime.store.run(inbox.settle, row.id, "ignored: unknown host")
+        return
+    try:
+        found = translator(delivery)
+        log.info("delivery", delivery_id=delivery.id, signals=len(found))
+        for signal in found:
+            await signals.receive(runtime, signal, delivery.received_at)
+    except Unavailable as away:
+        is_young = runtime.clock.now() - delivery.received_at < WAITS_FOR
+        attempts = 0 if is_young else row.attempts
+        await _again(runtime, row, Again(max(away.retry_at, _later(runtime, row)), attempts), away)
+    except ProviderError as trouble:
+        await _again(runtime, row, Again(_later(runtime, row), row.attempts), trouble)
+    else:
+        note = ", ".join(type(signal).__name__ for signal in found) or "ignored"
+        await runtime.store.run(inbox.settle, row.id, note)
+
+
+async def interrupted(runtime: Runtime, row: InboxRow, error: Exception) -> None:
+    """Retry a delivery whose work ended by an error that nobody expected; safe to repeat.
+
+    After a mistake of our own it is parked after five attempts. An unavailable database counts
+    no attempt.
+    """
+    if isinstance(error, DatabaseUnavailable):
+        away = ProviderError("The database was unavailable while this was worked on.")
+        await _again(runtime, row, Again(runtime.clock.now() + SOON, 0), away)
+        return
+    mistake = ProviderError("A mistake of ours; the log has it.")
+    await _again(runtime, row, Again(_later(runtime, row), row.attempts), mistake)
+
+
+async def give_back(runtime: Runtime, owned: Collection[int]) -> int:
+    """Free deliveries that this process claimed and no task owns; return how many."""
+    return await runtime.store.run(inbox.release_unowned, runtime.instance, owned)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """When to try a delivery again, and how many attempts count against it."""
+
+    at: datetime
+    attempts: int
+
+
+def _later(runtime: Runtime, row: InboxRow) -> datetime:
+    return runtime.clock.now() + min(timedelta(seconds=2.0 ** min(row.attempts, 10)), LATEST)
+
+
+async def _again(runtime: Runtime, row: InboxRow, again: Again, why: ProviderError) -> None:
+    if again.attempts >= ATTEMPTS_MAX:
+        log.error("delivery_parked", delivery_id=row.delivery.id, why=why.message)
+        await runtime.store.run(inbox.poison, row.id, why.message)
+        return
+    await runtime.store.run(inbox.retry, row.id, again.at, why.message)

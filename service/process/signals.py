@@ -1,0 +1,314 @@
+"""From what a provider tells us to what a queue must hear (ARCHITECTURE.md 4).
+
+A signal knows a repository; here it finds the queues it matters to. Facts are read afresh:
+a signal's own content decides nothing but where to look.
+"""
+
+from datetime import datetime
+from typing import assert_never
+
+import structlog
+
+from service.accounts import repositories
+from service.accounts.store import access
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.reasons import HoldReason
+from service.mergequeue.engine.states import RunStatus
+from service.mergequeue.operations import asking, naming, reconcile, turn
+from service.mergequeue.store import pull_requests, queues
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.provider.errors import ProviderError
+from service.provider.signals import (
+    AccessChanged,
+    Asked,
+    BranchGone,
+    BranchMoved,
+    CheckReported,
+    CiRunEnded,
+    DefaultBranchRenamed,
+    LabelChanged,
+    News,
+    PullRequestChanged,
+    RemovedWhy,
+    RepositoryAdded,
+    RepositoryChanged,
+    RepositoryRemoved,
+    RulesChanged,
+    Signal,
+    Where,
+)
+from service.runtime import Runtime
+from service.testhealth.operations import code_owners, collected
+from service.testhealth.reports.collecting import CollectReports
+from service.vocabulary import QueueRef, RepoRef, Sha
+
+CI_FOLDER = ".github/"
+"""Workflow files and the actions that they use."""
+
+log = structlog.get_logger()
+
+OfRepository = (
+    Asked
+    | LabelChanged
+    | PullRequestChanged
+    | CheckReported
+    | CiRunEnded
+    | BranchMoved
+    | BranchGone
+    | DefaultBranchRenamed
+    | RulesChanged
+    | RepositoryRemoved
+    | RepositoryChanged
+)
+"""Signals about a repository that we should know."""
+
+
+async def receive(runtime: Runtime, signal: Signal, received_at: datetime) -> None:
+    """Act on one signal; those about repositories we do not know are ignored.
+
+    Raises the provider's errors: the delivery is then tried again.
+    """
+    match signal:
+        case AccessChanged():
+            await _access_changed(runtime, signal)
+        case RepositoryAdded(where=where):
+            await _added(runtime, where)
+        case _:
+            repository = await _known(runtime, signal.where)
+            if repository is not None:
+                await _about(runtime, repository, signal, received_at)
+
+
+async def _about(
+    runtime: Runtime, repository: RepositoryRecord, signal: OfRepository, received_at: datetime
+) -> None:
+    match signal:
+        case Asked():
+            await asking.answer(runtime, repository, signal)
+        case LabelChanged():
+            await asking.answer_label(runtime, repository, signal)
+        case PullRequestChanged():
+            await _pull_request_changed(runtime, repository, signal, received_at)
+        case CheckReported():
+            await _check_reported(runtime, repository, signal)
+        case CiRunEnded(run_id=run_id, attempt=attempt):
+            # Its checks come with a CheckReported. What it left is not fetched here: the lane
+            # of a repository must not wait for it, because landings wait for the lane.
+            await collected.ask_for(runtime, repository, [CollectReports(run_id, attempt)])
+        case BranchMoved() | BranchGone() | DefaultBranchRenamed():
+            await _branch_changed(runtime, repository, signal)
+        case RulesChanged():
+            await _rules_changed(runtime, repository)
+        case RepositoryRemoved(why=why):
+            await _removed(runtime, repository, why)
+        case RepositoryChanged():
+            await reconcile.read_repository(runtime, repository.id)
+        case _:
+            assert_never(signal)
+
+
+async def _branch_changed(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    signal: BranchMoved | BranchGone | DefaultBranchRenamed,
+) -> None:
+    match signal:
+        case BranchMoved(branch=branch, new=new, paths=paths):
+            await code_owners.branch_moved(runtime, repository, branch, paths)
+            await _branch_moved(runtime, repository, branch, new)
+            if paths is None or any(path.startswith(CI_FOLDER) for path in paths):
+                await _workflows_changed(runtime, repository, branch)
+        case BranchGone(branch=branch):
+            await _branch_gone(runtime, repository, branch)
+        case DefaultBranchRenamed(old=old, new=new):
+            renamed = await runtime.store.run(_rename_branch, repository, old, new)
+            if renamed is not None:
+                runtime.store.cache.drop(renamed)
+
+
+async def _known(runtime: Runtime, where: Where) -> RepositoryRecord | None:
+    """The repository by identity; one of ours that we have not met yet is read first."""
+    known = await runtime.store.read(access.repository_by_provider_id, where.id.host, where.id.id)
+    if known is not None or where.ref.host not in runtime.providers:
+        return known
+    return await _added(runtime, where)
+
+
+async def _added(runtime: Runtime, where: Where) -> RepositoryRecord | None:
+    provider = runtime.providers.get(where.ref.host)
+    if provider is None:
+        return None
+    fresh = await provider.repository(where.ref)
+    record = await runtime.store.run(repositories.keep, fresh)
+    for branch in {queue.branch for queue in await _queues(runtime, record)}:
+        await _branch_moved(runtime, record, branch)
+    await remember_heads(runtime, record.id, record.ref, record.default_branch)
+    await reconcile.read_repository(runtime, record.id)
+    return record
+
+
+async def remember_heads(runtime: Runtime, repository_id: int, repo: RepoRef, branch: str) -> None:
+    """Keep the heads of open pull requests, to which later comments are bound."""
+    heads = await runtime.providers[repo.host].open_pull_requests(repo, branch)
+    now = runtime.clock.now()
+
+    def keep(session: Tx) -> None:
+        for number, head in heads:
+            pull_requests.remember_head(session, PullRequestHead(repository_id, number, head), now)
+
+    await runtime.store.run(keep)
+
+
+async def _queues(runtime: Runtime, repository: RepositoryRecord) -> tuple[QueueRef, ...]:
+    return await runtime.store.read(queues.queues_of, repository.id)
+
+
+async def _pull_request_changed(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    signal: PullRequestChanged,
+    received_at: datetime,
+) -> None:
+    holders = [
+        queue
+        for queue in await _queues(runtime, repository)
+        if signal.number in (await turn.value(runtime, queue.id)).entries
+    ]
+    waiting = [each for each in holders if not await _is_landing(runtime, each, signal.number)]
+    for queue in waiting:
+        await reconcile.read_pull_request(runtime, queue, signal.number)
+    # Whoever reads it keeps its head as well.
+    if not waiting and signal.head is not None:
+        head = PullRequestHead(repository.id, signal.number, signal.head)
+        await runtime.store.run(pull_requests.remember_head, head, received_at)
+
+
+async def _is_landing(runtime: Runtime, queue: QueueRef, number: int) -> bool:
+    """Whether its landing is under way: that reads everything itself and tells how it ended."""
+    value = await turn.value(runtime, queue.id)
+    landing = value.landing
+    run = value.runs.get(landing.run) if landing is not None else None
+    if landing is None or run is None:
+        return False
+    members = (*run.base, *run.entries)
+    return any(members[position - 1].pr == number for position in landing.positions)
+
+
+async def _check_reported(
+    runtime: Runtime, repository: RepositoryRecord, signal: CheckReported
+) -> None:
+    """Reports that can settle something are read; one that only began settles nothing.
+
+    Nor does good news about a run that has passed: its landing reads everything once more.
+    """
+    if signal.news is News.BEGAN:
+        return
+    is_bad = signal.news is News.OTHER
+    live = await runtime.store.read(queues.run_of_sha, repository.id, signal.sha)
+    for queue_id, run in live:
+        if runtime.looks.now_or_later(queue_id, run, runtime.clock.now()):
+            await _look(runtime, queue_id, run, even_passed=is_bad)
+        else:
+            runtime.wakeups.wake("ticks")
+    if live:
+        return
+    for queue in await _queues(runtime, repository):
+        value = await turn.value(runtime, queue.id)
+        for number in _waiting_on(value, signal.sha):
+            await reconcile.read_pull_request(runtime, queue, number)
+
+
+def _waiting_on(value: MergeQueue, sha: str) -> tuple[int, ...]:
+    """Pull requests not in the line yet whose own head this is: its checks may let them in."""
+    return tuple(entry.pr for entry in value.entries.values() if entry.head == sha and entry.unmet)
+
+
+async def _look(runtime: Runtime, queue_id: int, run_id: str, *, even_passed: bool = False) -> None:
+    queue = await runtime.store.read(queues.ref_by_id, queue_id)
+    if queue is None:
+        return
+    run = (await turn.value(runtime, queue_id)).runs.get(run_id)
+    if run is not None and (even_passed or run.status is not RunStatus.SUCCEEDED):
+        await reconcile.read_checks(runtime, queue, run_id)
+
+
+async def look_again(runtime: Runtime) -> bool:
+    """Do the reads that were put off to join a burst of events; whether there were any.
+
+    One that fails is left to the sweep.
+    """
+    now = runtime.clock.now()
+    ripe = runtime.looks.due(now)
+    for queue_id, run in ripe:
+        runtime.looks.now_or_later(queue_id, run, now)
+        try:
+            await _look(runtime, queue_id, run)
+        except ProviderError as trouble:
+            log.warning("look_postponed", queue=queue_id, run=run, why=trouble.message)
+    return bool(ripe)
+
+
+async def _branch_moved(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, new: Sha | None = None
+) -> None:
+    """Read a target again, unless it moved to where the queue knows it, as our landings do."""
+    queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
+    if queue is None:
+        return
+    value = await turn.value(runtime, queue.id)
+    if new is None or value.tip is None or value.tip.sha != new:
+        await reconcile.read_target(runtime, queue)
+
+
+async def _workflows_changed(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
+    queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
+    if queue is not None:
+        await reconcile.workflows_changed(runtime, queue)
+
+
+async def _branch_gone(runtime: Runtime, repository: RepositoryRecord, branch: str) -> None:
+    if not branch.startswith(naming.PREFIX):
+        await _branch_moved(runtime, repository, branch)
+        return
+    for queue in await _queues(runtime, repository):
+        value = await turn.value(runtime, queue.id)
+        for run in value.runs.values():
+            if run.branch == branch:
+                await reconcile.restore_branch(runtime, queue, run.id)
+
+
+def _rename_branch(session: Tx, repository: RepositoryRecord, old: str, new: str) -> int | None:
+    """The queue follows its branch, unless the new name has one; the queue's id if it did."""
+    queue = queues.queue_ref(session, repository.org_id, repository.id, old)
+    taken = queues.queue_ref(session, repository.org_id, repository.id, new)
+    if queue is None or taken is not None:
+        return None
+    queues.rename_branch(session, queue.id, new)
+    return queue.id
+
+
+async def _rules_changed(runtime: Runtime, repository: RepositoryRecord) -> None:
+    await runtime.providers[repository.ref.host].forget_rules(repository.ref)
+    for queue in await _queues(runtime, repository):
+        await reconcile.read_requirements(runtime, queue)
+        await reconcile.rules_changed(runtime, queue)
+
+
+async def _removed(runtime: Runtime, repository: RepositoryRecord, why: RemovedWhy) -> None:
+    await runtime.store.run(access.set_repository_available, repository.id, False)
+    await reconcile.tell_queues_of(
+        runtime,
+        repository.id,
+        HoldReason.REPOSITORY_UNAVAILABLE,
+        f"The repository is gone from the App's reach: {why.value}.",
+    )
+
+
+async def _access_changed(runtime: Runtime, signal: AccessChanged) -> None:
+    """Suspended, restored, other rights: every repository of that owner is read again, by them."""
+    theirs = await runtime.store.read(access.repositories_of_owner, signal.host, signal.owner_id)
+    for repository in theirs:
+        await runtime.providers[signal.host].forget_access(repository.ref)
+        await reconcile.read_repository(runtime, repository.id)

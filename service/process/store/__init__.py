@@ -1,0 +1,1 @@
+"""Deletion of old rows, over the tables of all capabilities."""

@@ -1,0 +1,164 @@
+"""Rows carried out as soon as they are due, side by side; a slow or broken one delays no other.
+
+A claimed row is owned by a task until it is settled. The tasks are not children of the loop that
+claims: a loop that fails, because the database is away for instance, interrupts no work.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from service.errors import DatabaseUnavailable
+from service.process.workers.guard import failure_of
+from service.runtime import Runtime
+
+log = structlog.get_logger()
+
+SETTLE_PAUSE_MIN_S = 0.5
+SETTLE_PAUSE_MAX_S = 15.0
+"""Bounds of the pause before a failed settlement is tried again."""
+CLAIM_PAUSE_MAX_S = 5.0
+"""The longest pause of a loop whose claims fail because the database is away."""
+
+
+class Claimed(Protocol):
+    """A row with its id."""
+
+    @property
+    def id(self) -> int:
+        """The row's primary key."""
+        ...
+
+
+Row = TypeVar("Row", bound=Claimed)
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[Row]):
+    """How rows of one kind are claimed, carried out and given back.
+
+    `topic` wakes the flow, `pause_s` says how long nothing is due, `at_once` bounds the tasks.
+    `interrupted` settles a row whose work ended by an error that nobody expected. `give_back`
+    frees rows that this process has claimed and that no task owns, which are all but the given
+    ids: the answer to their claim was lost. None: claims of this kind end by their own time.
+    """
+
+    topic: str
+    at_once: int
+    claim: Callable[[Runtime, int], Awaitable[Sequence[Row]]]
+    carry_out: Callable[[Runtime, Row], Awaitable[None]]
+    interrupted: Callable[[Runtime, Row, Exception], Awaitable[None]]
+    pause_s: Callable[[Runtime], Awaitable[float]]
+    give_back: Callable[[Runtime, Collection[int]], Awaitable[int]] | None = None
+
+
+class Flow(Generic[Row]):
+    """The loop over one kind of rows, and the tasks that own the claimed ones."""
+
+    def __init__(self, runtime: Runtime, work: Work[Row]) -> None:
+        self._runtime = runtime
+        self._work = work
+        self._owned: dict[int, asyncio.Task[None]] = {}
+        # At the start nothing is owned, so whatever this process has claimed is given back.
+        self._checked_at: datetime | None = None
+        self._is_stopping = False
+
+    async def drain(self) -> bool:
+        """Carry out everything due, in rounds, until nothing is; whether there was anything."""
+        found = False
+        while rows := await self._claimed(self._work.at_once):
+            found = True
+            for row in rows:
+                self._own(row)
+            await asyncio.wait(tuple(self._owned.values()))
+        return found
+
+    async def run(self) -> None:
+        """Start every row as soon as it is due; returns after `stop`, when all have ended.
+
+        While the database is away the loop asks again after a growing pause.
+        """
+        pause_s = SETTLE_PAUSE_MIN_S
+        while not self._is_stopping:
+            try:
+                await self._round()
+            except DatabaseUnavailable:
+                # A claim whose answer was lost may have been committed.
+                self._checked_at = None
+                await self._rest(pause_s)
+                pause_s = min(pause_s * 2, CLAIM_PAUSE_MAX_S)
+            else:
+                pause_s = SETTLE_PAUSE_MIN_S
+        if self._owned:
+            await asyncio.wait(tuple(self._owned.values()))
+
+    def stop(self) -> None:
+        """Claim nothing more; `run` returns when what is under way has ended."""
+        self._is_stopping = True
+        self._runtime.wakeups.wake(self._work.topic)
+
+    async def abandon(self) -> None:
+        """Cancel what is still under way: its rows stay claimed, and the next start finds them."""
+        tasks = tuple(self._owned.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _round(self) -> None:
+        seen = self._runtime.wakeups.version(self._work.topic)
+        free = self._work.at_once - len(self._owned)
+        rows = await self._claimed(free) if free else ()
+        for row in rows:
+            self._own(row)
+        if not rows:
+            pause_s = await self._work.pause_s(self._runtime)
+            await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
+
+    async def _rest(self, pause_s: float) -> None:
+        """Wait, but not for longer than until `stop`."""
+        seen = self._runtime.wakeups.version(self._work.topic)
+        if not self._is_stopping:
+            await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
+
+    async def _claimed(self, limit: int) -> Sequence[Row]:
+        """Claim rows, after giving back what no task owns where that is due.
+
+        Claims of one flow never overlap, so a row of ours without a task is one whose claim's
+        answer was lost.
+        """
+        now = self._runtime.clock.now()
+        period = self._runtime.options.periods.readback
+        is_due = self._checked_at is None or now - self._checked_at >= period
+        if self._work.give_back is not None and is_due:
+            count = await self._work.give_back(self._runtime, tuple(self._owned))
+            self._checked_at = now
+            if count:
+                log.warning("claims_given_back", what=self._work.topic, rows=count)
+        return await self._work.claim(self._runtime, limit)
+
+    def _own(self, row: Row) -> None:
+        # A claim that ends by its own time may be made again while its first task still works.
+        if row.id in self._owned:
+            return
+        task = asyncio.create_task(self._one(row))
+        self._owned[row.id] = task
+        task.add_done_callback(lambda _: self._ended(row.id))
+
+    async def _one(self, row: Row) -> None:
+        topic = self._work.topic
+        error = await failure_of(topic, self._work.carry_out(self._runtime, row))
+        pause_s = SETTLE_PAUSE_MIN_S
+        while error is not None:
+            failed = await failure_of(topic, self._work.interrupted(self._runtime, row, error))
+            if not isinstance(failed, DatabaseUnavailable):
+                return
+            await self._runtime.clock.sleep(pause_s)
+            pause_s = min(pause_s * 2, SETTLE_PAUSE_MAX_S)
+
+    def _ended(self, row_id: int) -> None:
+        del self._owned[row_id]
+        self._runtime.wakeups.wake(self._work.topic)

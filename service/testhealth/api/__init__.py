@@ -1,0 +1,1 @@
+"""Endpoints of test health: uploads, lists of tests, quarantine, settings, tickets."""

@@ -1,0 +1,1 @@
+"""Request models of test health's endpoints."""

@@ -1,0 +1,1 @@
+"""Answers of test health's endpoints, as the OpenAPI document describes them."""

@@ -1,0 +1,200 @@
+"""Answers about tests (SPECIFICATION.md 2.5 to 2.7, API.md 8)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.http.models.answers.common import Count, Id, LeftOut, SnakeAnswer, Time
+from service.vocabulary import Health, Override, QuarantineForgives, Sensitivity
+
+Address = Annotated[str, Field(json_schema_extra={"format": "uri"})]
+"""A URI."""
+
+Rate = Annotated[float, Field(ge=0, le=1)]
+"""A share with at most six decimals."""
+
+
+class LinkShown(SnakeAnswer):
+    """An address."""
+
+    html_url: Address
+
+
+class StatusShown(SnakeAnswer):
+    """Why a test is as it is, and since when; the list of failing tests leaves the value out."""
+
+    reason: str
+    timestamp: Time
+
+
+class HealthShown(SnakeAnswer):
+    """How a test is, why, and since when."""
+
+    value: Health
+    reason: str
+    timestamp: Time
+
+
+class CommonFailureShown(SnakeAnswer):
+    """One way to fail: its newest headline, and how many attempts failed so."""
+
+    summary: Annotated[str, Field(max_length=200)]
+    occurrence_count: Count
+    last_occurrence: Time
+
+
+class TestShown(SnakeAnswer):
+    """What every record of a test says beside its status."""
+
+    id: Id
+    repository: LinkShown
+    html_url: Address
+    name: str
+    variant: str
+    file_path: LeftOut[str] = None
+    parent: LeftOut[str] = None
+    classname: LeftOut[str] = None
+    codeowners: list[str]
+    pull_requests_impacted_last_7d: Count
+    quarantined: bool
+    ticket: LeftOut[LinkShown] = None
+
+
+class TestRecord(TestShown):
+    """A test with its health."""
+
+    status: HealthShown
+
+
+class FailingTestRecord(TestShown):
+    """A test that failed in the range; its rates are those of the present."""
+
+    status: StatusShown
+    most_common_failures: list[CommonFailureShown]
+    failure_rate_last_7d: Rate
+    failure_rate_last_24h: Rate
+
+
+class TestDetailsRecord(TestRecord):
+    """Everything about a test; its failures are those of the last 7 days."""
+
+    most_common_failures: list[CommonFailureShown]
+    failure_rate_last_7d: Rate
+    failure_rate_last_24h: Rate
+    quarantine_override: Override
+    quarantine_expires_at: Time | None
+    first_seen_at: Time
+    last_run_at: Time
+
+
+class PageShown(SnakeAnswer):
+    """Where a page stands; an empty token says that there is no such page."""
+
+    total_rows: Count
+    total_pages: Count
+    next_page_token: str
+    prev_page_token: str
+    last_page_token: str
+    page_index: Count
+
+
+class UnhealthyTestsListed(SnakeAnswer):
+    """Tests of one status, most pull requests hit first."""
+
+    tests: list[TestRecord]
+    page: PageShown
+
+
+class FailingTestsListed(SnakeAnswer):
+    """Tests that failed in the range, most failed attempts first."""
+
+    tests: list[FailingTestRecord]
+    page: PageShown
+
+
+class QuarantinedTest(SnakeAnswer):
+    """A quarantined test; fields that are unknown are null."""
+
+    test_case_id: Id
+    name: str
+    parent: str | None
+    file: str | None
+    classname: str | None
+    variant: str
+    status: Health
+    codeowners: list[str]
+    quarantine_setting: Literal["ALWAYS_QUARANTINE", "AUTO_QUARANTINE"]
+    quarantined_at: Time
+    status_last_updated_at: Time
+    expires_at: Time | None
+    reason: str
+    html_url: Address
+
+
+class QuarantinedTestsListed(SnakeAnswer):
+    """Quarantined tests, newest first."""
+
+    quarantined_tests: list[QuarantinedTest]
+    page: PageShown
+
+
+class TestFound(SnakeAnswer):
+    """Everything about one test."""
+
+    test: TestDetailsRecord
+
+
+class TestFlagged(SnakeAnswer):
+    """The test as it is under its flag."""
+
+    test: TestRecord
+
+
+class CheckedTestShown(SnakeAnswer):
+    """Whether a test is quarantined; `reason` is null when it is not."""
+
+    test_id: Id
+    known: bool
+    quarantined: bool
+    reason: str | None
+    expires_at: Time | None
+
+
+class QuarantineChecked(SnakeAnswer):
+    """Answers in the order of the questions."""
+
+    quarantining_enabled: bool
+    checked_at: Time
+    tests: list[CheckedTestShown]
+
+
+class TicketLinked(SnakeAnswer):
+    """The test and its ticket; null: none."""
+
+    test_case_id: Id
+    ticket: LinkShown | None
+
+
+class OverrideSet(SnakeAnswer):
+    """What stands of the test's quarantine; without effect while quarantining is off."""
+
+    test_id: Id
+    override: Override
+    expires_at: Time | None
+    quarantined: bool
+
+
+class TestSettingsShown(SnakeAnswer):
+    """What a repository decides about its tests."""
+
+    quarantine_enabled: bool
+    auto_quarantine_enabled: bool
+    auto_quarantine_statuses: list[Health]
+    sensitivity: Sensitivity
+    stable_branches: list[str] | None
+    ticket_url_template: str | None
+    collect_artifacts: bool
+    artifact_patterns: list[str]
+    name_masks: list[str]
+    ticket_issues: bool
+    quarantine_forgives: QuarantineForgives

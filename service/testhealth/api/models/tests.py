@@ -1,0 +1,261 @@
+"""Bodies of the endpoints about tests, in snake_case (SPECIFICATION.md 4.5, 4.6, API.md 8)."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+
+from service.errors import FieldError
+from service.http.models import common
+from service.http.models.common import Moment, Repository, SnakeRequest
+from service.http.models.shared import OrgSlug, PageQuery, Uuid
+from service.testhealth.operations.checks import AskedTest
+from service.testhealth.operations.flags import FlagWish
+from service.testhealth.operations.lists import FailingWish
+from service.testhealth.operations.overrides import OverrideWish
+from service.testhealth.operations.pages import PageWish
+from service.testhealth.operations.settings import SettingsWish
+from service.testhealth.operations.tickets import TicketWish
+from service.vocabulary import Flag, Health, Override, QuarantineForgives, Sensitivity
+
+TEXT_MAX = 1000
+"""Characters of a name and its kin that are stored (FLAKY.md 2.8)."""
+
+TESTS_MAX = 5000
+GLOBS_MAX = 20
+BRANCHES_MAX = 10
+
+
+def unhealthy(value: object) -> object:
+    """`FLAKY` or `BROKEN`, in any letter case."""
+    if not isinstance(value, str):
+        raise common.wrong("type", "must be a string")
+    if value.upper() not in UNHEALTHY:
+        raise common.unknown_word(value, tuple(UNHEALTHY))
+    return UNHEALTHY[value.upper()]
+
+
+def _distinct(words: list[Health]) -> list[Health]:
+    return list(dict.fromkeys(words))
+
+
+UNHEALTHY: Mapping[str, Health] = {each.name: each for each in (Health.FLAKY, Health.BROKEN)}
+"""What the list of unhealthy tests is filtered by (SPECIFICATION.md 3.3)."""
+
+Filter = Annotated[
+    Health,
+    BeforeValidator(unhealthy),
+    WithJsonSchema({"type": "string", "enum": list(UNHEALTHY)}),
+]
+Quarantining = Annotated[
+    Health,
+    BeforeValidator(unhealthy),
+    WithJsonSchema({"type": "string", "enum": [each.value for each in UNHEALTHY.values()]}),
+]
+Said = Annotated[str, Field(min_length=1, max_length=500, pattern=common.LINES)]
+FlagReason = Annotated[str, Field(min_length=1, max_length=256, pattern=common.LINE)]
+Text = Annotated[str, Field(max_length=TEXT_MAX, pattern=common.ANYTHING)]
+Branches = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=255, pattern=common.LINE)]],
+    Field(max_length=BRANCHES_MAX),
+]
+Artifacts = Annotated[
+    list[Annotated[str, Field(min_length=1, max_length=100, pattern=common.LINE)]],
+    Field(max_length=GLOBS_MAX),
+]
+Mask = Annotated[str, Field(max_length=255, pattern=common.ONE_STAR)]
+Masks = Annotated[list[Mask], Field(max_length=GLOBS_MAX)]
+Web = Annotated[str, Field(max_length=2000, pattern=common.WEB)]
+Template = Annotated[str, Field(max_length=2000, pattern=common.TEMPLATE)]
+TicketId = Annotated[str, Field(max_length=100, pattern=common.TICKET_ID)]
+
+
+class AboutTests(SnakeRequest):
+    """A request about the tests of one repository."""
+
+    repo: Repository
+    org_url_slug: OrgSlug
+
+
+class ListedTests(AboutTests):
+    """A page of a list of tests."""
+
+    page_query: PageQuery
+
+    def page(self) -> PageWish:
+        """As operations take it."""
+        return PageWish(self.page_query.page_size, self.page_query.page_token)
+
+
+class ListUnhealthyTests(ListedTests):
+    """`/flaky-tests/list-unhealthy-tests`."""
+
+    status: Filter
+
+
+class ListFailingTests(ListedTests):
+    """`/flaky-tests/list-failing-tests`: failures in [start_time, end_time)."""
+
+    start_time: Moment
+    end_time: Moment
+
+    def wish(self) -> FailingWish:
+        """As operations take it."""
+        return FailingWish(self.start_time, self.end_time, self.page())
+
+
+class ListQuarantinedTests(ListedTests):
+    """`/flaky-tests/list-quarantined-tests`."""
+
+
+class GetTestDetails(AboutTests):
+    """`/flaky-tests/get-test-details`."""
+
+    test_id: Uuid
+
+
+def _with_a(field: str) -> JsonSchemaValue:
+    """What is sent has this field, and it is not null."""
+    return {"required": [field], "properties": {field: {"type": "string"}}}
+
+
+class AskedTestGiven(SnakeRequest):
+    """A test by its id, or by what a report says of it; then `name` is needed."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [_with_a("test_id"), _with_a("name")]})
+
+    test_id: Uuid | None = None
+    name: Text | None = None
+    parent: Text | None = None
+    classname: Text | None = None
+    file_path: Text | None = None
+    variant: Text | None = None
+
+    def asked(self) -> AskedTest:
+        """As operations take it."""
+        return AskedTest(
+            test_id=None if self.test_id is None else self.test_id.lower(),
+            name=self.name or "",
+            parent=self.parent or "",
+            classname=self.classname or "",
+            file=self.file_path or "",
+            variant=self.variant or "",
+        )
+
+
+def _named(given: AskedTestGiven) -> AskedTestGiven:
+    if given.test_id is None and given.name is None:
+        raise common.wrong("missing", "needs `test_id` or `name`")
+    return given
+
+
+class CheckQuarantine(AboutTests):
+    """`/flaky-tests/check-quarantine`."""
+
+    tests: Annotated[
+        list[Annotated[AskedTestGiven, AfterValidator(_named)]],
+        Field(min_length=1, max_length=TESTS_MAX),
+    ]
+
+    def asked(self) -> list[AskedTest]:
+        """As operations take them."""
+        return [each.asked() for each in self.tests]
+
+
+class LinkTicket(SnakeRequest):
+    """`/flaky-tests/link-ticket-to-test-case`: one of the two fields; an empty one unlinks."""
+
+    repo: Repository
+    org_url_slug: OrgSlug | None = None
+    test_case_id: Uuid
+    html_url: Web | None = None
+    external_ticket_id: TicketId | None = None
+
+    def wish(self) -> TicketWish:
+        """As operations take it."""
+        return TicketWish(self.test_case_id.lower(), self.html_url, self.external_ticket_id)
+
+
+class SetQuarantineOverride(AboutTests):
+    """`/flaky-tests/set-quarantine-override`."""
+
+    test_id: Uuid
+    override: Annotated[Override, BeforeValidator(common.one_of(Override))]
+    reason: Said | None = None
+    expires_at: Moment | None = None
+
+    def wish(self) -> OverrideWish:
+        """As operations take it."""
+        return OverrideWish(self.test_id.lower(), self.override, self.reason, self.expires_at)
+
+
+class FlagTest(AboutTests):
+    """`/flaky-tests/flag-test`."""
+
+    test_id: Uuid
+    flag: Annotated[Flag, BeforeValidator(common.one_of(Flag))]
+    reason: FlagReason | None = None
+
+    def wish(self) -> FlagWish:
+        """As operations take it."""
+        return FlagWish(self.test_id.lower(), self.flag, self.reason)
+
+
+class GetSettings(AboutTests):
+    """`/flaky-tests/get-settings`."""
+
+
+NULLABLE = frozenset({"stable_branches", "ticket_url_template"})
+"""Settings of which null is a value (API.md 8.3)."""
+
+
+def _nothing_else(schema: JsonSchemaValue) -> None:
+    """What `faults_of_names` refuses, as a schema says it."""
+    schema["additionalProperties"] = False
+
+
+class UpdateSettings(AboutTests):
+    """`/flaky-tests/update-settings`: what is not sent stays; unknown names are errors."""
+
+    model_config = ConfigDict(json_schema_extra=_nothing_else)
+
+    quarantine_enabled: bool | None = None
+    auto_quarantine_enabled: bool | None = None
+    auto_quarantine_statuses: (
+        Annotated[list[Quarantining], Field(min_length=1), AfterValidator(_distinct)] | None
+    ) = None
+    sensitivity: Annotated[Sensitivity, BeforeValidator(common.one_of(Sensitivity))] | None = None
+    stable_branches: Branches | None = None
+    ticket_url_template: Template | None = None
+    collect_artifacts: bool | None = None
+    artifact_patterns: Artifacts | None = None
+    name_masks: Masks | None = None
+    ticket_issues: bool | None = None
+    quarantine_forgives: (
+        Annotated[QuarantineForgives, BeforeValidator(common.one_of(QuarantineForgives))] | None
+    ) = None
+
+    @classmethod
+    def faults_of_names(cls, body: Mapping[str, object]) -> tuple[FieldError, ...]:
+        """Names that are no settings."""
+        known = frozenset(cls.model_fields)
+        return tuple(
+            FieldError(
+                common.pointer(name),
+                "unknown",
+                "is no setting of tests",
+                common.nearest(name, tuple(sorted(known))),
+            )
+            for name in body
+            if name not in known
+        )
+
+    def wish(self) -> SettingsWish:
+        """As operations take it; null changes only what can be null."""
+        values = {}
+        for name in self.model_fields_set - {"repo", "org_url_slug"}:
+            value = getattr(self, name)
+            if value is not None or name in NULLABLE:
+                values[name] = tuple(value) if isinstance(value, list) else value
+        return SettingsWish(values)

@@ -1,0 +1,284 @@
+"""The evidence of one repository while uploads come and go, and whose health a change touches.
+
+What judging needs of the tests that ever failed, kept ready between two uploads; a book that
+followed any changes equals one made of the remaining uploads at once. It holds nothing that is
+not in them, so losing it costs time alone. Tests that never failed are healthy and not in it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import NamedTuple
+
+from service.testhealth.detector import evidence, series
+from service.testhealth.detector.daily import DailyPasses
+from service.testhealth.detector.evidence import Charged, Event, Group, GroupAttempt, Passes
+from service.testhealth.detector.health import Evidence, Flag
+from service.testhealth.detector.kept import Kept, Shelf, bits_of, places
+from service.testhealth.detector.lines import Line, PointKey, Verdicts
+from service.testhealth.detector.spans import Settled
+from service.testhealth.reports.uploads import PASSED, EvidenceUpload, PassedSets, UploadClass
+
+JobCode = tuple[str, str]
+
+
+class _Times(NamedTuple):
+    """When a test passed on a day, and which counts of the day those are of."""
+
+    changed: int
+    times: tuple[datetime, ...]
+
+
+class Book:
+    """Uploads with what they say of the tests that failed in any of them."""
+
+    def __init__(self) -> None:
+        self.shelf = Shelf()
+        self.events: dict[int, tuple[Event, ...]] = {}
+        self.passing_by_day: Counter[int] = Counter()
+        self.verdicts_by_day: Counter[int] = Counter()
+        self._events_a: dict[int, tuple[Event, ...]] = {}
+        self._passes = DailyPasses()
+        self._times: dict[int, Mapping[int, _Times]] = {}
+        self._lines: dict[tuple[str, str], Line] = {}
+        self._disagreeing: dict[JobCode, int] = {}
+        self._charged: dict[str, Charged] = {}
+        self._ambiguous: set[str] = set()
+        self.oldest_changed = 0
+
+    def change(
+        self, added: Iterable[EvidenceUpload], removed: Iterable[str], sets: PassedSets
+    ) -> set[int]:
+        """Take uploads in and out; the tests whose evidence may be another now.
+
+        One that is there already is not taken in again, one that is not there is not taken out.
+        """
+        fresh = {each.id: each for each in added if each.id not in self.shelf}
+        self._note_followed(self.shelf.follow(fresh.values(), sets))
+        gone = [self.shelf.take_out(each) for each in set(removed) if each in self.shelf]
+        here = self.shelf.put_in(fresh.values(), sets)
+        for kept, sign in (*((each, -1) for each in gone), *((each, 1) for each in here)):
+            self._count(kept, sign)
+        changed = [*gone, *here]
+        self.oldest_changed = min(
+            (kept.upload.day for kept in changed), default=date.max.toordinal()
+        )
+        touched = bits_of(each.ran for each in changed)
+        weighed = self._regroup(self._codes_to_group(changed), changed)
+        for no in self.shelf.nos_in(weighed):
+            self._events_a.pop(no, None)
+        touched |= weighed
+        touched |= self._draw_lines([each for each in changed if is_point(each)], sets)
+        return set(self.shelf.nos_in(touched))
+
+    def evidence_of(
+        self, no: int, flags: tuple[Flag, ...] = (), settled: Settled | None = None
+    ) -> Evidence | None:
+        """What judging a test needs, its events as last renewed; None if no upload ran it."""
+        bit = self.shelf.bits.get(no)
+        ran = None if bit is None else self.shelf.span(bit)
+        if bit is None or ran is None:
+            return None
+        return Evidence(
+            first_run=ran.first,
+            last_run=ran.last,
+            first_pass=ran.first_pass,
+            events=self.events.get(no, ()),
+            passes=self._passes_of(no, bit),
+            failures=tuple(sorted(self.shelf.failures(no))),
+            tracks=tuple(t for line in self._lines.values() if (t := line.track(bit))),
+            flags=flags,
+            settled=settled,
+        )
+
+    def renew_events(self, no: int) -> Iterator[int]:
+        """Find the events of a test that `change` named anew; the days of those that differ."""
+        bit, before = self.shelf.bits[no], self.events.pop(no, ())
+        if no not in self._events_a:
+            self._events_a[no] = tuple(self._disagreements(no, bit))
+        now = list(self._events_a[no])
+        codes = {event.code for event in now}
+        lines = [line for line in self._lines.values() if line.red >> bit & 1]
+        tracks = (track for line in lines if (track := line.track(bit)))
+        now += (event for track in tracks for event in series.events_of(track, codes))
+        if now:
+            self.events[no] = tuple(sorted(now))
+        if before or now:
+            yield from (event.at.toordinal() for event in {*before} ^ {*now})
+
+    def passes_within(self, no: int, days: range) -> int:
+        """In how many uploads of these days a test passed."""
+        by_day = self._passes.of(self.shelf.bits[no])
+        return sum(by_day.get(day, 0) for day in days)
+
+    def verdicts_within(self, no: int, days: range) -> int:
+        """How many verdicts a test has on these days in all series."""
+        bit = self.shelf.bits[no]
+        return sum(line.verdicts_within(bit, days) for line in self._lines.values())
+
+    def _count(self, kept: Kept, sign: int) -> None:
+        upload = kept.upload
+        self.passing_by_day[upload.day] += sign * upload.passing
+        (self._passes.add if sign > 0 else self._passes.take)(upload.day, kept.passing)
+
+    def _note_followed(self, followed: Iterable[tuple[Kept, int]]) -> None:
+        """What tests that are followed from now on passed before."""
+        for kept, passing in followed:
+            upload = kept.upload
+            self._passes.add_new(upload.day, passing)
+            if is_point(kept):
+                line = self._lines[upload.branch, upload.job]
+                line.note_passed((upload.code, upload.run), passing)
+
+    def _passes_of(self, no: int, bit: int) -> Passes:
+        days = {event.at.toordinal() for event in self.events.get(no, ())}
+        known = self._times.pop(no, {})
+        times = {day: self._times_on(day, bit, known.get(day)) for day in days}
+        if times:
+            self._times[no] = times
+        return Passes(self._passes.of(bit), {day: found.times for day, found in times.items()})
+
+    def _times_on(self, day: int, bit: int, known: "_Times | None") -> "_Times":
+        """When a test passed on a day; days of long ago are not read again."""
+        changed = self._passes.changed(day)
+        if known is not None and known.changed == changed:
+            return known
+        found = (kept.upload.at for kept in self.shelf.on_day(day) if kept.passing >> bit & 1)
+        return _Times(changed, tuple(sorted(found)))
+
+    # Stream A.
+
+    def _codes_to_group(self, changed: Iterable[Kept]) -> set[JobCode]:
+        """Of which jobs on which codes the groups may be others now."""
+        found: set[JobCode] = set()
+        for kept in changed:
+            job = kept.upload.job
+            found.add((job, kept.upload.code))
+            if self.shelf.is_ambiguous(job) != (job in self._ambiguous):
+                self._ambiguous ^= {job}
+                found |= self.shelf.codes_of(job)
+        return found
+
+    def _regroup(self, codes: Iterable[JobCode], changed: Iterable[Kept]) -> int:
+        """Compare attempts anew; a bit for each test of which an event may weigh something else."""
+        runs = (each for kept in changed if kept.upload.run for each in self.shelf.of_run(kept))
+        affected = {each.upload.id: each for each in runs}
+        touched = 0
+        for code in sorted(codes):
+            before, together = self._disagreeing.pop(code, 0), self.shelf.on_code(code)
+            after = 0
+            lost, passing = (kept.lost for kept in together), (kept.passing for kept in together)
+            for bit in places(bits_of(lost) & bits_of(passing)):
+                if evidence.disagreements(self._group(code, bit, together)):
+                    after |= 1 << bit
+            if after:
+                self._disagreeing[code] = after
+            if before or after:
+                touched |= before | after
+            for kept in together:
+                affected |= {each.upload.id: each for each in self.shelf.of_run(kept)}
+        return touched | self._charge(affected.values())
+
+    def _charge(self, affected: Iterable[Kept]) -> int:
+        touched = 0
+        for kept in affected:
+            upload = kept.upload
+            found = self._disagreeing_in(kept)
+            in_run = bits_of(self._disagreeing_in(each) for each in self.shelf.of_run(kept))
+            charged = Charged(
+                upload.tests_run, found.bit_count(), in_run.bit_count(), upload.source
+            )
+            if self._charged.get(upload.digest) != charged:
+                self._charged[upload.digest] = charged
+                touched |= found
+        return touched
+
+    def _disagreeing_in(self, kept: Kept) -> int:
+        return kept.lost & self._disagreeing.get((kept.upload.job, kept.upload.code), 0)
+
+    def _group(self, code: JobCode, bit: int, together: Iterable[Kept]) -> Group:
+        no = self.shelf.nos[bit]
+        attempts = (
+            GroupAttempt(kept.upload.at, kept.upload.digest, place, letter == PASSED)
+            for kept in together
+            if (kept.passing | kept.lost) >> bit & 1
+            for place, letter in enumerate(kept.letters(no, bit))
+        )
+        return Group(*code, tuple(attempts), is_ambiguous=code[0] in self._ambiguous)
+
+    def _disagreements(self, no: int, bit: int) -> Iterator[Event]:
+        for code in sorted(self.shelf.codes_lost(no)):
+            if self._disagreeing.get(code, 0) >> bit & 1:
+                group = self._group(code, bit, self.shelf.on_code(code))
+                yield from evidence.events_of(group, self._charged)
+
+    # Stream B.
+
+    def _draw_lines(self, changed: Sequence[Kept], sets: PassedSets) -> int:
+        dirty: defaultdict[tuple[str, str], set[PointKey]] = defaultdict(set)
+        for kept in changed:
+            upload = kept.upload
+            dirty[upload.branch, upload.job].add((upload.code, upload.run))
+        touched = 0
+        for name, keys in dirty.items():
+            line = self._lines.setdefault(name, Line(*name))
+            before = {key: line.points.get(key) for key in keys}
+            after = {key: self._verdicts_at(name, key, sets) for key in keys}
+            began = (line.order[:1], line.days[:1])
+            ran = line.put(after)
+            if line.order[:1] != began[0]:
+                # What a series lets go of, or takes up again, is no change of an upload's point.
+                self.oldest_changed = min([self.oldest_changed, *began[1], *line.days[:1]])
+            self._count_verdicts(before.values(), -1)
+            self._count_verdicts(after.values(), 1)
+            tests = [(self.shelf.nos[bit], bit) for bit in places(ran)]
+            alone = line.renew_lonely(tests)
+            touched |= ran | self.shelf.bits_for(no for key in alone for no in line.alone[key])
+            if not line.points:
+                del self._lines[name]
+        return touched
+
+    def _count_verdicts(self, found: Iterable[Verdicts | None], sign: int) -> None:
+        for each in filter(None, found):
+            day = each.at.toordinal()
+            self.verdicts_by_day[day] += sign * each.tests_run
+            self.oldest_changed = min(self.oldest_changed, day)
+
+    def _verdicts_at(
+        self, name: tuple[str, str], key: PointKey, sets: PassedSets
+    ) -> Verdicts | None:
+        branch, job = name
+        code, run = key
+        together = sorted(
+            (
+                kept
+                for kept in self.shelf.on_code((job, code))
+                if is_point(kept) and (kept.upload.branch, kept.upload.run) == (branch, run)
+            ),
+            key=lambda kept: (kept.upload.at, kept.upload.digest),
+        )
+        if not together:
+            return None
+        first = together[0].upload
+        green = bits_of(kept.passing for kept in together)
+        red = bits_of(kept.failing for kept in together) & ~green
+        return Verdicts(first.at, first.sha, tests_at(together, sets), green, red)
+
+
+def is_point(kept: Kept) -> bool:
+    """Whether an upload has verdicts of a series."""
+    return kept.upload.kind is UploadClass.STABLE and not kept.upload.is_mass
+
+
+def tests_at(together: Sequence[Kept], sets: PassedSets) -> int:
+    """How many tests have a verdict in these uploads, each counted once."""
+    if len(together) == 1:
+        upload = together[0].upload
+        return upload.tests_run - sum(1 for no in upload.attempts if no in upload.muddled)
+    found: set[int] = set()
+    for kept in together:
+        upload = kept.upload
+        found.update(no for no in upload.attempts if no not in upload.muddled)
+        if upload.passed is not None:
+            found.update(sets.numbers(upload.passed))
+    return len(found)

@@ -1,0 +1,161 @@
+"""All series of a repository while uploads come and go: their points, and who stands alone there.
+
+FLAKY.md 5.3. Verdicts are kept as bits, one for each test that ever failed.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import takewhile
+from typing import NamedTuple
+
+from service.testhealth.detector import series
+from service.testhealth.detector.kept import bits_of
+from service.testhealth.detector.series import Point, Series, Track
+
+PointKey = tuple[str, str]
+"""Code id and CI run."""
+
+
+KNOWN_MAX = 5000
+"""Tests whose verdicts are kept as letters: at most 3 MB a series."""
+
+
+class Verdicts(NamedTuple):
+    """What uploads of one point say together; `green` and `red` have a bit for each test."""
+
+    at: datetime
+    sha: str
+    tests_run: int
+    green: int
+    red: int
+
+    @property
+    def ran(self) -> int:
+        """A bit for each test that has a verdict here."""
+        return self.green | self.red
+
+
+@dataclass(slots=True)
+class Line:
+    """One series. `alone`: by point, the tests whose verdict differs from both neighbors."""
+
+    branch: str
+    job: str
+    points: dict[PointKey, Verdicts] = field(default_factory=dict)
+    order: list[PointKey] = field(default_factory=list)
+    alone: defaultdict[PointKey, set[int]] = field(default_factory=lambda: defaultdict(set))
+    lonely: dict[int, frozenset[PointKey]] = field(default_factory=dict)
+    shown: Series | None = None
+    in_order: list[Verdicts] | None = None
+    days: list[int] = field(default_factory=list)
+    red: int = 0
+    """A bit for each test with a failed verdict: nobody else stands alone or is broken here."""
+    known: dict[int, str] = field(default_factory=dict)
+    """By bit, verdicts of tests that were asked for, as far as they still hold."""
+
+    def put(self, changed: Mapping[PointKey, Verdicts | None]) -> int:
+        """Let points say something else, None: nothing any more; whose verdicts those are."""
+        touched, was = 0, self.order
+        for key, now in changed.items():
+            before = self.points.pop(key, None)
+            touched |= before.ran if before else 0
+            if now is not None:
+                self.points[key] = now
+                touched |= now.ran
+        order = sorted(self.points, key=lambda key: (self.points[key].at, *key))
+        self.order = order[-series.POINTS_MAX :]
+        self.shown = self.in_order = None
+        self.days = [each.at.toordinal() for each in self._verdicts()]
+        self.red = bits_of(each.red for each in self._verdicts())
+        self._keep_known(was, changed)
+        return touched
+
+    def _keep_known(self, was: list[PointKey], changed: Mapping[PointKey, Verdicts | None]) -> None:
+        """Keep the verdicts up to the first point that is another; most come behind all others."""
+        gone = was.index(self.order[0]) if self.order and self.order[0] in was else len(was)
+        pairs = zip(was[gone:], self.order, strict=False)
+        same = takewhile(lambda pair: pair[0] == pair[1] and pair[0] not in changed, pairs)
+        until = gone + sum(1 for _ in same)
+        if until == gone:
+            self.known.clear()
+        elif gone or until < len(was):
+            self.known = {bit: letters[gone:until] for bit, letters in self.known.items()}
+
+    def note_passed(self, key: PointKey, passing: int) -> None:
+        """Tests that nobody asked for until now passed at this point."""
+        found = self.points[key]
+        self.points[key] = found._replace(green=found.green | passing)
+        self.in_order = None
+
+    def renew_lonely(self, tests: Iterable[tuple[int, int]]) -> set[PointKey]:
+        """Find anew where these tests stand alone; the points where their number changed.
+
+        Tests are given as number and bit.
+        """
+        bare, changed = self._series(), set()
+        for no, bit in tests:
+            keys = frozenset[PointKey]()
+            if self.red >> bit & 1:
+                track = Track(bare, self.letters(bit))
+                keys = frozenset((point.code, point.run) for point in series.lonely_points(track))
+            before = self.lonely.pop(no, frozenset())
+            if keys:
+                self.lonely[no] = keys
+            for key in before ^ keys:
+                (self.alone[key].add if key in keys else self.alone[key].discard)(no)
+                changed.add(key)
+        if changed:
+            self.shown = None
+        return changed
+
+    def letters(self, bit: int) -> str:
+        """The verdicts of a test, one for each point."""
+        known, mark = self.known.get(bit, ""), 1 << bit
+        if len(known) == len(self.order) and known:
+            return known
+        letters = known + "".join(
+            [
+                series.PASSED
+                if each.green & mark
+                else series.FAILED
+                if each.red & mark
+                else series.ABSENT
+                for each in self._verdicts()[len(known) :]
+            ]
+        )
+        if known or len(self.known) < KNOWN_MAX:
+            self.known[bit] = letters
+        return letters
+
+    def verdicts_within(self, bit: int, days: range) -> int:
+        """How many verdicts a test has on these days."""
+        first, end = bisect_left(self.days, days.start), bisect_left(self.days, days.stop)
+        return end - first - self.letters(bit).count(series.ABSENT, first, end)
+
+    def _verdicts(self) -> list[Verdicts]:
+        """Its points in order."""
+        if self.in_order is None:
+            self.in_order = [self.points[key] for key in self.order]
+        return self.in_order
+
+    def track(self, bit: int) -> Track | None:
+        """A test in this series, None if it never ran there."""
+        letters = self.letters(bit)
+        if letters.count(series.ABSENT) == len(letters):
+            return None
+        return Track(self._series(), letters)
+
+    def _series(self) -> Series:
+        if self.shown is None:
+            points = tuple(self._shown_points())
+            self.shown = Series(self.branch, self.job, points)
+        return self.shown
+
+    def _shown_points(self) -> Iterator[Point]:
+        for code, run in self.order:
+            found = self.points[code, run]
+            alone = len(self.alone.get((code, run), ()))
+            yield Point(found.at, code, run, found.sha, found.tests_run, alone)

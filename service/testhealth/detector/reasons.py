@@ -1,0 +1,161 @@
+"""Why a test has its status, in a sentence of at most 300 characters (FLAKY.md 6.4).
+
+Every number in it can be recomputed from stored runs; nothing is decided here.
+"""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from math import floor
+
+from service.testhealth.detector import score, series
+from service.testhealth.detector.evidence import WINDOW_DAYS, Event, Stream
+from service.testhealth.detector.series import BrokenSpan, End
+from service.testhealth.detector.spans import SINGLE_WEIGHT, FlakySpan, Measure
+
+REASON_MAX = 300
+NAME_MAX = 60
+"""Of a branch or job key within a reason; both may be 255 long."""
+
+SHA_SHOWN = 7
+_SCORE_SHOWN_MAX = 1_000_000
+
+
+def flaky(measure: Measure | None, threshold: float) -> str:
+    """A test that is flaky, by its score; None: by what was settled long ago."""
+    if measure is None:
+        return "Passed and failed on the same code before its evidence was dropped."
+    weight = measure.a.weight + measure.b.weight
+    single = " One observation so far." if weight < SINGLE_WEIGHT else ""
+    return cut(_disagreement(measure, threshold, with_jobs=True) + single)
+
+
+def watched(measure: Measure, threshold: float) -> str:
+    """A healthy test that disagreed, but not enough."""
+    return cut(_disagreement(measure, threshold, with_jobs=False))
+
+
+def quiet_again(span: FlakySpan) -> str:
+    """A test whose flaky span ended."""
+    since = _day(span.until) if span.until else ""
+    runs = f"{span.clean:,} run{'s' * (span.clean != 1)}"
+    return f"Not flaky since {since}: no disagreement in {runs} over {span.quiet_days} days."
+
+
+def broken(span: BrokenSpan, streak: int) -> str:
+    """A test that is broken, when `streak` runs in a row had failed."""
+    branch = _short(span.series.branch)
+    runs = f"{streak} runs of {branch} since {span.red.sha[:SHA_SHOWN]}"
+    if not span.has_passed:
+        return cut(f"Never passed; failed on all {runs}.")
+    text = f"Failed on the last {runs} (job {_short(span.series.job)})"
+    if not span.before:
+        return cut(f"{text}.")
+    return cut(
+        f"{text}; before that {span.failed} of {span.before} failed, which gives {streak} in a "
+        f"row a probability of {_power(span.probability(streak))} "
+        f"(limit {_power(series.PROBABILITY_MAX)})."
+    )
+
+
+def repaired(span: BrokenSpan) -> str:
+    """A test whose broken span ended."""
+    branch = _short(span.series.branch)
+    failures = f"{span.length} failure{'s' * (span.length != 1)}"
+    if span.green is not None:
+        return cut(f"Passed on {branch} at {span.green.sha[:SHA_SHOWN]} after {failures}.")
+    if span.end is End.REMOVED:
+        return cut(f"Not run any more on {branch} after {failures}.")
+    days = series.SILENT_FOR.days
+    return cut(f"No result on {branch} for {days} days after {failures}.")
+
+
+def flagged(value: str, actor: str, text: str) -> str:
+    """A test that a person called flaky or broken."""
+    return cut(f"Flagged {value} by {actor}: {text}")
+
+
+def unflagged(actor: str) -> str:
+    """A test whose flag was taken back."""
+    return cut(f"Flag taken back by {actor}.")
+
+
+def stale(last_run: datetime) -> str:
+    """A test that nobody runs any more."""
+    return f"No run since {_day(last_run)}."
+
+
+def clean(runs: int, since: date) -> str:
+    """A test without any failure since a day; also for tests that are never judged."""
+    return f"No failure in {runs:,} run{'s' * (runs != 1)} since {since.isoformat()}."
+
+
+def failing(failed: int, runs: int) -> str:
+    """A healthy test that failed, though nothing disagrees."""
+    return (
+        f"Failed in {failed:,} of {runs:,} run{'s' * (runs != 1)} in {WINDOW_DAYS} days, "
+        "never both ways on the same code."
+    )
+
+
+def cut(text: str) -> str:
+    """The text, or its beginning with an ellipsis."""
+    return text if len(text) <= REASON_MAX else text[: REASON_MAX - 1] + "…"
+
+
+def _disagreement(measure: Measure, threshold: float, *, with_jobs: bool) -> str:
+    both_ways = [event for event in measure.events if event.stream is Stream.A]
+    alone = [event for event in measure.events if event.stream is Stream.B]
+    parts = []
+    if both_ways:
+        times = _times(len(both_ways), measure.a.weight)
+        runs = f"{measure.a.results:,} run{'s' * (measure.a.results != 1)}"
+        jobs = _jobs(both_ways) if with_jobs else ""
+        days = f"{WINDOW_DAYS} days"
+        parts.append(f"passed and failed on the same code {times} in {runs} in {days}{jobs}")
+    if alone:
+        times = _times(len(alone), measure.b.weight)
+        verdicts = f"{measure.b.results:,} verdict{'s' * (measure.b.results != 1)}"
+        parts.append(f"{_alone(alone)} {times} in {verdicts}")
+    parts.append(f"score {_score(measure)}, flaky from {threshold:g}.")
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:]
+
+
+def _alone(events: Sequence[Event]) -> str:
+    branches = sorted({event.branch for event in events})
+    where = _short(branches[0]) if len(branches) == 1 else f"{len(branches)} branches"
+    if any(event.passed for event in events):
+        return f"differed alone from the runs around it on {where}"
+    return f"failed alone between passes on {where}"
+
+
+def _times(count: int, weight: float) -> str:
+    times = "once" if count == 1 else f"{count:,} times"
+    rounded = f"{weight:.2f}".rstrip("0").rstrip(".")
+    return times if rounded == str(count) else f"{times} (weight {rounded})"
+
+
+def _jobs(events: Sequence[Event]) -> str:
+    jobs = sorted({event.job for event in events} - {""})
+    if not jobs:
+        return ""
+    return f" (job {_short(jobs[0])})" if len(jobs) == 1 else f" ({len(jobs)} jobs)"
+
+
+def _score(measure: Measure) -> str:
+    """Rounded down, so that what is shown never reaches a limit that was not reached."""
+    value = floor(score.shown(measure.log_score))
+    return f"{value:,}" if value <= _SCORE_SHOWN_MAX else f"over {_SCORE_SHOWN_MAX:,}"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME_MAX else name[: NAME_MAX - 1] + "…"
+
+
+def _power(value: float) -> str:
+    digits, _, exponent = f"{value:.0e}".partition("e")
+    return f"{digits}e{int(exponent)}"
+
+
+def _day(at: datetime) -> str:
+    return at.date().isoformat()

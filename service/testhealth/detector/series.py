@@ -1,0 +1,331 @@
+"""Verdicts of a test along a stable branch: alone between neighbors, and broken.
+
+FLAKY.md 5.3 and the second half of 6.3. What a pull request's runs say does not enter here.
+"""
+
+import re
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+
+from service.testhealth.detector import evidence, score
+from service.testhealth.detector.evidence import Event, Stream
+
+POINTS_MAX = 600
+"""The newest points of a series that are read."""
+
+BEFORE_MAX = 200
+"""Verdicts before a failing streak that say at which rate the test failed until then."""
+
+PROBABILITY_MAX, STREAK_MIN = 5e-5, 3
+NEVER_PASSED_STREAK = 5
+UNKNOWN_STREAK, UNKNOWN_VERDICTS = 10, 10
+ABSENT_POINTS = 5
+RED_VERDICTS = 2
+"""So many failures in a row on the target branch, and the target itself is to be asked."""
+
+SILENT_FOR = timedelta(days=14)
+
+PASSED, FAILED, ABSENT = "P", "F", "."
+_LONELY = (PASSED + FAILED + PASSED, FAILED + PASSED + FAILED)
+_STREAK = re.compile(f"{FAILED}{{{STREAK_MIN},}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One code id in one CI run of a series, at its earliest `ran_at`.
+
+    `sha` is the commit; `tests_run` counts the tests that have a verdict here, `alone` those
+    whose verdict differs from both neighbors (`lonely`), shared by all tests of the series.
+    """
+
+    at: datetime
+    code: str
+    run: str
+    sha: str
+    tests_run: int
+    alone: int = 0
+
+
+@dataclass(frozen=True)
+class Series:
+    """One job key on one stable branch; at most POINTS_MAX points by (at, code, run)."""
+
+    branch: str
+    job: str
+    points: tuple[Point, ...]
+
+    @cached_property
+    def times(self) -> tuple[datetime, ...]:
+        """When its points were; asked for by every test in it."""
+        return tuple(point.at for point in self.points)
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One test in a series: a letter for each point, PASSED, FAILED or ABSENT.
+
+    FAILED only if every comparable attempt failed; ABSENT if it has none there.
+    """
+
+    series: Series
+    verdicts: str
+
+    def ran(self) -> list[Point]:
+        """The points at which it has a verdict, in order."""
+        if ABSENT not in self.verdicts:
+            return list(self.series.points)
+        pairs = zip(self.series.points, self.verdicts, strict=True)
+        return [point for point, verdict in pairs if verdict != ABSENT]
+
+    def times(self) -> tuple[datetime, ...]:
+        """When it had a verdict, in order."""
+        times = self.series.times
+        if ABSENT not in self.verdicts:
+            return times
+        pairs = zip(times, self.verdicts, strict=True)
+        return tuple([at for at, verdict in pairs if verdict != ABSENT])
+
+    def letters(self) -> str:
+        """Its verdicts without the absences, in step with `ran`."""
+        return self.verdicts.replace(ABSENT, "")
+
+
+def lonely(verdicts: str) -> list[int]:
+    """Places at which a verdict differs from both neighbors while these agree."""
+    # A search for text; a pattern that looks around takes as long as all the rest of judging.
+    return sorted(place for three in _LONELY for place in _middles(verdicts, three))
+
+
+def _middles(verdicts: str, three: str) -> Iterator[int]:
+    start = verdicts.find(three)
+    while start >= 0:
+        yield start + 1
+        start = verdicts.find(three, start + 1)
+
+
+def lonely_points(track: Track) -> list[Point]:
+    """The points at which the test counts in `Point.alone`."""
+    places = lonely(track.letters())
+    ran = track.ran() if places else []
+    return [ran[place] for place in places]
+
+
+def events_of(track: Track, disagreeing: Container[str]) -> tuple[Event, ...]:
+    """The track's events of stream B; `disagreeing`: the test's code ids with one of stream A."""
+    letters = track.letters()
+    places = lonely(letters)
+    ran = track.ran() if places else []
+    return tuple(
+        Event(
+            at=ran[place + 1].at,
+            stream=Stream.B,
+            job=track.series.job,
+            code=ran[place].code,
+            weight=round(min(1.0, evidence.crowd_of(ran[place].tests_run) / ran[place].alone), 6),
+            branch=track.series.branch,
+            passed=letters[place] == PASSED,
+        )
+        for place in places
+        if ran[place].code not in disagreeing
+    )
+
+
+class End(StrEnum):
+    """How a test stopped being broken: it passed, is run no more, or the series fell silent."""
+
+    PASSED = "passed"
+    REMOVED = "removed"
+    SILENT = "silent"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSpan:
+    """A time in which a test was broken in one series.
+
+    `failed` of `before` verdicts failed before the streak, whose first failure was at `red`;
+    `streak` is its length when it was enough, `length` until it ended or until now. `until` and
+    `end` are None while it lasts; `green` is the point that ended it by passing.
+    """
+
+    series: Series
+    since: datetime
+    red: Point
+    streak: int
+    length: int
+    failed: int
+    before: int
+    has_passed: bool
+    until: datetime | None = None
+    end: End | None = None
+    green: Point | None = None
+
+    def probability(self, streak: int) -> float:
+        """The chance q of the first `streak` failures in a row."""
+        return score.streak_probability(self.failed, self.before - self.failed, streak)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What broken spans are read against.
+
+    `ran_on`: by branch, the code ids on which any job of it has a verdict for the test.
+    `settled`: by branch and job key, since when the test was broken where the evidence for that
+    is gone, all of it or only what made the streak too long for chance.
+    """
+
+    clock: datetime
+    first_pass: datetime | None
+    ran_on: Mapping[str, frozenset[str]]
+    settled: Mapping[tuple[str, str], datetime]
+
+
+def ran_on(tracks: Iterable[Track]) -> dict[str, frozenset[str]]:
+    """By branch, the code ids on which any of a test's jobs has a verdict for it."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for track in tracks:
+        found[track.series.branch].update(point.code for point in track.ran())
+    return {branch: frozenset(codes) for branch, codes in found.items()}
+
+
+def is_red(track: Track, moment: Moment) -> bool:
+    """Whether the newest verdicts up to the moment failed, and the series still speaks.
+
+    It ends as a broken span does: the test is not run there any more, or nothing is.
+    """
+    known = len([point for point in track.series.points if point.at <= moment.clock])
+    points = track.series.points[:known]
+    track = Track(replace(track.series, points=points), track.verdicts[:known])
+    letters = track.letters()
+    if not letters.endswith(FAILED * RED_VERDICTS):
+        return False
+    until, _, _ = _end(track, len(letters) - 1, moment)
+    return until is None
+
+
+def may_be_broken(track: Track, settled: Mapping[tuple[str, str], datetime]) -> bool:
+    """Whether it failed often enough in a row, or was broken where the evidence is gone.
+
+    Most tests never fail so often: their points need not be looked at.
+    """
+    return (track.series.branch, track.series.job) in settled or bool(
+        _STREAK.search(track.letters())
+    )
+
+
+def broken_spans(track: Track, moment: Moment) -> tuple[BrokenSpan, ...]:
+    """Every time the test was broken in this series, oldest first."""
+    return tuple(_broken(track, moment))
+
+
+def _broken(track: Track, moment: Moment) -> Iterator[BrokenSpan]:
+    letters = track.letters()
+    settled = moment.settled.get((track.series.branch, track.series.job))
+    if not letters:
+        return
+    ran, counted_from = track.ran(), 0
+    if settled is not None and (held := _held(track, settled, moment)) is not None:
+        span, counted_from = _span(track, held, moment)
+        yield replace(span, since=settled)
+    streak = _STREAK.search(letters, counted_from)
+    while streak is not None:
+        start, resume = streak.span()
+        before = letters[max(counted_from, start - BEFORE_MAX) : start]
+        length = _enough(before, ran[start:resume], moment.first_pass)
+        if length:
+            span, resume = _span(track, _Streak(start, length, before), moment)
+            counted_from = resume
+            yield span
+        streak = _STREAK.search(letters, resume)
+
+
+@dataclass(frozen=True, slots=True)
+class _Streak:
+    """A failing streak: its first verdict, how many were enough, the verdicts before it."""
+
+    start: int
+    enough: int
+    before: str
+
+
+def _held(track: Track, since: datetime, moment: Moment) -> _Streak | None:
+    """The streak of a settled span; None when the verdicts at its beginning say otherwise now.
+
+    What is left of the verdicts before it need not say any more why it was enough.
+    """
+    ran, letters = track.ran(), track.letters()
+    place = bisect_left(ran, since, key=lambda point: point.at)
+    if place == len(ran) or (letters[place] == PASSED and ran[place].at == since):
+        return None
+    start = len(letters[:place].rstrip(FAILED))
+    before = letters[max(0, start - BEFORE_MAX) : start]
+    enough = place - start + 1
+    is_said = _enough(before, ran[start : place + 1], moment.first_pass) == enough
+    return _Streak(start, enough, before if is_said else "")
+
+
+def _span(track: Track, streak: _Streak, moment: Moment) -> tuple[BrokenSpan, int]:
+    """The span that the streak began, and the number of the first verdict after it."""
+    ran, at = track.ran(), streak.start + streak.enough - 1
+    until, end, resume = _end(track, at, moment)
+    span = BrokenSpan(
+        series=track.series,
+        since=ran[at].at,
+        red=ran[streak.start],
+        streak=streak.enough,
+        length=resume - streak.start,
+        failed=streak.before.count(FAILED),
+        before=len(streak.before),
+        has_passed=_has_passed(moment.first_pass, ran[at].at),
+        until=until,
+        end=end,
+        green=ran[resume] if end is End.PASSED else None,
+    )
+    return span, resume
+
+
+def _enough(before: str, streak: list[Point], first_pass: datetime | None) -> int:
+    """How many failures of the streak complete the rule; 0: all of them do not."""
+    failed, passed = before.count(FAILED), before.count(PASSED)
+    for length in range(STREAK_MIN, len(streak) + 1):
+        if score.streak_probability(failed, passed, length) <= PROBABILITY_MAX:
+            return length
+        if length >= NEVER_PASSED_STREAK and not _has_passed(first_pass, streak[length - 1].at):
+            return length
+        if length >= UNKNOWN_STREAK and len(before) < UNKNOWN_VERDICTS:
+            return length
+    return 0
+
+
+def _has_passed(first_pass: datetime | None, at: datetime) -> bool:
+    return first_pass is not None and first_pass <= at
+
+
+def _end(track: Track, at: int, moment: Moment) -> tuple[datetime | None, End | None, int]:
+    """When and how a broken span ends that began at the `at`th verdict.
+
+    The last number is that of the first verdict after it, or how many verdicts there are.
+    """
+    ran_on = moment.ran_on.get(track.series.branch, frozenset())
+    number, absences, silent_from = -1, 0, None
+    for point, verdict in zip(track.series.points, track.verdicts, strict=True):
+        number += verdict != ABSENT
+        if number < at:
+            continue
+        if silent_from is not None and point.at >= silent_from:
+            return silent_from, End.SILENT, number + (verdict == ABSENT)
+        if verdict == PASSED:
+            return point.at, End.PASSED, number
+        if verdict == FAILED:
+            absences, silent_from = 0, point.at + SILENT_FOR
+        else:
+            absences = absences + 1 if point.code not in ran_on else 0
+            if absences == ABSENT_POINTS:
+                return point.at, End.REMOVED, number + 1
+    if silent_from is not None and moment.clock >= silent_from:
+        return silent_from, End.SILENT, number + 1
+    return None, None, number + 1

@@ -1,0 +1,114 @@
+"""Which tests are quarantined, asked by CI before it decides what a failure means (API.md 8.3)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.http.callers import Caller
+from service.runtime import Runtime
+from service.testhealth.detector import quarantine
+from service.testhealth.detector.quarantine import QuarantineSetting
+from service.testhealth.operations import records
+from service.testhealth.operations.records import Home
+from service.testhealth.reports import identity
+from service.testhealth.reports.identity import CaseKey, RepositoryKey
+from service.testhealth.store import cases, listings
+from service.testhealth.store.listings import ListedCase
+from service.vocabulary import RepoRef
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTest:
+    """A test by its id, or by what a report says of it."""
+
+    test_id: str | None = None
+    name: str = ""
+    parent: str = ""
+    classname: str = ""
+    file: str = ""
+    variant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTest:
+    """What was asked for; `reason` None when it is not quarantined."""
+
+    test_id: str
+    known: bool = False
+    quarantined: bool = False
+    reason: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Answers in the order of the questions."""
+
+    is_enabled: bool
+    at: datetime
+    tests: tuple[CheckedTest, ...]
+
+
+async def check(
+    runtime: Runtime, caller: Caller, repository: RepositoryRecord, asked: Sequence[AskedTest]
+) -> Checked:
+    """Whether each test is quarantined now; one that is not known is not."""
+    now = runtime.clock.now()
+    present = key_of(caller.org_slug, repository.ref)
+
+    def read(session: Tx) -> Checked:
+        home = records.home_of(session, runtime, repository, now)
+        names = names_of(session, repository, present)
+        meant = [_ids_of(each, names, home) for each in asked]
+        known = cases.by_ids(session, repository.id, [each for ids in meant for each in ids])
+        found = [next((known[each] for each in ids if each in known), None) for ids in meant]
+        nos = sorted({case.no for case in found if case is not None})
+        listed = {each.no: each for each in listings.records(session, repository.id, nos)}
+        tests = tuple(
+            CheckedTest(ids[0]) if case is None else checked(home, listed[case.no])
+            for ids, case in zip(meant, found, strict=True)
+        )
+        return Checked(home.settings.quarantine_enabled, now, tests)
+
+    return await runtime.store.read(read)
+
+
+def key_of(org_slug: str, ref: RepoRef) -> RepositoryKey:
+    """A repository as ids of tests name it (FLAKY.md 3)."""
+    return RepositoryKey(org_slug, f"{ref.host}/{ref.slug}")
+
+
+def names_of(
+    session: Tx, repository: RepositoryRecord, present: RepositoryKey
+) -> tuple[RepositoryKey, ...]:
+    """The names under which the test may have been seen first, the present one in front."""
+    known = cases.shared_by(session, repository.id).names
+    return (present, *(name for name in reversed(known) if name != present))
+
+
+def _ids_of(asked: AskedTest, names: Sequence[RepositoryKey], home: Home) -> list[str]:
+    """The ids that the test may have."""
+    if asked.test_id is not None:
+        return [asked.test_id]
+    key = CaseKey(
+        file=identity.normalized_file(asked.file),
+        classname=asked.classname,
+        parent=asked.parent,
+        name=identity.masked_name(asked.name, home.settings.name_masks),
+    )
+    return [str(identity.id_of(name, key, asked.variant)) for name in names]
+
+
+def checked(home: Home, case: ListedCase) -> CheckedTest:
+    """Whether a known test is quarantined, and why."""
+    setting = records.setting_of(home, case)
+    if setting is None:
+        return CheckedTest(case.id, known=True)
+    if setting is QuarantineSetting.ALWAYS_QUARANTINE:
+        why, until = case.override_reason, case.expires_at
+    else:
+        why, until = case.reason or case.status.value, None
+    reason = quarantine.sentence(setting, why, until)
+    return CheckedTest(case.id, known=True, quarantined=True, reason=reason, expires_at=until)

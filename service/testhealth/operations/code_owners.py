@@ -1,0 +1,165 @@
+"""Owners of tests by the repository's own CODEOWNERS file (FLAKY.md 7.4).
+
+A sweep over what is due: the file is read when the default branch has touched it and once a
+day, new tests get their owners by what was read. Where a repository has no such file, what
+uploads send along counts.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from service.accounts.store import access
+from service.database.records import RepositoryRecord
+from service.provider.errors import ProviderError, Refused, RefusedCode, Unavailable
+from service.provider.port import Provider
+from service.provider.trees import TreePaths
+from service.runtime import Runtime
+from service.testhealth.reports import classes, owners
+from service.testhealth.reports.classes import Tree
+from service.testhealth.reports.owners import CodeOwners
+from service.testhealth.store import code_owners
+from service.testhealth.store.cases import Place
+from service.testhealth.store.code_owners import Claimed, FoundFile, OwnedCase
+from service.vocabulary import RepoRef, Sha
+
+FRESH_FOR = timedelta(days=1)
+CLASSES_FRESH_FOR = timedelta(hours=1)
+"""A new test without a file has the repository's files listed again, at most so often."""
+AGAIN_AFTER = timedelta(minutes=15)
+"""After trouble, and after a stop in the middle."""
+REPOSITORIES_MAX = 20
+"""In one sweep, so that others come to their turn."""
+CASES_AT_ONCE = 1000
+
+NO_TREE = classes.tree_of(())
+
+log = structlog.get_logger()
+
+
+async def branch_moved(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, paths: frozenset[str] | None
+) -> None:
+    """Have the file read anew if the commits that came touch it; `paths` None: they may."""
+    is_touched = paths is None or not paths.isdisjoint(owners.PLACES)
+    if branch == repository.default_branch and is_touched:
+        now = runtime.clock.now()
+        await runtime.store.run(code_owners.read_sooner, repository.id, now)
+
+
+async def look_after(runtime: Runtime) -> None:
+    """Sweep: read the files that are stale, give new tests their owners."""
+    for _ in range(REPOSITORIES_MAX):
+        now = runtime.clock.now()
+        claimed = await runtime.store.run(code_owners.claim, now, now + AGAIN_AFTER)
+        if claimed is None:
+            return
+        try:
+            await _look_after(runtime, claimed, now)
+        except ProviderError as trouble:
+            log.warning(
+                "owners_postponed", repository=claimed.place.repository_id, why=trouble.message
+            )
+            if isinstance(trouble, Unavailable):
+                return
+
+
+async def _look_after(runtime: Runtime, claimed: Claimed, now: datetime) -> None:
+    repository = await runtime.store.read(access.repository, claimed.place.repository_id)
+    provider = runtime.providers.get(repository.ref.host)
+    if not claimed.is_stale:
+        await _own_new(runtime, claimed)
+    elif provider is not None and repository.available:
+        await _read(runtime, provider, repository, claimed)
+    await runtime.store.run(code_owners.finish, claimed, now + FRESH_FOR)
+
+
+async def _own_new(runtime: Runtime, claimed: Claimed) -> None:
+    """Give tests that came since the file was read their owners by it."""
+    known = claimed.file
+    if known.path and known.read_at is not None:
+        rules = await asyncio.to_thread(owners.owners_in, known.text)
+        some = _Owning(claimed.place, rules, NO_TREE, known.read_at)
+        if await _own(runtime, some, known.owned_no):
+            at = known.read_at + CLASSES_FRESH_FOR
+            await runtime.store.run(code_owners.read_sooner, claimed.place.repository_id, at)
+
+
+async def _read(
+    runtime: Runtime, provider: Provider, repository: RepositoryRecord, claimed: Claimed
+) -> None:
+    """Read the file and give all tests their owners by it; a file that went takes them along.
+
+    A branch that does not exist says nothing.
+    """
+    at, ref = runtime.clock.now(), repository.ref
+    tip = await provider.tip(ref, repository.default_branch)
+    if tip is None:
+        return
+    tree = await provider.tree_paths(ref, tip.sha)
+    found = await _found(provider, ref, tip.sha, tree, claimed.file.found)
+    await runtime.store.run(code_owners.put, repository.id, found, at)
+    log.info("owners_read", repo=ref.slug, path=found.path, has_changed=found != claimed.file.found)
+    if found.path or claimed.file.path:
+        rules = await asyncio.to_thread(owners.owners_in, found.text)
+        held = await asyncio.to_thread(classes.tree_of, tree.ids if tree.complete else ())
+        await _own(runtime, _Owning(claimed.place, rules, held, at), 0)
+
+
+async def _found(
+    provider: Provider, ref: RepoRef, commit: Sha, tree: TreePaths, known: FoundFile
+) -> FoundFile:
+    """The file that counts; what is known of one that has not changed is not read again."""
+    places = [path for path in owners.PLACES if path in tree.ids or not tree.complete]
+    for path in places:
+        blob = tree.ids.get(path, "")
+        if blob and (path, blob) == (known.path, known.blob):
+            return known
+        try:
+            content = await provider.read_file(ref, path, commit, owners.BYTES_MAX)
+        except Refused as refused:
+            if refused.code is not RefusedCode.TOO_LARGE:
+                raise
+            # Nobody owns anything by it then, as at the hosts.
+            return FoundFile(path, blob)
+        if content is not None:
+            return FoundFile(path, blob, _text(content))
+    return FoundFile()
+
+
+def _text(content: bytes) -> str:
+    # PostgreSQL stores no NUL.
+    return content.decode("utf-8-sig", "replace").replace("\0", "\ufffd")
+
+
+@dataclass(frozen=True, slots=True)
+class _Owning:
+    """By what the tests of a repository get their owners; `read_at` is the file's."""
+
+    place: Place
+    rules: CodeOwners
+    tree: Tree
+    read_at: datetime
+
+
+async def _own(runtime: Runtime, by: _Owning, after_no: int) -> bool:
+    """Give the tests after a number their owners; whether the file of some is not known."""
+    here, has_unplaced = by.place.repository_id, False
+    while page := await runtime.store.read(code_owners.cases_after, here, after_no, CASES_AT_ONCE):
+        wanted = await asyncio.to_thread(_owners_of, by, page)
+        changed = {case.no: wanted[case.no] for case in page if case.owners != wanted[case.no]}
+        after_no = page[-1].no
+        if not await runtime.store.run(code_owners.own, by.place, by.read_at, changed, after_no):
+            break
+        has_unplaced |= any(case.classname and not case.file for case in page)
+    return has_unplaced
+
+
+def _owners_of(by: _Owning, cases: Sequence[OwnedCase]) -> dict[int, tuple[str, ...]]:
+    """Number → owners of the test's file, or of the one that alone may hold its class."""
+    file_of = {case.no: case.file or by.tree.file_of(case.classname) for case in cases}
+    of_file = {file: by.rules.of(file) for file in set(file_of.values())}
+    return {no: of_file[file] for no, file in file_of.items()}

@@ -1,0 +1,152 @@
+"""A person's word on a test's health, which stands over what the detector finds (FLAKY.md 6.3)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from service.accounts import access, deeds
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.runtime import Runtime
+from service.testhealth.detector import health
+from service.testhealth.detector.history import Value
+from service.testhealth.operations import judging, messages, payloads, records, ticket_issues
+from service.testhealth.operations.judging import Bench
+from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.store import evidence_rows, listings, states
+from service.testhealth.store.cases import Case, Place
+from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.states import CaseState, ChangeKind, StateChange
+from service.vocabulary import Actor, Flag, Health
+
+REASON_MAX = 300
+"""Characters of a status's reason (FLAKY.md 6.4)."""
+
+FLAGGED = {Flag.FLAKY: Health.FLAKY, Flag.BROKEN: Health.BROKEN}
+
+
+@dataclass(frozen=True, slots=True)
+class FlagWish:
+    """What to say of a test; NONE takes back what was said before."""
+
+    test_id: str
+    flag: Flag
+    reason: str | None = None
+
+
+async def put(
+    runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, actor: Actor
+) -> ShownTest:
+    """Flag a test; the test as it is then.
+
+    Raises NotFound(test_not_found), Invalid(reason_required).
+    """
+    if wish.flag is not Flag.NONE:
+        deeds.need_reason(wish.reason, f"why the test is {wish.flag.value}")
+    now = runtime.clock.now()
+    row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
+    row = replace(row, reason=wish.reason or "")
+    test, _ = await judging.alone(runtime, repository.id, _put, runtime, repository, wish, row)
+    return test
+
+
+def _put(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, wish: FlagWish, row: AuditRow
+) -> tuple[ShownTest, KeptStanding | None]:
+    access.recheck(session, row.actor, row.at)
+    home = records.home_of(session, runtime, repository, row.at)
+    case = records.find_case(session, repository, wish.test_id)
+    # An upload that is judged meanwhile would write what it has read before.
+    evidence_rows.lock(session, repository.id)
+    before, judged, kept = _state(session, home, case), None, None
+    if wish.flag is Flag.NONE and before.flag is not Flag.NONE:
+        judged, kept = _by_evidence(Bench(session, runtime, home), case.no, row)
+        # Judging may have written down what it concluded from evidence that is too old now.
+        before = _state(session, home, case)
+    after = _flagged(before, wish, row, judged)
+    place = Place(repository.org_id, repository.id)
+    states.put(session, place, after)
+    changed = {"before": before.flag.value, "after": after.flag.value}
+    audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
+    test = records.shown_case(session, home, case)
+    if after != before:
+        states.note(session, place, _change(before, after, row))
+    if after.value is not before.value:
+        told = messages.told_of(session, runtime, repository, test)
+        status = (after.value, after.reason)
+        message = payloads.status_changed(told, before.value, status, after.since)
+        messages.tell(session, runtime, repository, message)
+        ticket_issues.note_status(session, runtime, home, case.no)
+    return test, kept
+
+
+class _Judged(NamedTuple):
+    """How a test is by its evidence."""
+
+    value: Health
+    reason: str
+
+
+def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged | None) -> CaseState:
+    """The state under the flag; without one as it was judged, else as it was."""
+    if wish.flag is Flag.NONE:
+        value, reason = judged or (before.value, before.reason)
+        said = replace(before, flag=Flag.NONE, flag_reason="", flagged_by="", flagged_at=None)
+    else:
+        value = FLAGGED[wish.flag]
+        reason = f"Flagged {value.value} by {row.actor.login}: {wish.reason}"[:REASON_MAX]
+        said = replace(
+            before,
+            flag=wish.flag,
+            flag_reason=wish.reason or "",
+            flagged_by=row.actor.login,
+            flagged_at=row.at,
+        )
+    return replace(said, value=value, reason=reason, since=_since(before, value, row.at))
+
+
+def _by_evidence(bench: Bench, no: int, row: AuditRow) -> tuple[_Judged, KeptStanding]:
+    """What the test is once the flag is gone; what was found before it may be over by now."""
+    kept, found = judging.evidence_now(bench, [no])
+    known, scale = found.get(no), kept.standing.scale
+    if known is None or scale is None:
+        said = _said_of_unjudged(bench.session, bench.home, no)
+        return _Judged(Health.HEALTHY, said), kept
+    taken_back = health.Flag(row.at, Value.HEALTHY, row.actor.login)
+    judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)
+    return _Judged(Health(judged.value.value), judged.reason), kept
+
+
+def _state(session: Tx, home: Home, case: Case) -> CaseState:
+    """How the test is, judged or not."""
+    known = states.state(session, home.repository.id, case.no)
+    if known is not None:
+        return known
+    said = _said_of_unjudged(session, home, case.no)
+    return CaseState(case.no, case.status, said, case.status_since)
+
+
+def _said_of_unjudged(session: Tx, home: Home, no: int) -> str:
+    found = listings.records(session, home.repository.id, [no])
+    return records.reasons_of_unjudged(session, home, found)[no]
+
+
+def _since(before: CaseState, value: Health, now: datetime) -> datetime:
+    """A new reason alone moves no time (FLAKY.md 6.3)."""
+    return before.since if value is before.value else now
+
+
+def _change(before: CaseState, after: CaseState, row: AuditRow) -> StateChange:
+    return StateChange(
+        no=after.no,
+        at=after.since,
+        written_at=row.at,
+        previous=before.value,
+        value=after.value,
+        reason=after.reason,
+        actor_kind=row.actor.kind,
+        actor_login=row.actor.login,
+        kind=ChangeKind.UNFLAGGED if after.flag is Flag.NONE else ChangeKind.FLAGGED,
+    )

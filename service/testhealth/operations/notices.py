@@ -1,0 +1,42 @@
+"""What the keepers of a repository's tests should look at (FLAKY.md 11).
+
+Nothing is switched off by it, and nothing stored: it holds as long as its numbers do.
+"""
+
+from datetime import timedelta
+from typing import NamedTuple
+
+from service.database.database import Tx
+from service.testhealth.operations import lists
+from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.store import cases
+
+LARGE_FROM, LARGE_SHARE = 20, 0.02
+"""More quarantined tests than both, this number and this share of all, are a large quarantine."""
+
+EXPIRES_SOON = timedelta(days=3)
+
+
+class QuarantineLarge(NamedTuple):
+    """So many tests are quarantined, of so many that are known."""
+
+    quarantined: int
+    tests: int
+
+
+def quarantine_large(session: Tx, home: Home) -> QuarantineLarge | None:
+    """The notice `quarantine_large`: tests are quarantined by themselves, and too many of them."""
+    settings = home.settings
+    if not (settings.quarantine_enabled and settings.auto_quarantine_enabled):
+        return None
+    quarantined = lists.rows_of(home).count(session)
+    if quarantined <= LARGE_FROM:
+        return None
+    tests = cases.count(session, home.repository.id)
+    return QuarantineLarge(quarantined, tests) if quarantined > LARGE_SHARE * tests else None
+
+
+def expires_soon(home: Home, test: ShownTest) -> bool:
+    """Whether what people said of its quarantine ends within three days."""
+    until = test.case.expires_at
+    return until is not None and home.now < until <= home.now + EXPIRES_SOON

@@ -1,0 +1,179 @@
+"""What people say of a test's quarantine: said, taken back, expired (FLAKY.md 8)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from service.accounts import access, deeds
+from service.accounts.store import access as stored_access
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import FieldError, Malformed
+from service.runtime import Runtime
+from service.testhealth.operations import messages, payloads, records
+from service.testhealth.operations.payloads import OverrideTold
+from service.testhealth.operations.records import Home
+from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.store.cases import Place
+from service.testhealth.store.quarantine import StoredOverride
+from service.vocabulary import SYSTEM, Actor, Override
+
+ALWAYS_FOR = timedelta(days=30)
+EXPIRES_WITHIN = timedelta(days=366)
+EXPIRED = "expired"
+"""Reason of the event when an override's time is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideWish:
+    """What to say of a test; `expires_at` None: 30 days for ALWAYS, no end for NEVER."""
+
+    test_id: str
+    override: Override
+    reason: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideView:
+    """What stands now, and whether the test is quarantined by it or otherwise."""
+
+    test_id: str
+    override: Override
+    expires_at: datetime | None
+    quarantined: bool
+
+
+async def put(
+    runtime: Runtime, repository: RepositoryRecord, wish: OverrideWish, actor: Actor
+) -> OverrideView:
+    """Say something of a test's quarantine; the newest word stands.
+
+    It is kept also while quarantining is off, and counts once that is on. Raises
+    NotFound(test_not_found), Invalid(reason_required), Malformed(invalid_field).
+    """
+    now = runtime.clock.now()
+    if wish.override is not Override.UNSPECIFIED:
+        deeds.need_reason(wish.reason, f"why the test is {wish.override.value}")
+    said = replace(wish, expires_at=_end(wish, now))
+    row = deeds.deed(actor, repository.org_id, "test.set_override", f"test/{wish.test_id}", now)
+    row = replace(row, reason=wish.reason or "")
+    return await runtime.store.run(_put, runtime, repository, said, row)
+
+
+def _end(wish: OverrideWish, now: datetime) -> datetime | None:
+    """When it ends; None: never, or there is nothing to end."""
+    if wish.override is Override.UNSPECIFIED:
+        return None
+    if wish.expires_at is None:
+        return now + ALWAYS_FOR if wish.override is Override.ALWAYS_QUARANTINE else None
+    if not now < wish.expires_at <= now + EXPIRES_WITHIN:
+        message = f"must lie ahead, at most {EXPIRES_WITHIN.days} days"
+        fault = FieldError("/expires_at", "range", message)
+        raise Malformed(f"/expires_at {message}.", errors=(fault,))
+    return wish.expires_at
+
+
+def _put(
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    wish: OverrideWish,
+    row: AuditRow,
+) -> OverrideView:
+    access.recheck(session, row.actor, row.at)
+    case = records.find_case(session, repository, wish.test_id)
+    # One word at a time: each closes the one before.
+    evidence_rows.lock(session, repository.id)
+    said = StoredOverride(
+        no=case.no,
+        override=wish.override,
+        reason=wish.reason or "",
+        at=row.at,
+        actor_kind=row.actor.kind,
+        actor_login=row.actor.login,
+        expires_at=wish.expires_at,
+    )
+    before = quarantine.override_of(session, repository.id, case.no)
+    _change(session, runtime, repository, before, said)
+    changed = {"before": _words(before), "after": _words(said)}
+    audit.append(session, replace(row, subject=f"test/{case.id}", data=changed))
+    home = records.home_of(session, runtime, repository, row.at)
+    test = records.shown_case(session, home, case)
+    return OverrideView(case.id, wish.override, wish.expires_at, test.quarantined)
+
+
+def _change(
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    before: StoredOverride | None,
+    said: StoredOverride,
+) -> None:
+    """Let it stand, and tell endpoints unless nothing is different."""
+    previous = Override.UNSPECIFIED if before is None else before.override
+    if said.override is Override.UNSPECIFIED and before is None:
+        return
+    quarantine.put_override(session, Place(repository.org_id, repository.id), said)
+    home = records.home_of(session, runtime, repository, said.at)
+    _tell(session, runtime, home, said, previous)
+
+
+def _tell(
+    session: Tx, runtime: Runtime, home: Home, said: StoredOverride, previous: Override
+) -> None:
+    (case,) = listings.records(session, home.repository.id, [said.no])
+    (test,) = records.shown(session, home, [case])
+    change = OverrideTold(
+        previous=previous,
+        updated=said.override,
+        reason=said.reason,
+        actor=Actor(said.actor_kind, said.actor_login),
+        at=said.at,
+        expires_at=said.expires_at,
+    )
+    told = messages.told_of(session, runtime, home.repository, test)
+    message = payloads.quarantining_changed(told, change)
+    messages.tell(session, runtime, home.repository, message)
+
+
+async def expire(runtime: Runtime) -> None:
+    """Take back every override whose time is over; each says so to endpoints and the log."""
+    now = runtime.clock.now()
+    row = deeds.deed(SYSTEM, None, "test.expire_override", "", now)
+    while await runtime.store.run(_expire, runtime, row):
+        pass
+
+
+def _expire(session: Tx, runtime: Runtime, row: AuditRow) -> bool:
+    """Those that fit one transaction; whether there were any."""
+    found = quarantine.expired(session, row.at)
+    for place, before in found:
+        evidence_rows.lock(session, place.repository_id)
+        if quarantine.override_of(session, place.repository_id, before.no) != before:
+            # Somebody has said something else by now.
+            continue
+        repository = stored_access.repository(session, place.repository_id)
+        said = StoredOverride(
+            before.no, Override.UNSPECIFIED, EXPIRED, row.at, SYSTEM.kind, SYSTEM.login
+        )
+        _change(session, runtime, repository, before, said)
+        case = listings.records(session, place.repository_id, [before.no])[0]
+        deed = replace(
+            row,
+            org_id=repository.org_id,
+            subject=f"test/{case.id}",
+            reason=EXPIRED,
+            data={"before": _words(before), "after": _words(said)},
+        )
+        audit.append(session, deed)
+    return bool(found)
+
+
+def _words(said: StoredOverride | None) -> dict[str, str | None]:
+    """As the audit log keeps it."""
+    if said is None:
+        return {"override": Override.UNSPECIFIED.value, "expires_at": None}
+    expires_at = None if said.expires_at is None else said.expires_at.isoformat()
+    return {"override": said.override.value, "expires_at": expires_at}

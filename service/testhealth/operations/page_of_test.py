@@ -1,0 +1,133 @@
+"""One test as its page shows it: how it is and why, its last runs, what was said of it."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.runtime import Runtime
+from service.testhealth.detector import figures
+from service.testhealth.detector.quarantine import QuarantineSetting
+from service.testhealth.operations import lists, notices, records
+from service.testhealth.operations.notices import QuarantineLarge
+from service.testhealth.operations.records import FoundHome, ShownTest
+from service.testhealth.store import quarantine, states
+from service.testhealth.store import runs as test_runs
+from service.testhealth.store.cases import Case
+from service.testhealth.store.listings import Span
+from service.testhealth.store.quarantine import StoredOverride
+from service.testhealth.store.runs import CaseRun
+from service.testhealth.store.states import CaseState, ChangeKind, StateChange
+from service.vocabulary import ActorKind, Override
+
+RUNS_MAX = 60
+"""Runs in the strip (UX.md 6.1)."""
+
+CHANGES_MAX = 50
+"""Changes in the timeline, the newest ones."""
+
+
+class Mark(StrEnum):
+    """What a line of the timeline tells of."""
+
+    STATUS = "status"
+    CORRECTION = "correction"
+    FLAG = "flag"
+    QUARANTINE = "quarantine"
+
+
+class Change(NamedTuple):
+    """A line of a test's timeline; `by` is empty when evidence alone, or time, brought it about.
+
+    `before` is empty where it does not matter; `until` belongs to overrides that end.
+    """
+
+    at: datetime
+    mark: Mark
+    before: str
+    after: str
+    reason: str
+    by: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageOfTest:
+    """Everything on a test's page.
+
+    `test` has the figures, and the failures of the last 168 hours. `setting` None: it is not
+    quarantined; `override` None: nothing that people said is in force. `state` None: nobody
+    has judged it yet. `runs` and `changes` are newest first.
+    """
+
+    repository: RepositoryRecord
+    test: ShownTest
+    case: Case
+    setting: QuarantineSetting | None
+    override: StoredOverride | None
+    expires_soon: bool
+    state: CaseState | None
+    runs: tuple[CaseRun, ...]
+    changes: tuple[Change, ...]
+    large: QuarantineLarge | None
+    now: datetime
+
+
+async def read(runtime: Runtime, where: FoundHome, test_id: str) -> PageOfTest:
+    """The page of the test with this id, or with this other id of it.
+
+    Raises NotFound(test_not_found).
+    """
+    now, repository = runtime.clock.now(), where.repository
+
+    def found(session: Tx) -> PageOfTest:
+        home = records.home_of(session, runtime, repository, now)
+        case = records.find_case(session, repository, test_id)
+        sets, here = runtime.store.outcome_sets, repository.id
+        span = Span(now - figures.WEEK, now)
+        (test,) = lists.with_figures(session, home, [case.no], span)
+        stands = records.override_of(home, test.case) is not Override.UNSPECIFIED
+        return PageOfTest(
+            repository=repository,
+            test=test,
+            case=replace(case, last_run_at=records.last_run(session, home, case)),
+            setting=records.setting_of(home, test.case),
+            override=quarantine.override_of(session, here, case.no) if stands else None,
+            expires_soon=stands and notices.expires_soon(home, test),
+            state=states.state(session, here, case.no),
+            runs=test_runs.newest(session, sets, here, case.no, RUNS_MAX),
+            changes=_changes(session, here, case.no),
+            large=notices.quarantine_large(session, home),
+            now=now,
+        )
+
+    return await runtime.store.read(found)
+
+
+def _changes(session: Tx, repository_id: int, no: int) -> tuple[Change, ...]:
+    judged = states.recent(session, repository_id, no, CHANGES_MAX)
+    said = quarantine.recent_overrides(session, repository_id, no, CHANGES_MAX)
+    both = [*map(_of_state, judged), *map(_of_override, said)]
+    return tuple(sorted(both, key=lambda each: each.at, reverse=True)[:CHANGES_MAX])
+
+
+_MARKS = {
+    ChangeKind.CHANGED: Mark.STATUS,
+    ChangeKind.CORRECTED: Mark.CORRECTION,
+    ChangeKind.FLAGGED: Mark.FLAG,
+    ChangeKind.UNFLAGGED: Mark.FLAG,
+}
+
+
+def _of_state(change: StateChange) -> Change:
+    by = "" if change.actor_kind is ActorKind.SYSTEM else change.actor_login
+    before, after = change.previous.value, change.value.value
+    return Change(change.at, _MARKS[change.kind], before, after, change.reason, by)
+
+
+def _of_override(said: StoredOverride) -> Change:
+    by = "" if said.actor_kind is ActorKind.SYSTEM else said.actor_login
+    after = said.override.value
+    return Change(said.at, Mark.QUARANTINE, "", after, said.reason, by, said.expires_at)

@@ -1,0 +1,94 @@
+"""One upload as its page shows it: what came, how it was read, which tests failed in it."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import NotFound
+from service.runtime import Runtime
+from service.testhealth.operations import (
+    failure_texts,
+    notices,
+    page_addresses,
+    records,
+    upload_answers,
+)
+from service.testhealth.operations.notices import QuarantineLarge
+from service.testhealth.operations.records import FoundHome
+from service.testhealth.operations.upload_values import UploadAnswer
+from service.testhealth.reports.results import Counts
+from service.testhealth.store import listings, states, uploads
+from service.testhealth.store.listings import ListedCase
+from service.testhealth.store.uploads_rows import Upload
+from service.vocabulary import Health
+
+
+class Shift(NamedTuple):
+    """A test whose status an upload changed."""
+
+    case: ListedCase
+    before: Health
+    after: Health
+
+
+@dataclass(frozen=True, slots=True)
+class PageOfUpload:
+    """Everything on an upload's page; `answer` is the one that its sender got, as it is now.
+
+    `new_texts` are ids of tests that failed here as they had not failed in the 30 days before,
+    `shifts` the tests whose status it changed, by name.
+    """
+
+    repository: RepositoryRecord
+    upload: Upload
+    answer: UploadAnswer
+    new_texts: frozenset[str]
+    shifts: tuple[Shift, ...]
+    large: QuarantineLarge | None
+
+
+async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUpload:
+    """The page of an upload of this repository, a refused one too.
+
+    Raises NotFound(upload_not_found).
+    """
+    now, repository = runtime.clock.now(), where.repository
+
+    def found(session: Tx) -> PageOfUpload:
+        known = uploads.by_id(session, upload_id)
+        if known is None or known.place.repository_id != repository.id:
+            raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
+        upload = known.upload
+        home = records.home_of(session, runtime, repository, now)
+        attempts = uploads.attempts_of(session, upload_id)
+        failing = upload_answers.remembered(session, home, attempts)
+        address = page_addresses.upload(runtime.options, repository.ref, upload_id)
+        counts = Counts(**upload.counts)
+        return PageOfUpload(
+            repository=repository,
+            upload=upload,
+            answer=upload_answers.answer_of(upload, failing, counts, address),
+            new_texts=_new_texts(session, repository.id, upload, failure_texts.failed(attempts)),
+            shifts=_shifts(session, repository.id, upload),
+            large=notices.quarantine_large(session, home),
+        )
+
+    return await runtime.store.read(found)
+
+
+def _new_texts(
+    session: Tx, repository_id: int, upload: Upload, failed: failure_texts.Failed
+) -> frozenset[str]:
+    nos = sorted(failed)[: upload_answers.FAILURES_MAX]
+    known = failure_texts.known(session, repository_id, nos, upload.ran_at, upload.prs)
+    new = [no for no in nos if failure_texts.is_new(failed[no], known.get(no, frozenset()))]
+    return frozenset(case.id for case in listings.records(session, repository_id, new))
+
+
+def _shifts(session: Tx, repository_id: int, upload: Upload) -> tuple[Shift, ...]:
+    """What judging the upload wrote down, in the transaction and at the instant of its receipt."""
+    found = states.written_at(session, repository_id, upload.received_at)
+    listed = listings.records(session, repository_id, sorted(found))
+    shifts = [Shift(case, *found[case.no]) for case in listed]
+    return tuple(sorted(shifts, key=lambda each: (each.case.name, each.case.id)))

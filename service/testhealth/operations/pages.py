@@ -1,0 +1,163 @@
+"""Pages of lists of tests, with counts and tokens to their neighbors (API.md 8.1).
+
+A list answers three questions: how many rows it has, those behind a key, those before one. A
+page is cut out of it in one snapshot; the tokens are made from what was cut.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from service.database import paging
+from service.database.database import Tx
+from service.database.paging import Boundary, KeyPart, Listing
+from service.runtime import Keys, Runtime
+
+FIELD = "/page_query/page_token"
+
+Row = TypeVar("Row")
+Key = tuple[KeyPart, ...]
+
+
+class Rows(Protocol[Row]):
+    """A list in its order."""
+
+    def count(self, session: Tx) -> int:
+        """How many rows there are."""
+        ...
+
+    def after(self, session: Tx, key: Key | None, limit: int) -> Sequence[Row]:
+        """The rows behind a key; None: the first ones."""
+        ...
+
+    def before(self, session: Tx, key: Key | None, limit: int) -> Sequence[Row]:
+        """The rows before a key, nearest ones, in the list's order; None: the last ones."""
+        ...
+
+    def key(self, row: Row) -> Key:
+        """A row's place in the order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PageWish:
+    """How many rows, and which: what a token says, none is the first page."""
+
+    size: int
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which page is asked for, by what its token says, and when."""
+
+    boundary: Boundary | None
+    size: int
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How many rows there are, how many before the page, and where its neighbors begin.
+
+    `following` and `preceding` are None where there is no such page.
+    """
+
+    total: int
+    start: int
+    following: Boundary | None = None
+    preceding: Boundary | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """A page as clients get it; an empty token says that there is no such page."""
+
+    rows: tuple[Row, ...]
+    total_rows: int
+    total_pages: int
+    index: int
+    next_token: str
+    prev_token: str
+    last_token: str
+
+
+def asked(runtime: Runtime, listing: Listing, wish: PageWish) -> Asked:
+    """The page that a wish means. Raises Malformed(invalid_page_token, page_token_expired)."""
+    now = runtime.clock.now()
+    boundary = paging.boundary_of(runtime.keys, listing, wish.token, now, FIELD)
+    return Asked(boundary, wish.size, now)
+
+
+def cut(session: Tx, rows: Rows[Row], asked: Asked) -> tuple[Cut, Sequence[Row]]:
+    """The page that is asked for, and its rows.
+
+    A page that lies before a row and has lost all its rows is the first page; one that lies
+    behind a row stays empty, or rows that were read would be read again.
+    """
+    total, boundary = rows.count(session), asked.boundary
+    if boundary is not None and boundary.backwards:
+        found, shown = _backwards(session, rows, boundary, (total, asked.size))
+        if shown:
+            return found, shown
+        boundary = None
+    return _forwards(session, rows, boundary or Boundary(()), (total, asked.size))
+
+
+def _forwards(
+    session: Tx, rows: Rows[Row], boundary: Boundary, counts: tuple[int, int]
+) -> tuple[Cut, Sequence[Row]]:
+    total, size = counts
+    start = boundary.rows_before
+    found = rows.after(session, boundary.key or None, size + 1)
+    shown = found[:size]
+    following = preceding = None
+    if len(found) > size:
+        following = Boundary(rows.key(shown[-1]), start + size)
+    if boundary.key:
+        # An empty page has no row to stand before; what is before it is the end of the list.
+        key = rows.key(shown[0]) if shown else ()
+        preceding = Boundary(key, start, backwards=True) if shown or total else None
+    return Cut(total, start, following, preceding), shown
+
+
+def _backwards(
+    session: Tx, rows: Rows[Row], boundary: Boundary, counts: tuple[int, int]
+) -> tuple[Cut, Sequence[Row]]:
+    total, size = counts
+    is_end = not boundary.key
+    if is_end and total:
+        size = total % size or size
+    found = rows.before(session, boundary.key or None, size + 1)
+    has_more = len(found) > size
+    shown = found[-size:]
+    end = total if is_end else boundary.rows_before
+    start = max(0, end - len(shown)) if has_more else 0
+    following = preceding = None
+    if shown and not is_end:
+        following = Boundary(rows.key(shown[-1]), start + len(shown))
+    if has_more:
+        preceding = Boundary(rows.key(shown[0]), start, backwards=True)
+    return Cut(total, start, following, preceding), shown
+
+
+def page_of(
+    keys: Keys, listing: Listing, asked: Asked, found: Cut, rows: tuple[Row, ...]
+) -> Page[Row]:
+    """The page that was cut, with its rows as they are shown and fresh tokens."""
+    pages = -(-found.total // asked.size)
+    last = Boundary((), found.total, backwards=True) if pages > 1 else None
+
+    def token(boundary: Boundary | None) -> str:
+        return "" if boundary is None else paging.token(keys, listing, boundary, asked.now)
+
+    return Page(
+        rows=rows,
+        total_rows=found.total,
+        total_pages=pages,
+        index=found.start // asked.size,
+        next_token=token(found.following),
+        prev_token=token(found.preceding),
+        last_token=token(last),
+    )

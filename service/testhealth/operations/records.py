@@ -1,0 +1,170 @@
+"""A test as lists, answers and messages show it: found, judged by the rule, with its address."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from service.accounts import access
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import NotFound
+from service.http.callers import Caller
+from service.runtime import Options, Runtime
+from service.testhealth.detector import quarantine
+from service.testhealth.detector.quarantine import QuarantineSetting
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations import page_addresses
+from service.testhealth.store import (
+    cases,
+    figures,
+    listings,
+    tallies,
+)
+from service.testhealth.store import (
+    quarantine as test_quarantine,
+)
+from service.testhealth.store.cases import Case
+from service.testhealth.store.figures import Measures, Rates
+from service.testhealth.store.listings import ListedCase
+from service.testhealth.store.ways import CommonFailure
+from service.vocabulary import Override, RepoRef
+
+CommonFailures: TypeAlias = tuple[CommonFailure, ...]
+
+
+class ShownTest(NamedTuple):
+    """A test with the reason of its status; what only some answers show is None elsewhere."""
+
+    case: ListedCase
+    reason: str
+    quarantined: bool
+    rates: Rates | None = None
+    failures: CommonFailures = ()
+
+
+NONE: Mapping[int, ShownTest] = MappingProxyType({})
+"""No tests that were shown before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A repository whose tests are asked for, and the settings that hold there at `now`."""
+
+    repository: RepositoryRecord
+    settings: TestSettings
+    now: datetime
+    measures: Measures
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHome:
+    """A repository whose tests are asked for, and where people see it and them."""
+
+    repository: RepositoryRecord
+    options: Options
+
+    @property
+    def html_url(self) -> str:
+        """The repository at its provider."""
+        return self.repository.url
+
+    def address_of(self, test_id: str) -> str:
+        """The page of one of its tests."""
+        return page_addresses.test(self.options, self.repository.ref, test_id)
+
+
+async def find_home(
+    runtime: Runtime, caller: Caller, ref: RepoRef, org_slug: str | None
+) -> FoundHome:
+    """The repository, asked for under the caller's own organization.
+
+    Raises NotFound: organization_not_found, repository_not_found.
+    """
+    if org_slug is not None and org_slug.lower() != caller.org_slug.lower():
+        raise NotFound(
+            f'There is no organization "{org_slug}" that this token belongs to; '
+            "`GET /v1/tokens/self` names its own.",
+            code="organization_not_found",
+        )
+    found = await access.find_repository(runtime, caller, ref)
+    return FoundHome(found, runtime.options)
+
+
+def home_of(session: Tx, runtime: Runtime, repository: RepositoryRecord, now: datetime) -> Home:
+    """The repository with its settings."""
+    settings = test_quarantine.settings_of(session, repository.id)
+    return Home(repository, settings, now, runtime.store.measures)
+
+
+def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
+    """A known test by its id, or one of its other ids. Raises NotFound(test_not_found)."""
+    found = cases.by_ids(session, repository.id, [test_id]).get(test_id)
+    if found is None:
+        raise NotFound(
+            f"{repository.ref.slug} has no test {test_id}; the lists of tests name their ids.",
+            code="test_not_found",
+        )
+    return found
+
+
+def last_run(session: Tx, home: Home, case: Case) -> datetime:
+    """When a test ran last."""
+    here, sets = home.repository.id, home.measures.sets
+    return tallies.last_run(session, sets, here, case.no, case.last_run_at)
+
+
+def shown_case(session: Tx, home: Home, case: Case) -> ShownTest:
+    """One test as it is now."""
+    (listed,) = listings.records(session, home.repository.id, [case.no])
+    return shown(session, home, [listed])[0]
+
+
+def shown(
+    session: Tx, home: Home, found: Sequence[ListedCase], before: Mapping[int, ShownTest] = NONE
+) -> list[ShownTest]:
+    """Tests with their reasons, and whether they are quarantined.
+
+    `before` are tests by number as they were shown under the same settings, since when no override
+    has expired: those of which nothing is different come as the same objects.
+    """
+    unjudged = [case for case in found if case.reason is None]
+    said = reasons_of_unjudged(session, home, unjudged) if unjudged else {}
+    tests = []
+    for case in found:
+        known = before.get(case.no)
+        reason = said[case.no] if case.reason is None else case.reason
+        if known is None or known.case is not case or known.reason != reason:
+            known = ShownTest(case, reason, setting_of(home, case) is not None)
+        tests.append(known)
+    return tests
+
+
+def setting_of(home: Home, case: ListedCase) -> QuarantineSetting | None:
+    """By what a test is quarantined now, None when it is not."""
+    return quarantine.setting_of(home.settings, override_of(home, case), case.status)
+
+
+def override_of(home: Home, case: ListedCase) -> Override:
+    """What is said of its quarantine that has not expired."""
+    return quarantine.in_force(case.override, case.expires_at, home.now)
+
+
+def next_expiry(home: Home, tests: Iterable[ShownTest]) -> datetime | None:
+    """When time alone changes whether one of these is quarantined; None: it never does."""
+    moments = (test.case.expires_at for test in tests)
+    return min((at for at in moments if at is not None and at > home.now), default=None)
+
+
+def reasons_of_unjudged(session: Tx, home: Home, unjudged: Sequence[ListedCase]) -> dict[int, str]:
+    """Number → why a test that nobody has judged yet counts as healthy (FLAKY.md 6.4)."""
+    never_failed = [case.no for case in unjudged if not case.has_failed]
+    sets, here = home.measures.sets, home.repository.id
+    results = figures.results(session, sets, here, never_failed)
+    return {
+        case.no: "Failed, and is judged within a minute."
+        if case.has_failed
+        else f"No failure in {results[case.no]:,} runs since {case.first_run_at:%Y-%m-%d}."
+        for case in unjudged
+    }

@@ -1,0 +1,109 @@
+"""What a repository decides about its tests (API.md 8.3): read and changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.accounts import access, deeds
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import Invalid
+from service.provider.errors import ProviderError
+from service.runtime import Runtime
+from service.testhealth.detector import settings
+from service.testhealth.detector.settings import SettingValue, TestSettings
+from service.testhealth.operations import judging
+from service.testhealth.operations.judging import Bench
+from service.testhealth.operations.records import Home
+from service.testhealth.store import cases, quarantine, ticket_issues
+from service.testhealth.store.cases import Place
+from service.testhealth.store.quarantine import Since
+from service.testhealth.store.standings import KeptStanding
+from service.vocabulary import Actor, RepoRef
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsWish:
+    """Settings to change, by name; what is not named stays."""
+
+    values: Mapping[str, SettingValue]
+
+
+async def read(runtime: Runtime, repository: RepositoryRecord) -> TestSettings:
+    """The settings that hold."""
+    return await runtime.store.read(quarantine.settings_of, repository.id)
+
+
+async def update(
+    runtime: Runtime, repository: RepositoryRecord, wish: SettingsWish, actor: Actor
+) -> TestSettings:
+    """Change what is named; all settings as they are then.
+
+    Raises Invalid(issues_not_writable) for `ticket_issues` where issues cannot be written, and
+    the provider's errors where that cannot be told.
+    """
+    if wish.values.get("ticket_issues") and not (await read(runtime, repository)).ticket_issues:
+        await _require_issues(runtime, repository.ref)
+    subject = f"repository/{repository.id}"
+    now = runtime.clock.now()
+    row = deeds.deed(actor, repository.org_id, "test.update_settings", subject, now)
+    here = repository.id
+    after, kept = await judging.alone(runtime, here, _update, runtime, repository, wish, row)
+    if kept is not None:
+        runtime.wakeups.wake("outbox")
+    return after
+
+
+async def _require_issues(runtime: Runtime, ref: RepoRef) -> None:
+    provider = runtime.providers.get(ref.host)
+    if provider is None:
+        raise ProviderError(f"No provider is set for {ref.host}.")
+    refused = await provider.no_tickets(ref)
+    if refused is not None:
+        raise Invalid(
+            f"{refused.reason} Without that no issue of a test can be opened in {ref.slug}.",
+            code="issues_not_writable",
+            members={"settings": ["ticket_issues"]},
+        )
+
+
+def _update(
+    session: Tx,
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    wish: SettingsWish,
+    row: AuditRow,
+) -> tuple[TestSettings, KeptStanding | None]:
+    access.recheck(session, row.actor, row.at)
+    place = Place(repository.org_id, repository.id)
+    before = quarantine.settings_to_change(session, place)
+    after = settings.changed(before, wish.values)
+    if after == before:
+        return before, None
+    since = quarantine.since_of(session, repository.id)
+    since = Since(
+        _on_since(since.quarantine_since, row.at, is_on=after.quarantine_enabled),
+        _on_since(since.auto_since, row.at, is_on=after.auto_quarantine_enabled),
+    )
+    quarantine.put_settings(session, place, after, since)
+    if after.ticket_issues and not before.ticket_issues:
+        ticket_issues.look_again(session, repository.id, row.at)
+    names = [name for name in wish.values if getattr(before, name) != getattr(after, name)]
+    changed = {
+        "before": {name: getattr(before, name) for name in names},
+        "after": {name: getattr(after, name) for name in names},
+    }
+    audit.append(session, replace(row, data=changed))
+    has_tests = bool(cases.shared_by(session, repository.id).names)
+    if after.sensitivity is before.sensitivity or not has_tests:
+        return after, None
+    # Health is a function of evidence and settings: nobody waits for the next upload.
+    bench = Bench(session, runtime, Home(repository, after, row.at, runtime.store.measures))
+    return after, judging.kept_of(bench, judging.judge(bench, ()))
+
+
+def _on_since(before: datetime | None, now: datetime, *, is_on: bool) -> datetime | None:
+    """Since when a switch is on."""
+    return (before or now) if is_on else None

@@ -1,0 +1,222 @@
+"""Issues of tests: asked for in the transaction of their cause, written by the outbox (FLAKY.md 8).
+
+What is written is what stands when it is written, not what stood when it was asked for. When a
+test gets an issue, and what becomes of it: `testhealth/detector/ticketing.py`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.accounts import deeds
+from service.accounts.store import access
+from service.accounts.store.audit import AuditRow
+from service.database import outbox
+from service.database.database import Tx
+from service.database.outbox import OutboxItem, OutboxRow
+from service.database.records import Lane, RepositoryRecord
+from service.provider.errors import ProviderError
+from service.provider.tickets import Ticket, TicketRequest
+from service.provider.values import Reply
+from service.runtime import Runtime
+from service.testhealth import tickets
+from service.testhealth.detector import figures, ticketing
+from service.testhealth.detector.ticketing import KeepTicket, Standing, TicketIssue, Writing
+from service.testhealth.operations import lists, page_addresses, records
+from service.testhealth.operations import tickets as test_tickets
+from service.testhealth.operations.records import Home, ShownTest
+from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.store import ticket_issues as stored
+from service.testhealth.store.cases import Place
+from service.testhealth.store.figures import Rates
+from service.testhealth.store.listings import Span
+from service.testhealth.store.ways import CommonFailure
+from service.testhealth.tickets import TicketText, WayToFail
+from service.text.markdown import Links
+from service.vocabulary import SYSTEM, Health
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A test and its issue as they are stored."""
+
+    home: Home
+    test: ShownTest
+    issue: TicketIssue
+
+    @property
+    def status(self) -> Health:
+        """How the test is."""
+        return self.test.case.status
+
+
+def note_status(session: Tx, runtime: Runtime, home: Home, no: int) -> None:
+    """Have the test's issue told of its new status, if it has one.
+
+    Called in the transaction of the change.
+    """
+    here = home.repository.id
+    if not home.settings.ticket_issues or stored.issue_of(session, here, no) is None:
+        return
+    # Should it fail for good, the next look makes up for it.
+    stored.put_off(session, here, [no], home.now + ticketing.LOOK_EVERY)
+    _ask(session, runtime, home.repository, [no], home.now)
+
+
+async def sweep(runtime: Runtime) -> None:
+    """Ask for the issues that time alone brings: new ones, new figures, reopened ones."""
+    now = runtime.clock.now()
+    for place in await runtime.store.read(stored.places):
+        if await runtime.store.read(_is_due, place, now):
+            await runtime.store.run(_ask_due, runtime, place, now)
+            runtime.wakeups.wake("outbox")
+
+
+def _is_due(session: Tx, place: Place, now: datetime) -> bool:
+    return bool(stored.due(session, place.repository_id, now) or _wanting(session, place, now))
+
+
+def _ask_due(session: Tx, runtime: Runtime, place: Place, now: datetime) -> None:
+    # Held until the end, so that two processes never count the same day's room.
+    settings = quarantine.settings_to_change(session, place)
+    repository = access.repository(session, place.repository_id)
+    if not settings.ticket_issues or not repository.available:
+        return
+    due = stored.due(session, repository.id, now)
+    stored.put_off(session, repository.id, due, now + ticketing.LOOK_EVERY)
+    new = _wanting(session, place, now)
+    for case in listings.records(session, repository.id, new):
+        stored.put(session, place, ticketing.asked(case.no, case.status, now))
+    _ask(session, runtime, repository, [*due, *new], now)
+
+
+def _wanting(session: Tx, place: Place, now: datetime) -> Sequence[int]:
+    lately = stored.asked_since(session, place.repository_id, now - ticketing.NEW_WITHIN)
+    return stored.wanting(session, place.repository_id, ticketing.opening(now, lately))
+
+
+def _ask(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, nos: Iterable[int], now: datetime
+) -> None:
+    items = [
+        OutboxItem(
+            Lane.NOTICE,
+            f"ticket/{repository.id}/{no}/{runtime.ids.uuid()}",
+            "ticket",
+            KeepTicket(no),
+            next_at=now,
+            supersede_key=f"ticket/{repository.id}/{no}",
+        )
+        for no in nos
+    ]
+    outbox.append(session, repository.id, None, 0, items)
+
+
+async def keep(runtime: Runtime, row: OutboxRow, wanted: KeepTicket, *, first: bool) -> None:
+    """Bring the test's issue up to date; safe to repeat. `first` as for `notices.tell`.
+
+    Does nothing while the repository wants no issues. Raises the provider's errors.
+    """
+    now = runtime.clock.now()
+    kept = await runtime.store.read(_kept, runtime, (row.repository_id, wanted.no), now)
+    if kept is None:
+        return
+    ref = kept.home.repository.ref
+    provider = runtime.providers.get(ref.host)
+    if provider is None:
+        raise ProviderError(f"No provider is set for {ref.host}.")
+    marker = tickets.marker(kept.test.case.id)
+    stands = await provider.ticket(ref, marker, kept.issue.number)
+    is_linked = kept.test.case.ticket is not None
+    writing = ticketing.writing_of(
+        kept.issue, _standing(stands), kept.status, now, is_linked=is_linked
+    )
+    if writing is not None:
+        view = _view(runtime, kept)
+        runtime.boundary.reach("act.ticket.before_send")
+        if writing.comments and stands is not None:
+            said = tickets.comment(view, _opens_at(stands, writing, kept.status))
+            await provider.say(ref, Reply(stands.number, row.key, said, first=first))
+        title, body = tickets.title(view), tickets.body(view)
+        request = TicketRequest(marker, title, body, stands, writing.is_open)
+        stands = await provider.put_ticket(ref, request)
+        runtime.boundary.reach("act.ticket.after_send")
+    subject = f"test/{kept.test.case.id}"
+    deed = deeds.deed(SYSTEM, kept.home.repository.org_id, "test.link_ticket", subject, now)
+    await runtime.store.run(_remember, runtime, kept, _standing(stands), deed)
+    runtime.boundary.reach("act.ticket.before_settle")
+
+
+def _kept(session: Tx, runtime: Runtime, of: tuple[int, int], now: datetime) -> Kept | None:
+    repository_id, no = of
+    home = records.home_of(session, runtime, access.repository(session, repository_id), now)
+    issue = stored.issue_of(session, repository_id, no)
+    if issue is None or not home.settings.ticket_issues:
+        return None
+    span = Span(now - figures.WEEK, now)
+    found = lists.with_figures(session, home, [no], span)
+    return Kept(home, found[0], issue) if found else None
+
+
+def _standing(ticket: Ticket | None) -> Standing | None:
+    return None if ticket is None else Standing(ticket.number, ticket.url, ticket.closed_at)
+
+
+def _opens_at(stands: Ticket, writing: Writing, status: Health) -> datetime | None:
+    """When a closed issue that only gets a comment will be opened, None for any other."""
+    if status is Health.HEALTHY or stands.closed_at is None or writing.is_open:
+        return None
+    return stands.closed_at + ticketing.REOPEN_AFTER
+
+
+def _remember(
+    session: Tx, runtime: Runtime, kept: Kept, stands: Standing | None, deed: AuditRow
+) -> None:
+    repository = kept.home.repository
+    no, before = kept.issue.no, kept.issue.html_url
+    # First, as whoever judges a test does: two that lock in another order wait for each other.
+    evidence_rows.lock(session, repository.id)
+    if stored.issue_of(session, repository.id, no) is None:
+        return
+    after = ticketing.remembered(kept.issue, stands, kept.status, deed.at)
+    if after is None:
+        stored.forget(session, repository.id, no)
+    else:
+        stored.put(session, Place(repository.org_id, repository.id), after)
+    # A ticket that a person has linked stays; ours has another address when its repository has.
+    is_ours = quarantine.ticket_of(session, repository.id, no) == before
+    address = None if after is None else after.html_url
+    if is_ours and address != before:
+        test_tickets.change(session, runtime, repository, (no, address), deed)
+
+
+def _view(runtime: Runtime, kept: Kept) -> TicketText:
+    case, options = kept.test.case, runtime.options
+    repository = kept.home.repository
+    page = None
+    if options.public_url is not None:
+        page = page_addresses.test(options, repository.ref, case.id)
+    rates = kept.test.rates or Rates()
+    return TicketText(
+        id=case.id,
+        name=case.name,
+        classname=case.classname,
+        file=case.file,
+        variant=case.variant,
+        owners=case.owners,
+        status=case.status,
+        reason=kept.test.reason,
+        since=case.since,
+        impact=case.impact,
+        week=rates.week,
+        day=rates.day,
+        failures=[_way(each) for each in kept.test.failures],
+        quarantined=kept.test.quarantined,
+        page=page,
+        links=Links(repository.url, options.public_url),
+        version=options.version,
+    )
+
+
+def _way(failure: CommonFailure) -> WayToFail:
+    return WayToFail(failure.headline, failure.count, failure.last_at)

@@ -1,0 +1,282 @@
+"""What an upload's failures mean to who sent it: which are quarantined, and the exit code."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.database.database import Tx
+from service.testhealth.detector import history
+from service.testhealth.detector.history import Change, Value
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations import checks, records
+from service.testhealth.operations.records import Home
+from service.testhealth.operations.upload_values import (
+    AnsweredFailure,
+    AnsweredFile,
+    ReadFile,
+    UploadAnswer,
+    Verdict,
+)
+from service.testhealth.reports import failures, identity
+from service.testhealth.reports.duplicates import Result
+from service.testhealth.reports.results import Counts, Fault, FileStatus, Outcome
+from service.testhealth.store import evidence_rows, listings, quarantine
+from service.testhealth.store.cases import ASKED_AT_ONCE, TEXT_MAX
+from service.testhealth.store.listings import ListedCase
+from service.testhealth.store.states import ChangeKind, StateChange
+from service.testhealth.store.uploads_rows import StoredAttempt, StoredFile, Upload
+from service.vocabulary import Health, Override
+
+FAILURES_MAX = 1000
+"""Failures in one answer (API.md 8.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A test that failed in an upload; `no` None: nobody knows it yet."""
+
+    test_id: str
+    no: int | None
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The failures of an upload: the first `FAILURES_MAX`, how many there are, who is quarantined.
+
+    The unquarantined come first. `quarantined` has numbers of tests, of all failures.
+    """
+
+    shown: tuple[AnsweredFailure, ...]
+    failed: int
+    quarantined: frozenset[int]
+
+
+def answer_of(upload: Upload, said: Answered, counts: Counts, html_url: str | None) -> UploadAnswer:
+    """The answer to an upload whose tests are judged; `html_url` None: a dry run."""
+    quarantined = len(said.quarantined)
+    is_whole = all(each.status is FileStatus.ACCEPTED for each in upload.files)
+    return UploadAnswer(
+        upload_id=None if html_url is None else upload.id,
+        duplicate=False,
+        dry_run=html_url is None,
+        trusted=upload.is_eligible,
+        counts=counts,
+        files=tuple(map(_answered, upload.files)),
+        failures=said.shown,
+        failures_truncated=said.failed > len(said.shown),
+        quarantined_failures=quarantined,
+        unquarantined_failures=said.failed - quarantined,
+        verdict=verdict_of(
+            quarantined,
+            said.failed - quarantined,
+            upload.command_exit_code,
+            is_whole=is_whole,
+        ),
+        warnings=upload.warnings,
+        html_url=html_url,
+    )
+
+
+def verdict_of(
+    quarantined: int,
+    unquarantined: int,
+    command_exit_code: int,
+    *,
+    is_whole: bool,
+    not_excused: Sequence[str] = (),
+) -> Verdict:
+    """What the test command should return (API.md 8.4); `is_whole`: every file was accepted.
+
+    `not_excused`: why quarantined failures are not excused, empty: they are.
+    """
+    if unquarantined or (quarantined and not_excused):
+        code = command_exit_code or 1
+    elif quarantined and is_whole:
+        code = 0
+    else:
+        code = command_exit_code
+    failed = quarantined + unquarantined
+    said = f"{failed:,} {'failure' if failed == 1 else 'failures'}" if failed else "No failures"
+    if quarantined and unquarantined:
+        said += f", {quarantined:,} quarantined, {unquarantined:,} not"
+    elif quarantined:
+        said += ", quarantined" if failed == 1 else ", all quarantined"
+    elif failed:
+        said += ", not quarantined" if failed == 1 else ", none quarantined"
+    if quarantined and not_excused:
+        said += f", but not excused: {'; '.join(not_excused)}"
+    elif not is_whole:
+        said += "; not every file could be read whole"
+    return Verdict(code, code == 0, f"{said}: exit code {code}.")
+
+
+def _answered(file: StoredFile) -> AnsweredFile:
+    fault = None if file.error is None else Fault(file.error, file.line, file.column)
+    return AnsweredFile(file.name, file.format, file.status, file.tests, fault)
+
+
+def stored_files(files: Iterable[ReadFile]) -> tuple[StoredFile, ...]:
+    """How each file was read, as it is stored."""
+    return tuple(
+        StoredFile(
+            name=each.name,
+            format=each.report.format,
+            status=each.report.status,
+            tests=len(each.report.cases),
+            error=each.report.fault.message if each.report.fault else None,
+            line=each.report.fault.line if each.report.fault else None,
+            column=each.report.fault.column if each.report.fault else None,
+            sha256=each.sha256,
+        )
+        for each in files
+    )
+
+
+def failing_in(results: Mapping[str, Result], numbers: Mapping[str, int]) -> list[Failing]:
+    """Results of tests that failed, with the tests' numbers."""
+    return [Failing(test_id, numbers.get(test_id), result) for test_id, result in results.items()]
+
+
+def answered(
+    session: Tx,
+    home: Home,
+    failing: Sequence[Failing],
+    variant: str,
+    started_at: datetime | None,
+) -> Answered:
+    """The failures, the unquarantined first, else in their order.
+
+    Those of a queue's test run are quarantined as they were when it began, `started_at`. What
+    only an answer shows is looked up of those that it shows: an upload may have 100,000.
+    """
+    if started_at is not None:
+        home = replace(home, now=started_at, settings=_switched_at(session, home, started_at))
+    nos = [each.no for each in failing if each.no is not None]
+    known = _listed(session, home, _marked(session, home, nos), started_at)
+    quarantined = frozenset(
+        no for no, case in known.items() if records.setting_of(home, case) is not None
+    )
+    shown = sorted(failing, key=lambda each: each.no in quarantined)[:FAILURES_MAX]
+    others = [each.no for each in shown if each.no is not None and each.no not in known]
+    known |= _listed(session, home, others, started_at)
+    found = tuple(_failure(home, each, known, variant) for each in shown)
+    return Answered(found, len(failing), quarantined)
+
+
+def _marked(session: Tx, home: Home, nos: Sequence[int]) -> list[int]:
+    """Those of the tests that may be quarantined."""
+    if not home.settings.quarantine_enabled:
+        return []
+    here = home.repository.id
+    parts = (nos[start : start + ASKED_AT_ONCE] for start in range(0, len(nos), ASKED_AT_ONCE))
+    return [no for some in parts for no in listings.marked(session, here, some)]
+
+
+def _listed(
+    session: Tx, home: Home, nos: Sequence[int], at: datetime | None = None
+) -> dict[int, ListedCase]:
+    """The tests by number; `at`: as they were told to be then."""
+    found: dict[int, ListedCase] = {}
+    for start in range(0, len(nos), ASKED_AT_ONCE):
+        some = nos[start : start + ASKED_AT_ONCE]
+        cases = listings.records(session, home.repository.id, some)
+        found |= {case.no: case for case in cases}
+    return found if at is None else _as_of(session, home, found, at)
+
+
+def _switched_at(session: Tx, home: Home, at: datetime) -> TestSettings:
+    """The settings, without what was switched on since."""
+    since, now = quarantine.since_of(session, home.repository.id), home.settings
+    return replace(
+        now,
+        quarantine_enabled=now.quarantine_enabled and _was_on(since.quarantine_since, at),
+        auto_quarantine_enabled=now.auto_quarantine_enabled and _was_on(since.auto_since, at),
+    )
+
+
+def _was_on(since: datetime | None, at: datetime) -> bool:
+    return since is None or since <= at
+
+
+def _as_of(
+    session: Tx, home: Home, listed: Mapping[int, ListedCase], at: datetime
+) -> dict[int, ListedCase]:
+    """The tests as they were told to be at an instant, whatever became known since."""
+    here = home.repository.id
+    written = evidence_rows.histories_of(session, here, listed)
+    overrides = quarantine.override_histories(session, here, listed)
+    then: dict[int, ListedCase] = {}
+    for no, case in listed.items():
+        said = [each for each in overrides.get(no, ()) if each.at <= at]
+        last = said[-1] if said else None
+        then[no] = case._replace(
+            status=status_at(written.get(no, ()), at),
+            override=Override.UNSPECIFIED if last is None else last.override,
+            override_reason="" if last is None else last.reason,
+            expires_at=None if last is None else last.expires_at,
+        )
+    return then
+
+
+def status_at(written: Sequence[StateChange], at: datetime) -> Health:
+    """How a test was told to be at an instant, by its history."""
+    entries = [
+        Change(each.at, Value(each.value.value), each.reason, each.kind is ChangeKind.CORRECTED)
+        for each in written
+        if each.written_at <= at
+    ]
+    standing = history.effective(entries)
+    return Health(standing[-1].value.value) if standing else Health.HEALTHY
+
+
+def _failure(
+    home: Home, failing: Failing, listed: Mapping[int, ListedCase], variant: str
+) -> AnsweredFailure:
+    case = None if failing.no is None else listed.get(failing.no)
+    checked = None if case is None else checks.checked(home, case)
+    told = failing.result.case
+    return AnsweredFailure(
+        test_id=failing.test_id if case is None else case.id,
+        name=told.name[:TEXT_MAX],
+        parent=told.parent[:TEXT_MAX],
+        classname=told.classname[:TEXT_MAX],
+        file=told.file[:TEXT_MAX],
+        variant=identity.variant_of(told, variant)[:TEXT_MAX],
+        status=Health.HEALTHY if case is None else case.status,
+        quarantined=checked is not None and checked.quarantined,
+        quarantine_reason=None if checked is None else checked.reason,
+        summary=_summary(failing.result),
+    )
+
+
+def _summary(result: Result) -> str:
+    failed = [each for each in result.attempts if each.outcome is Outcome.FAILED]
+    return failures.summary_of(failures.headline_of(failed[-1])) if failed else ""
+
+
+def remembered(session: Tx, home: Home, attempts: Sequence[StoredAttempt]) -> Answered:
+    """The failures of an earlier upload, quarantined as they were then."""
+    last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
+    failed = {no: each for no, each in last.items() if each.outcome is Outcome.FAILED}
+    listed = _listed(session, home, sorted(failed))
+    found = [
+        AnsweredFailure(
+            test_id=case.id,
+            name=case.name,
+            parent=case.parent,
+            classname=case.classname,
+            file=case.file,
+            variant=case.variant,
+            status=case.status,
+            quarantined=failed[no].is_quarantined,
+            quarantine_reason=checks.checked(home, case).reason
+            if failed[no].is_quarantined
+            else None,
+            summary=failures.summary_of(failed[no].headline or ""),
+        )
+        for no, case in listed.items()
+    ]
+    ordered = sorted(found, key=lambda each: (each.quarantined, each.test_id))
+    quarantined = frozenset(no for no in listed if failed[no].is_quarantined)
+    return Answered(tuple(ordered[:FAILURES_MAX]), len(found), quarantined)

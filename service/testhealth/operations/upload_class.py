@@ -1,0 +1,361 @@
+"""Whose results an upload holds, and so what they may change (FLAKY.md 2.3).
+
+Whenever the provider knows the CI run, the run decides branch, commit, attempt and pull request;
+a claim that differs is replaced and warned about. GitHub's OIDC token proves the run itself. A
+claim of a stable branch that nothing proves is not stable.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import Invalid
+from service.http.callers import Caller
+from service.mergequeue.store import pull_requests as known_pulls
+from service.mergequeue.store import runs
+from service.provider.ci import CiRun, CiTrigger, ProvedJob
+from service.provider.errors import Gone, ProviderError
+from service.provider.port import Provider
+from service.runtime import Runtime
+from service.testhealth.detector.completeness import Proof
+from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations.upload_values import UploadMeta
+from service.testhealth.reports import collecting, globs
+from service.testhealth.reports.collecting import Ran
+from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.store import quarantine, uploads
+from service.vocabulary import Role, Sha
+
+ASKED_S = 2
+"""Seconds in which the provider can contradict a claim."""
+
+CONTRADICTED = (
+    "claim_contradicted: {sha} is not on {branch}; the upload says nothing about that branch."
+)
+
+CORRECTED = (
+    "claim_contradicted: {field} was sent as {claimed}, and CI run {run} has {actual}; the run"
+    " counts."
+)
+
+UNPROVED = (
+    "claim_unproved: nothing proves that these results are of {branch}, so they do not count as"
+    " its results. On GitHub Actions give the job `permissions: id-token: write`, or send the"
+    " run's id; for another CI system use a token of role queue that only its pipelines of"
+    " protected branches can read."
+)
+
+UNKNOWN_RUN = (
+    "run_unknown: CI run {run} may have tested anything, as what began it does not tell; its"
+    " results are shown and change nothing. Send them from the run that tests."
+)
+
+UNASKED_RUN = (
+    "run_unknown: GitHub did not tell in time whether CI run {run} tests a fork; its results are"
+    " shown and change nothing."
+)
+
+VOUCHING = (Role.QUEUE, Role.ADMIN)
+"""Roles whose tokens vouch for a branch where the provider does not know the run.
+
+Jobs of pull requests hold a token of role `ci`, which therefore proves no branch.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """What is known of an upload beside its own words.
+
+    `trigger` None: the provider does not know the CI run. `of_unknown`: the run may have tested
+    anything, a fork's code too. `is_proved`: it may speak for a stable branch. `warnings` are
+    about claims that were replaced. `proof`: what shows that it is of the CI run that it names.
+    """
+
+    of_fork: bool = False
+    of_unknown: bool = False
+    is_off_branch: bool = False
+    is_proved: bool = False
+    trigger: CiTrigger | None = None
+    warnings: tuple[str, ...] = ()
+    proof: Proof = Proof.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What the provider says of an upload that we fetched ourselves, so that nobody claims it.
+
+    `tree` is that of a head which CI tested as it stands, None when unknown; `prs` are pull
+    requests with this head, those of forks too.
+    """
+
+    artifact_id: str
+    ran: Ran
+    tree: Sha | None
+    prs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """An upload's class, the pull requests it tested, and what code.
+
+    `started_at` is when the test run of a queue began, None for uploads of no such run.
+    """
+
+    kind: UploadClass
+    prs: tuple[int, ...]
+    code_id: str
+    started_at: datetime | None = None
+    warnings: tuple[str, ...] = ()
+
+
+async def checked(
+    runtime: Runtime, caller: Caller, repository: RepositoryRecord, meta: UploadMeta
+) -> tuple[UploadMeta, Doubts]:
+    """The metadata with the facts of the CI run in place of claims, and what is known of it.
+
+    Raises Invalid(conflicting_fields) when a field contradicts the caller's OIDC token.
+    """
+    meta, doubts = await _checked(runtime, caller, repository, meta)
+    return meta, replace(doubts, proof=_proof_of(caller, doubts))
+
+
+def _proof_of(caller: Caller, doubts: Doubts) -> Proof:
+    if caller.job is not None and caller.job.trigger is not CiTrigger.UNKNOWN:
+        return Proof.SENDER
+    if caller.role in VOUCHING:
+        return Proof.SENDER
+    return Proof.RUN if doubts.is_proved else Proof.NONE
+
+
+async def _checked(
+    runtime: Runtime, caller: Caller, repository: RepositoryRecord, meta: UploadMeta
+) -> tuple[UploadMeta, Doubts]:
+    job = caller.job
+    if job is None and not caller.token_id:
+        return meta, Doubts(of_fork=True)
+    unasked = Doubts(is_proved=caller.role in VOUCHING)
+    if job is not None and meta.run_id is None:
+        meta = replace(meta, run_id=job.run_id)
+    if job is not None and job.trigger is CiTrigger.UNKNOWN and meta.run_id == job.run_id:
+        return meta, Doubts(of_unknown=True, trigger=job.trigger)
+    if job is not None and job.trigger is not CiTrigger.UNKNOWN:
+        _check_claims(meta, job)
+        meta = _with_job(meta, job)
+        if job.trigger is CiTrigger.HEAD:
+            return meta, Doubts(is_proved=True, trigger=job.trigger)
+        # The token says which run this is, but not whether a fork's code runs in it.
+        said = UNASKED_RUN.format(run=meta.run_id)
+        unasked = Doubts(of_fork=True, trigger=job.trigger, warnings=(said,))
+    provider = runtime.providers.get(repository.ref.host)
+    if provider is None:
+        return meta, unasked
+    look = Look(runtime, provider, repository)
+    try:
+        async with asyncio.timeout(ASKED_S):
+            run = await _run_of(look, meta)
+            found = (meta, unasked) if run is None else await _by_run(look, meta, run)
+            return await _on_branch(look, *found)
+    except (ProviderError, TimeoutError):
+        return meta, unasked
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where the facts of one upload are looked up."""
+
+    runtime: Runtime
+    provider: Provider
+    repository: RepositoryRecord
+
+
+async def _run_of(look: Look, meta: UploadMeta) -> CiRun | None:
+    if meta.run_id is None or not (meta.run_id.isascii() and meta.run_id.isdigit()):
+        return None
+    return await look.provider.ci_run(look.repository.ref, meta.run_id)
+
+
+async def _by_run(look: Look, meta: UploadMeta, run: CiRun) -> tuple[UploadMeta, Doubts]:
+    """What the provider's run says, which counts where a claim differs."""
+    if run.of_fork or run.trigger is CiTrigger.UNKNOWN:
+        # Whatever commit is named: a job that knows no event names the merge that it checked out.
+        return meta, Doubts(of_fork=run.of_fork, of_unknown=not run.of_fork, trigger=run.trigger)
+    actual = replace(
+        meta,
+        sha=run.head_sha,
+        branch=run.head_branch or None,
+        run_attempt=min(meta.run_attempt, run.attempt),
+        pr_number=await _pull_request_of(look, meta, run),
+    )
+    warnings = tuple(
+        CORRECTED.format(field=field, claimed=claimed, run=run.id, actual=now)
+        for field, claimed, now in (
+            ("sha", meta.sha, actual.sha),
+            ("branch", meta.branch, actual.branch or "no branch"),
+            ("run_attempt", meta.run_attempt, actual.run_attempt),
+            ("pr_number", meta.pr_number, actual.pr_number or "another pull request or none"),
+        )
+        if claimed not in (None, now)
+    )
+    return actual, Doubts(is_proved=True, trigger=run.trigger, warnings=warnings)
+
+
+async def _pull_request_of(look: Look, meta: UploadMeta, run: CiRun) -> int | None:
+    """The pull request that the run tests; the claimed one if it has the run's head or branch."""
+    here = look.repository
+    known = await look.runtime.store.read(known_pulls.with_head, here.id, run.head_sha)
+    numbers = {*run.pull_requests, *known}
+    claimed = meta.pr_number
+    if claimed in numbers:
+        return claimed
+    if claimed is not None and await _is_of_branch(look, claimed, run.head_branch):
+        return claimed
+    is_of_pull = run.trigger is CiTrigger.PULL_REQUEST
+    return numbers.pop() if is_of_pull and len(numbers) == 1 else None
+
+
+async def _is_of_branch(look: Look, number: int, branch: str) -> bool:
+    """Whether the pull request has this branch: a newer push may have moved its head on."""
+    try:
+        pull = await look.provider.pull_request(look.repository.ref, number)
+    except Gone:
+        return False
+    return pull.head_branch == branch and not pull.is_fork
+
+
+async def _on_branch(look: Look, meta: UploadMeta, doubts: Doubts) -> tuple[UploadMeta, Doubts]:
+    """The same, with a look whether the commit is on a stable branch that it may speak for."""
+    may_speak = doubts.is_proved and doubts.trigger in (None, CiTrigger.HEAD)
+    if may_speak and await look.runtime.store.read(_is_stable, look.repository, meta):
+        is_off = await _is_off_branch(look.provider, look.repository, meta)
+        return meta, replace(doubts, is_off_branch=is_off)
+    return meta, doubts
+
+
+def _check_claims(meta: UploadMeta, job: ProvedJob) -> None:
+    """Raise Invalid for a field that says something else than the OIDC token."""
+    is_head = job.trigger is CiTrigger.HEAD
+    facts: tuple[tuple[str, object, object], ...] = (
+        ("run_id", meta.run_id, job.run_id),
+        ("branch", meta.branch, job.branch or None),
+        ("sha", meta.sha if is_head else None, job.sha),
+        ("pr_number", meta.pr_number, job.pr_number),
+        # 1 is also what a body without the field means.
+        ("run_attempt", None if meta.run_attempt == 1 else meta.run_attempt, job.run_attempt),
+    )
+    for field, sent, proved in facts:
+        is_untold = field == "pr_number" and proved is None and not is_head
+        if sent is not None and sent != proved and not is_untold:
+            raise Invalid(
+                f"/{field} is {sent}, and the OIDC token has {proved or 'none'}. Leave the field"
+                " out, or upload from the job that tested.",
+                code="conflicting_fields",
+            )
+
+
+def _with_job(meta: UploadMeta, job: ProvedJob) -> UploadMeta:
+    """The metadata with what the OIDC token proves."""
+    return replace(
+        meta,
+        sha=job.sha if job.trigger is CiTrigger.HEAD else meta.sha,
+        branch=job.branch or None,
+        run_id=job.run_id,
+        run_attempt=job.run_attempt,
+        pr_number=job.pr_number or meta.pr_number,
+    )
+
+
+async def _is_off_branch(
+    provider: Provider, repository: RepositoryRecord, meta: UploadMeta
+) -> bool:
+    tip = await provider.tip(repository.ref, meta.branch or "")
+    if tip is None or await provider.commit(repository.ref, meta.sha) is None:
+        return False
+    return not await provider.contains(repository.ref, meta.sha, tip.sha)
+
+
+def _is_stable(session: Tx, repository: RepositoryRecord, meta: UploadMeta) -> bool:
+    settings = quarantine.settings_of(session, repository.id)
+    return is_stable(session, repository, settings, meta.branch)
+
+
+def classified(
+    session: Tx,
+    repository: RepositoryRecord,
+    settings: TestSettings,
+    meta: UploadMeta,
+    known: Doubts | Collected,
+) -> Classified:
+    """The class of an upload by what we know ourselves and what the provider said."""
+    if isinstance(known, Collected):
+        return _of_collected(session, repository, settings, known)
+    return _of_claimed(session, repository, settings, meta, known)
+
+
+def _of_collected(
+    session: Tx, repository: RepositoryRecord, settings: TestSettings, known: Collected
+) -> Classified:
+    ran = known.ran
+    found = uploads.tested_run(session, repository.id, Sha(ran.head_sha), ran.head_branch)
+    run = None if found is None else runs.run(session, found.queue_id, found.run_id)
+    stable = stable_branches(session, repository, settings)
+    kind = collecting.class_of(ran, stable, is_of_queue=run is not None)
+    if run is not None and kind is UploadClass.QUEUE:
+        is_whole = run.sha == ran.head_sha and run.steps
+        tree = run.steps[-1].tree if is_whole else known.tree
+        return Classified(kind, run.prs, collecting.code_id(ran, tree), run.created_at)
+    prs = known.prs if kind in (UploadClass.PR, UploadClass.UNTRUSTED) else ()
+    return Classified(kind, prs, collecting.code_id(ran, known.tree))
+
+
+def _of_claimed(
+    session: Tx,
+    repository: RepositoryRecord,
+    settings: TestSettings,
+    meta: UploadMeta,
+    doubts: Doubts,
+) -> Classified:
+    code = f"tree:{meta.tree_sha}" if meta.tree_sha else f"sha:{meta.sha}"
+    prs = () if meta.pr_number is None else (meta.pr_number,)
+    if doubts.of_fork:
+        return Classified(UploadClass.UNTRUSTED, prs, code, warnings=doubts.warnings)
+    if doubts.of_unknown:
+        said = UNKNOWN_RUN.format(run=meta.run_id)
+        return Classified(UploadClass.UNTRUSTED, prs, code, warnings=(said,))
+    found = uploads.tested_run(session, repository.id, meta.sha, meta.branch)
+    run = None if found is None else runs.run(session, found.queue_id, found.run_id)
+    warnings = doubts.warnings
+    if run is not None:
+        if run.sha == meta.sha and run.steps and not meta.tree_sha:
+            code = f"tree:{run.steps[-1].tree}"
+        return Classified(UploadClass.QUEUE, run.prs, code, run.created_at, warnings)
+    stable = is_stable(session, repository, settings, meta.branch)
+    is_of_branch = doubts.trigger is CiTrigger.HEAD and stable
+    if doubts.trigger is CiTrigger.PULL_REQUEST or (prs and not is_of_branch):
+        return Classified(UploadClass.PR, prs, code, warnings=warnings)
+    if stable and not doubts.is_proved:
+        warnings = (*warnings, UNPROVED.format(branch=meta.branch))
+    elif stable and doubts.is_off_branch:
+        warnings = (*warnings, CONTRADICTED.format(sha=meta.sha, branch=meta.branch))
+    elif stable:
+        return Classified(UploadClass.STABLE, (), code, warnings=warnings)
+    return Classified(UploadClass.OTHER, (), code, warnings=warnings)
+
+
+def is_stable(
+    session: Tx, repository: RepositoryRecord, settings: TestSettings, branch: str | None
+) -> bool:
+    """Whether the branch is one whose state tells of every test (`stable_branches`)."""
+    return branch is not None and globs.any_matches(
+        stable_branches(session, repository, settings), branch
+    )
+
+
+def stable_branches(
+    session: Tx, repository: RepositoryRecord, settings: TestSettings
+) -> tuple[str, ...]:
+    """Globs of the branches whose state tells of every test."""
+    if settings.stable_branches is not None:
+        return settings.stable_branches
+    return (repository.default_branch, *uploads.queue_branches(session, repository.id))

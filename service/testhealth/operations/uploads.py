@@ -1,0 +1,409 @@
+"""An upload of test reports taken in: checked, classified, entered, counted, judged, answered.
+
+Parsing happens before, away from the event loop; here a parsed file is a value. What an upload
+changes is written in one transaction, so that readers see all of it or nothing (FLAKY.md 4).
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+
+from service.accounts import access
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import FieldError, Invalid, Malformed, NotFound
+from service.evidence import late_failures, upload_completeness, upload_news
+from service.http.callers import Caller
+from service.notifications.store import subscribers
+from service.runtime import Runtime
+from service.testhealth.operations import (
+    checks,
+    collector,
+    judging,
+    messages,
+    page_addresses,
+    parsing,
+    records,
+    upload_answers,
+    upload_cases,
+    upload_class,
+    upload_counting,
+    upload_draft,
+    upload_evidence,
+    upload_findings,
+    upload_kin,
+    upload_payloads,
+)
+from service.testhealth.operations.judging import Bench
+from service.testhealth.operations.parsing import SentFile
+from service.testhealth.operations.records import Home
+from service.testhealth.operations.upload_answers import Failing
+from service.testhealth.operations.upload_cases import Asked, Entrance, Identified
+from service.testhealth.operations.upload_class import Classified, Collected
+from service.testhealth.operations.upload_draft import Arrived, Sums
+from service.testhealth.operations.upload_findings import Findings, Unnoted
+from service.testhealth.operations.upload_kin import Kin
+from service.testhealth.operations.upload_payloads import UploadTold
+from service.testhealth.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
+from service.testhealth.reports import results
+from service.testhealth.reports.duplicates import Sorted
+from service.testhealth.reports.identity import RepositoryKey
+from service.testhealth.reports.reading import FAILURES_MAX
+from service.testhealth.reports.results import Counts, FileStatus, Outcome
+from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.store import (
+    artifacts,
+    evidence_rows,
+    uploads,
+)
+from service.testhealth.store import (
+    cases as test_cases,
+)
+from service.testhealth.store import (
+    numbers as test_numbers,
+)
+from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.uploads_rows import Upload
+from service.vocabulary import SYSTEM, Sha
+
+TESTS_MAX = 500_000
+"""Tests of one upload (API.md 8.4)."""
+
+AGE_MAX = timedelta(days=45)
+AHEAD_MAX = timedelta(minutes=5)
+"""A client's clock may be so far ahead (FLAKY.md 2.2)."""
+
+
+async def receive(
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    sent: Sequence[SentFile],
+) -> UploadAnswer:
+    """Read files as they were sent and take them in. Raises what reading and taking in raise."""
+    with collector.put_off():
+        return await _receive(runtime, caller, repository, meta, sent)
+
+
+async def _receive(
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    sent: Sequence[SentFile],
+) -> UploadAnswer:
+    # What was read is gone when this returns, so that the collector never looks through it.
+    files = await parsing.read_files(runtime, repository, meta, sent)
+    return await take_in(runtime, caller, repository, meta, files)
+
+
+async def take_in(
+    runtime: Runtime,
+    caller: Caller,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    files: tuple[ReadFile, ...],
+) -> UploadAnswer:
+    """Store an upload's evidence, judge its tests, and answer; a dry run stores nothing.
+
+    The same content for the same run is answered as a duplicate and counted once. Raises
+    Invalid(no_results, limit_reached), Malformed(invalid_field), Unauthenticated.
+    """
+    now = runtime.clock.now()
+    _refuse_useless(files)
+    meta, known = await upload_class.checked(runtime, caller, repository, meta)
+    arrived = Arrived(
+        id=runtime.ids.uuid(),
+        actor=access.actor_of(caller),
+        repository=repository,
+        meta=meta,
+        files=files,
+        ran_at=_ran_at(meta, now),
+        now=now,
+        known=known,
+        counts=await asyncio.to_thread(_counted, files),
+    )
+    if meta.dry_run:
+        return await runtime.store.read(_tried, runtime, arrived)
+    return await _enter(runtime, arrived)
+
+
+async def take_in_collected(
+    runtime: Runtime,
+    repository: RepositoryRecord,
+    meta: UploadMeta,
+    files: tuple[ReadFile, ...],
+    known: Collected,
+) -> UploadAnswer:
+    """The same for what we fetched ourselves, of which the provider alone tells.
+
+    A duplicate, too, when uploads of the same attempt of the same CI run have all its files.
+    Raises Invalid(no_results, limit_reached), Malformed(invalid_field).
+    """
+    now = runtime.clock.now()
+    _refuse_useless(files)
+    arrived = Arrived(
+        id=runtime.ids.uuid(),
+        actor=SYSTEM,
+        repository=repository,
+        meta=meta,
+        files=files,
+        ran_at=_ran_at(meta, now),
+        now=now,
+        known=known,
+        counts=await asyncio.to_thread(_counted, files),
+    )
+    return await _enter(runtime, arrived)
+
+
+async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
+    """Enter its tests, complete it, and keep at hand what comes of it."""
+    with collector.put_off():
+        here, answer, kept = arrived.repository.id, None, None
+        # What is taken out meanwhile may be what was looked up.
+        while answer is None:
+            found = await _made_ready(runtime, arrived)
+            answer, kept = await judging.alone(runtime, here, _complete, runtime, arrived, found)
+    if found.told.is_large:
+        await upload_counting.finish(runtime, arrived.id)
+    if kept is not None:
+        await upload_news.tell(runtime, arrived.repository.id)
+        runtime.wakeups.wake("outbox")
+    is_of_many = (arrived.meta.session_uploads or 1) > 1
+    answer = await upload_completeness.check(
+        runtime, arrived.repository, answer, is_of_many=is_of_many
+    )
+    if answer.quarantined_failures and answer.verdict.exit_code == 0:
+        # What contradicts this answer may have come while it was looked up.
+        sha = arrived.meta.sha
+        await runtime.store.run(upload_news.ask_again, runtime, arrived.repository, sha)
+        runtime.wakeups.wake("outbox")
+    return answer
+
+
+async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
+    """Enter tests that are new, and put all results into the words of the store."""
+    known, name = await runtime.store.read(_identified, arrived)
+    variant = arrived.meta.variant
+    entrance = Entrance(arrived.place, name, variant, arrived.ran_at, known.last_no)
+    new = await asyncio.to_thread(known.new)
+    aliases = await asyncio.to_thread(upload_cases.aliases_of, new, known, name, variant)
+    numbers = dict(known.numbers)
+    for chunk in upload_cases.chunks(new):
+        entered = await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
+        numbers.update(entered.numbers)
+        entrance = replace(entrance, last_no=entered.last_no)
+    return await asyncio.to_thread(_ready, arrived, known, numbers, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """All that an upload says, in the words of the store, and its repository's present name.
+
+    It holds until an upload is taken out of the repository, which is then another `removal`, or a
+    test is forgotten: only those `at_risk` can be, which have not run for long, or for strangers.
+    """
+
+    name: RepositoryKey
+    has_new: bool
+    sums: Sums
+    failing: Sequence[Failing]
+    told: Findings
+    removal: int
+    at_risk: Set[int]
+
+
+def _ready(
+    arrived: Arrived, known: Identified, numbers: Mapping[str, int], name: RepositoryKey
+) -> _Ready:
+    by_no = Sorted(
+        {numbers[each]: case for each, case in known.results.passed.items()},
+        {numbers[each]: result for each, result in known.results.others.items()},
+    )
+    new = numbers.keys() - known.numbers.keys() if len(numbers) > len(known.numbers) else ()
+    unnoted = Unnoted(known.known.unrun.union(numbers[each] for each in new), known.known.unpassed)
+    told = upload_findings.findings_of(by_no, unnoted, arrived.id, arrived.ran_at, arrived.meta)
+    sums = upload_draft.sums_of(known)
+    failing = upload_answers.failing_in(sums.failing, numbers)
+    return _Ready(name, bool(new), sums, failing, told, known.removal, known.known.unrun)
+
+
+async def upload_answer(
+    runtime: Runtime, repository: RepositoryRecord, upload_id: str
+) -> UploadAnswer:
+    """The answer to an earlier upload of the repository. Raises NotFound(upload_not_found)."""
+    answer = await runtime.store.read(_remembered, runtime, repository, upload_id)
+    return await upload_completeness.check(runtime, repository, answer)
+
+
+def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
+    told = [
+        {
+            "name": each.name,
+            "format": each.report.format,
+            "status": each.report.status.value,
+            "tests": len(each.report.cases),
+            "error": asdict(each.report.fault) if each.report.fault else None,
+        }
+        for each in files
+    ]
+    if all(each.report.status is FileStatus.REFUSED for each in files):
+        raise Invalid(
+            "No file could be read as a report of tests.",
+            code="no_results",
+            members={"files": told},
+        )
+
+
+def _counted(files: tuple[ReadFile, ...]) -> Counts:
+    """The figures of files that are not too large. Raises Invalid(limit_reached)."""
+    check_size(files)
+    return results.counts_of(each.report for each in files)
+
+
+def check_size(files: Iterable[ReadFile]) -> None:
+    """Raise Invalid(limit_reached) when the files hold more than an upload may."""
+    read = [each.report.cases for each in files]
+    cases = sum(map(len, read))
+    if cases > TESTS_MAX:
+        raise Invalid(
+            f"The upload has {cases:,} tests, more than {TESTS_MAX:,}: send its files in several.",
+            code="limit_reached",
+        )
+    told = (attempt for each in read for case in each for attempt in case.told)
+    failed = sum(1 for attempt in told if attempt.outcome is Outcome.FAILED)
+    if failed > FAILURES_MAX:
+        raise Invalid(
+            f"The upload has {failed:,} failed attempts, more than {FAILURES_MAX:,}: send its files"
+            " in several.",
+            code="limit_reached",
+        )
+
+
+def _ran_at(meta: UploadMeta, now: datetime) -> datetime:
+    """The time of all its attempts; one that lies ahead is not believed."""
+    if meta.ran_at is None or meta.ran_at > now + AHEAD_MAX:
+        return now
+    if meta.ran_at < now - AGE_MAX:
+        message = f"must not be older than {AGE_MAX.days} days"
+        fault = FieldError("/ran_at", "range", message)
+        raise Malformed(f"/ran_at {message}.", errors=(fault,))
+    return meta.ran_at
+
+
+def _identified(session: Tx, arrived: Arrived) -> tuple[Identified, RepositoryKey]:
+    """The upload's tests, and the name under which new ones are entered."""
+    repository = arrived.repository
+    slug = subscribers.organization_slug(session, repository.org_id)
+    present = checks.key_of(slug, repository.ref)
+    names = checks.names_of(session, repository, present)
+    cases = [case for each in arrived.files for case in each.report.cases]
+    asked = Asked(repository.id, arrived.meta.variant, arrived.ran_at)
+    return upload_cases.identified(session, asked, names, cases), present
+
+
+def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
+    """The answer that the upload would get."""
+    found, _ = _identified(session, arrived)
+    home = records.home_of(session, runtime, arrived.repository, arrived.now)
+    classified = _classified(session, home, arrived)
+    sums = upload_draft.sums_of(found)
+    failing = upload_answers.failing_in(sums.failing, found.numbers)
+    said = upload_answers.answered(
+        session, home, failing, arrived.meta.variant, classified.started_at
+    )
+    kin = upload_kin.kin_of(session, arrived.repository.id, arrived.meta)
+    upload = upload_draft.upload_of(arrived, sums, classified, kin)
+    return upload_answers.answer_of(upload, said, arrived.counts, None)
+
+
+def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
+    return upload_class.classified(
+        session, arrived.repository, home.settings, arrived.meta, arrived.known
+    )
+
+
+def _complete(
+    session: Tx, runtime: Runtime, arrived: Arrived, found: _Ready
+) -> tuple[UploadAnswer | None, KeptStanding | None]:
+    """All that the upload changes, and the answer; None: what was found holds no more."""
+    place, repository = arrived.place, arrived.repository
+    access.recheck(session, arrived.actor, arrived.now)
+    test_cases.name_repository(session, place, found.name)
+    removal = evidence_rows.lock(session, place.repository_id).removal
+    if removal != found.removal or not test_numbers.are_there(
+        session, place.repository_id, found.at_risk
+    ):
+        return None, None
+    home = records.home_of(session, runtime, repository, arrived.now)
+    bench = Bench(session, runtime, home)
+    classified = _classified(session, home, arrived)
+    kin = upload_kin.kin_of(session, place.repository_id, arrived.meta)
+    first = _first(session, arrived, classified, kin)
+    upload, standing = first, None
+    if upload is None:
+        draft = upload_draft.upload_of(arrived, found.sums, classified, kin)
+        upload, standing = upload_evidence.count(bench, draft, found.told, has_new=found.has_new)
+    if isinstance(arrived.known, Collected):
+        artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
+    said = upload_answers.answered(
+        session, home, found.failing, arrived.meta.variant, classified.started_at
+    )
+    address = page_addresses.upload(runtime.options, repository.ref, upload.id)
+    answer = upload_answers.answer_of(upload, said, arrived.counts, address)
+    if first is not None:
+        return replace(answer, duplicate=True), None
+    upload_evidence.record(bench, upload, found.told, set(said.quarantined))
+    _tell(bench, upload, answer)
+    if classified.kind is UploadClass.QUEUE:
+        upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
+    return answer, None if standing is None else judging.kept_of(bench, standing)
+
+
+def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> Upload | None:
+    """The upload that this one repeats (FLAKY.md 2.4).
+
+    What nobody trusts makes nothing a duplicate that is trusted: a fork could else hide a
+    failure by sending the same file before.
+    """
+    here = arrived.repository.id
+    same = uploads.by_digest(session, here, upload_draft.digest_of(arrived))
+    if same is not None:
+        return same
+    is_trusted = classified.kind is not UploadClass.UNTRUSTED
+    able = [upload for upload in kin if upload.is_eligible or not is_trusted]
+    return upload_kin.holder_of(session, here, able, arrived.files, arrived.known)
+
+
+def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
+    repository = bench.home.repository
+    told = UploadTold(
+        organization=subscribers.organization_slug(bench.session, repository.org_id),
+        repo=repository.ref,
+        id=upload.id,
+        sha=Sha(upload.sha),
+        tests=answer.counts.tests,
+        failed=answer.counts.failed,
+        quarantined_failures=answer.quarantined_failures,
+        html_url=answer.html_url or "",
+    )
+    message = upload_payloads.processed(told, bench.home.now)
+    messages.tell(bench.session, bench.runtime, repository, message)
+    if upload.kind == UploadClass.QUEUE.value:
+        late_failures.note(bench.session, bench.runtime, repository, upload, told)
+
+
+def _remembered(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str
+) -> UploadAnswer:
+    found = uploads.by_id(session, upload_id)
+    if found is None or found.place.repository_id != repository.id:
+        raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
+    home = records.home_of(session, runtime, repository, runtime.clock.now())
+    attempts = uploads.attempts_of(session, upload_id)
+    failing = upload_answers.remembered(session, home, attempts)
+    address = page_addresses.upload(runtime.options, repository.ref, upload_id)
+    counts = Counts(**found.upload.counts)
+    return upload_answers.answer_of(found.upload, failing, counts, address)

@@ -1,0 +1,173 @@
+"""Cases of one upload to results, one a test: what the same identity several times means.
+
+FLAKY.md 2.6. A runner that retries, a suite that repeats on purpose, and two tests under one
+name look alike in a report; only the first two say something about nondeterminism.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from service.testhealth.reports import results
+from service.testhealth.reports.results import (
+    Attempt,
+    CaseKind,
+    CaseResult,
+    Outcome,
+    Warned,
+    WarningCode,
+)
+
+# However tests are told apart: by id, or by its text.
+K = TypeVar("K")
+
+# What no runner repeats as often and a hostile file does: each attempt is stored.
+ATTEMPTS_MAX = 100
+
+# Of several tests under one name the worst speaks for all.
+DECISIVE = (Outcome.FAILED, Outcome.PASSED, Outcome.SKIPPED)
+
+
+class Result(NamedTuple):
+    """A test's attempts in one upload, in order; of more than 100 the first and the last 50.
+
+    `case` is its first case, for the fields. Without `is_comparable` the attempts are no
+    evidence of disagreement: they may be those of different tests, or of no test at all.
+    """
+
+    case: CaseResult
+    attempts: tuple[Attempt, ...]
+    is_comparable: bool
+
+    @property
+    def outcome(self) -> Outcome:
+        """As the last attempt that was not skipped; skipped if all were."""
+        ended = [each.outcome for each in self.attempts if each.outcome is not Outcome.SKIPPED]
+        return ended[-1] if ended else Outcome.SKIPPED
+
+
+class Sorted(NamedTuple, Generic[K]):
+    """The tests of an upload: those of which one case says that they passed at once, and others.
+
+    Each in order of first sight. Nearly all are of the first kind, of which no result is made.
+    """
+
+    passed: Mapping[K, CaseResult]
+    others: Mapping[K, Result]
+
+    @property
+    def ran(self) -> int:
+        """How many were not skipped."""
+        skipped = sum(1 for each in self.others.values() if each.outcome is Outcome.SKIPPED)
+        return len(self.passed) + len(self.others) - skipped
+
+    def has(self, test: K) -> bool:
+        """Whether it is among them."""
+        return test in self.passed or test in self.others
+
+    def first_cases(self) -> dict[K, CaseResult]:
+        """The first case of each test."""
+        return {**self.passed, **{test: each.case for test, each in self.others.items()}}
+
+
+def sorted_by_test(tests: Sequence[K], cases: Sequence[CaseResult]) -> Sorted[K]:
+    """The results of an upload's cases, given in document order with the test of each."""
+    passed = dict(zip(tests, cases, strict=True))
+    several = _several(tests, cases) if len(passed) < len(tests) else {}
+    plain = CaseKind.TEST
+    others = {
+        test: several.get(test) or _alone(case)
+        for test, case in zip(tests, cases, strict=True)
+        if case.told or case.kind is not plain or test in several
+    }
+    for test in others:
+        del passed[test]
+    return Sorted(passed, others)
+
+
+def _several(tests: Sequence[K], cases: Sequence[CaseResult]) -> dict[K, Result]:
+    """The results of tests with more than one case."""
+    counted = Counter(tests)
+    groups: dict[K, list[CaseResult]] = {}
+    places: dict[K, list[int]] = {}
+    for at, (test, case) in enumerate(zip(tests, cases, strict=True)):
+        if counted[test] > 1:
+            groups.setdefault(test, []).append(case)
+            places.setdefault(test, []).append(at)
+    return {
+        test: result_of(group, are_adjacent=_are_adjacent(places[test], group))
+        for test, group in groups.items()
+    }
+
+
+def _are_adjacent(places: Sequence[int], cases: Sequence[CaseResult]) -> bool:
+    """Whether nothing stands between them, in one element of a suite."""
+    return places[-1] - places[0] == len(places) - 1 and not any(
+        case.is_first for case in cases[1:]
+    )
+
+
+def result_of(cases: Sequence[CaseResult], *, are_adjacent: bool = True) -> Result:
+    """The result of all cases of one identity, at least one.
+
+    `are_adjacent`: nothing stands between them in one element of a suite, as between attempts.
+    """
+    first = cases[0]
+    if len(cases) == 1:
+        return _alone(first)
+    is_retry = are_adjacent and is_retried(cases)
+    if is_one_test(cases) and (is_retry or is_repeated(cases)):
+        is_evidence = first.kind is CaseKind.TEST
+        attempts = tuple(attempt for case in cases for attempt in case.attempts)
+        return Result(first, bounded(attempts), is_evidence)
+    lasts = [case.attempts[-1] for case in cases]
+    decisive = min(lasts, key=lambda attempt: DECISIVE.index(attempt.outcome))
+    return Result(first, (decisive,), is_comparable=False)
+
+
+def bounded(attempts: tuple[Attempt, ...]) -> tuple[Attempt, ...]:
+    """The attempts; where there are too many, without skipped ones and those in the middle.
+
+    The last that was not skipped stays, since it decides.
+    """
+    if len(attempts) <= ATTEMPTS_MAX:
+        return attempts
+    half = ATTEMPTS_MAX // 2
+    ran = tuple(each for each in attempts if each.outcome is not Outcome.SKIPPED) or attempts[:1]
+    return ran if len(ran) <= ATTEMPTS_MAX else ran[:half] + ran[-half:]
+
+
+def is_one_test(cases: Sequence[CaseResult]) -> bool:
+    """Whether they are called the same; else only the `#` in their names made them one."""
+    return len({results.fields_of(case) for case in cases}) == 1
+
+
+def _alone(case: CaseResult) -> Result:
+    return Result(case, bounded(case.attempts), case.kind is CaseKind.TEST)
+
+
+def is_retried(cases: Sequence[CaseResult]) -> bool:
+    """All but the last failed, or all: what a runner writes that tries again until it passes."""
+    return all(case.outcome is Outcome.FAILED for case in cases[:-1])
+
+
+def is_repeated(cases: Sequence[CaseResult]) -> bool:
+    """One line of one file, and one suite: the same test on purpose.
+
+    A file without a line is no place: two tests of one name can stand in it.
+    """
+    has_place = bool(cases[0].file) and cases[0].line is not None
+    return has_place and len({(case.file, case.line, case.parent) for case in cases}) == 1
+
+
+def duplicates_warned(results: Iterable[Result]) -> Warned | None:
+    """The warning for names that stand for different tests, None if there are none."""
+    names = [
+        result.case.name
+        for result in results
+        if result.case.kind is CaseKind.TEST and not result.is_comparable
+    ]
+    if not names:
+        return None
+    text = f"{len(names):,} names stand for several tests, as {names[0]!r}; give each its own."
+    return Warned(WarningCode.DUPLICATE_IDENTITY, text)

@@ -1,0 +1,452 @@
+"""JUnit XML in every dialect to cases (FLAKY.md 2.6).
+
+Elements are taken as they come; nothing of the file is kept but the cases. Which numbers a
+suite declares never matters: elements are counted.
+"""
+
+from dataclasses import dataclass, field
+
+from service.testhealth.reports import capture, retries
+from service.testhealth.reports.capture import Captured
+from service.testhealth.reports.reading import (
+    PROPERTIES_MAX,
+    PROPERTY_CHARACTERS_MAX,
+    SUITE_FAILURE,
+    Reading,
+    Wishes,
+    refused,
+)
+from service.testhealth.reports.results import (
+    Attempt,
+    CaseKind,
+    CaseResult,
+    Declared,
+    Fault,
+    Format,
+    Outcome,
+    ReportFile,
+    WarningCode,
+)
+from service.testhealth.reports.retries import SuiteCases
+from service.testhealth.reports.text import Text, without_escapes
+from service.testhealth.reports.xml import NO_FORMAT, read_xml
+
+CASE = "testcase"
+SUITE = "testsuite"
+SUITES = "testsuites"
+PROPERTY = "property"
+STACK_TRACE = "stackTrace"
+ROOTS = (SUITES, SUITE, CASE)
+
+# What a case can hold that decides: the highest rank wins, of equal ones the first.
+RANKS = {"skipped": 1, "failure": 2, "error": 3}
+# A test of node:test that is still to be done: it may fail, and its run passes all the same.
+PLANNED_RANK = 4
+PLANNED = "todo"
+RETRIES = ("flakyFailure", "flakyError", "rerunFailure", "rerunError")
+OUTPUTS = ("system-out", "system-err")
+# The elements whose text is wanted, in a case and directly in a suite.
+HEARD_IN_CASE = frozenset((*RANKS, *RETRIES, *OUTPUTS, PROPERTY))
+HEARD_IN_SUITE = frozenset(("failure", "error", *OUTPUTS))
+
+# Outcomes told by an attribute alone; they count where no element decides.
+SKIPPED_STATUSES = ("notrun", "disabled", "skipped", "ignored")
+SKIPPED_RESULTS = ("suppressed", "skipped", "ignored")
+FAILED_STATUSES = {"failed": False, "failure": False, "error": True, "errored": True}
+
+DIGITS_MAX = 9
+
+Attributes = dict[str, str]
+
+
+@dataclass(slots=True)
+class Suite:
+    """An open suite: the names of all open ones that have one, and what to compare at its end."""
+
+    path: tuple[str, ...] = ()
+    file: str = ""
+    declared: str = ""
+    tests_before: int = 0
+    tests_nested: int = 0
+    # The place of its first case, how many cases are doubles of others, and its host.
+    first: int = 0
+    doubled: int = 0
+    name: str = ""
+    hostname: str = ""
+    output: Captured | None = None
+
+
+@dataclass(slots=True)
+class Heard:
+    """An open element whose text is wanted, and how many others are open inside it."""
+
+    name: str
+    attributes: Attributes
+    text: Captured
+    stack_trace: str = ""
+    depth: int = 0
+
+
+@dataclass(slots=True)
+class Found:
+    """What the elements inside a case say."""
+
+    retries: list[Attempt] = field(default_factory=list)
+    decider: Heard | None = None
+    properties: list[tuple[str, str]] = field(default_factory=list)
+    output: Captured | None = None
+
+
+def read(text: Text, wishes: Wishes) -> ReportFile:
+    """The report; partial with its whole cases when it is malformed or ends early.
+
+    Refused as no known format when neither the root nor any element is one of JUnit's.
+    """
+    reading = Reading(Format.JUNIT, wishes)
+    elements = JUnitElements(reading)
+    end = read_xml(text, elements)
+    if end.fault and end.is_refused:
+        return refused(end.fault, Format.JUNIT)
+    if elements.root not in ROOTS:
+        if not reading.cases:
+            return refused(end.fault or Fault(NO_FORMAT))
+        reading.warn(WarningCode.UNEXPECTED_ROOT)
+    elements.finish()
+    return reading.report(end.fault, *end.warnings)
+
+
+class JUnitElements:
+    """Elements of JUnit XML to cases."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.root = ""
+        self._reading = reading
+        self._synthetic = 0
+        self._suites = [Suite()]
+        self._parent = ""
+        self._outermost = ""
+        self._suite_file = ""
+        self._root_name = ""
+        self._projects: list[SuiteCases] = []
+        self._differing = self._short = 0
+        self._declared = self._held = 0
+        # Whether the next case is the first of its suite; whether every case is one.
+        self._is_first = True
+        self._writes_once = False
+        self._is_pytest = False
+        # The open case, and what was found in it: None while it is empty, as nearly all are.
+        self._case: Attributes | None = None
+        self._found: Found | None = None
+        self._heard: list[Heard] = []
+        # What is open around the innermost case: no producer nests them, some file will.
+        self._around: list[tuple[Attributes | None, Found | None, list[Heard]]] = []
+
+    def start(self, name: str, attributes: Attributes) -> bool:
+        """An element begins; the answer is whether its text is wanted."""
+        if name == CASE:
+            if self._case is not None or self._heard:
+                self._around.append((self._case, self._found, self._heard))
+                self._found, self._heard = None, []
+            self._case = attributes
+        elif self._heard:
+            self._start_inside(self._heard[-1], name, attributes)
+            return True
+        elif name in HEARD_IN_CASE:
+            if self._case is not None or name in HEARD_IN_SUITE:
+                self._heard.append(self._heard_of(name, attributes))
+                return True
+        elif name == SUITE:
+            self._open_suite(attributes)
+        if not self.root:
+            self.root = name
+            self._root_name = attributes.get("name", "")
+            self._suites[0].declared = attributes.get("tests", "") if name == SUITES else ""
+        return False
+
+    def end(self, name: str) -> bool:
+        """An element ends; the answer is whether text is wanted behind it."""
+        if self._heard:
+            self._end_inside(self._heard[-1])
+        elif self._case is not None and name == CASE:
+            self._close_case(self._case)
+        elif name == SUITE:
+            self._close_suite()
+        elif name == SUITES and self._compare(self._suites[0]):
+            # What the root declares goes before the sum of its suites.
+            self._declared = int(self._suites[0].declared)
+            self._held = self._tests() - self._suites[0].doubled
+        return bool(self._heard)
+
+    def text(self, piece: str) -> None:
+        """Text of the innermost wanted element."""
+        self._heard[-1].text.add(piece)
+
+    def _open_suite(self, attributes: Attributes) -> None:
+        around = self._suites[-1]
+        name = attributes.get("name", "")
+        if name and (name[-1].isdecimal() or "timestamp" in attributes):
+            name = self._reading.suite(name, attributes.get("timestamp", ""))
+        self._suites.append(
+            Suite(
+                (*around.path, name) if name else around.path,
+                attributes.get("file") or attributes.get("filepath") or around.file,
+                attributes.get("tests", ""),
+                self._tests(),
+                first=len(self._reading.cases),
+                name=name,
+                hostname=attributes.get("hostname", ""),
+            )
+        )
+        self._enter(self._suites[-1])
+
+    def _close_suite(self) -> None:
+        suite = self._suites.pop()
+        if self._is_pytest:
+            self._join_attempts(suite)
+        is_declared = self._compare(suite)
+        tests = self._tests() - suite.tests_before
+        if is_declared and len(self._suites) == 1:
+            self._declared += int(suite.declared)
+            self._held += tests - suite.doubled
+        self._suites[-1].tests_nested += tests
+        self._suites[-1].doubled += suite.doubled
+        if suite.output and tests == 1:
+            self._give_output(suite.output)
+        if suite.hostname:
+            end = len(self._reading.cases)
+            self._projects.append(SuiteCases(suite.name, suite.hostname, suite.first, end))
+        self._enter(self._suites[-1])
+
+    def _join_attempts(self, suite: Suite) -> None:
+        """Join what pytest's plugins for retries wrote as cases of their own."""
+        cases = self._reading.cases
+        declared = int(suite.declared) if _is_count(suite.declared) else None
+        if len(cases) - suite.first > 1:
+            made = retries.joined(cases[suite.first :], declared)
+            cases[suite.first :] = made
+            if declared is not None and len(made) != declared:
+                suite.doubled = min(retries.doubled_in(made), max(0, len(made) - declared))
+
+    def finish(self) -> None:
+        """Do what only the whole report can tell; suites that the file has cut off end here."""
+        reading = self._reading
+        while len(self._suites) > 1:
+            self._close_suite()
+        if self._differing or self._declared:
+            reading.declared = Declared(self._declared, self._held, self._differing, self._short)
+        if self._projects:
+            reading.cases[:] = retries.with_projects(reading.cases, self._projects)
+        if reading.has_masks:
+            reading.cases[:] = [
+                case._replace(name=reading.name(case.name)) for case in reading.cases
+            ]
+
+    def _enter(self, suite: Suite) -> None:
+        self._is_first = True
+        self._is_pytest = (
+            suite.name == retries.PYTEST_SUITE or self._root_name == retries.PYTEST_ROOT
+        )
+        self._writes_once = self._root_name in retries.WRITES_ONCE_ROOTS or suite.name.startswith(
+            retries.WRITES_ONCE_SUITE
+        )
+        self._parent = "/".join(suite.path)
+        self._outermost = suite.path[0] if len(suite.path) > 1 else ""
+        self._suite_file = suite.file
+
+    def _tests(self) -> int:
+        """How many cases there were so far, as elements."""
+        return len(self._reading.cases) - self._synthetic
+
+    def _compare(self, suite: Suite) -> bool:
+        """Warn where a suite declares a number that is neither all its tests nor its own.
+
+        Returns whether it declares one.
+        """
+        if not _is_count(suite.declared):
+            return False
+        tests = self._tests() - suite.tests_before
+        declared = int(suite.declared) + suite.doubled
+        if declared not in (tests, tests - suite.tests_nested):
+            self._reading.warn(WarningCode.COUNTS_DIFFER)
+            self._differing += 1
+            self._short += declared > tests
+        return True
+
+    def _give_output(self, output: Captured) -> None:
+        """Give the output of a suite to its only case, if that failed and has none."""
+        cases = self._reading.cases
+        for at in range(len(cases) - 1, -1, -1):
+            if cases[at].kind is not CaseKind.SYNTHETIC:
+                if cases[at].outcome is Outcome.FAILED and not cases[at].output:
+                    cases[at] = cases[at]._replace(output=without_escapes(output.text()))
+                return
+
+    def _heard_of(self, name: str, attributes: Attributes) -> Heard:
+        """The element with room for as much of its text as is kept."""
+        if name in OUTPUTS:
+            return Heard(name, attributes, self._output())
+        if name == PROPERTY:
+            return Heard(name, attributes, Captured(PROPERTY_CHARACTERS_MAX, 0))
+        return Heard(name, attributes, capture.stack())
+
+    def _output(self) -> Captured:
+        """Where output goes: both streams of a case, or of a suite, share one place."""
+        is_of_case = self._case is not None
+        owner: Found | Suite = self._found_in_case() if is_of_case else self._suites[-1]
+        if owner.output is None:
+            owner.output = capture.output()
+        return owner.output
+
+    def _found_in_case(self) -> Found:
+        if self._found is None:
+            self._found = Found()
+        return self._found
+
+    def _start_inside(self, around: Heard, name: str, attributes: Attributes) -> None:
+        """An element in one that is heard: its text is part of that, except in a retry."""
+        if around.name in RETRIES and name == STACK_TRACE:
+            self._heard.append(Heard(name, attributes, capture.stack()))
+        elif around.name in RETRIES and name in OUTPUTS:
+            self._heard.append(Heard(name, attributes, Captured(0, 0)))
+        else:
+            around.depth += 1
+
+    def _end_inside(self, heard: Heard) -> None:
+        if heard.depth:
+            heard.depth -= 1
+            return
+        self._heard.pop()
+        if self._heard:
+            if heard.name == STACK_TRACE:
+                self._heard[-1].stack_trace = heard.text.text()
+        elif self._case is None:
+            self._add_suite_failure(heard)
+        else:
+            self._find(self._found_in_case(), heard)
+
+    def _find(self, found: Found, heard: Heard) -> None:
+        """Note what an ended element says of its case."""
+        if heard.name in RANKS:
+            if not found.decider or _rank_of(heard) > _rank_of(found.decider):
+                found.decider = heard
+        elif heard.name in RETRIES:
+            found.retries.append(
+                self._failure(heard, self._reading.seconds(heard.attributes.get("time", "")))
+            )
+        elif heard.name == PROPERTY and len(found.properties) < PROPERTIES_MAX:
+            value = heard.attributes.get("value") or heard.text.text()
+            name = heard.attributes.get("name", "")[:PROPERTY_CHARACTERS_MAX]
+            found.properties.append((name, value[:PROPERTY_CHARACTERS_MAX]))
+
+    def _failure(self, heard: Heard, seconds: float | None) -> Attempt:
+        stack = heard.stack_trace if heard.stack_trace.strip() else heard.text.text()
+        said = Attempt(
+            Outcome.FAILED,
+            seconds,
+            heard.attributes.get("message", ""),
+            stack if stack.strip() else "",
+            heard.attributes.get("type", ""),
+            heard.name in ("error", "flakyError", "rerunError"),
+        )
+        return self._reading.failed(said)
+
+    def _add_suite_failure(self, heard: Heard) -> None:
+        """A failure outside of every case: a failed test of the suite's own."""
+        if heard.name in RANKS:
+            self._synthetic += 1
+            self._reading.add(
+                CaseResult(
+                    SUITE_FAILURE,
+                    "",
+                    self._parent,
+                    self._reading.file(self._suite_file),
+                    told=(self._failure(heard, None),),
+                    outermost_suite=self._outermost,
+                    kind=CaseKind.SYNTHETIC,
+                )
+            )
+
+    def _close_case(self, attributes: Attributes) -> None:
+        """The hot place: once a case, so each thing is looked up once."""
+        reading, get = self._reading, attributes.get
+        line = get("line") or get("lineno")
+        file = get("file") or get("filepath") or self._suite_file
+        classname = get("classname") or get("class") or ""
+        time = get("time")
+        result = CaseResult(
+            get("name") or "",
+            reading.classnames.get(classname) or reading.classname(classname),
+            self._parent,
+            reading.files[file] if file in reading.files else reading.file(file),
+            reading.seconds(time) if time else None,
+            (),
+            line_of(line) if line else None,
+            reading.claim(attributes["id"]) if "id" in attributes else "",
+            self._outermost,
+        )
+        if self._found is not None:
+            result = self._completed(result, attributes, self._found)
+            self._found = None
+        elif "status" in attributes or "result" in attributes:
+            result = result._replace(told=told_by_attribute(attributes, result.duration_s))
+        if self._is_first:
+            result = result._replace(is_first=True)
+            self._is_first = self._writes_once
+        if self._is_pytest and not (result.name or result.classname or result.told):
+            # pytest leaves the test that it was in when it stopped, without its name.
+            reading.is_interrupted = True
+        else:
+            reading.add(result)
+        self._case = None
+        if self._around:
+            self._case, self._found, self._heard = self._around.pop()
+
+    def _completed(self, result: CaseResult, attributes: Attributes, found: Found) -> CaseResult:
+        """The case with all that was found inside it."""
+        told = (*found.retries, *self._told(attributes, found.decider, result.duration_s))
+        if found.retries and len(told) == len(found.retries):
+            told = (*told, Attempt(Outcome.PASSED, result.duration_s))
+        is_failed = bool(told) and told[-1].outcome is Outcome.FAILED
+        return result._replace(
+            told=told,
+            claimed_id=result.claimed_id
+            or self._reading.claim(dict(found.properties).get("id", "")),
+            properties=tuple(found.properties),
+            output=without_escapes(found.output.text()) if found.output and is_failed else "",
+        )
+
+    def _told(
+        self, attributes: Attributes, decider: Heard | None, seconds: float | None
+    ) -> tuple[Attempt, ...]:
+        """The case's own attempt, or nothing where nothing says that it did not pass."""
+        if decider is None:
+            return told_by_attribute(attributes, seconds)
+        if decider.name != "skipped":
+            return (self._failure(decider, seconds),)
+        message = decider.attributes.get("message") or decider.text.text()
+        return (Attempt(Outcome.SKIPPED, seconds, self._reading.bounded(message.strip())),)
+
+
+def _rank_of(heard: Heard) -> int:
+    is_todo = heard.name == "skipped" and heard.attributes.get("type") == PLANNED
+    return PLANNED_RANK if is_todo else RANKS[heard.name]
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) <= DIGITS_MAX
+
+
+def line_of(text: str) -> int | None:
+    """The line, if the text is a number of one."""
+    return int(text) if text.isdecimal() and len(text) <= DIGITS_MAX else None
+
+
+def told_by_attribute(attributes: Attributes, seconds: float | None) -> tuple[Attempt, ...]:
+    """The attempt of a case whose attributes alone say that it did not pass, else nothing."""
+    status = attributes.get("status", "").lower()
+    if status in FAILED_STATUSES:
+        return (Attempt(Outcome.FAILED, seconds, is_error=FAILED_STATUSES[status]),)
+    result = attributes.get("result", "").lower()
+    if status in SKIPPED_STATUSES or result in SKIPPED_RESULTS:
+        return (Attempt(Outcome.SKIPPED, seconds),)
+    return ()

@@ -1,0 +1,133 @@
+"""Tests of an upload by their ids, many at a time: their numbers, and what is to be noted of them.
+
+When a test ran last follows with its days (`tallies.py`), and most tests have run and passed
+before: so of a large upload next to nothing has to be noted.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy import BindParameter, Connection, bindparam, func, select
+
+from service.database import bulk
+from service.database.codec import Raw
+from service.database.direct import Direct
+from service.database.types import Utc
+from service.testhealth.store.tables_tests import CaseAliasRow, CaseRow
+
+NOTED_FOR = timedelta(days=30)
+"""So long ago the last run may be as it is noted, before another one is noted at once.
+
+Tests are forgotten 400 days after the run that is noted (FLAKY.md 4).
+"""
+
+
+class Numbered(NamedTuple):
+    """A test by its number and its own id."""
+
+    no: int
+    id: str
+
+
+class Numbers(NamedTuple):
+    """Id → number of a test, known or not.
+
+    By number those of which a run is to be noted, `unrun`, and those of which a pass is: these
+    and `unpassed` ones.
+    """
+
+    by_id: dict[str, int]
+    unrun: set[int]
+    unpassed: set[int]
+
+
+class Aliased(NamedTuple):
+    """Other id → the test that it means, known or not; what is to be noted as of `Numbers`."""
+
+    by_id: dict[str, Numbered]
+    unrun: set[int]
+    unpassed: set[int]
+
+
+cases = CaseRow.__table__
+aliases = CaseAliasRow.__table__
+
+_HERE: BindParameter[int] = bindparam("of_repository")
+_AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
+_RECENT: BindParameter[datetime] = bindparam("of_recent", type_=Utc)
+_TEXTS = bulk.placed()
+_FOUND = cases.c.no.is_not(None)
+_IS_UNRUN = (
+    cases.c.is_known.is_(False) | (cases.c.first_run_at > _AT) | (cases.c.last_run_at < _RECENT)
+)
+_TO_NOTE = (
+    *bulk.together(_FOUND & _IS_UNRUN, cases.c.no),
+    *bulk.together(_FOUND & cases.c.ever_passed.is_(False), cases.c.no),
+)
+SELECT_NUMBERS = Direct(
+    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no), *_TO_NOTE).select_from(
+        _TEXTS.outerjoin(cases, (cases.c.repository_id == _HERE) & (cases.c.id == _TEXTS.c.value))
+    )
+)
+SELECT_ALIASED = Direct(
+    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no, cases.c.id), *_TO_NOTE).select_from(
+        _TEXTS.outerjoin(
+            aliases, (aliases.c.repository_id == _HERE) & (aliases.c.id == _TEXTS.c.value)
+        ).outerjoin(
+            cases,
+            (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no),
+        )
+    )
+)
+COUNT_THEM = Direct(
+    select(func.count()).where(cases.c.repository_id == _HERE, bulk.among(cases.c.no, "of_numbers"))
+)
+
+
+def numbers_of(
+    session: Connection, repository_id: int, ids: Iterable[str], at: datetime
+) -> Numbers:
+    """The tests of these very ids, each as it was given, if they run at an instant."""
+    found = Numbers({}, set(), set())
+    told = _told(repository_id, at)
+    for some, (places, nos, unrun, unpassed) in _found(session, SELECT_NUMBERS, ids, told):
+        found.by_id.update(zip(map(some.__getitem__, places), nos, strict=True))
+        found.unrun.update(unrun)
+        found.unpassed.update(unpassed)
+    return found
+
+
+def aliased(session: Connection, repository_id: int, ids: Iterable[str], at: datetime) -> Aliased:
+    """The tests of these other ids; ids that are nobody's are left out."""
+    found = Aliased({}, set(), set())
+    told = _told(repository_id, at)
+    for some, (places, nos, own, unrun, unpassed) in _found(session, SELECT_ALIASED, ids, told):
+        tests = map(Numbered, nos, own)
+        found.by_id.update(zip(map(some.__getitem__, places), tests, strict=True))
+        found.unrun.update(unrun)
+        found.unpassed.update(unpassed)
+    return found
+
+
+def are_there(session: Connection, repository_id: int, nos: Iterable[int]) -> bool:
+    """Whether all of these tests, which were there before, are not forgotten meanwhile."""
+    here = {"of_repository": repository_id}
+    parts = bulk.parts(sorted(nos))
+    return all(
+        COUNT_THEM.number(session, here | {"of_numbers": some}) == len(some) for some in parts
+    )
+
+
+def _found(
+    session: Connection, question: Direct, ids: Iterable[str], told: dict[str, object]
+) -> Iterator[tuple[Sequence[str], Raw]]:
+    """Some of the ids, and columns of what is found, first of all its places among these."""
+    # Sorted, so that a statement reads neighbours of the index and not all of it.
+    for some in bulk.parts(sorted(ids)):
+        (row,) = question.rows(session, bulk.texts_told(some) | told)
+        yield some, bulk.columns_of(row)
+
+
+def _told(repository_id: int, at: datetime) -> dict[str, object]:
+    return {"of_repository": repository_id, "to_at": at, "of_recent": at - NOTED_FOR}

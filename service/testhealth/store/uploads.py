@@ -1,0 +1,259 @@
+"""Uploads as evidence: found again, read for judging, taken out."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import BindParameter, Connection, Integer, bindparam, delete, desc, select
+
+from service.database import bulk
+from service.database.types import Utc
+from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.tables_queues import MergeQueueRow, RunRow
+from service.testhealth.reports.results import Outcome
+from service.testhealth.reports.uploads import LETTERS, EvidenceUpload, UploadClass
+from service.testhealth.store.cases import ASKED_AT_ONCE, Place
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.uploads_rows import (
+    ATTEMPT,
+    UPLOAD,
+    PackedSet,
+    StoredAttempt,
+    Upload,
+    attempts,
+    uploads,
+)
+from service.vocabulary import Sha
+
+SETS_AT_ONCE = 100
+"""Sets that are decoded together, so that a large history does not fill the memory."""
+
+runs = RunRow.__table__
+queues = MergeQueueRow.__table__
+
+_HERE: BindParameter[int] = bindparam("of_repository")
+_IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
+
+SELECT_BY_DIGEST = select(*UPLOAD.columns).where(
+    uploads.c.repository_id == _HERE, uploads.c.digest == bindparam("of_digest")
+)
+SELECT_BY_ID = select(uploads.c.org_id, uploads.c.repository_id, *UPLOAD.columns).where(
+    uploads.c.id == bindparam("of_id")
+)
+SELECT_OF_RUN = select(*UPLOAD.columns).where(
+    uploads.c.repository_id == _HERE,
+    uploads.c.run_id == bindparam("of_run"),
+    uploads.c.run_attempt == bindparam("of_attempt"),
+    uploads.c.is_complete.is_(True),
+)
+SELECT_OF_SHA = select(*UPLOAD.columns).where(
+    uploads.c.repository_id == _HERE,
+    uploads.c.sha == bindparam("of_sha"),
+    uploads.c.is_complete.is_(True),
+)
+SELECT_ELIGIBLE = select(uploads.c.id).where(
+    uploads.c.repository_id == _HERE,
+    uploads.c.is_eligible.is_(True),
+    uploads.c.ran_at >= bindparam("since", type_=Utc),
+)
+SELECT_EVIDENCE = select(*UPLOAD.columns).where(uploads.c.id.in_(_IDS))
+SELECT_LETTERS = (
+    select(attempts.c.upload, attempts.c.no, attempts.c.outcome, attempts.c.is_comparable)
+    .where(attempts.c.upload.in_(_IDS))
+    .order_by(attempts.c.upload, attempts.c.no, attempts.c.n)
+)
+SELECT_CONTENTS = select(uploads.c.id, uploads.c.ran_at, uploads.c.passed, uploads.c.skipped).where(
+    uploads.c.id.in_(_IDS)
+)
+SELECT_ATTEMPTS = (
+    select(*ATTEMPT.columns)
+    .where(attempts.c.upload == bindparam("of_id"))
+    .order_by(attempts.c.no, attempts.c.n)
+)
+SELECT_ATTEMPTS_AMONG = SELECT_ATTEMPTS.where(attempts.c.no.in_(bulk.firsts(Integer)))
+SELECT_RUN = (
+    select(runs.c.queue_id, runs.c.id)
+    .where(runs.c.repository_id == _HERE, runs.c.branch == bindparam("of_branch"))
+    .order_by(desc(runs.c.no))
+    .limit(1)
+)
+SELECT_BRANCHES = select(queues.c.branch).where(
+    queues.c.repository_id == _HERE, queues.c.deleted.is_(False)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSets:
+    """The sets of passed tests of one repository, as evidence asks for them."""
+
+    session: Connection
+    sets: OutcomeSets
+    repository_id: int
+
+    def keep(self, given: PackedSet) -> None:
+        """Have a set at hand that was packed here, for those who look into it next."""
+        self.sets.keep(self.repository_id, given.key, given.nos)
+
+    def members(self, keys: Iterable[str], nos: Sequence[int]) -> Mapping[str, Sequence[int]]:
+        """Key of each set → those of the tests that are in it."""
+        found: dict[str, Sequence[int]] = {}
+        asked = list(keys) if nos else []
+        for some in _parts(asked, SETS_AT_ONCE):
+            found |= self.sets.members(self.session, self.repository_id, some, nos)
+        return found
+
+    def numbers(self, key: str) -> Iterable[int]:
+        """All tests in a set."""
+        return self.sets.numbers(self.session, self.repository_id, key)
+
+
+class FoundUpload(NamedTuple):
+    """An upload, and whose it is."""
+
+    place: Place
+    upload: Upload
+
+
+class Contents(NamedTuple):
+    """When an upload ran, and the keys of its sets."""
+
+    id: str
+    ran_at: datetime
+    passed: str | None
+    skipped: str | None
+
+
+class RunOfUpload(NamedTuple):
+    """A test run of a queue that an upload is of."""
+
+    queue_id: int
+    run_id: str
+
+
+def by_digest(session: Connection, repository_id: int, digest: str) -> Upload | None:
+    """The upload of this content, if it was ever taken in."""
+    told = {"of_repository": repository_id, "of_digest": digest}
+    row = session.execute(SELECT_BY_DIGEST, told).first()
+    return None if row is None else UPLOAD.value(row)
+
+
+def by_id(session: Connection, upload_id: str) -> FoundUpload | None:
+    """An upload of any repository."""
+    row = session.execute(SELECT_BY_ID, {"of_id": upload_id}).first()
+    return None if row is None else FoundUpload(Place(row[0], row[1]), UPLOAD.value(row[2:]))
+
+
+def of_run(
+    session: Connection, repository_id: int, run_id: str, attempt: int
+) -> tuple[Upload, ...]:
+    """The complete uploads of an attempt of a CI run, whatever their jobs, in no order."""
+    told = {"of_repository": repository_id, "of_run": run_id, "of_attempt": attempt}
+    return tuple(UPLOAD.value(row) for row in session.execute(SELECT_OF_RUN, told))
+
+
+def of_sha(session: Connection, repository_id: int, sha: str) -> tuple[Upload, ...]:
+    """The complete uploads of a commit, whatever their jobs, in no order."""
+    told = {"of_repository": repository_id, "of_sha": sha}
+    return tuple(UPLOAD.value(row) for row in session.execute(SELECT_OF_SHA, told))
+
+
+def attempts_of(session: Connection, upload_id: str) -> tuple[StoredAttempt, ...]:
+    """Its stored attempts, by test and in order."""
+    found = session.execute(SELECT_ATTEMPTS, {"of_id": upload_id})
+    return tuple(ATTEMPT.value(row) for row in found)
+
+
+def attempts_among(session: Connection, upload_id: str, rows: str) -> tuple[StoredAttempt, ...]:
+    """The same of the tests whose numbers are `rows` (`bulk.text_of`)."""
+    told = bulk.again(rows) | {"of_id": upload_id}
+    return tuple(map(ATTEMPT.value, session.execute(SELECT_ATTEMPTS_AMONG, told)))
+
+
+def eligible(session: Connection, repository_id: int, since: datetime) -> set[str]:
+    """The ids of all uploads that are evidence."""
+    told = {"of_repository": repository_id, "since": since}
+    return set(session.execute(SELECT_ELIGIBLE, told).scalars())
+
+
+def evidence(session: Connection, sets: StoredSets, ids: Iterable[str]) -> Iterator[EvidenceUpload]:
+    """These uploads as evidence, in no order."""
+    for some in _parts(sorted(ids), ASKED_AT_ONCE):
+        letters, muddled = _letters(session, some)
+        for row in session.execute(SELECT_EVIDENCE, {"of_ids": some}):
+            upload = UPLOAD.value(row)
+            size = 0 if upload.passed is None else len(tuple(sets.numbers(upload.passed)))
+            told = {no: word for no, word in letters[upload.id].items() if word}
+            yield evidence_of(upload, told, frozenset(muddled[upload.id]), size)
+
+
+def evidence_of(
+    upload: Upload, letters: Mapping[int, str], muddled: frozenset[int], passed_size: int
+) -> EvidenceUpload:
+    """An upload as evidence; `letters` are those of its stored attempts, skips left out."""
+    return EvidenceUpload(
+        id=upload.id,
+        digest=upload.digest,
+        at=upload.ran_at,
+        kind=UploadClass(upload.kind),
+        job=upload.job,
+        code=upload.code_id,
+        sha=upload.sha,
+        is_mass=upload.is_mass,
+        passed=upload.passed,
+        passed_size=passed_size,
+        run=upload.run_id or "",
+        run_attempt=upload.run_attempt,
+        machine=upload.machine or "",
+        branch=upload.branch or "",
+        pr=upload.pr_number,
+        attempts=letters,
+        muddled=muddled,
+    )
+
+
+def _letters(
+    session: Connection, ids: list[str]
+) -> tuple[Mapping[str, Mapping[int, str]], Mapping[str, set[int]]]:
+    letters: defaultdict[str, defaultdict[int, str]] = defaultdict(lambda: defaultdict(str))
+    muddled: defaultdict[str, set[int]] = defaultdict(set)
+    for upload, no, outcome, is_comparable in session.execute(SELECT_LETTERS, {"of_ids": ids}):
+        letters[upload][no] += LETTERS[Outcome(outcome)]
+        if not is_comparable:
+            muddled[upload].add(no)
+    return letters, muddled
+
+
+def contents(session: Connection, ids: list[str]) -> Iterator[Contents]:
+    """What these uploads hold beside attempts, in no order."""
+    for some in _parts(ids, ASKED_AT_ONCE):
+        for row in session.execute(SELECT_CONTENTS, {"of_ids": some}):
+            yield Contents(*row)
+
+
+def remove(session: Connection, upload_id: str) -> None:
+    """Take an upload and its attempts out; absent is done."""
+    session.execute(delete(attempts).where(attempts.c.upload == upload_id))
+    session.execute(delete(uploads).where(uploads.c.id == upload_id))
+
+
+def tested_run(
+    session: Connection, repository_id: int, sha: Sha, branch: str | None
+) -> RunOfUpload | None:
+    """The live test run on this commit, else the newest, live or ended, on this test branch."""
+    live = stored_queues.run_of_sha(session, repository_id, sha)
+    if live:
+        return RunOfUpload(*live[0])
+    told = {"of_repository": repository_id, "of_branch": branch}
+    row = session.execute(SELECT_RUN, told).first()
+    return None if row is None else RunOfUpload(*row)
+
+
+def queue_branches(session: Connection, repository_id: int) -> tuple[str, ...]:
+    """Branches that have a queue."""
+    return tuple(session.execute(SELECT_BRANCHES, {"of_repository": repository_id}).scalars())
+
+
+def _parts(whole: list[str], size: int) -> Iterator[list[str]]:
+    return (whole[first : first + size] for first in range(0, len(whole), size))
