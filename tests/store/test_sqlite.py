@@ -250,7 +250,7 @@ PROGRAM = """
 import asyncio, sys
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
-from service.database import queues
+from service.mergequeue.store import queues
 from service.database.database import open_store
 
 async def main():

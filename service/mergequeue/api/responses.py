@@ -1,7 +1,7 @@
 """Views of operations as the API spells them: one function a response.
 
 Plain objects of what JSON knows, keys in the order of API.md; `fragments.py` encodes those
-that are read often. Sentences come from `service/wording`.
+that are read often. Sentences come from `wording`.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Why a pull request is not merged yet: conditions met and open, and what comes next.
 
-ENGINE.md 16. Values only; the sentences for people are made in `service/wording`. What an
+ENGINE.md 16. Values only; the sentences for people are made in `wording`. What an
 entry, its run or the queue decides alone is in `conditions.py`; here is what depends on others.
 """
 

@@ -1,6 +1,6 @@
 """What is written on a pull request: status comment, check run, replies, reactions.
 
-Best effort: no notice blocks or fails a landing (GITHUB.md 6.2). Texts: `service/wording`.
+Best effort: no notice blocks or fails a landing (GITHUB.md 6.2). Texts: `wording`.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
 """Files of an upload, read: small ones on a thread, others in a process that ends with them.
 
-FLAKY.md 2.8 has the bounds. What a report says is asked in `service/flaky`; what becomes of
-it, in `uploads.py`.
+FLAKY.md 2.8 has the bounds. `reports` reads the results; `uploads.py` stores them.
 """
 
 import asyncio
