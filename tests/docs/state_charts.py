@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import TypeVar
 
 from service.mergequeue.engine import states
+
+State = TypeVar("State", bound=StrEnum)
 
 INTRODUCTION = """\
 # State charts
 
-Written by `make docs` from the tables in `service/mergequeue/engine/states.py`. Edit the tables, not
-this page. [The engine](engine.md) says what each state means. A step to the same state only changes
-the reason.
+Written by `make docs` from the tables in `service/mergequeue/engine/states.py`. Edit the tables
+and not this page. [The engine](engine.md) says what each state means. A step to the same state only
+changes the reason.
 """
 
 RUN_NOTE = """\
@@ -41,7 +44,7 @@ def _lines() -> Iterator[str]:
         yield f"| `{state.value}` | {_said(starts)} | {_said(state in states.LANDS)} |"
 
 
-def chart(transitions: Mapping[StrEnum, frozenset[StrEnum]]) -> Iterator[str]:
+def chart(transitions: Mapping[State, frozenset[State]]) -> Iterator[str]:
     """A Mermaid chart; an arrow that leaves every state is drawn once, from their common frame."""
     live = [state for state, targets in transitions.items() if targets]
     final = [state for state, targets in transitions.items() if not targets]
@@ -66,8 +69,8 @@ def chart(transitions: Mapping[StrEnum, frozenset[StrEnum]]) -> Iterator[str]:
 
 
 def _ordered(
-    transitions: Mapping[StrEnum, frozenset[StrEnum]], targets: frozenset[StrEnum]
-) -> list[StrEnum]:
+    transitions: Mapping[State, frozenset[State]], targets: frozenset[State]
+) -> list[State]:
     return [state for state in transitions if state in targets]
 
 

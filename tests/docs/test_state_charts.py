@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.state_charts import chart, page, states
+from service.mergequeue.engine import states
+from tests.docs.state_charts import chart, page
 
 PAGE = Path(__file__).parents[2] / "docs/design/states.md"
 
