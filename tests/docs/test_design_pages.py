@@ -19,6 +19,7 @@ ANY_HEADING = re.compile(r"^#{2,} .*$", re.MULTILINE)
 # A page, and the sections that follow it: `docs/design/engine.md 3.2 and 4`.
 CITED = re.compile(r"docs/design/([\w-]+\.md)((?:,? (?:and |to )?\d+(?:\.\d+)*)*)")
 LINKED = re.compile(r"\[[^\]]*?(\d+(?:\.\d+)*)\]\(([\w-]+\.md)\)")
+OTHER_PAGE = re.compile(r"\bdocs/(?:reference|how-to|explanation)/[\w-]+\.md\b")
 NUMBER = re.compile(r"\d+(?:\.\d+)*")
 
 CITING = ("bot", "service", "tests", "docs/contributing.md")
@@ -45,6 +46,8 @@ def missing_from(texts: Iterable[tuple[str, str]]) -> list[str]:
                 missing.append(f"{path}: {name}")
                 continue
             missing += [f"{path}: {name} {n}" for n in NUMBER.findall(numbers) if n not in known]
+        others = OTHER_PAGE.findall(text)
+        missing += [f"{path}: {page}" for page in others if not (tree.ROOT / page).is_file()]
     return missing
 
 
@@ -97,5 +100,7 @@ def test_every_page_and_section_that_is_cited_exists():
 
 
 def test_a_citation_that_leads_nowhere_is_found():
-    text = '"""Land (docs/design/landing.md 3,\n    99; docs/design/gone.md 1)."""'
-    assert missing_from([("x.py", text)]) == ["x.py: landing.md 99", "x.py: gone.md"]
+    text = '"""Land (docs/design/landing.md 3,\n    99; docs/design/gone.md 1)."""\n'
+    text += "# docs/reference/none.md"
+    found = ["x.py: landing.md 99", "x.py: gone.md", "x.py: docs/reference/none.md"]
+    assert missing_from([("x.py", text)]) == found
