@@ -7,7 +7,7 @@ ROWS := simulation exhaustive wishes faults flaky
 SEEDS := 200000
 
 .DEFAULT_GOAL := help
-.PHONY: help assets demo test check bench soak fmt cover constraints
+.PHONY: help assets demo test check bench soak fmt docs cover constraints
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile | expand -t 16
@@ -52,6 +52,9 @@ soak: $(STAMP) ## run long; ROWS=simulation, exhaustive, wishes, faults, flaky o
 fmt: $(STAMP) ## format, and fix what ruff can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(STAMP) ## write the pages that come from code: endpoints, state charts
+	$(BIN)/python -m pytest -n 0 -q tests/docs/test_api_page.py tests/docs/test_state_charts.py --update-golden
 
 cover: $(STAMP) assets ## which branches the tests reach: 95 % of all, every one of the engine
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=

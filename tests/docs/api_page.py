@@ -20,11 +20,11 @@ WORDS_MAX, OPEN_WORDS_MAX = 50, 16
 INTRODUCTION = """\
 # Every endpoint
 
-Written by `pytest tests/docs/test_api_page.py --update-golden` from what the service checks
-requests by; `/openapi.json` says the same to programs. What to rely on beside the fields stands
-in [http.md](http.md), what to do about a code at `/docs/errors/{code}`.
+Written by `make docs` from the models that check each request; `/openapi.json` has the same for
+programs. [http.md](http.md) has the rules that no field shows. The page `/docs/errors/{code}` of
+the service says what to do about an error code.
 
-A field is required unless it says otherwise. Words are taken in any letter case.
+A field is required unless it says otherwise. Enums are read in any letter case.
 """
 
 
