@@ -13,10 +13,9 @@ from email.utils import parsedate_to_datetime
 
 import jwt
 
-from bot.github import answers, limits, paths
-from bot.github.answers import Token
-from bot.github.limits import Trouble
+from bot.github import limits
 from bot.github.options import GitHubOptions
+from bot.github.reading import Fields, permissions_of
 from bot.github.wire import REDIRECTS, Answer, Broken, Exchange, Wire
 from service.clock import Clock
 from service.provider.errors import (
@@ -36,6 +35,15 @@ REUSED_S = 300
 SKEW_MAX_S = 60
 EARLY = timedelta(minutes=5)
 LOOKUP_KEPT_S = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An installation token and what it may do."""
+
+    token: str = field(repr=False)
+    expires_at: datetime
+    permissions: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +177,7 @@ class Tokens:
         if seat.installation is not None and now_s - seat.looked_up_s < LOOKUP_KEPT_S:
             return seat.installation
         answer = await self.as_app(
-            "GET", self._url(f"{paths.of_repository(repo)}/installation"), None
+            "GET", f"{self._options.addresses.of_repository(repo)}/installation", None
         )
         if answer.status != 200:
             raise self._lost(answer, f"{repo.slug} is gone, or the App is not installed there.")
@@ -184,7 +192,7 @@ class Tokens:
         if known is not None:
             return known
         grant = await self.of_installation(installation)
-        url = self._url(paths.of_repository(repo))
+        url = self._options.addresses.of_repository(repo)
         answer = await self._patiently(Exchange("GET", url, grant.token, False))
         if answer.status != 200:
             raise self._lost(answer, f"{repo.slug} is gone, or the App may not see it.")
@@ -198,21 +206,16 @@ class Tokens:
             raise Gone("The repository is not in the installation.", GoneKind.REPOSITORY)
         if answer.status != 201:
             raise self._lost(answer, "The installation is gone.", GoneKind.INSTALLATION)
-        return answers.token_of(answer.fields)
+        return token_of(answer.fields)
 
     def _lost(
         self, answer: Answer, words: str, kind: GoneKind = GoneKind.REPOSITORY
     ) -> ProviderError:
-        finding = limits.finding_of(answer.status, answer.headers, answer.message)
-        trouble = None if finding is None else finding.trouble
-        if trouble in (Trouble.MISSING, Trouble.GONE):
+        error = limits.error_of(answer, "", self._clock.now())
+        if isinstance(error, Gone):
             return Gone(words, kind)
-        if trouble is Trouble.SUSPENDED:
-            return Suspended("The owner has suspended the App.")
-        if trouble in (Trouble.SECONDARY, Trouble.PRIMARY):
-            return Throttled("GitHub's rate limit is used up for now.", self._later())
-        if trouble is Trouble.FORBIDDEN:
-            return NotPermitted(answer.message or words)
+        if isinstance(error, Suspended | Throttled | NotPermitted) and answer.status != 401:
+            return error
         return Unavailable(f"GitHub answered {answer.status}.", self._later())
 
     def _later(self) -> datetime:
@@ -244,3 +247,8 @@ class Tokens:
 
 def _at(exchange: Exchange, url: str) -> Exchange:
     return Exchange(exchange.method, url, exchange.bearer, exchange.is_app, exchange.body)
+
+
+def token_of(answer: Fields) -> Token:
+    """An installation token."""
+    return Token(answer.text("token"), answer.moment("expires_at"), permissions_of(answer))

@@ -10,13 +10,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from service.errors import StartRefused
+from service.provider.errors import Gone, GoneKind
+from service.vocabulary import RepoRef
 
 PUBLIC_HOST = "github.com"
 CLOUD_SUFFIX = ".ghe.com"
@@ -38,6 +40,12 @@ class Addresses:
     api: str
     graphql: str
     web: str
+
+    def of_repository(self, repo: RepoRef) -> str:
+        """Return the REST address of a repository. Raises Gone for a name such as `..`."""
+        if {repo.owner, repo.name} & {"", ".", ".."}:
+            raise Gone(f'"{repo.slug}" is not a repository.', GoneKind.REPOSITORY)
+        return f"{self.api}/repos/{quote(repo.owner, safe='')}/{quote(repo.name, safe='')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from service.provider.ci import CiTrigger
 from service.vocabulary import Check, CheckKind, CheckOutcome
 
 COMPLETED = "completed"
@@ -40,6 +41,16 @@ STATES: Mapping[str, CheckOutcome] = {
     "error": CheckOutcome.FAILED,
     "pending": CheckOutcome.RUNNING,
     "expected": CheckOutcome.RUNNING,
+}
+
+# What began a run and which code it then tests; of others its steps alone know.
+CI_TRIGGERS: Mapping[str, CiTrigger] = {
+    "push": CiTrigger.HEAD,
+    "schedule": CiTrigger.HEAD,
+    "workflow_dispatch": CiTrigger.HEAD,
+    "merge_group": CiTrigger.HEAD,
+    "pull_request": CiTrigger.PULL_REQUEST,
+    "pull_request_target": CiTrigger.PULL_REQUEST,
 }
 
 WORST_FIRST = (

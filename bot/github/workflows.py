@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import yaml
 
 from bot.github import files
-from bot.github.line import Line
+from bot.github.client import RepositoryClient
 from service.provider.errors import Refused
 from service.provider.values import Vehicle, VehicleAdvice
 from service.vocabulary import Sha
@@ -79,11 +79,10 @@ def advise(texts: Mapping[str, str], target: str) -> VehicleAdvice:
     return VehicleAdvice(None, "The branch has no readable workflow files.")
 
 
-async def read(line: Line, commit: Sha) -> Mapping[str, str] | None:
+async def read(client: RepositoryClient, commit: Sha) -> Mapping[str, str] | None:
     """Return the workflow files of a commit by name, None when they are too many or too large."""
-    answer = await line.get(f"/contents/{FOLDER}", {"ref": commit}, expects=files.ABSENT)
-    if answer.status in files.ABSENT:
-        await line.get("")
+    answer = await client.find(f"/contents/{FOLDER}", {"ref": commit})
+    if answer is None:
         return {}
     names = [name for each in answer.listed if (name := _workflow_file(each))]
     if len(names) > FILES_MAX:
@@ -91,16 +90,16 @@ async def read(line: Line, commit: Sha) -> Mapping[str, str] | None:
     found: dict[str, str] = {}
     for name in names:
         try:
-            content = await files.read_file(line, f"{FOLDER}/{name}", commit, FILE_BYTES_MAX)
+            content = await files.read_file(client, f"{FOLDER}/{name}", commit, FILE_BYTES_MAX)
         except Refused:
             return None
         found[name] = (content or b"").decode("utf-8", "replace")
     return found
 
 
-async def advice(line: Line, target: str, commit: Sha) -> VehicleAdvice:
+async def advice(client: RepositoryClient, target: str, commit: Sha) -> VehicleAdvice:
     """Return what the workflow files at a commit call for."""
-    texts = await read(line, commit)
+    texts = await read(client, commit)
     if texts is None:
         return VehicleAdvice(None, "The workflow files are too many or too large to be read.")
     return await asyncio.to_thread(advise, texts, target)

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from service.provider.values import (
-    Commit,
-)
+from service.provider.values import Commit
 from service.vocabulary import RepoRef, Sha
 
 COMMITS_MAX = 20_000
@@ -24,7 +22,7 @@ class Files:
     read_s: float
 
 
-class Remembered:
+class Caches:
     """Bounded; the least recently used goes first."""
 
     def __init__(self) -> None:
