@@ -24,7 +24,7 @@ from bot.sandbox.control import Control
 from bot.sandbox.deliver import APP_SLUG, HttpCourier
 from bot.sandbox.faults import Fault
 from bot.sandbox.graph import endpoint
-from bot.sandbox.records import HOST, Json, Repository
+from bot.sandbox.records import HOST, Json
 from bot.sandbox.rest import (
     actions,
     apps,
@@ -40,7 +40,7 @@ from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
-from bot.sandbox.world import COMMANDS_AT_ONCE, World
+from bot.sandbox.world import COMMANDS_AT_ONCE, Repository, World
 
 BODY_MAX = 256 << 20  # a push may carry this much
 MANUAL_START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)

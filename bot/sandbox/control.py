@@ -78,7 +78,7 @@ class Control:
         repository = self.world.repository(value["repo"])
         if repository is None:
             raise Refusal(400, f"no repository is called {value['repo']!r}")
-        seeds.set_rules(self.world, repository, value)
+        seeds.set_rules(repository, value)
         return {}
 
     async def knobs(self, value: Json) -> Json:

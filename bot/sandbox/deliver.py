@@ -16,9 +16,9 @@ from functools import partial
 import aiohttp
 
 from bot.sandbox import strikes
-from bot.sandbox.records import Account, App, Installation, Json, Repository
+from bot.sandbox.records import Account, App, Installation, Json
 from bot.sandbox.shapes import people, repositories
-from bot.sandbox.world import Attempt, World
+from bot.sandbox.world import Attempt, Repository, World
 
 TIMEOUT_S = 10.0
 LOG_KEPT = timedelta(days=3)
@@ -64,7 +64,7 @@ def emit_to(
     payload: Json = {"action": event.action} if event.action is not None else {}
     payload.update(event.fields)
     if repository is not None:
-        payload["repository"] = repositories.repository(world, repository)
+        payload["repository"] = repositories.repository(repository)
         if people.owner_is_organization(repository):
             payload["organization"] = people.organization(world, repository.owner)
     payload["sender"] = people.account(world, event.sender)

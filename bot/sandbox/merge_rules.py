@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.sandbox import rules, standing
-from bot.sandbox.records import Account, Actor, Issue, Json, Kind, Pull, Repository, Review
+from bot.sandbox.records import Account, Actor, Issue, Json, Kind, Pull, Review
 from bot.sandbox.refusal import say
 from bot.sandbox.rules import Broken
+from bot.sandbox.world import Repository
 
 WRITERS = ("write", "maintain", "admin")
 CODE_OWNERS = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")

@@ -17,9 +17,9 @@ from bot.sandbox import merge_rules, rules, standing
 from bot.sandbox.acts import differences, people
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.markdown import rendered
-from bot.sandbox.records import Account, CheckRun, Issue, Json, Kind, Pull, Repository, Status
+from bot.sandbox.records import Account, CheckRun, Issue, Json, Kind, Pull, Status
 from bot.sandbox.refusal import Refusal
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 HISTORY_SHOWN = 50
 FOLLOW_S = 2

@@ -4,14 +4,10 @@ Nothing here decides, sends or draws JSON. The acts (acts/) change these values,
 them. They are mutable on purpose: a record of the outside world, not of the product.
 """
 
-import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
-
-from bot.sandbox.git import BareRepository
 
 Json = dict[str, Any]
 
@@ -358,65 +354,3 @@ class Settings:
     squash_message: str = "COMMIT_MESSAGES"
     merge_title: str = "MERGE_MESSAGE"
     merge_message: str = "PR_TITLE"
-
-
-@dataclass(slots=True)
-class Repository:
-    """A repository with everything in it. `lock` is shared with its forks.
-
-    `deployed` holds commits with the environment of a successful deployment, `scanned` commits
-    with results of code scanning.
-    """
-
-    id: int
-    owner: Account
-    name: str
-    private: bool
-    default_branch: str
-    git: BareRepository
-    created_at: datetime
-    pushed_at: datetime
-    lock: asyncio.Lock
-    parent: int | None = None
-    archived: bool = False
-    settings: Settings = field(default_factory=Settings)
-    collaborators: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, Label] = field(default_factory=dict)
-    issues: dict[int, Issue] = field(default_factory=dict)
-    suites: dict[str, list[CheckSuite]] = field(default_factory=dict)
-    statuses: dict[str, list[Status]] = field(default_factory=dict)
-    workflow_runs: list[WorkflowRun] = field(default_factory=list)
-    rulesets: list[Ruleset] = field(default_factory=list)
-    protected: dict[str, Classic] = field(default_factory=dict)
-    stacks: list[Stack] = field(default_factory=list)
-    deployed: set[tuple[str, str]] = field(default_factory=set)
-    scanned: set[str] = field(default_factory=set)
-
-    @property
-    def full_name(self) -> str:
-        """`owner/name`."""
-        return f"{self.owner.login}/{self.name}"
-
-    def pulls(self) -> Iterator[tuple[Issue, Pull]]:
-        """All pull requests, oldest first."""
-        for issue in self.issues.values():
-            if issue.pull is not None:
-                yield issue, issue.pull
-
-    def open_pulls(self) -> list[tuple[Issue, Pull]]:
-        """The open pull requests, oldest first."""
-        return [(issue, pull) for issue, pull in self.pulls() if issue.open]
-
-    def stack_of(self, number: int) -> Stack | None:
-        """The native stack of a pull request, None without one."""
-        return next((one for one in self.stacks if number in one.members), None)
-
-    def check_runs(self, sha: str) -> list[CheckRun]:
-        """Every check run on a commit, oldest first."""
-        return [run for suite in self.suites.get(sha, ()) for run in suite.runs]
-
-    def role_of(self, account: Account) -> str:
-        """The role of an account; of the owner `admin`, of everybody else `none`."""
-        if account.id == self.owner.id:
-            return "admin"
-        return self.collaborators.get(account.login.lower(), "none")

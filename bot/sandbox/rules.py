@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from bot.sandbox import standing
 from bot.sandbox.git import ZERO, Commit
-from bot.sandbox.records import Actor, Classic, Json, Repository, Ruleset
+from bot.sandbox.records import Actor, Classic, Json, Ruleset
 from bot.sandbox.refusal import RULE_PREFIX, Refusal, refused, say
+from bot.sandbox.world import Repository
 
 METHODS = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
 ROLE_IDS = {2: "maintain", 4: "write", 5: "admin"}

@@ -4,7 +4,8 @@ Newest check run of each name of each suite, newest status of each context. No r
 is here (rules.py), and no JSON (shapes/checks.py).
 """
 
-from bot.sandbox.records import CheckRun, CheckSuite, Repository, Status
+from bot.sandbox.records import CheckRun, CheckSuite, Status
+from bot.sandbox.world import Repository
 
 BLAME = ("failure", "startup_failure", "timed_out", "action_required", "cancelled", "stale")
 GOOD = ("success", "neutral", "skipped")

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.sandbox.records import Actor, Issue, Json, Repository
+from bot.sandbox.records import Actor, Issue, Json
 from bot.sandbox.refusal import Refusal
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
 @dataclass(frozen=True, slots=True)

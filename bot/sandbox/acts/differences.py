@@ -3,7 +3,8 @@
 from bot.sandbox import merges
 from bot.sandbox.git import Commit
 from bot.sandbox.merges import FileChange
-from bot.sandbox.records import Issue, Pull, Repository
+from bot.sandbox.records import Issue, Pull
+from bot.sandbox.world import Repository
 
 
 def base_of(repository: Repository, issue: Issue, pull: Pull) -> str:

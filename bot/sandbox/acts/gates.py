@@ -22,7 +22,7 @@ def _pull(asked: Asked) -> Pull:
 async def _stack(asked: Asked) -> Json:
     """Put the pull requests `numbers`, the bottom first, into a native stack."""
     numbers = [int(one) for one in asked.value.get("numbers", ())]
-    made = await stacks.create(asked.world, asked.repository, asked.actor, numbers)
+    made = await stacks.create(asked.repository, asked.actor, numbers)
     return {"stack": made.number}
 
 
@@ -39,7 +39,7 @@ async def _enqueue(asked: Asked) -> Json:
         raise Refusal(400, f"{pull.base_ref} has no merge queue")
     pull.queued = True
     told = pull_states.by(asked.actor.account)
-    await pull_states.tell(asked.world, asked.repository, asked.issue, "enqueued", told)
+    await pull_states.tell(asked.repository, asked.issue, "enqueued", told)
     return {}
 
 
@@ -47,7 +47,7 @@ async def _dequeue(asked: Asked) -> Json:
     """Take a pull request out of the provider's own merge queue."""
     _pull(asked).queued = False
     told = pull_states.by(asked.actor.account, reason="MANUAL")
-    await pull_states.tell(asked.world, asked.repository, asked.issue, "dequeued", told)
+    await pull_states.tell(asked.repository, asked.issue, "dequeued", told)
     return {}
 
 

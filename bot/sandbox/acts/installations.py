@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from bot.sandbox import deliver
 from bot.sandbox.deliver import APP_SLUG, Event
-from bot.sandbox.records import Account, Installation, Json, Repository
+from bot.sandbox.records import Account, Installation, Json
 from bot.sandbox.shapes import people
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
 def install(world: World, owner: Account) -> Installation:

@@ -13,16 +13,16 @@ async def _rename(asked: Asked) -> Json:
     to = asked.text("to")
     if "branch" in asked.value:
         branch = asked.text("branch")
-        repositories.rename_branch(asked.world, asked.repository, asked.actor, branch, to)
+        repositories.rename_branch(asked.repository, asked.actor, branch, to)
     else:
-        repositories.rename(asked.world, asked.repository, asked.actor, to)
+        repositories.rename(asked.repository, asked.actor, to)
     return {}
 
 
 async def _default_branch(asked: Asked) -> Json:
     """Make `branch` the default one."""
     branch = asked.text("branch")
-    await repositories.set_default_branch(asked.world, asked.repository, asked.actor, branch)
+    await repositories.set_default_branch(asked.repository, asked.actor, branch)
     return {}
 
 
@@ -30,13 +30,13 @@ async def _transfer(asked: Asked) -> Json:
     owner = asked.world.account(asked.text("to"))
     if owner is None:
         raise Refusal(400, f"nobody is called {asked.text('to')!r}")
-    repositories.transfer(asked.world, asked.repository, asked.actor, owner)
+    repositories.transfer(asked.repository, asked.actor, owner)
     return {}
 
 
 async def _archive(asked: Asked) -> Json:
     is_archived = bool(asked.value.get("archived", True))
-    repositories.set_archived(asked.world, asked.repository, asked.actor, is_archived=is_archived)
+    repositories.set_archived(asked.repository, asked.actor, is_archived=is_archived)
     return {}
 
 
@@ -81,7 +81,7 @@ async def _select(asked: Asked) -> Json:
 
 
 async def _delete_repository(asked: Asked) -> Json:
-    repositories.delete(asked.world, asked.repository, asked.actor)
+    repositories.delete(asked.repository, asked.actor)
     return {}
 
 

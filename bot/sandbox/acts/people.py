@@ -23,9 +23,9 @@ from bot.sandbox.acts.pull_requests import NewPull, NewReview
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import ZERO, NewCommit
-from bot.sandbox.records import ROLES, Actor, CheckRun, Comment, Issue, Json, Repository
+from bot.sandbox.records import ROLES, Actor, CheckRun, Comment, Issue, Json
 from bot.sandbox.refusal import Refusal
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
 async def act(world: World, value: Json) -> Json:
@@ -63,7 +63,7 @@ def _repository_of_head(asked: Asked) -> Repository:
 
 async def _comment(asked: Asked) -> Json:
     body = asked.text("body")
-    made = conversation.comment(asked.world, asked.repository, asked.actor, asked.issue, body)
+    made = conversation.comment(asked.repository, asked.actor, asked.issue, body)
     return {"comment": made.id}
 
 
@@ -72,10 +72,10 @@ async def _edit(asked: Asked) -> Json:
     if "comment" in asked.value:
         place = _place(asked)
         body = asked.text("body")
-        conversation.edit_comment(asked.world, asked.repository, asked.actor, place, body)
+        conversation.edit_comment(asked.repository, asked.actor, place, body)
         return {"comment": place[1].id}
     fields: Json = {name: asked.value[name] for name in ("title", "body") if name in asked.value}
-    await pull_requests.edit(asked.world, asked.repository, asked.actor, asked.issue, fields)
+    await pull_requests.edit(asked.repository, asked.actor, asked.issue, fields)
     return {"number": asked.issue.number}
 
 
@@ -91,10 +91,10 @@ def _place(asked: Asked) -> tuple[Issue, Comment]:
 
 async def _open(asked: Asked) -> Json:
     """Open a pull request; with `files` its branch is made first, in a fork with `fork`."""
-    world, value = asked.world, asked.value
+    value = asked.value
     source = asked.repository
     if value.get("fork", False):
-        source = await repositories.fork(world, asked.repository, asked.actor.account)
+        source = await repositories.fork(asked.repository, asked.actor.account)
     base = str(value.get("base", asked.repository.default_branch))
     branch = str(value.get("head", f"topic-{pull_requests.next_number(asked.repository)}"))
     title = str(value.get("title", f"Change {branch}"))
@@ -103,7 +103,7 @@ async def _open(asked: Asked) -> Json:
         await _commit(asked, (source, branch), start, title)
     head = f"{source.owner.login}:{branch}"
     new = NewPull(head, base, title, value.get("body"), bool(value.get("draft", False)))
-    made = await pull_requests.open_pull(world, asked.repository, asked.actor, new)
+    made = await pull_requests.open_pull(asked.repository, asked.actor, new)
     return {"number": made.number, "head": made.pull.head_sha if made.pull else None}
 
 
@@ -127,7 +127,7 @@ async def _set(asked: Asked, where: tuple[Repository, str], sha: str, *, force: 
     repository, branch = where
     step = Move(f"refs/heads/{branch}", sha, force=force)
     how = How("push by a person", is_allowed=bool(asked.value.get("bypass", False)))
-    await refs.move(asked.world, repository, asked.actor, [step], how)
+    await refs.move(repository, asked.actor, [step], how)
 
 
 def _branch_of(asked: Asked) -> tuple[Repository, str]:
@@ -168,7 +168,7 @@ async def _delete_branch(asked: Asked) -> Json:
 
 async def _open_issue(asked: Asked) -> Json:
     title, body = asked.text("title"), asked.value.get("body")
-    made = conversation.open_issue(asked.world, asked.repository, asked.actor, title, body)
+    made = conversation.open_issue(asked.repository, asked.actor, title, body)
     return {"number": made.number}
 
 
@@ -176,7 +176,7 @@ async def _close(asked: Asked) -> Json:
     """Close a pull request or an issue."""
     if asked.issue.pull is None:
         return _change_issue(asked, "closed")
-    await pull_states.close(asked.world, asked.repository, asked.issue, asked.actor.account)
+    await pull_states.close(asked.repository, asked.issue, asked.actor.account)
     return {}
 
 
@@ -184,13 +184,13 @@ async def _reopen(asked: Asked) -> Json:
     """Reopen a pull request or an issue."""
     if asked.issue.pull is None:
         return _change_issue(asked, "open")
-    await pull_requests.reopen(asked.world, asked.repository, asked.actor, asked.issue)
+    await pull_requests.reopen(asked.repository, asked.actor, asked.issue)
     return {}
 
 
 def _change_issue(asked: Asked, state: str) -> Json:
     fields: Json = {"state": state}
-    conversation.edit_issue(asked.world, asked.repository, asked.actor, asked.issue, fields)
+    conversation.edit_issue(asked.repository, asked.actor, asked.issue, fields)
     return {}
 
 
@@ -208,7 +208,7 @@ async def _review_comment(asked: Asked) -> Json:
 
 def _review(asked: Asked, event: str) -> Json:
     new = NewReview(event, str(asked.value.get("body", "")))
-    made = pull_requests.review(asked.world, asked.repository, asked.actor, asked.issue, new)
+    made = pull_requests.review(asked.repository, asked.actor, asked.issue, new)
     return {"review": made.id}
 
 
@@ -217,51 +217,51 @@ async def _dismiss(asked: Asked) -> Json:
     for review in asked.issue.pull.reviews if asked.issue.pull else ():
         if review.state in ("APPROVED", "CHANGES_REQUESTED"):
             who = asked.actor.account
-            heads.dismiss(asked.world, asked.repository, asked.issue, review, who)
+            heads.dismiss(asked.repository, asked.issue, review, who)
     return {}
 
 
 async def _label(asked: Asked) -> Json:
     names = [asked.text("label")]
-    await conversation.label(asked.world, asked.repository, asked.actor, asked.issue, names)
+    await conversation.label(asked.repository, asked.actor, asked.issue, names)
     return {}
 
 
 async def _unlabel(asked: Asked) -> Json:
     name = asked.text("label")
-    await conversation.unlabel(asked.world, asked.repository, asked.actor, asked.issue, name)
+    await conversation.unlabel(asked.repository, asked.actor, asked.issue, name)
     return {}
 
 
 async def _retarget(asked: Asked) -> Json:
     base = asked.text("base")
-    await pull_requests.retarget(asked.world, asked.repository, asked.actor, asked.issue, base)
+    await pull_requests.retarget(asked.repository, asked.actor, asked.issue, base)
     return {}
 
 
 async def _draft(asked: Asked) -> Json:
     """Convert to a draft, or with `draft: false` mark ready."""
     draft = bool(asked.value.get("draft", True))
-    await pull_requests.set_draft(asked.world, asked.repository, asked.actor, asked.issue, draft)
+    await pull_requests.set_draft(asked.repository, asked.actor, asked.issue, draft)
     return {}
 
 
 async def _merge(asked: Asked) -> Json:
     call = MergeCall(str(asked.value.get("method", "merge")))
-    sha = await merging.merge_pull(asked.world, asked.repository, asked.actor, asked.issue, call)
+    sha = await merging.merge_pull(asked.repository, asked.actor, asked.issue, call)
     return {"sha": sha}
 
 
 async def _discuss(asked: Asked) -> Json:
     body = asked.text("body")
-    made = pull_requests.discuss(asked.world, asked.repository, asked.actor, asked.issue, body)
+    made = pull_requests.discuss(asked.repository, asked.actor, asked.issue, body)
     return {"thread": made.id}
 
 
 async def _resolve(asked: Asked) -> Json:
     """Resolve every conversation on the code, or with `resolved: false` open it again."""
     is_resolved = bool(asked.value.get("resolved", True))
-    pull_requests.resolve(asked.world, asked.repository, asked.actor, asked.issue, is_resolved)
+    pull_requests.resolve(asked.repository, asked.actor, asked.issue, is_resolved)
     return {}
 
 
@@ -274,7 +274,7 @@ async def _tick_checkbox(asked: Asked) -> Json:
     """Tick the box whose line contains `box`, in `comment` or the App's newest comment."""
     place = _place(asked)
     box = asked.text("box")
-    conversation.tick(asked.world, asked.repository, asked.actor, place, box)
+    conversation.tick(asked.repository, asked.actor, place, box)
     return {"comment": place[1].id}
 
 
@@ -291,7 +291,7 @@ async def _press_button(asked: Asked) -> Json:
     if not runs:
         raise Refusal(400, f"the App has no check run on #{asked.issue.number}")
     button = asked.text("button")
-    conversation.press(asked.world, asked.repository, asked.actor, runs[-1], button)
+    conversation.press(asked.repository, asked.actor, runs[-1], button)
     return {"check_run": runs[-1].id}
 
 

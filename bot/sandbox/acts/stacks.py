@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from bot.sandbox.acts import pull_states
-from bot.sandbox.records import Actor, Issue, Pull, Repository, Stack
+from bot.sandbox.records import Actor, Issue, Pull, Stack
 from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.shapes import pulls
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository
 
 
-async def create(
-    world: World, repository: Repository, actor: Actor, numbers: Sequence[int]
-) -> Stack:
+async def create(repository: Repository, actor: Actor, numbers: Sequence[int]) -> Stack:
     """Stack pull requests, the bottom first; raises `pull_request.stacked` for each.
 
     Raises Refusal(422) when they are no chain of one repository or one is stacked already.
@@ -33,12 +31,14 @@ async def create(
         or any(one.head_repo != repository.id for _, one in members)
     ):
         raise refused("stack.form")
-    made = Stack(world.new_id(), len(repository.stacks) + 1, list(numbers), world.now())
+    made = Stack(
+        repository.world.new_id(), len(repository.stacks) + 1, list(numbers), repository.world.now()
+    )
     repository.stacks.append(made)
     for issue, _ in members:
         shown = pulls.stack_of_pull(repository, issue, made)
         told = pull_states.by(actor.account, stack=shown)
-        await pull_states.tell(world, repository, issue, "stacked", told)
+        await pull_states.tell(repository, issue, "stacked", told)
     return made
 
 

@@ -13,13 +13,14 @@ from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.auth import AppCaller, Nobody
 from bot.sandbox.graph import accounts, pull_requests
-from bot.sandbox.records import Json, Repository
+from bot.sandbox.records import Json
 from bot.sandbox.refusal import Refusal, refused
 from bot.sandbox.rest import call as calls
 from bot.sandbox.rest.call import Answer, Call, Reply, Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.shapes.people import number_of
 from bot.sandbox.timeline import stamp
+from bot.sandbox.world import Repository
 
 LIMIT = 5000
 ERROR_TYPES = {401: "FORBIDDEN", 403: "FORBIDDEN", 404: "NOT_FOUND"}
@@ -108,7 +109,7 @@ def _repository(call: Call, owner: str, name: str) -> Json:
         if refused.status == 404:
             raise accounts.not_found(said) from None
         raise
-    return pull_requests.repository(call.world, found)
+    return pull_requests.repository(found)
 
 
 def _node(call: Call, number: str) -> Json:
@@ -118,7 +119,7 @@ def _node(call: Call, number: str) -> Json:
         for issue, pull in repository.pulls():
             if number == pull_requests.pull_id(repository, issue):
                 _repository(call, repository.owner.login, repository.name)
-                return pull_requests.pull_request(call.world, repository, issue, pull)
+                return pull_requests.pull_request(repository, issue, pull)
     raise accounts.not_found(f"Could not resolve to a node with the global id of '{number}'.")
 
 
@@ -154,5 +155,5 @@ async def _update_refs(call: Call, asked: Json) -> Json:
             is_known = found.git.objects.commit(move.after) is not None
             if now is not None and is_known:
                 await refs.refuse_workflow_files(found, call.actor, now, move.after)
-        await refs.move(call.world, found, call.actor, moves, How("updateRefs"))
+        await refs.move(found, call.actor, moves, How("updateRefs"))
     return {"clientMutationId": asked.get("clientMutationId")}

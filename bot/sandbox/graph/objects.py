@@ -5,13 +5,13 @@ from typing import Any
 from bot.sandbox import merge_rules
 from bot.sandbox.git import Commit, Signature, TreeItem
 from bot.sandbox.graph import accounts, connections, rollups
-from bot.sandbox.records import Json, Repository
+from bot.sandbox.records import Json
 from bot.sandbox.shapes.people import node_id
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository
 
 
-def repository(world: World, one: Repository) -> Json:
+def repository(one: Repository) -> Json:
     """A repository."""
     chosen = one.settings
     return {
@@ -20,8 +20,8 @@ def repository(world: World, one: Repository) -> Json:
         "databaseId": one.id,
         "name": one.name,
         "nameWithOwner": one.full_name,
-        "owner": accounts.account(world, one.owner),
-        "url": f"{world.web}/{one.full_name}",
+        "owner": accounts.account(one.world, one.owner),
+        "url": f"{one.world.web}/{one.full_name}",
         "isFork": one.parent is not None,
         "isPrivate": one.private,
         "isArchived": one.archived,
@@ -29,32 +29,32 @@ def repository(world: World, one: Repository) -> Json:
         "squashMergeAllowed": chosen.squash,
         "rebaseMergeAllowed": chosen.rebase,
         "deleteBranchOnMerge": chosen.delete_head,
-        "defaultBranchRef": lambda _: ref(world, one, f"refs/heads/{one.default_branch}"),
-        "object": lambda _, **asked: _object(world, one, asked),
-        "mergeQueue": lambda _, **asked: merge_queue(world, one, asked.get("branch")),
-        "ref": lambda _, **asked: _named_ref(world, one, asked["qualifiedName"]),
+        "defaultBranchRef": lambda _: ref(one, f"refs/heads/{one.default_branch}"),
+        "object": lambda _, **asked: _object(one, asked),
+        "mergeQueue": lambda _, **asked: merge_queue(one, asked.get("branch")),
+        "ref": lambda _, **asked: _named_ref(one, asked["qualifiedName"]),
     }
 
 
-def merge_queue(world: World, one: Repository, branch: str | None) -> Json | None:
+def merge_queue(one: Repository, branch: str | None) -> Json | None:
     """The provider's own merge queue of a branch, by a rule or by classic protection."""
     named = branch or one.default_branch
     if not merge_rules.has_queue(one, named):
         return None
     return {
         "id": node_id("MergeQueue", f"{one.id}:{named}"),
-        "url": f"{world.web}/{one.full_name}/queue/{named}",
+        "url": f"{one.world.web}/{one.full_name}/queue/{named}",
     }
 
 
-def _named_ref(world: World, one: Repository, name: str) -> Json | None:
+def _named_ref(one: Repository, name: str) -> Json | None:
     for full in (name, f"refs/heads/{name}", f"refs/{name}"):
         if full in one.git.refs:
-            return ref(world, one, full)
+            return ref(one, full)
     return None
 
 
-def ref(world: World, one: Repository, name: str) -> Json | None:
+def ref(one: Repository, name: str) -> Json | None:
     """A ref by its whole name; None when there is none."""
     sha = one.git.refs.get(name)
     if sha is None:
@@ -65,35 +65,33 @@ def ref(world: World, one: Repository, name: str) -> Json | None:
         "id": node_id("Ref", f"{one.id}:{name}"),
         "name": short or name,
         "prefix": f"{prefix}/heads/" if short else "",
-        "target": lambda _: git_object(world, one, sha),
+        "target": lambda _: git_object(one, sha),
     }
 
 
-def _object(world: World, one: Repository, asked: dict[str, Any]) -> Json | None:
+def _object(one: Repository, asked: dict[str, Any]) -> Json | None:
     if asked.get("oid") is not None:
-        return git_object(world, one, asked["oid"])
+        return git_object(one, asked["oid"])
     start, colon, path = (asked.get("expression") or "HEAD").partition(":")
     start = one.default_branch if start == "HEAD" else start
     sha = one.git.branch(start) or one.git.refs.get(start) or start
     if not colon:
-        return git_object(world, one, sha)
+        return git_object(one, sha)
     item = one.git.objects.item_at(sha, path)
-    return git_object(world, one, item.sha) if item is not None else None
+    return git_object(one, item.sha) if item is not None else None
 
 
-def git_object(world: World, one: Repository, sha: str) -> Json | None:
+def git_object(one: Repository, sha: str) -> Json | None:
     """A commit, tree or blob; None when there is none of that name."""
     found = one.git.objects.read(sha)
     if found is None:
         return None
     kind, body = found
     if kind == "commit":
-        return commit(world, one, one.git.objects.a_commit(sha))
+        return commit(one, one.git.objects.a_commit(sha))
     shown: Json = _named(one, sha, kind.capitalize())
     if kind == "tree":
-        shown["entries"] = lambda _: [
-            _entry(world, one, item) for item in one.git.objects.tree(sha) or ()
-        ]
+        shown["entries"] = lambda _: [_entry(one, item) for item in one.git.objects.tree(sha) or ()]
     else:
         is_binary = b"\0" in body
         shown["byteSize"] = len(body)
@@ -112,18 +110,18 @@ def _named(one: Repository, sha: str, kind: str) -> Json:
     }
 
 
-def _entry(world: World, one: Repository, item: TreeItem) -> Json:
+def _entry(one: Repository, item: TreeItem) -> Json:
     return {
         "mode": int(item.mode, 8),
         "name": item.name,
         "oid": item.sha,
         "path": item.name,
         "type": item.kind,
-        "object": lambda _: git_object(world, one, item.sha),
+        "object": lambda _: git_object(one, item.sha),
     }
 
 
-def commit(world: World, one: Repository, shown: Commit) -> Json:
+def commit(one: Repository, shown: Commit) -> Json:
     """A commit with its tree, its parents and the checks on it."""
     parents = [one.git.objects.a_commit(sha) for sha in shown.parents]
     return {
@@ -134,10 +132,10 @@ def commit(world: World, one: Repository, shown: Commit) -> Json:
         "committer": _signature(shown.committer),
         "authoredDate": stamp(shown.author.at),
         "committedDate": stamp(shown.committer.at),
-        "url": f"{world.web}/{one.full_name}/commit/{shown.sha}",
-        "tree": lambda _: git_object(world, one, shown.tree),
-        "parents": connections.connect(parents, lambda parent: commit(world, one, parent)),
-        "statusCheckRollup": lambda _: rollups.rollup(world, one, shown.sha),
+        "url": f"{one.world.web}/{one.full_name}/commit/{shown.sha}",
+        "tree": lambda _: git_object(one, shown.tree),
+        "parents": connections.connect(parents, lambda parent: commit(one, parent)),
+        "statusCheckRollup": lambda _: rollups.rollup(one, shown.sha),
     }
 
 

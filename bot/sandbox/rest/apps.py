@@ -3,12 +3,12 @@
 from bot.sandbox import deliver
 from bot.sandbox.auth import TokenCaller
 from bot.sandbox.deliver import APP_SLUG
-from bot.sandbox.records import Account, Installation, Json, Repository
+from bot.sandbox.records import Account, Installation, Json
 from bot.sandbox.refusal import invalid, not_accessible, not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of
 from bot.sandbox.shapes import people, repositories
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import Attempt
+from bot.sandbox.world import Attempt, Repository
 
 LIMIT = 5000
 
@@ -69,7 +69,7 @@ async def create_token(call: Call) -> Answer:
     }
     if chosen is not None:
         known = (call.world.repositories[number] for number in sorted(chosen))
-        answer["repositories"] = [repositories.repository(call.world, one) for one in known]
+        answer["repositories"] = [repositories.repository(one) for one in known]
     return Reply(answer, 201)
 
 
@@ -109,7 +109,7 @@ async def installation_repositories(call: Call) -> Answer:
     extra = {"repository_selection": "all" if grant.repositories is None else "selected"}
 
     def shape(one: Repository) -> Json:
-        return repositories.repository(call.world, one)
+        return repositories.repository(one)
 
     return Listing(found, shape, "repositories", extra)
 
@@ -284,7 +284,7 @@ async def collaborator_permission(call: Call) -> Answer:
     account = _account(call)
     if account.app_id is not None and account.login == f"{APP_SLUG}[bot]":
         raise invalid("is not a user", field="username", resource="Collaborator")
-    shown = repositories.collaborator_permission(call.world, call.repository, account)
+    shown = repositories.collaborator_permission(call.repository, account)
     return Reply(shown)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from bot.sandbox import auth
 from bot.sandbox.auth import AppCaller, Caller, Credentials, Nobody, PersonCaller, TokenCaller
-from bot.sandbox.records import ROLES, Account, Actor, App, Json, Repository
+from bot.sandbox.records import ROLES, Account, Actor, App, Json
 from bot.sandbox.refusal import Refusal, not_accessible, not_found, refused, say
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 PER_PAGE = 30
 PER_PAGE_MAX = 100

@@ -1,5 +1,7 @@
 """Check runs, check suites and commit statuses."""
 
+from functools import partial
+
 from bot.sandbox import reports, standing
 from bot.sandbox.acts import conversation
 from bot.sandbox.records import CheckRun, CheckSuite, Json
@@ -7,7 +9,7 @@ from bot.sandbox.refusal import invalid, not_found, refused
 from bot.sandbox.reports import NewStatus
 from bot.sandbox.rest import repositories as repository_calls
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
-from bot.sandbox.shapes import checks
+from bot.sandbox.shapes import checks, git_data
 from bot.sandbox.shapes import repositories as shapes
 
 SUITES_LISTED_MAX = 1000
@@ -29,9 +31,9 @@ async def create_run(call: Call) -> Answer:
         ),
         None,
     )
-    suite = reports.suite_of(call.world, call.repository, app, sha, branch)
-    made = reports.add_run(call.world, call.repository, suite, call.actor, call.body)
-    return Reply(checks.check_run(call.world, call.repository, made), 201)
+    suite = reports.suite_of(call.repository, app, sha, branch)
+    made = reports.add_run(call.repository, suite, call.actor, call.body)
+    return Reply(checks.check_run(call.repository, made), 201)
 
 
 async def patch_run(call: Call) -> Answer:
@@ -39,8 +41,8 @@ async def patch_run(call: Call) -> Answer:
     found = _run(call)
     if call.actor.app is not found.suite.app:
         raise refused("check.foreign")
-    reports.change_run(call.world, call.repository, found, call.actor, call.body)
-    return Reply(checks.check_run(call.world, call.repository, found))
+    reports.change_run(call.repository, found, call.actor, call.body)
+    return Reply(checks.check_run(call.repository, found))
 
 
 def _run(call: Call) -> CheckRun:
@@ -55,7 +57,7 @@ def _run(call: Call) -> CheckRun:
 
 async def get_run(call: Call) -> Answer:
     """One check run."""
-    return Reply(checks.check_run(call.world, call.repository, _run(call)))
+    return Reply(checks.check_run(call.repository, _run(call)))
 
 
 async def list_annotations(call: Call) -> Answer:
@@ -76,7 +78,7 @@ async def list_annotations(call: Call) -> Answer:
 
 async def rerequest_run(call: Call) -> Answer:
     """Ask for a check run again."""
-    conversation.rerequest(call.world, call.repository, call.actor, _run(call))
+    conversation.rerequest(call.repository, call.actor, _run(call))
     return Reply({}, 201)
 
 
@@ -98,8 +100,7 @@ def _listed_runs(call: Call, found: list[CheckRun]) -> Listing:
         and status in (None, one.status)
         and app in (None, str(one.suite.app.id))
     ]
-    world, repository = call.world, call.repository
-    return Listing(chosen, lambda one: checks.check_run(world, repository, one), "check_runs")
+    return Listing(chosen, partial(checks.check_run, call.repository), "check_runs")
 
 
 async def list_suites(call: Call) -> Answer:
@@ -109,10 +110,9 @@ async def list_suites(call: Call) -> Answer:
     found = [
         one for one in call.repository.suites.get(commit.sha, ()) if app in (None, str(one.app.id))
     ]
-    world, repository = call.world, call.repository
     return Listing(
         found[-SUITES_LISTED_MAX:],
-        lambda one: checks.suite(world, repository, one),
+        partial(checks.suite, call.repository),
         "check_suites",
     )
 
@@ -128,7 +128,7 @@ def _suite(call: Call) -> CheckSuite:
 
 async def get_suite(call: Call) -> Answer:
     """One check suite."""
-    return Reply(checks.suite(call.world, call.repository, _suite(call)))
+    return Reply(checks.suite(call.repository, _suite(call)))
 
 
 async def list_suite_runs(call: Call) -> Answer:
@@ -139,7 +139,7 @@ async def list_suite_runs(call: Call) -> Answer:
 async def rerequest_suite(call: Call) -> Answer:
     """Ask for a suite again; each of its runs is asked for."""
     for one in standing.latest(_suite(call).runs):
-        conversation.rerequest(call.world, call.repository, call.actor, one)
+        conversation.rerequest(call.repository, call.actor, one)
     return Reply({}, 201)
 
 
@@ -154,34 +154,34 @@ async def create_status(call: Call) -> Answer:
         call.optional("description"),
         call.optional("target_url"),
     )
-    made = reports.add_status(call.world, call.repository, sha, call.actor.account, new)
-    return Reply(checks.status(call.world, call.repository, made), 201)
+    made = reports.add_status(call.repository, sha, call.actor.account, new)
+    return Reply(checks.status(call.repository, made), 201)
 
 
 async def list_statuses(call: Call) -> Answer:
     """Every update of every context, newest first."""
     commit = repository_calls.resolve(call, call.params["ref"])
     found = list(reversed(call.repository.statuses.get(commit.sha, [])))
-    return Listing(found, lambda one: checks.status(call.world, call.repository, one))
+    return Listing(found, partial(checks.status, call.repository))
 
 
 async def combined_status(call: Call) -> Answer:
     """The newest status of each context; `pending` also when there is none."""
-    world, repository = call.world, call.repository
+    repository = call.repository
     commit = repository_calls.resolve(call, call.params["ref"])
     newest = standing.latest_statuses(repository, commit.sha)
     words = {standing.of_status(one) for one in newest}
     state = "failure" if "failing" in words else "pending"
     if words == {"ok"}:
         state = "success"
-    address = shapes.address(world, repository)
+    address = git_data.address(repository)
     return Reply(
         {
             "state": state,
             "sha": commit.sha,
             "total_count": len(newest),
-            "statuses": [checks.simple_status(world, repository, one) for one in newest],
-            "repository": shapes.minimal(world, repository),
+            "statuses": [checks.simple_status(repository, one) for one in newest],
+            "repository": shapes.minimal(repository),
             "commit_url": f"{address}/commits/{commit.sha}",
             "url": f"{address}/commits/{commit.sha}/status",
         }

@@ -36,7 +36,7 @@ async def before(served: Door, request: web.Request, fault: Fault) -> web.Stream
             for repository in world.repositories.values():
                 for issue, _ in repository.open_pulls():
                     wait = float(value.get("s", 60))
-                    pull_states.look_again(world, repository, issue, delay_s=wait)
+                    pull_states.look_again(repository, issue, delay_s=wait)
         case "other_tree":
             strikes.lands_other_tree.set(True)
         case "reset_before":

@@ -1,5 +1,7 @@
 """Native stacks of pull requests."""
 
+from functools import partial
+
 from bot.sandbox.acts import stacks
 from bot.sandbox.records import Stack
 from bot.sandbox.refusal import not_found
@@ -9,26 +11,26 @@ from bot.sandbox.shapes import pulls
 
 async def list_stacks(call: Call) -> Answer:
     """The stacks, newest first; `pull_request` asks for that of one pull request."""
-    world, repository = call.world, call.repository
+    repository = call.repository
     wanted = call.query.get("pull_request")
     found = [
         one
         for one in reversed(repository.stacks)
         if wanted is None or wanted in {str(number) for number in one.members}
     ]
-    return Listing(found, lambda one: pulls.stack(world, repository, one))
+    return Listing(found, partial(pulls.stack, repository))
 
 
 async def get_stack(call: Call) -> Answer:
     """One stack."""
-    return Reply(pulls.stack(call.world, call.repository, _stack(call)))
+    return Reply(pulls.stack(call.repository, _stack(call)))
 
 
 async def create_stack(call: Call) -> Answer:
     """Stack pull requests, the bottom first."""
     numbers = [int(one) for one in call.body.get("pull_requests", ())]
-    made = await stacks.create(call.world, call.repository, call.actor, numbers)
-    return Reply(pulls.stack(call.world, call.repository, made), 201)
+    made = await stacks.create(call.repository, call.actor, numbers)
+    return Reply(pulls.stack(call.repository, made), 201)
 
 
 async def unstack(call: Call) -> Answer:

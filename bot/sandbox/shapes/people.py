@@ -2,9 +2,9 @@
 
 from base64 import b64decode, b64encode
 
-from bot.sandbox.records import Account, App, Installation, Json, Kind, Repository
+from bot.sandbox.records import Account, App, Installation, Json, Kind
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
 def api(world: World) -> str:
