@@ -12,7 +12,7 @@ from bot.github.limits import quoted
 from bot.github.notices import Notices
 from bot.github.protection import BranchRules, Protection
 from bot.github.pull_requests import PullRequests
-from bot.github.reading import METHOD_WORDS, Fields
+from bot.github.reading import METHOD_WORDS
 from bot.github.refusals import Evidence
 from bot.github.wire import Answer
 from service.provider.errors import (
@@ -224,7 +224,7 @@ class Landing:
         if request.method is MergeMethod.SQUASH:
             return False
         listed, _ = await client.listed(f"/pulls/{request.number}/commits")
-        return not all(_is_signed(each) for each in listed)
+        return not all(reading.is_signed(each) for each in listed)
 
     async def _landed(
         self, client: RepositoryClient, target: str, commit: Sha, expect: Sha
@@ -266,11 +266,6 @@ def _merge_body(request: MergeRequest) -> dict[str, object]:
     if request.message is not None:
         body["commit_message"] = request.message
     return body
-
-
-def _is_signed(commit: Fields) -> bool:
-    verification = commit.inner("commit").inner_or_none("verification")
-    return verification is not None and verification.flag("verified")
 
 
 async def _may_write(client: RepositoryClient) -> bool:

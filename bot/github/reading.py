@@ -199,6 +199,12 @@ def commit_of(answer: Fields) -> Commit:
     )
 
 
+def is_signed(commit: Fields) -> bool:
+    """Return whether the signature of a listed commit is verified."""
+    verification = commit.inner("commit").inner_or_none("verification")
+    return verification is not None and verification.flag("verified")
+
+
 def ref_of(answer: Fields) -> tuple[str, Sha]:
     """Full name and commit of a git reference."""
     return answer.text("ref"), Sha(answer.inner("object").text("sha"))

@@ -49,13 +49,6 @@ def edit_comment(
     _tell(repository, issue, changed, told)
 
 
-def delete_comment(repository: Repository, actor: Actor, place: tuple[Issue, Comment]) -> None:
-    """Remove a comment; raises `deleted`."""
-    issue, gone = place
-    issue.comments.remove(gone)
-    _tell(repository, issue, gone, Event("issue_comment", "deleted", {}, actor.account))
-
-
 def _check_body(body: str) -> None:
     if not body.strip():
         raise invalid("Body can't be blank", field="body", resource="IssueComment")

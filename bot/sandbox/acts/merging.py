@@ -205,30 +205,3 @@ async def _delete_head(repository: Repository, actor: Actor, pull: Pull) -> None
         step = Move(f"refs/heads/{pull.head_ref}", ZERO, tip)
         how = How("deletion of a merged head", is_allowed=True)
         await refs.move(repository, actor, [step], how)
-
-
-async def update_branch(
-    repository: Repository, actor: Actor, issue: Issue, expected: str | None
-) -> None:
-    """Merge the base into the head. Raises Refusal(422) for a moved head or a conflict."""
-    pull = issue.pull
-    if pull is None:
-        raise not_found()
-    if expected is not None and expected != pull.head_sha:
-        raise refused("pull.moved")
-    tip = repository.git.branch(pull.base_ref) or pull.base_sha
-    objects = repository.git.objects
-    if objects.is_ancestor(tip, pull.head_sha):
-        raise refused("pull.update_none")
-    merged = await merges.merge(objects, pull.head_sha, tip)
-    if isinstance(merged, Conflict):
-        raise refused("pull.update_none/conflict")
-    head = repository.world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
-    if head is None:
-        raise not_found()
-    who = pull_states.signature(repository.world, actor.account)
-    message = f"Merge branch '{pull.base_ref}' into {pull.head_ref}"
-    new = NewCommit(merged.tree, (pull.head_sha, tip), who, who, message)
-    commit = objects.write_commit(new, signed=True)
-    step = Move(f"refs/heads/{pull.head_ref}", commit.sha, pull.head_sha)
-    await refs.move(head, actor, [step], How("update of a branch"))

@@ -19,10 +19,8 @@ from bot.sandbox.rest import call as calls
 from bot.sandbox.rest.call import Answer, Call, Reply, Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.shapes.people import number_of
-from bot.sandbox.timeline import stamp
 from bot.sandbox.world import Repository
 
-LIMIT = 5000
 ERROR_TYPES = {401: "FORBIDDEN", 403: "FORBIDDEN", 404: "NOT_FOUND"}
 
 
@@ -89,12 +87,10 @@ def _roots(call: Call) -> Json:
 
     return {
         "repository": lambda _, **asked: _repository(call, asked["owner"], asked["name"]),
-        "node": lambda _, **asked: _node(call, asked["id"]),
         "viewer": lambda _: {
             **accounts.account(call.world, call.actor.account),
             "__typename": "User",
         },
-        "rateLimit": lambda _, **_asked: _rate_limit(call),
         "updateRefs": update_refs,
     }
 
@@ -110,28 +106,6 @@ def _repository(call: Call, owner: str, name: str) -> Json:
             raise accounts.not_found(said) from None
         raise
     return pull_requests.repository(found)
-
-
-def _node(call: Call, number: str) -> Json:
-    for repository in call.world.repositories.values():
-        if number_of("Repository", number) == repository.id:
-            return _repository(call, repository.owner.login, repository.name)
-        for issue, pull in repository.pulls():
-            if number == pull_requests.pull_id(repository, issue):
-                _repository(call, repository.owner.login, repository.name)
-                return pull_requests.pull_request(repository, issue, pull)
-    raise accounts.not_found(f"Could not resolve to a node with the global id of '{number}'.")
-
-
-def _rate_limit(call: Call) -> Json:
-    return {
-        "cost": 1,
-        "limit": LIMIT,
-        "nodeCount": 1,
-        "remaining": LIMIT,
-        "used": 0,
-        "resetAt": stamp(call.world.timeline.callers_now()),
-    }
 
 
 async def _update_refs(call: Call, asked: Json) -> Json:

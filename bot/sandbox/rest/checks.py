@@ -4,13 +4,12 @@ from functools import partial
 
 from bot.sandbox import reports, standing
 from bot.sandbox.acts import conversation
-from bot.sandbox.records import CheckRun, CheckSuite, Json
+from bot.sandbox.records import CheckRun
 from bot.sandbox.refusal import invalid, not_found, refused
 from bot.sandbox.reports import NewStatus
 from bot.sandbox.rest import repositories as repository_calls
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
-from bot.sandbox.shapes import checks, git_data
-from bot.sandbox.shapes import repositories as shapes
+from bot.sandbox.shapes import checks
 
 SUITES_LISTED_MAX = 1000
 
@@ -60,22 +59,6 @@ async def get_run(call: Call) -> Answer:
     return Reply(checks.check_run(call.repository, _run(call)))
 
 
-async def list_annotations(call: Call) -> Answer:
-    """The annotations of a check run."""
-
-    def shape(one: Json) -> Json:
-        return {
-            "blob_href": "",
-            "start_column": None,
-            "end_column": None,
-            "title": None,
-            "raw_details": None,
-            **one,
-        }
-
-    return Listing(_run(call).annotations, shape)
-
-
 async def rerequest_run(call: Call) -> Answer:
     """Ask for a check run again."""
     conversation.rerequest(call.repository, call.actor, _run(call))
@@ -117,32 +100,6 @@ async def list_suites(call: Call) -> Answer:
     )
 
 
-def _suite(call: Call) -> CheckSuite:
-    number = int(call.params["id"])
-    for suites in call.repository.suites.values():
-        for suite in suites:
-            if suite.id == number:
-                return suite
-    raise not_found()
-
-
-async def get_suite(call: Call) -> Answer:
-    """One check suite."""
-    return Reply(checks.suite(call.repository, _suite(call)))
-
-
-async def list_suite_runs(call: Call) -> Answer:
-    """The check runs of a suite."""
-    return _listed_runs(call, _suite(call).runs)
-
-
-async def rerequest_suite(call: Call) -> Answer:
-    """Ask for a suite again; each of its runs is asked for."""
-    for one in standing.latest(_suite(call).runs):
-        conversation.rerequest(call.repository, call.actor, one)
-    return Reply({}, 201)
-
-
 async def create_status(call: Call) -> Answer:
     """One more status on a commit."""
     sha = call.params["sha"]
@@ -165,29 +122,6 @@ async def list_statuses(call: Call) -> Answer:
     return Listing(found, partial(checks.status, call.repository))
 
 
-async def combined_status(call: Call) -> Answer:
-    """The newest status of each context; `pending` also when there is none."""
-    repository = call.repository
-    commit = repository_calls.resolve(call, call.params["ref"])
-    newest = standing.latest_statuses(repository, commit.sha)
-    words = {standing.of_status(one) for one in newest}
-    state = "failure" if "failing" in words else "pending"
-    if words == {"ok"}:
-        state = "success"
-    address = git_data.address(repository)
-    return Reply(
-        {
-            "state": state,
-            "sha": commit.sha,
-            "total_count": len(newest),
-            "statuses": [checks.simple_status(repository, one) for one in newest],
-            "repository": shapes.minimal(repository),
-            "commit_url": f"{address}/commits/{commit.sha}",
-            "url": f"{address}/commits/{commit.sha}/status",
-        }
-    )
-
-
 REPO = "/repos/{owner}/{repo}"
 COMMITS = f"{REPO}/commits/{{ref:.+}}"
 RUN = rf"{REPO}/check-runs/{{id:\d+}}"
@@ -198,14 +132,9 @@ ROUTES = (
     Route("POST", f"{REPO}/check-runs", create_run, WRITE),
     Route("GET", RUN, get_run, READ),
     Route("PATCH", RUN, patch_run, WRITE),
-    Route("GET", f"{RUN}/annotations", list_annotations, READ),
     Route("POST", f"{RUN}/rerequest", rerequest_run, WRITE),
     Route("GET", f"{COMMITS}/check-runs", list_runs, READ),
     Route("GET", f"{COMMITS}/check-suites", list_suites, READ),
-    Route("GET", SUITE, get_suite, READ),
-    Route("GET", f"{SUITE}/check-runs", list_suite_runs, READ),
-    Route("POST", f"{SUITE}/rerequest", rerequest_suite, WRITE),
     Route("POST", f"{REPO}/statuses/{{sha}}", create_status, ("statuses:write",)),
     Route("GET", f"{COMMITS}/statuses", list_statuses, ("statuses:read",)),
-    Route("GET", f"{COMMITS}/status", combined_status, ("statuses:read",)),
 )

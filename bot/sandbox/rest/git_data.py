@@ -1,8 +1,8 @@
 """The git database: refs, commits, trees; and merges of branches."""
 
-from bot.sandbox.acts import merging, pull_states, refs
+from bot.sandbox.acts import merging, refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.git import ZERO, NewCommit, Signature, TreeItem
+from bot.sandbox.git import ZERO, TreeItem
 from bot.sandbox.records import Json
 from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
@@ -69,29 +69,6 @@ async def get_git_commit(call: Call) -> Answer:
     return Reply(git_data.git_commit(call.repository, found))
 
 
-async def create_git_commit(call: Call) -> Answer:
-    """A new commit of a known tree."""
-    objects = call.repository.git.objects
-    tree, parents = call.text("tree"), call.body.get("parents", [])
-    if objects.tree(tree) is None:
-        raise refused("commit.tree")
-    if any(objects.commit(one) is None for one in parents):
-        raise refused("commit.parent")
-    own = pull_states.signature(call.world, call.actor.account)
-    author = _signature(call, "author", own)
-    committer = _signature(call, "committer", own if call.actor.app is None else author)
-    new = NewCommit(tree, tuple(parents), author, committer, call.text("message"))
-    made = objects.write_commit(new, signed=call.actor.app is not None)
-    return Reply(git_data.git_commit(call.repository, made), 201)
-
-
-def _signature(call: Call, name: str, otherwise: Signature) -> Signature:
-    given = call.body.get(name)
-    if given is None:
-        return otherwise
-    return Signature(given["name"], given["email"], otherwise.at)
-
-
 async def get_tree(call: Call) -> Answer:
     """A tree by tree, commit or branch; with `recursive` everything below it."""
     repository = call.repository
@@ -143,7 +120,6 @@ ROUTES = (
     Route("PATCH", f"{REPO}/git/refs/{{ref:.+}}", update_ref, WRITE),
     Route("DELETE", f"{REPO}/git/refs/{{ref:.+}}", delete_ref, WRITE),
     Route("GET", f"{REPO}/git/commits/{{sha}}", get_git_commit, READ),
-    Route("POST", f"{REPO}/git/commits", create_git_commit, WRITE),
     Route("GET", f"{REPO}/git/trees/{{sha:.+}}", get_tree, READ),
     Route("GET", f"{REPO}/git/blobs/{{sha}}", get_blob, READ),
     Route("POST", f"{REPO}/merges", merge_branch, WRITE),

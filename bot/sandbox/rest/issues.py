@@ -6,7 +6,7 @@ from bot.sandbox.acts import conversation
 from bot.sandbox.records import ROLES, Comment, Issue, Json, Reaction
 from bot.sandbox.refusal import not_accessible, not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
-from bot.sandbox.shapes import pulls, repositories
+from bot.sandbox.shapes import pulls
 from bot.sandbox.timeline import stamp
 
 
@@ -95,12 +95,6 @@ def _own_or_writer(call: Call, comment: Comment) -> None:
         raise refused("role.admin")
 
 
-async def get_comment(call: Call) -> Answer:
-    """One comment."""
-    issue, found = _comment(call)
-    return Reply(pulls.comment(call.repository, issue, found))
-
-
 async def patch_comment(call: Call) -> Answer:
     """Change a comment; one's own, or as somebody who writes."""
     place = _comment(call)
@@ -108,21 +102,6 @@ async def patch_comment(call: Call) -> Answer:
     body = call.text("body")
     conversation.edit_comment(call.repository, call.actor, place, body)
     return Reply(pulls.comment(call.repository, *place))
-
-
-async def delete_comment(call: Call) -> Answer:
-    """Remove a comment."""
-    place = _comment(call)
-    _own_or_writer(call, place[1])
-    conversation.delete_comment(call.repository, call.actor, place)
-    return Reply(status=204)
-
-
-async def list_reactions(call: Call) -> Answer:
-    """The reactions to a comment or an issue; `content` picks one kind."""
-    wanted = call.query.get("content")
-    found = [one for one in _reactions(call) if wanted in (None, one.content)]
-    return Listing(found, lambda one: pulls.reaction(call.world, one))
 
 
 def _reactions(call: Call) -> list[Reaction]:
@@ -134,22 +113,6 @@ async def create_reaction(call: Call) -> Answer:
     content = call.text("content")
     made, is_new = conversation.react(call.world, call.actor, _reactions(call), content)
     return Reply(pulls.reaction(call.world, made), 201 if is_new else 200)
-
-
-async def delete_reaction(call: Call) -> Answer:
-    """Take a reaction back."""
-    reactions = _reactions(call)
-    for one in reactions:
-        if one.id == int(call.params["reaction"]):
-            reactions.remove(one)
-            return Reply(status=204)
-    raise not_found()
-
-
-async def list_labels(call: Call) -> Answer:
-    """The labels of an issue."""
-    issue = issue_of(call)
-    return Listing(pulls.labels(call.repository, issue), lambda one: one)
 
 
 async def add_labels(call: Call) -> Answer:
@@ -169,13 +132,6 @@ async def remove_label(call: Call) -> Answer:
     return Reply(pulls.labels(call.repository, issue))
 
 
-async def create_label(call: Call) -> Answer:
-    """A new label of the repository."""
-    color, text = call.optional("color") or "", call.optional("description")
-    made = conversation.make_label(call.repository, call.text("name"), color, text)
-    return Reply(repositories.label(call.repository, made), 201)
-
-
 REPO = "/repos/{owner}/{repo}"
 ISSUE = rf"{REPO}/issues/{{number:\d+}}"
 COMMENT = rf"{REPO}/issues/comments/{{id:\d+}}"
@@ -190,17 +146,9 @@ ROUTES = (
     Route("GET", f"{ISSUE}/comments", list_comments, READ),
     Route("POST", f"{ISSUE}/comments", create_comment, WRITE, role="read"),
     Route("GET", f"{REPO}/issues/comments", list_repository_comments, READ),
-    Route("GET", COMMENT, get_comment, READ),
     Route("PATCH", COMMENT, patch_comment, WRITE, role="read"),
-    Route("DELETE", COMMENT, delete_comment, WRITE, role="read"),
-    Route("GET", f"{COMMENT}/reactions", list_reactions, READ),
     Route("POST", f"{COMMENT}/reactions", create_reaction, WRITE, role="read"),
-    Route("DELETE", rf"{COMMENT}/reactions/{{reaction:\d+}}", delete_reaction, WRITE, role="read"),
-    Route("GET", f"{ISSUE}/reactions", list_reactions, READ),
     Route("POST", f"{ISSUE}/reactions", create_reaction, WRITE, role="read"),
-    Route("DELETE", rf"{ISSUE}/reactions/{{reaction:\d+}}", delete_reaction, WRITE, role="read"),
-    Route("GET", f"{ISSUE}/labels", list_labels, READ),
     Route("POST", f"{ISSUE}/labels", add_labels, WRITE, role="triage"),
     Route("DELETE", f"{ISSUE}/labels/{{name:.+}}", remove_label, WRITE, role="triage"),
-    Route("POST", f"{REPO}/labels", create_label, WRITE, role="write"),
 )

@@ -6,7 +6,7 @@ from bot.sandbox.acts import differences, merging, pull_requests
 from bot.sandbox.acts.merging import MergeCall
 from bot.sandbox.acts.pull_requests import NewPull, NewReview
 from bot.sandbox.records import ROLES, Issue, Pull
-from bot.sandbox.refusal import invalid, not_found, refused
+from bot.sandbox.refusal import invalid, not_found
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.rules import METHODS
 from bot.sandbox.shapes import git_data, pulls
@@ -106,14 +106,6 @@ async def create_review(call: Call) -> Answer:
     return Reply(pulls.review(call.repository, issue, made))
 
 
-async def is_merged(call: Call) -> Answer:
-    """204 when it was merged, else 404."""
-    issue, _ = pull_of(call)
-    if not issue.merged:
-        raise not_found()
-    return Reply(status=204)
-
-
 async def merge_pull(call: Call) -> Answer:
     """Merge it by one of three methods."""
     issue, _ = pull_of(call)
@@ -130,17 +122,6 @@ async def merge_pull(call: Call) -> Answer:
     return Reply({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
 
 
-async def update_branch(call: Call) -> Answer:
-    """Merge the base into the head."""
-    issue, _ = pull_of(call)
-    if not issue.open:
-        raise refused("pull.not_open")
-    expected = call.optional("expected_head_sha")
-    await merging.update_branch(call.repository, call.actor, issue, expected)
-    url = pulls.page(call.repository, issue)
-    return Reply({"message": "Updating pull request branch.", "url": url}, 202)
-
-
 REPO = "/repos/{owner}/{repo}"
 PULL = rf"{REPO}/pulls/{{number:\d+}}"
 READ, WRITE = ("pull_requests:read",), ("pull_requests:write",)
@@ -154,7 +135,5 @@ ROUTES = (
     Route("GET", f"{PULL}/commits", list_commits, READ),
     Route("GET", f"{PULL}/reviews", list_reviews, READ),
     Route("POST", f"{PULL}/reviews", create_review, WRITE, role="read"),
-    Route("GET", f"{PULL}/merge", is_merged, ("contents:read",)),
     Route("PUT", f"{PULL}/merge", merge_pull, ("contents:write",)),
-    Route("PUT", f"{PULL}/update-branch", update_branch, WRITE),
 )

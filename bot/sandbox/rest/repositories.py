@@ -1,14 +1,12 @@
 """Repositories, branches, protection, rules, contents and comparisons."""
 
-from functools import partial
-
 from bot.sandbox import merges, rules
 from bot.sandbox.acts import repositories as repository_acts
 from bot.sandbox.auth import PersonCaller, TokenCaller
 from bot.sandbox.git import Commit
 from bot.sandbox.records import Json, Ruleset
 from bot.sandbox.refusal import Refusal, not_accessible, not_found, refused
-from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of, repository_of
+from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of
 from bot.sandbox.shapes import git_data
 from bot.sandbox.shapes import repositories as shapes
 
@@ -18,7 +16,7 @@ RAW = "application/vnd.github.raw"
 
 
 async def get_repository(call: Call) -> Answer:
-    """The call.repository, with the caller's rights."""
+    """The repository, with the caller's rights."""
     role = "none"
     match call.caller:
         case PersonCaller(account=account):
@@ -26,36 +24,6 @@ async def get_repository(call: Call) -> Answer:
         case TokenCaller():
             role = "write" if call.actor.may("contents") else "read"
     return Reply(shapes.full(call.repository, role))
-
-
-async def get_repository_by_id(call: Call) -> Answer:
-    """The repository of a number, which outlives renames."""
-    found = call.world.repositories.get(int(call.params["id"]))
-    if found is None:
-        raise not_found()
-    call.found = repository_of(call.world, call.caller, found.full_name)
-    return await get_repository(call)
-
-
-async def list_branches(call: Call) -> Answer:
-    """The branches by name; `protected=true` or `false` picks some."""
-    repository = call.repository
-    wanted = call.query.get("protected")
-    names = sorted(
-        name.removeprefix("refs/heads/")
-        for name in repository.git.refs
-        if name.startswith("refs/heads/")
-    )
-    chosen = [
-        name
-        for name in names
-        if wanted is None or (name in repository.protected) == (wanted == "true")
-    ]
-
-    def shape(name: str) -> Json:
-        return shapes.short_branch(repository, name, name in repository.protected)
-
-    return Listing(chosen, shape)
 
 
 async def get_branch(call: Call) -> Answer:
@@ -178,14 +146,6 @@ def resolve(call: Call, wanted: str) -> Commit:
     raise refused("commit.no_ref", wanted)
 
 
-async def list_commits(call: Call) -> Answer:
-    """The history of `sha`, newest first."""
-    repository = call.repository
-    tip = resolve(call, call.query.get("sha", repository.default_branch))
-    found = repository.git.objects.log(tip.sha)
-    return Listing(found, partial(git_data.commit, repository))
-
-
 async def get_commit(call: Call) -> Answer:
     """One commit by sha, branch or ref; 422 for something that looks like a sha and is none."""
     wanted = call.params["ref"]
@@ -247,8 +207,6 @@ BRANCH = f"{REPO}/branches/{{branch:.+}}"
 
 ROUTES = (
     Route("GET", REPO, get_repository),
-    Route("GET", r"/repositories/{id:\d+}", get_repository_by_id),
-    Route("GET", f"{REPO}/branches", list_branches, CONTENTS),
     Route("POST", f"{BRANCH}/rename", rename_branch, ("contents:write",)),
     Route(
         "GET",
@@ -263,7 +221,6 @@ ROUTES = (
     Route("GET", rf"{REPO}/rulesets/{{id:\d+}}", get_ruleset),
     Route("GET", f"{REPO}/contents", get_contents, CONTENTS),
     Route("GET", f"{REPO}/contents/{{path:.*}}", get_contents, CONTENTS),
-    Route("GET", f"{REPO}/commits", list_commits, CONTENTS),
     Route("GET", f"{REPO}/compare/{{basehead:.+}}", compare, CONTENTS),
 )
 
