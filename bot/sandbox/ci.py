@@ -11,7 +11,6 @@ from functools import partial
 
 from bot.sandbox import artifacts, ci_file, command_runner, deliver, reports
 from bot.sandbox.ci_file import CheckPlan, Plan
-from bot.sandbox.deliver import Event
 from bot.sandbox.records import Account, Actor, App, CheckRun, Issue, WorkflowRun
 from bot.sandbox.shapes import checks
 from bot.sandbox.world import Repository, World
@@ -247,7 +246,7 @@ def _tell(repository: Repository, run: WorkflowRun, action: str) -> None:
         "workflow_run": checks.workflow_run(repository, run),
         "workflow": checks.workflow(repository),
     }
-    deliver.emit(repository.world, repository, Event("workflow_run", action, fields, run.actor))
+    deliver.emit(repository, "workflow_run", action, fields, run.actor)
 
 
 def cancel(repository: Repository, run: WorkflowRun) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.sandbox import deliver, standing
-from bot.sandbox.deliver import Event
 from bot.sandbox.records import Account, Actor, App, CheckRun, CheckSuite, Json, Status
 from bot.sandbox.refusal import Refusal, invalid, say
 from bot.sandbox.shapes import checks, git_data
@@ -59,8 +58,7 @@ def announce_push(repository: Repository, sha: str, branch: str, sender: Account
         if all(one.app is not installation.app for one in repository.suites.get(sha, ())):
             suite = new_suite(repository, installation.app, sha, branch)
             shown = checks.suite(repository, suite)
-            event = Event("check_suite", "requested", {"check_suite": shown}, sender)
-            deliver.emit(repository.world, repository, event)
+            deliver.emit(repository, "check_suite", "requested", {"check_suite": shown}, sender)
 
 
 def add_run(
@@ -103,16 +101,13 @@ def _tell_completed(repository: Repository, run: CheckRun, sender: Account) -> N
     tell_run(repository, run, "completed", sender)
     if standing.suite_state(run.suite)[0] == "completed":
         shown = checks.suite(repository, run.suite)
-        event = Event("check_suite", "completed", {"check_suite": shown}, sender)
-        deliver.emit(repository.world, repository, event)
+        deliver.emit(repository, "check_suite", "completed", {"check_suite": shown}, sender)
 
 
 def tell_run(repository: Repository, run: CheckRun, action: str, sender: Account) -> None:
     """Raise a `check_run` event."""
     shown = checks.check_run_event(repository, run)
-    deliver.emit(
-        repository.world, repository, Event("check_run", action, {"check_run": shown}, sender)
-    )
+    deliver.emit(repository, "check_run", action, {"check_run": shown}, sender)
 
 
 def _change(world: World, run: CheckRun, fields: Mapping[str, object]) -> None:
@@ -208,11 +203,7 @@ def add_status(repository: Repository, sha: str, creator: Account, new: NewStatu
         repository.world.now(),
     )
     listed.append(made)
-    deliver.emit(
-        repository.world,
-        repository,
-        Event("status", None, _status_event(repository, made), creator),
-    )
+    deliver.emit(repository, "status", None, _status_event(repository, made), creator)
     return made
 
 

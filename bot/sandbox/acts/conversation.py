@@ -9,8 +9,7 @@ import re
 from bot.sandbox import deliver, reports
 from bot.sandbox.acts import pull_states
 from bot.sandbox.acts.pull_requests import BODY_MAX, next_number
-from bot.sandbox.deliver import Event
-from bot.sandbox.records import Actor, CheckRun, Comment, Issue, Json, Label, Reaction
+from bot.sandbox.records import Account, Actor, CheckRun, Comment, Issue, Json, Label, Reaction
 from bot.sandbox.refusal import Refusal, invalid, not_found, refused, say
 from bot.sandbox.shapes import checks, pulls, repositories
 from bot.sandbox.world import Repository, World
@@ -33,7 +32,7 @@ def comment(repository: Repository, actor: Actor, issue: Issue, body: str) -> Co
     made = Comment(repository.world.new_id("comment"), actor.account, body, now, now, actor.app)
     issue.comments.append(made)
     issue.updated_at = now
-    _tell(repository, issue, made, Event("issue_comment", "created", {}, actor.account))
+    _announce(repository, (issue, made), "created", actor.account)
     return made
 
 
@@ -41,12 +40,11 @@ def edit_comment(
     repository: Repository, actor: Actor, place: tuple[Issue, Comment], body: str
 ) -> None:
     """Change a comment; raises `edited` with the old text, though it may be the same."""
-    issue, changed = place
+    changed = place[1]
     _check_body(body)
-    fields = {"changes": {"body": {"from": changed.body}}}
+    changes = {"body": {"from": changed.body}}
     changed.body, changed.updated_at = body, repository.world.now()
-    told = Event("issue_comment", "edited", fields, actor.account)
-    _tell(repository, issue, changed, told)
+    _announce(repository, place, "edited", actor.account, changes=changes)
 
 
 def _check_body(body: str) -> None:
@@ -57,13 +55,18 @@ def _check_body(body: str) -> None:
         raise Refusal(422, "Validation Failed", [{**error, "message": say("comment.long")}])
 
 
-def _tell(repository: Repository, issue: Issue, about: Comment, told: Event) -> None:
-    fields: Json = {
-        "issue": pulls.issue(repository, issue),
-        "comment": pulls.comment(repository, issue, about),
-        **told.fields,
+def _announce(
+    repository: Repository,
+    place: tuple[Issue, Comment],
+    action: str,
+    sender: Account,
+    **fields: Json,
+) -> None:
+    shown = {
+        "issue": pulls.issue(repository, place[0]),
+        "comment": pulls.comment(repository, *place),
     }
-    deliver.emit(repository.world, repository, Event(told.name, told.action, fields, told.sender))
+    deliver.emit(repository, "issue_comment", action, {**shown, **fields}, sender)
 
 
 def find_comment(repository: Repository, number: int) -> tuple[Issue, Comment]:
@@ -134,8 +137,7 @@ async def _tell_label(
     issue.updated_at = repository.world.now()
     fields = {"label": repositories.label(repository, shown)}
     if issue.pull is not None:
-        told = pull_states.by(actor.account, **fields)
-        await pull_states.tell(repository, issue, action, told)
+        await pull_states.announce(repository, issue, action, actor.account, **fields)
 
 
 def make_label(
@@ -208,7 +210,7 @@ def _check_text(repository: Repository, title: str, body: str | None) -> None:
 
 def _tell_issue(repository: Repository, actor: Actor, issue: Issue, action: str) -> None:
     fields = {"issue": pulls.issue(repository, issue)}
-    deliver.emit(repository.world, repository, Event("issues", action, fields, actor.account))
+    deliver.emit(repository, "issues", action, fields, actor.account)
 
 
 def press(repository: Repository, actor: Actor, run: CheckRun, identifier: str) -> None:
@@ -221,8 +223,7 @@ def press(repository: Repository, actor: Actor, run: CheckRun, identifier: str) 
         raise Refusal(400, f"check run {run.name} shows no button {identifier!r}")
     shown = checks.check_run_event(repository, run)
     fields = {"check_run": shown, "requested_action": {"identifier": identifier}}
-    event = Event("check_run", "requested_action", fields, actor.account)
-    deliver.emit(repository.world, repository, event)
+    deliver.emit(repository, "check_run", "requested_action", fields, actor.account)
 
 
 def rerequest(repository: Repository, actor: Actor, run: CheckRun) -> None:

@@ -2,7 +2,6 @@
 
 from bot.sandbox import deliver, rules
 from bot.sandbox.acts import pull_states
-from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO
 from bot.sandbox.records import Account, Issue, Pull, Review
 from bot.sandbox.rules import Update
@@ -56,8 +55,9 @@ async def _show_head(base: Repository, issue: Issue, update: Update, by_whom: Ac
     await _dismiss_stale(base, issue, pull, by_whom)
     pull.ci_due = True
     pull_states.look_again(base, issue)
-    told = pull_states.by(by_whom, before=before, after=update.after)
-    await pull_states.tell(base, issue, "synchronize", told)
+    await pull_states.announce(
+        base, issue, "synchronize", by_whom, before=before, after=update.after
+    )
 
 
 async def _follow_base(
@@ -104,19 +104,17 @@ async def _dismiss_stale(
 def dismiss(repository: Repository, issue: Issue, review: Review, by_whom: Account) -> None:
     """Take a review's weight away; raises `pull_request_review.dismissed`."""
     review.state = "DISMISSED"
-    tell_review(repository, issue, review, Event("", "dismissed", {}, by_whom))
+    announce_review(repository, issue, review, "dismissed", by_whom)
 
 
-def tell_review(repository: Repository, issue: Issue, review: Review, told: Event) -> None:
-    """Raise a `pull_request_review` event with the action and sender of `told`."""
+def announce_review(
+    repository: Repository, issue: Issue, review: Review, action: str, sender: Account
+) -> None:
+    """Send a `pull_request_review` event."""
     if issue.pull is None:
         return
     shown = pulls.review(repository, issue, review)
     shown["state"] = shown["state"].lower()
-    fields = {
-        "review": shown,
-        "pull_request": pulls.pull_simple(repository, issue, issue.pull),
-    }
-    deliver.emit(
-        repository.world, repository, Event("pull_request_review", told.action, fields, told.sender)
-    )
+    pull_request = pulls.pull_simple(repository, issue, issue.pull)
+    payload = {"review": shown, "pull_request": pull_request}
+    deliver.emit(repository, "pull_request_review", action, payload, sender)

@@ -6,9 +6,10 @@ Answers and their order: design/GITHUB.md 5.3 and 8; the provider's "Merge a pul
 
 from dataclasses import dataclass
 
-from bot.sandbox import merge_rules, merges, rules, strikes
-from bot.sandbox.acts import differences, pull_states, refs
+from bot.sandbox import merge_rules, merges, rules
+from bot.sandbox.acts import pull_states, refs
 from bot.sandbox.acts.refs import How, Move
+from bot.sandbox.faults import lands_other_tree
 from bot.sandbox.git import ZERO, Commit, NewCommit
 from bot.sandbox.merges import Clean, Conflict
 from bot.sandbox.records import Actor, Issue, Pull
@@ -154,7 +155,7 @@ async def _rebased(repository: Repository, actor: Actor, pull: Pull) -> str:
     done = await merges.replay(objects, tip, pull.head_sha, committer)
     if isinstance(done, Conflict):
         raise refused("method.rebase")
-    if not done.commits or not strikes.lands_other_tree.get():
+    if not done.commits or not lands_other_tree.get():
         return done.tip
     last = done.commits[-1]
     new = NewCommit(last.tree, last.parents, last.author, last.committer, last.message)
@@ -162,7 +163,7 @@ async def _rebased(repository: Repository, actor: Actor, pull: Pull) -> str:
 
 
 def _with_other_tree(repository: Repository, new: NewCommit) -> NewCommit:
-    if not strikes.lands_other_tree.get():
+    if not lands_other_tree.get():
         return new
     tree = repository.git.objects.tree_with(new.tree, {"SANDBOX-OTHER-TREE": b"fault\n"})
     return NewCommit(tree, new.parents, new.author, new.committer, new.message)
@@ -185,7 +186,7 @@ def _merge_message(repository: Repository, issue: Issue, pull: Pull) -> tuple[st
 
 def _squash_message(repository: Repository, issue: Issue, pull: Pull) -> tuple[str, str]:
     chosen = repository.settings
-    commits = differences.commits(repository, issue, pull)
+    commits = pull_states.commits_of(repository, issue, pull)
     title, body = issue.title, ""
     if chosen.squash_title == "COMMIT_OR_PR_TITLE" and len(commits) == 1:
         title = commits[0].message.partition("\n")[0]

@@ -4,13 +4,14 @@ The caller holds the repository's lock. Refusals: the provider's "Create a pull 
 "Update a pull request".
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bot.sandbox import deliver
 from bot.sandbox.acts import heads, pull_states
-from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO
-from bot.sandbox.records import Actor, Issue, Json, Pull, Review, Thread
+from bot.sandbox.records import Actor, Issue, Json, Pull, Review, Stack, Thread
 from bot.sandbox.refusal import Refusal, custom, invalid, not_found, refused, say
 from bot.sandbox.shapes import pulls
 from bot.sandbox.world import Repository
@@ -70,8 +71,7 @@ async def open_pull(repository: Repository, actor: Actor, new: NewPull) -> Issue
     await repository.git.move([(f"refs/pull/{issue.number}/head", ZERO, head)])
     issue.pull.ci_due = True
     pull_states.look_again(repository, issue)
-    told = pull_states.by(actor.account)
-    await pull_states.tell(repository, issue, "opened", told)
+    await pull_states.announce(repository, issue, "opened", actor.account)
     return issue
 
 
@@ -123,8 +123,7 @@ async def edit(repository: Repository, actor: Actor, issue: Issue, fields: Json)
 
 async def _edited(repository: Repository, actor: Actor, issue: Issue, changes: Json) -> None:
     issue.updated_at = repository.world.now()
-    told = pull_states.by(actor.account, changes=changes)
-    await pull_states.tell(repository, issue, "edited", told)
+    await pull_states.announce(repository, issue, "edited", actor.account, changes=changes)
 
 
 async def retarget(repository: Repository, actor: Actor, issue: Issue, base: str) -> None:
@@ -161,8 +160,7 @@ async def reopen(repository: Repository, actor: Actor, issue: Issue) -> None:
         pull.head_sha = tip
     pull.ci_due = True
     pull_states.look_again(repository, issue)
-    told = pull_states.by(actor.account)
-    await pull_states.tell(repository, issue, "reopened", told)
+    await pull_states.announce(repository, issue, "reopened", actor.account)
 
 
 async def set_draft(repository: Repository, actor: Actor, issue: Issue, draft: bool) -> None:
@@ -172,8 +170,7 @@ async def set_draft(repository: Repository, actor: Actor, issue: Issue, draft: b
         pull.draft = draft
         issue.updated_at = repository.world.now()
         action = "converted_to_draft" if draft else "ready_for_review"
-        told = pull_states.by(actor.account)
-        await pull_states.tell(repository, issue, action, told)
+        await pull_states.announce(repository, issue, action, actor.account)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +200,7 @@ def review(repository: Repository, actor: Actor, issue: Issue, new: NewReview) -
         repository.world.now(),
     )
     pull.reviews.append(made)
-    told = Event("", "submitted", {}, actor.account)
-    heads.tell_review(repository, issue, made, told)
+    heads.announce_review(repository, issue, made, "submitted", actor.account)
     return made
 
 
@@ -229,8 +225,49 @@ def resolve(repository: Repository, actor: Actor, issue: Issue, is_resolved: boo
                 "thread": pulls.thread(repository, issue, thread),
             }
             action = "resolved" if is_resolved else "unresolved"
-            event = Event("pull_request_review_thread", action, fields, actor.account)
-            deliver.emit(repository.world, repository, event)
+            deliver.emit(repository, "pull_request_review_thread", action, fields, actor.account)
+
+
+async def stack(repository: Repository, actor: Actor, numbers: Sequence[int]) -> Stack:
+    """Stack pull requests, the bottom first; raises `pull_request.stacked` for each.
+
+    Raises Refusal(422) when they are no chain of one repository or one is stacked already.
+    """
+    members = [(issue, _pull_of(issue)) for issue in _issues_of(repository, numbers)]
+    for issue, _ in members:
+        if repository.stack_of(issue.number) is not None:
+            raise refused("stack.member", issue.number)
+    chain = pairwise(members)
+    is_chain = all(above.base_ref == below.head_ref for (_, below), (_, above) in chain)
+    if (
+        len(members) < 2
+        or not is_chain
+        or any(one.head_repo != repository.id for _, one in members)
+    ):
+        raise refused("stack.form")
+    made = Stack(
+        repository.world.new_id(), len(repository.stacks) + 1, list(numbers), repository.world.now()
+    )
+    repository.stacks.append(made)
+    for issue, _ in members:
+        shown = pulls.stack_of_pull(repository, issue, made)
+        await pull_states.announce(repository, issue, "stacked", actor.account, stack=shown)
+    return made
+
+
+def unstack(repository: Repository, number: int) -> None:
+    """Dissolve the stack of a pull request. Raises Refusal(404) without one."""
+    found = repository.stack_of(number)
+    if found is None:
+        raise not_found()
+    repository.stacks.remove(found)
+
+
+def _issues_of(repository: Repository, numbers: Sequence[int]) -> list[Issue]:
+    found = [repository.issues.get(number) for number in numbers]
+    if None in found:
+        raise not_found()
+    return [issue for issue in found if issue is not None]
 
 
 def _pull_of(issue: Issue) -> Pull:

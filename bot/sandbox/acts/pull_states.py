@@ -1,15 +1,13 @@
-"""What becomes of a pull request: looked at, closed, merged, told.
+"""States of pull requests: changed files, mergeability, closing, merging, and their events.
 
-The only place that changes whether a pull request is open, merged or mergeable.
+The only module that changes whether a pull request is open, merged or mergeable.
 """
 
 from functools import partial
 
 from bot.sandbox import ci, deliver, merges
-from bot.sandbox.acts import differences
-from bot.sandbox.deliver import Event
-from bot.sandbox.git import NewCommit, Signature
-from bot.sandbox.merges import Clean
+from bot.sandbox.git import Commit, NewCommit, Signature
+from bot.sandbox.merges import Clean, FileChange
 from bot.sandbox.records import HOST, NOREPLY, Account, Issue, Json, Pull
 from bot.sandbox.shapes import pulls
 from bot.sandbox.world import Repository, World
@@ -25,22 +23,37 @@ def provider_signature(world: World) -> Signature:
     return Signature("GitHub", f"noreply@{HOST}", world.now())
 
 
-async def tell(repository: Repository, issue: Issue, action: str, told: Event) -> None:
-    """Raise a `pull_request` event; `told` brings more fields and the sender."""
+def base_of(repository: Repository, issue: Issue, pull: Pull) -> str:
+    """Return the commit to compare a pull request with: its base's tip while it is open."""
+    tip = repository.git.branch(pull.base_ref) if issue.open else None
+    return tip or pull.base_sha
+
+
+def commits_of(repository: Repository, issue: Issue, pull: Pull) -> list[Commit]:
+    """Return the commits of a pull request, oldest first."""
+    base = base_of(repository, issue, pull)
+    return list(reversed(repository.git.objects.log(pull.head_sha, without=base)))
+
+
+async def changed_files(repository: Repository, issue: Issue, pull: Pull) -> tuple[FileChange, ...]:
+    """Return the files changed since it left its base; none for unrelated histories."""
+    objects = repository.git.objects
+    start = objects.merge_base(base_of(repository, issue, pull), pull.head_sha)
+    if start is None:
+        return ()
+    return await merges.changes(objects, start, pull.head_sha)
+
+
+async def announce(
+    repository: Repository, issue: Issue, action: str, sender: Account, **fields: object
+) -> None:
+    """Send a `pull_request` event; `fields` are those that only this action has."""
     if issue.pull is None:
         return
-    files = await differences.files(repository, issue, issue.pull)
-    fields: Json = {
-        "number": issue.number,
-        "pull_request": pulls.pull(repository, issue, files),
-        **told.fields,
-    }
-    deliver.emit(repository.world, repository, Event("pull_request", action, fields, told.sender))
-
-
-def by(sender: Account, **fields: object) -> Event:
-    """The sender of an event, and fields that only its action has."""
-    return Event("pull_request", None, dict(fields), sender)
+    files = await changed_files(repository, issue, issue.pull)
+    shown = pulls.pull(repository, issue, files)
+    payload: Json = {"number": issue.number, "pull_request": shown, **fields}
+    deliver.emit(repository, "pull_request", action, payload, sender)
 
 
 def look_again(
@@ -98,7 +111,7 @@ async def close(repository: Repository, issue: Issue, by_whom: Account) -> None:
         issue.pull.base_sha = repository.git.branch(issue.pull.base_ref) or issue.pull.base_sha
     issue.open, issue.closed_by = False, by_whom
     issue.closed_at = issue.updated_at = repository.world.now()
-    await tell(repository, issue, "closed", by(by_whom))
+    await announce(repository, issue, "closed", by_whom)
 
 
 async def mark_merged(
@@ -113,4 +126,4 @@ async def mark_merged(
     pull.mergeable = None
     issue.open, issue.closed_by = False, by_whom
     issue.closed_at = issue.updated_at = pull.merged_at
-    await tell(repository, issue, "closed", by(by_whom))
+    await announce(repository, issue, "closed", by_whom)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from bot.sandbox import ci, deliver, merges, reports, rules
 from bot.sandbox.acts import heads
 from bot.sandbox.command import GitFailed
-from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO, Commit
 from bot.sandbox.records import Actor, Json
 from bot.sandbox.refusal import refused
@@ -119,7 +118,7 @@ def _ask_rules(repository: Repository, actor: Actor, what: tuple[Move, Update], 
 async def _follow(repository: Repository, actor: Actor, update: Update) -> None:
     repository.pushed_at = repository.world.now()
     fields = _push_fields(repository, actor, update)
-    deliver.emit(repository.world, repository, Event("push", None, fields, actor.account))
+    deliver.emit(repository, "push", None, fields, actor.account)
     _tell_creation(repository, actor, update)
     await heads.follow(repository, update, actor.account)
     if update.after != ZERO:
@@ -134,7 +133,7 @@ def _tell_creation(repository: Repository, actor: Actor, update: Update) -> None
     fields: Json = {"ref": update.branch, "ref_type": "branch", "pusher_type": "user"}
     if name == "create":
         fields.update(master_branch=repository.default_branch, description=None)
-    deliver.emit(repository.world, repository, Event(name, None, fields, actor.account))
+    deliver.emit(repository, name, None, fields, actor.account)
 
 
 def _push_fields(repository: Repository, actor: Actor, update: Update) -> Json:

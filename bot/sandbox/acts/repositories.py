@@ -11,7 +11,6 @@ from functools import partial
 from bot.sandbox import deliver, git
 from bot.sandbox.acts import installations, pull_states, refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO, NewCommit
 from bot.sandbox.records import Account, Actor, Classic, Json, Kind, Ruleset
 from bot.sandbox.refusal import Refusal, custom, refused
@@ -127,7 +126,7 @@ def delete(repository: Repository, actor: Actor) -> None:
 
 def _tell(repository: Repository, actor: Actor, action: str, changes: Json) -> None:
     fields = {"changes": changes} if changes else {}
-    deliver.emit(repository.world, repository, Event("repository", action, fields, actor.account))
+    deliver.emit(repository, "repository", action, fields, actor.account)
 
 
 def rename_branch(repository: Repository, actor: Actor, old: str, new: str) -> None:
@@ -192,8 +191,9 @@ def set_ruleset(repository: Repository, actor: Actor, new: Ruleset | None, name:
         return
     action = "edited" if new and known else ("created" if new else "deleted")
     value = repositories.ruleset(repository, shown, whole=True)
-    event = Event("repository_ruleset", action, {"repository_ruleset": value}, actor.account)
-    deliver.emit(repository.world, repository, event)
+    deliver.emit(
+        repository, "repository_ruleset", action, {"repository_ruleset": value}, actor.account
+    )
 
 
 def set_classic(repository: Repository, actor: Actor, branch: str, new: Classic | None) -> None:
@@ -206,8 +206,7 @@ def set_classic(repository: Repository, actor: Actor, branch: str, new: Classic 
         return
     action = "edited" if new and known else ("created" if new else "deleted")
     rule = _rule_fields(repository, branch, shown)
-    event = Event("branch_protection_rule", action, {"rule": rule}, actor.account)
-    deliver.emit(repository.world, repository, event)
+    deliver.emit(repository, "branch_protection_rule", action, {"rule": rule}, actor.account)
 
 
 def _rule_fields(repository: Repository, branch: str, rule: Classic) -> Json:

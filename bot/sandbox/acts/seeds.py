@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TypeVar
 
 from bot.sandbox.acts import conversation, installations, repositories
-from bot.sandbox.acts.asked import as_files
+from bot.sandbox.acts.actions_by_people import as_files
 from bot.sandbox.acts.repositories import NewRepository
 from bot.sandbox.records import Actor, Classic, Json, Kind, Ruleset, Settings
 from bot.sandbox.refusal import Refusal

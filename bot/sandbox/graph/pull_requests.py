@@ -5,7 +5,7 @@ from typing import Any
 from graphql import GraphQLResolveInfo
 
 from bot.sandbox import merge_rules
-from bot.sandbox.acts import differences
+from bot.sandbox.acts import pull_states
 from bot.sandbox.graph import accounts, connections, objects, rollups
 from bot.sandbox.merges import FileChange
 from bot.sandbox.records import Issue, Json, Label, Pull, Thread
@@ -104,7 +104,7 @@ def _lists(one: Repository, issue: Issue, pull: Pull) -> Json:
         }
 
     async def files(info: GraphQLResolveInfo[Any], **asked: Any) -> Json:
-        changed = await differences.files(one, issue, pull)
+        changed = await pull_states.changed_files(one, issue, pull)
         return connections.connect(changed, _changed_file)(info, **asked)
 
     return {

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from bot.sandbox.acts import differences, merging, pull_requests
+from bot.sandbox.acts import merging, pull_requests, pull_states
 from bot.sandbox.acts.merging import MergeCall
 from bot.sandbox.acts.pull_requests import NewPull, NewReview
 from bot.sandbox.records import ROLES, Issue, Pull
@@ -55,7 +55,7 @@ async def create_pull(call: Call) -> Answer:
 async def _shown(call: Call, issue: Issue) -> dict[str, object]:
     if issue.pull is None:
         raise not_found()
-    files = await differences.files(call.repository, issue, issue.pull)
+    files = await pull_states.changed_files(call.repository, issue, issue.pull)
     return pulls.pull(call.repository, issue, files)
 
 
@@ -81,14 +81,14 @@ async def list_files(call: Call) -> Answer:
     """The changed files, at most FILES_MAX."""
     issue, pull = pull_of(call)
     repository = call.repository
-    files = (await differences.files(repository, issue, pull))[:FILES_MAX]
+    files = (await pull_states.changed_files(repository, issue, pull))[:FILES_MAX]
     return Listing(files, lambda one: git_data.changed_file(repository, one, pull.head_sha))
 
 
 async def list_commits(call: Call) -> Answer:
     """The commits, oldest first, at most COMMITS_MAX."""
     issue, pull = pull_of(call)
-    found = differences.commits(call.repository, issue, pull)[:COMMITS_MAX]
+    found = pull_states.commits_of(call.repository, issue, pull)[:COMMITS_MAX]
     return Listing(found, partial(git_data.commit, call.repository))
 
 

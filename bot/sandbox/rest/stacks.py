@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from bot.sandbox.acts import stacks
+from bot.sandbox.acts import pull_requests
 from bot.sandbox.records import Stack
 from bot.sandbox.refusal import not_found
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
@@ -29,13 +29,13 @@ async def get_stack(call: Call) -> Answer:
 async def create_stack(call: Call) -> Answer:
     """Stack pull requests, the bottom first."""
     numbers = [int(one) for one in call.body.get("pull_requests", ())]
-    made = await stacks.create(call.repository, call.actor, numbers)
+    made = await pull_requests.stack(call.repository, call.actor, numbers)
     return Reply(pulls.stack(call.repository, made), 201)
 
 
 async def unstack(call: Call) -> Answer:
     """Dissolve a stack."""
-    stacks.dissolve(call.repository, _stack(call).members[0])
+    pull_requests.unstack(call.repository, _stack(call).members[0])
     return Reply(status=204)
 
 
