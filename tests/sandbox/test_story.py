@@ -106,6 +106,7 @@ async def test_a_repository_is_read_in_every_way(rest, sandbox):
     content = await repos.async_get_content(*OWN, "README.md")
     assert content.parsed_data.name == "README.md"
     assert (await repos.async_get_commit(*OWN, "main")).parsed_data.sha == branch.commit.sha
+    assert (await repos.async_list_commits(*OWN)).parsed_data
     git = rest.git
     assert (await git.async_get_ref(*OWN, "heads/main")).parsed_data.object_.sha
     assert (await git.async_list_matching_refs(*OWN, "heads")).parsed_data

@@ -1,5 +1,7 @@
 """Repositories, branches, protection, rules, contents and comparisons."""
 
+from functools import partial
+
 from bot.sandbox import merges, rules
 from bot.sandbox.acts import repositories as repository_acts
 from bot.sandbox.auth import PersonCaller, TokenCaller
@@ -146,6 +148,13 @@ def resolve(call: Call, wanted: str) -> Commit:
     raise refused("commit.no_ref", wanted)
 
 
+async def list_commits(call: Call) -> Answer:
+    """The history of `sha`, newest first."""
+    repository = call.repository
+    tip = resolve(call, call.query.get("sha", repository.default_branch))
+    return Listing(repository.git.objects.log(tip.sha), partial(git_data.commit, repository))
+
+
 async def get_commit(call: Call) -> Answer:
     """One commit by sha, branch or ref; 422 for something that looks like a sha and is none."""
     wanted = call.params["ref"]
@@ -221,6 +230,7 @@ ROUTES = (
     Route("GET", rf"{REPO}/rulesets/{{id:\d+}}", get_ruleset),
     Route("GET", f"{REPO}/contents", get_contents, CONTENTS),
     Route("GET", f"{REPO}/contents/{{path:.*}}", get_contents, CONTENTS),
+    Route("GET", f"{REPO}/commits", list_commits, CONTENTS),
     Route("GET", f"{REPO}/compare/{{basehead:.+}}", compare, CONTENTS),
 )
 
