@@ -109,7 +109,7 @@ async def _read(content: aiohttp.StreamReader) -> bytes | NoArchive:
 
 
 def is_public(address: str) -> bool:
-    """Whether it is a global address that carries no other inside."""
+    """Return whether it is a global address that carries no other inside."""
     found = ipaddress.ip_address(address)
     if isinstance(found, ipaddress.IPv6Address):
         carries_another = found.sixtofour is not None or found.teredo is not None

@@ -1,7 +1,7 @@
-"""Who we are to GitHub: the App's signed word, and tokens of its installations (GITHUB.md 2.3).
+"""Authentication: the App's JWT and the tokens of its installations.
 
-Tokens live in memory only, each for one installation and one repository; they are never
-logged, and nothing but a request header holds them.
+Tokens are kept in memory only, each for one installation and one repository. They are never
+logged and appear only in request headers.
 """
 
 import asyncio
@@ -56,8 +56,8 @@ class Grant:
 
 
 @dataclass(slots=True)
-class Seat:
-    """What we hold for one repository: where it is installed, and its token."""
+class Credentials:
+    """The credentials of one repository: its installation and its token."""
 
     installation: str | None = None
     looked_up_s: float = 0.0
@@ -72,7 +72,7 @@ class Tokens:
         self._wire = wire
         self._options = options
         self._clock = clock
-        self._seats: dict[str, Seat] = defaultdict(Seat)
+        self._seats: dict[str, Credentials] = defaultdict(Credentials)
         self._ids: dict[str, str] = {}
         self._wide: dict[str, Token] = {}
         self._signed: tuple[float, str] | None = None
@@ -113,7 +113,7 @@ class Tokens:
                 seat.token, seat.installation = None, None
                 raise
 
-    async def _grant(self, repo: RepoRef, seat: Seat) -> Grant:
+    async def _grant(self, repo: RepoRef, seat: Credentials) -> Grant:
         installation = await self._installation(repo, seat)
         if seat.token is None or self._is_old(seat.token):
             number = await self._id_of(repo, installation)
@@ -172,7 +172,7 @@ class Tokens:
     def _is_old(self, token: Token) -> bool:
         return token.expires_at - EARLY <= self._clock.now()
 
-    async def _installation(self, repo: RepoRef, seat: Seat) -> str:
+    async def _installation(self, repo: RepoRef, seat: Credentials) -> str:
         now_s = self._clock.monotonic_s()
         if seat.installation is not None and now_s - seat.looked_up_s < LOOKUP_KEPT_S:
             return seat.installation

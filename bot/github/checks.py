@@ -1,4 +1,4 @@
-"""All reports on one commit: check runs and commit statuses (GITHUB.md 4.2)."""
+"""All reports on one commit: check runs and commit statuses."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,6 +1,6 @@
 """Runs of GitHub's own CI: looked at, and run again or stopped where that is granted.
 
-Writing needs `actions: write` (GITHUB.md 2.4).
+Writing needs `actions: write`.
 """
 
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ async def claimed_run(client: RepositoryClient, run_id: str) -> CiRun | None:
 
 
 async def claimed_source(client: RepositoryClient, number: int) -> PullRequestSource | None:
-    """Where an open pull request comes from, by one call."""
+    """Return the source of an open pull request, by one call."""
     answer = await client.get(f"/pulls/{number}", expects=(404,))
     return None if answer.status == 404 else pull_source_of(answer.fields)
 
@@ -98,7 +98,7 @@ async def ci_jobs(client: RepositoryClient, run_id: str, attempt: int) -> tuple[
 
 
 async def ci_artifacts(client: RepositoryClient, run_id: str) -> tuple[Artifact, ...]:
-    """What a run left, oldest first; GitHub's list begins with the newest."""
+    """Return the artifacts of a run, oldest first; GitHub lists the newest first."""
     listed = await _listed(client, f"/actions/runs/{run_id}/artifacts", "artifacts")
     found = (artifact_of(each) for each in listed)
     return tuple(sorted(found, key=lambda artifact: int(artifact.id)))

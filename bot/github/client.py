@@ -83,7 +83,7 @@ class CachedAnswer:
 
 
 class GitHubClient:
-    """What all calls to one host share: connections, tokens, rate limiters, caches."""
+    """State shared by all calls to one host: connections, tokens, rate limiters, caches."""
 
     def __init__(self, options: GitHubOptions, clock: Clock, telemetry: Meter = SILENT) -> None:
         self.options = options
@@ -336,7 +336,7 @@ class RepositoryClient:
 
     @property
     def caches(self) -> Caches:
-        """What the adapter keeps in memory about the host's repositories."""
+        """The caches of the host's repositories."""
         return self.github.caches
 
     async def get(

@@ -44,9 +44,9 @@ async def since(
 
 
 def _delivery(client: RepositoryClient, where: Where, comment: object) -> Delivery | None:
-    """What GitHub would have delivered, as far as we read it; None on a plain issue."""
-    told = Fields(comment)
-    number = _number_of(told)
+    """Return the delivery that GitHub would have sent; None for a plain issue."""
+    fields = Fields(comment)
+    number = _number_of(fields)
     if number is None:
         return None
     payload = {
@@ -57,7 +57,7 @@ def _delivery(client: RepositoryClient, where: Where, comment: object) -> Delive
     }
     return Delivery(
         host=where.ref.host,
-        id=f"comment-{told.id('id')}",
+        id=f"comment-{fields.id('id')}",
         event=EVENT,
         action=ACTION,
         repository_id=where.id.id,

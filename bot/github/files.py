@@ -70,7 +70,7 @@ def _tree_paths_of(answer: Fields) -> TreePaths:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What stands under a name: git's mode, and the id of the file, folder or submodule."""
+    """An entry of a tree: git's mode, and the id of the file, folder or submodule."""
 
     mode: str
     id: Sha
@@ -97,7 +97,7 @@ class _Trees:
     known: dict[Sha, Mapping[str, Item]] = field(default_factory=dict)
 
     async def items(self, place: Item | None) -> Mapping[str, Item]:
-        """What a folder holds; nothing and a file hold nothing."""
+        """Return the entries of a folder; none for a file or a missing entry."""
         if place is None or not place.is_tree:
             return {}
         if place.id not in self.known:
@@ -132,7 +132,7 @@ def _at(four: list[Mapping[str, Item]], name: str) -> tuple[Pair, Pair]:
 async def same_change(
     client: RepositoryClient, tested: Change, landed: Change
 ) -> Same | Different | Unproven:
-    """Whether both leave equal sets of (path, mode, content) behind."""
+    """Return whether both leave equal sets of (path, mode, content) behind."""
     found: list[str] = []
     try:
         await _compare(_Trees(client), "", _roots(tested, landed), found)
@@ -144,7 +144,7 @@ async def same_change(
 async def overlap(
     client: RepositoryClient, one: Change, other: Change
 ) -> Disjoint | Overlapping | Unproven:
-    """Whether some path is touched by both."""
+    """Return whether some path is touched by both."""
     found: list[str] = []
     try:
         await _intersect(_Trees(client), "", _roots(one, other), found)
@@ -175,7 +175,7 @@ async def _compare(trees: _Trees, path: str, pairs: tuple[Pair, Pair], found: li
 
 
 def _file_left(pair: Pair) -> tuple[bool, Item | None]:
-    """Whether a file changed at this very place, and what stands there then."""
+    """Return whether a file changed at this very place, and what stands there then."""
     before, after = (None if item is None or item.is_tree else item for item in pair)
     return (before != after, after if before != after else None)
 

@@ -15,7 +15,7 @@ from service.provider.values import (
 from service.vocabulary import Sha
 
 PAGES_MAX = 10
-SWEPT_MAX = 50  # pull requests in one document (GITHUB.md 7.2)
+SWEPT_MAX = 50  # pull requests in one document
 NO_COMMIT = Sha("0" * 40)
 
 # The fields of one pull request. Its checks stand beside the fragment, not in it: whether one

@@ -1,4 +1,4 @@
-"""Which repositories we see, and deliveries that never reached us: calls of the App itself."""
+"""Calls of the App itself: the repositories it sees, and deliveries that never reached us."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -56,7 +56,7 @@ def _failed_delivery(answer: Fields) -> FailedDelivery:
 
 
 async def redeliver(github: GitHubClient, attempt: str) -> None:
-    """Have what this try carried sent again, under the same GUID."""
+    """Ask GitHub to send the delivery of an attempt again, under the same GUID."""
     try:
         await github.app_call("POST", f"/app/hook/deliveries/{attempt}/attempts", {})
     except (Gone, Refused):

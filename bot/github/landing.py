@@ -1,7 +1,7 @@
 """Bringing tested commits onto the target: one call each, and what can be read back.
 
 Nothing here repeats a landing, repairs the target or judges what landed: commits, parents and
-trees are returned as read, and the service proves them (RELIABILITY.md 2).
+trees are returned as read, and the service proves them.
 """
 
 from bot.github import graphql, reading, refs, refusals
@@ -77,7 +77,7 @@ class Landing:
         self._notices = notices
 
     async def merge(self, client: RepositoryClient, request: MergeRequest) -> Merged | LandStop:
-        """One merge call, sent once. Raises OutcomeUnknown, Gone, Throttled, Unavailable."""
+        """Send one merge call, once. Raises OutcomeUnknown, Gone, Throttled, Unavailable."""
         denied = self._method_denied(client.repo, request.target, request.method)
         if denied is not None:
             return denied
@@ -93,14 +93,14 @@ class Landing:
         return await self._landed(client, request.target, commit, request.expect_parent)
 
     async def merged(self, client: RepositoryClient, request: MergeRequest) -> Merged | None:
-        """What a merge call landed, None while the pull request is not merged."""
+        """Return what a merge call landed; None while the pull request is not merged."""
         facts = await self._pulls.pull_request(client, request.number, waits_s=())
         if facts.state is not PullRequestState.MERGED or facts.merge_commit is None:
             return None
         return await self._read(client, request.target, facts.merge_commit, request.expect_parent)
 
     async def advance(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | LandStop:
-        """One compare-and-swap of target and test branch, sent once. Raises OutcomeUnknown."""
+        """Send one compare-and-swap of target and test branch, once. Raises OutcomeUnknown."""
         started_s = client.clock.monotonic_s()
         if not await refs.is_ancestor(client, request.expect, request.to):
             words = f"{request.to} does not descend from {request.expect}."
@@ -128,7 +128,7 @@ class Landing:
         return LandStop(code, quoted(troubles[0].message), answer.request_id)
 
     async def advanced(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | None:
-        """What an advance landed, None while `to` is not in the target."""
+        """Return what an advance landed; None while `to` is not in the target."""
         tip = await refs.read_tip(client, request.target)
         if tip is None or tip.sha == request.expect:
             return None
@@ -139,7 +139,7 @@ class Landing:
     async def settle_merged(
         self, client: RepositoryClient, number: int, head: Sha, commit: Sha
     ) -> bool:
-        """Wait until GitHub shows the pull request as merged, else say so and close it (5.5)."""
+        """Wait until GitHub shows the pull request as merged, else comment and close it."""
         facts = await self._pulls.pull_request(client, number, waits_s=())
         for wait_s in SHOWN_WAITS_S:
             if facts.state is not PullRequestState.OPEN:
@@ -166,7 +166,7 @@ class Landing:
     async def _stop(
         self, client: RepositoryClient, request: MergeRequest, answer: Answer
     ) -> LandStop:
-        """Why it was refused, by facts and rules read after the refusal."""
+        """Return why it was refused, by facts and rules read after the refusal."""
         words = quoted(answer.message)
         try:
             evidence = await self._evidence(client, request, answer)
@@ -220,7 +220,7 @@ class Landing:
             return False  # a host without the field has no such queue
 
     async def _is_unsigned(self, client: RepositoryClient, request: MergeRequest) -> bool:
-        """Whether a commit that would come onto the branch has no verified signature."""
+        """Return whether a commit that would come onto the branch has no verified signature."""
         if request.method is MergeMethod.SQUASH:
             return False
         listed, _ = await client.listed(f"/pulls/{request.number}/commits")
@@ -229,7 +229,7 @@ class Landing:
     async def _landed(
         self, client: RepositoryClient, target: str, commit: Sha, expect: Sha
     ) -> Merged:
-        """The landing read back; if that fails it has happened all the same."""
+        """Read the landing back; it has happened even when that fails."""
         try:
             return await self._read(client, target, commit, expect)
         except ProviderError as failure:
@@ -269,7 +269,7 @@ def _merge_body(request: MergeRequest) -> dict[str, object]:
 
 
 async def _may_write(client: RepositoryClient) -> bool:
-    """Whether a token minted now may change contents and pull requests."""
+    """Return whether a token minted now may change contents and pull requests."""
     client.github.tokens.drop(client.repo)
     granted = (await client.github.tokens.of(client.repo)).permissions
     return all(granted.get(name) == "write" for name in WRITES)

@@ -79,7 +79,7 @@ PERMISSIONS: tuple[tuple[str, str], ...] = (
 
 
 def finding_of(status: int, headers: Mapping[str, str], message: str) -> Finding | None:
-    """What kind of answer this is, None for success; header names in lower case."""
+    """Return the class of an answer, None for success; header names in lower case."""
     if status < 400:
         return None
     limit = _limit_of(status, headers, message.lower())
@@ -159,7 +159,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def refusal_of(message: str) -> RefusedCode:
-    """Which rule said no, by the words of a 4xx answer."""
+    """Return the reason of a refusal, by the words of a 4xx answer."""
     words = message.lower().replace("`", "")
     return next((code for part, code in REFUSALS if part in words), RefusedCode.OTHER)
 

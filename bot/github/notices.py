@@ -1,7 +1,7 @@
-"""What people see on a pull request: comments, reactions, our check run (GITHUB.md 6.2).
+"""Notices on a pull request: comments, reactions, our check run.
 
-Texts come from the service. Each thing is found again by its hidden marker or external id and
-by its author, so that writing it twice changes nothing; none of it ever stops a landing.
+The service makes the texts. A notice is found again by its hidden marker or external id and by
+its author, so that writing it twice changes nothing. A notice never stops a landing.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ CHECK_WORDS: dict[CheckReportStatus, tuple[str, str | None]] = {
 
 
 class Notices:
-    """Writes notices; remembers digests of what stands, so that nothing is written twice."""
+    """Writes notices; caches digests of written texts to skip writes without a change."""
 
     def __init__(self, app_id: str) -> None:
         self._app_id = app_id
@@ -53,7 +53,7 @@ class Notices:
         self._completed: LRUCache[str, bool] = LRUCache(WRITTEN_MAX)
 
     async def say(self, client: RepositoryClient, notice: Notice) -> str | None:
-        """The id of what stands there now, None when it cannot be said there any more."""
+        """Write a notice; return its id, None when the place takes no more notices."""
         try:
             return await self._say(client, notice)
         except OutcomeUnknown:
@@ -108,7 +108,7 @@ class Notices:
     async def _found_comment(
         self, client: RepositoryClient, number: int, marker: str
     ) -> str | None:
-        """The newest comment of our own App that the marker stands for."""
+        """Return the newest comment of our own App that contains the marker."""
         listed, _ = await client.listed(f"/issues/{number}/comments", missing=GoneKind.PULL_REQUEST)
         login = f"{await client.github.slug()}[bot]"
         found = [reading.words_of(each) for each in listed]
@@ -143,7 +143,7 @@ class Notices:
         return self._ran(client, made.fields.id("id"), key, is_over=is_over)
 
     async def _found_run(self, client: RepositoryClient, notice: CheckReport) -> str | None:
-        """Our newest run on that commit for the same submission."""
+        """Return our newest run on that commit for the same submission."""
         listed, _ = await client.listed(
             f"/commits/{notice.sha}/check-runs",
             "check_runs",
@@ -204,7 +204,7 @@ def _check_body(notice: CheckReport) -> dict[str, object]:
 
 
 def _drop(client: RepositoryClient, answer: Answer) -> str | None:
-    """None: a locked conversation takes nothing more. Any other denial is an error."""
+    """Return None for a locked conversation; raise the error of any other denial."""
     if LOCKED in answer.message.lower():
         return None
     raise client.github.error_of(answer, "/comments")

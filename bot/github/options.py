@@ -1,4 +1,4 @@
-"""What the adapter must know before it can talk: addresses, the App's number and keys.
+"""Options of the adapter: addresses, the App's number and keys.
 
 Pure: no environment is read here; `bot/settings.py` does that and calls these functions.
 """
@@ -22,7 +22,7 @@ from service.vocabulary import RepoRef
 
 PUBLIC_HOST = "github.com"
 CLOUD_SUFFIX = ".ghe.com"
-SECRET_CHARS_MIN = 32  # GITHUB.md 7.1
+SECRET_CHARS_MIN = 32
 SECRETS_MAX = 2
 KEY_FILE_BYTES_MAX = 64 * 1024
 # What is surely meant as a path; one line of a key's base64 may begin with a slash too, but has
@@ -30,12 +30,12 @@ KEY_FILE_BYTES_MAX = 64 * 1024
 _PATH_LIKE = re.compile(
     r"(?![A-Za-z0-9+/=]{64})(?:(?:~|\.{0,2})/[^\n\0]{1,250}|[^\n\0]{1,250}\.(?:pem|key))"
 )
-PUBLIC_WRITE_SPACING_MS = 1000  # GITHUB.md 2.5
+PUBLIC_WRITE_SPACING_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Roots without a trailing slash: REST, GraphQL, and web with git (GITHUB.md 2.2)."""
+    """Roots without a trailing slash: REST, GraphQL, and web with git."""
 
     api: str
     graphql: str
@@ -69,7 +69,7 @@ class GitHubOptions:
 
 
 def addresses_of(host: str, url: str | None = None) -> Addresses:
-    """Where a host answers; `url` overrides the web root and everything below it.
+    """Return the addresses of a host; `url` overrides the web root and everything below it.
 
     Raises StartRefused for an address that is not https, unless it is this machine.
     """
@@ -101,7 +101,7 @@ def is_limited(options: GitHubOptions) -> bool:
 
 
 def is_run_by_github(options: GitHubOptions) -> bool:
-    """Whether GitHub itself runs the host."""
+    """Return whether GitHub itself runs the host."""
     return options.host == PUBLIC_HOST or options.host.endswith(CLOUD_SUFFIX)
 
 
@@ -125,7 +125,7 @@ def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -
 
 
 def check_webhook_secrets(secrets: Sequence[str]) -> tuple[str, ...]:
-    """One or two secrets of at least 32 characters each, or StartRefused (GITHUB.md 7.1)."""
+    """One or two secrets of at least 32 characters each, or StartRefused."""
     if not 1 <= len(secrets) <= SECRETS_MAX:
         raise StartRefused(
             "HEADGATE_GITHUB_WEBHOOK_SECRET: missing. Without it deliveries cannot be trusted; "

@@ -1,6 +1,6 @@
-"""THE table from GitHub's words for a report to what it means (GITHUB.md 4.1, 4.2).
+"""The table of GitHub's words for reports and their outcomes.
 
-No other file knows those words, and nothing here knows a verdict.
+No other module contains those words, and this one knows no verdict.
 """
 
 from collections import defaultdict
@@ -76,7 +76,7 @@ GUARDING = frozenset(
 
 
 def of_run(status: str, conclusion: str | None, *, skipped_pass: bool) -> CheckOutcome:
-    """What one check run means on its own; the guard is applied by `guarded`."""
+    """Return the outcome of one check run by itself; see `guarded` for its suite."""
     if status != COMPLETED:
         return RUN_STATUSES.get(status, CheckOutcome.UNKNOWN)
     if conclusion in SWITCHED:
@@ -85,7 +85,7 @@ def of_run(status: str, conclusion: str | None, *, skipped_pass: bool) -> CheckO
 
 
 def of_state(state: str) -> CheckOutcome:
-    """What one commit status means."""
+    """Return the outcome of one commit status."""
     return STATES.get(state, CheckOutcome.UNKNOWN)
 
 
@@ -109,7 +109,7 @@ def guarded(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return the reports; a skipped run takes the worst outcome of its suite.
 
     A job that was skipped because the job before it failed would otherwise be green
-    (GITHUB.md 4.1, guard). Only the newest report of each name speaks for the suite.
+    Only the newest report of each name speaks for the suite.
     """
     reports = tuple(checks)
     guarding: dict[tuple[str | None, str], set[CheckOutcome]] = defaultdict(set)

@@ -58,7 +58,7 @@ class Priority(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call costs: GitHub's points, and whether it creates content that people see."""
+    """The cost of a call: GitHub's points, and whether it creates content that people see."""
 
     priority: Priority
     is_write: bool

@@ -1,4 +1,4 @@
-"""What somebody may do in a repository, asked afresh by number, not by name (GITHUB.md 6.1)."""
+"""Access of an account to a repository, never cached, by its number and not its name."""
 
 from urllib.parse import quote
 

@@ -1,6 +1,6 @@
-"""What a branch's rules require: rulesets and classic protection, both of them (GITHUB.md 4.3).
+"""Requirements of a branch: rulesets and classic protection together.
 
-Not readable is never the same as "nothing required".
+Unreadable rules never count as "no requirements".
 """
 
 import math
@@ -105,7 +105,7 @@ class BranchRules:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was read: all rules, those that bind us, classic protection."""
+    """Everything that was read: all rules, those that bind us, classic protection."""
 
     rules: tuple[Rule, ...]
     binding: tuple[Rule, ...]
@@ -210,7 +210,7 @@ class Protection:
     async def _has_queue(
         self, client: RepositoryClient, branch: str, rules: Iterable[Rule]
     ) -> bool:
-        """Whether a classic merge queue owns the branch: only GraphQL shows it.
+        """Return whether a classic merge queue owns the branch: only GraphQL shows it.
 
         Where that cannot be read, what was known last; a host without the field has no queue.
         """
@@ -310,7 +310,7 @@ async def _classic_from_branch(
 
 
 async def _is_shut_out(client: RepositoryClient, classic: Classic) -> bool:
-    """Whether classic protection lets only others push and merge, or nobody."""
+    """Return whether classic protection lets only others push and merge, or nobody."""
     if classic.pushers is None:
         return classic.is_locked
     return classic.is_locked or await client.github.slug() not in classic.pushers
@@ -322,7 +322,7 @@ def _names(rules: Iterable[Rule], classic: Classic) -> tuple[RequiredName, ...]:
 
 
 def _methods(read: Read, needs_signatures: bool) -> frozenset[MergeMethod] | None:
-    """What all rules together allow, None when none speaks of it."""
+    """Return the methods that all rules allow; None when no rule restricts them."""
     spoken = [rule.methods for rule in read.binding if rule.methods is not None]
     is_linear = any(rule.type == "required_linear_history" for rule in read.binding)
     if is_linear or read.classic.is_linear:

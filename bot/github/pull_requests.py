@@ -66,12 +66,12 @@ class PullRequests:
                 break
             await client.clock.sleep(wait_s)
             facts = await graphql.facts(client, number)
-        return await self._told(client, facts)
+        return await self._converted(client, facts)
 
     async def with_state(self, client: RepositoryClient, number: int) -> tuple[PullRequest, Facts]:
         """One pull request as it stands, with GitHub's own words about it."""
         facts = await graphql.facts(client, number)
-        return await self._told(client, facts), facts
+        return await self._converted(client, facts), facts
 
     async def pull_requests(
         self, client: RepositoryClient, numbers: Sequence[int]
@@ -82,7 +82,7 @@ class PullRequests:
         while left:
             part, left = left[: self._swept_at_once], left[self._swept_at_once :]
             for number, facts in (await self._swept(client, part)).items():
-                found[number] = None if facts is None else await self._told(client, facts)
+                found[number] = None if facts is None else await self._converted(client, facts)
         return found
 
     async def changed_files(self, client: RepositoryClient, number: int) -> ChangedFiles:
@@ -117,7 +117,7 @@ class PullRequests:
         self._swept_at_once = min(self._swept_at_once + 1, graphql.SWEPT_MAX)
         return found
 
-    async def _told(self, client: RepositoryClient, facts: Facts) -> PullRequest:
+    async def _converted(self, client: RepositoryClient, facts: Facts) -> PullRequest:
         self._keep(client, facts)
         return _pull_request(facts, await self._blockers(client, facts))
 
@@ -164,7 +164,7 @@ class PullRequests:
         return stacked
 
     async def _is_beyond_our_right(self, client: RepositoryClient, facts: Facts) -> bool:
-        """Whether it changes workflow files that our App may not write (GITHUB.md 4.5)."""
+        """Return whether it changes workflow files that our App may not write."""
         grant = await client.github.tokens.of(client.repo)
         if grant.permissions.get("workflows") == "write":
             return False
@@ -179,7 +179,7 @@ class PullRequests:
 
 
 def blockers_of(facts: Facts, app_id: str) -> tuple[Blocker, ...]:
-    """Why GitHub would refuse to merge it, as far as its facts alone say (GITHUB.md 4.4)."""
+    """Return why GitHub would refuse to merge it, as far as its facts alone show."""
     found: list[Blocker] = []
     if facts.state != "OPEN":
         found.append(Blocker(BlockerCode.CLOSED))
@@ -208,7 +208,7 @@ def _with_reviewer(blocker: Blocker, rules: BranchRules | None) -> Blocker:
 
 
 def rule_blockers_of(facts: Facts, rules: BranchRules | None) -> tuple[Blocker, ...]:
-    """What the rules of its branch miss about it beyond what its facts say by themselves."""
+    """Return the blockers that follow from the rules of its branch and not from its facts alone."""
     if rules is None:
         return ()
     found: list[Blocker] = []

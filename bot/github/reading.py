@@ -66,7 +66,7 @@ class Fields:
         return self.text_or(name, "") or ""
 
     def id(self, name: str) -> str:
-        """An id, which may arrive as number or text (GITHUB.md 2.2)."""
+        """An id, which may be a number or a text."""
         found = self.id_or_none(name)
         if found is None:
             raise self._missing(name)
@@ -272,6 +272,6 @@ def words_of(written: Fields) -> Words:
 
 
 def permissions_of(answer: Fields) -> Mapping[str, str]:
-    """What is granted of those that we read; empty text where nothing is."""
+    """Return the granted permissions that we read; empty text where none is granted."""
     granted = answer.inner_or_none("permissions") or Fields({})
     return {name: granted.words(name) for name in PERMISSIONS_READ}

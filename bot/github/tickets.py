@@ -1,4 +1,4 @@
-"""Issues of our own, one for each marker (GITHUB.md 2.4; FLAKY.md 8).
+"""Issues of our own, one for each marker.
 
 Needs `issues: write`. An issue counts as ours by its author, never by its text alone; the list
 of issues holds pull requests too, and those are left out.
@@ -73,7 +73,7 @@ async def put(client: RepositoryClient, request: TicketRequest) -> Ticket:
 
 
 async def no_tickets(client: RepositoryClient) -> NotPossible | None:
-    """Whether the permission or the repository's own switch is missing."""
+    """Return whether the permission or the repository's own switch is missing."""
     # What was granted a minute ago is not in the token that is kept.
     client.github.tokens.drop(client.repo)
     grant = await client.github.tokens.of(client.repo)
@@ -108,7 +108,7 @@ async def _is_own(client: RepositoryClient, app_id: str, seen: IssueSeen) -> boo
 
 
 def _stands(answer: Answer) -> Ticket:
-    """What an answer shows. Deleted meanwhile, or issues switched off: the next look will tell."""
+    """Return the ticket of an answer. Raises Refused when it was deleted or issues are off."""
     if answer.status in ABSENT:
         raise Refused(answer.message or "GitHub has no such issue.", RefusedCode.OTHER)
     return issue_of(answer.fields).ticket

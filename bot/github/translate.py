@@ -43,7 +43,7 @@ COMMITS_LISTED_MAX = 2048  # of one push
 
 @dataclass(frozen=True, slots=True)
 class OwnApp:
-    """How we recognize our own actions: the App's number and its slug."""
+    """The App's number and slug, by which we recognize our own actions."""
 
     id: str
     slug: str

@@ -1,4 +1,4 @@
-"""Which kind of test branch the workflow files of a branch call for.
+"""The kind of test branch that the workflow files of a branch need.
 
 `advise` decides on the texts of the files; `read` reads them within bounds. Rules: GitHub's
 "Workflow syntax" and "Events that trigger workflows" (docs/reference/queue-settings.md).
@@ -34,7 +34,7 @@ TOKENS = re.compile(r"(\*\*|\*|\[[^\]]*\]|\\.|.)([?+]?)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """What one workflow file says of test branches.
+    """The triggers of one workflow file, as far as they concern test branches.
 
     `on_draft`: a draft pull request onto the target starts it. `guarded` are its jobs that skip
     drafts, `wrong_types` says that it leaves out `opened`.
@@ -155,7 +155,7 @@ def _words(value: object) -> list[str]:
 
 
 def _covers(filters: Mapping[object, object], branch: str) -> bool:
-    """Whether the branch filters of an event let a branch through; later patterns win."""
+    """Return whether the branch filters of an event let a branch through; later patterns win."""
     if "branches" in filters:
         is_in = False
         for pattern in _words(filters["branches"]):
@@ -168,7 +168,7 @@ def _covers(filters: Mapping[object, object], branch: str) -> bool:
 
 
 def _matches(pattern: str, branch: str) -> bool:
-    """Whether a filter pattern means a branch; steps through it without backtracking."""
+    """Return whether a filter pattern means a branch; steps through it without backtracking."""
     if len(pattern) > PATTERN_CHARS_MAX:
         return False
     places = {0}

@@ -86,7 +86,7 @@ READS = ("GET", "HEAD", "OPTIONS")
 
 @dataclass(frozen=True, slots=True)
 class SandboxOptions:
-    """How to run a sandbox.
+    """The options of a sandbox.
 
     Port 0 takes a free one. Without `data` everything lives in a temporary folder. With a
     `clock` nothing happens by itself: whoever owns the clock also does the jobs. More commands of

@@ -1,4 +1,4 @@
-"""What CI leaves behind: report files, packed as an artifact of the workflow run.
+"""Artifacts of CI: report files, packed for the workflow run.
 
 Files of the tested commit as they are, a report made up from the tests that the CI file lists,
 or the file that a command wrote. Where the archives are fetched: storage.py.

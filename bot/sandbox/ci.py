@@ -21,7 +21,7 @@ SKIP_MARKERS = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What CI is started for: the event, the commit it reports on and the one it tests."""
+    """The reason to start CI: the event, the commit it reports on and the one it tests."""
 
     event: str
     branch: str

@@ -24,7 +24,7 @@ SYMLINK_MODE = "120000"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command came to, and the report file it wrote, None without one."""
+    """The result of a command, and the report file that it wrote, None without one."""
 
     conclusion: str
     title: str

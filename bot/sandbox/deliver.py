@@ -219,5 +219,5 @@ class HttpCourier:
 
 
 def is_failure(attempt: Attempt) -> bool:
-    """Whether the receiver did not answer with 2xx."""
+    """Return whether the receiver did not answer with 2xx."""
     return attempt.status not in ("OK", "queued")

@@ -302,7 +302,7 @@ def state_of(issue: Issue) -> str:
 
 
 def merge_words(repository: Repository, issue: Issue, pull: Pull) -> str:
-    """What the merge box says."""
+    """Return the text of the merge box."""
     return {
         "UNKNOWN": "Checking whether it can be merged…" if issue.open else "",
         "DIRTY": "This branch conflicts with its base.",

@@ -1,4 +1,4 @@
-"""What a world is made of: people, repositories, pull requests, checks, as plain values.
+"""The records of a world: people, pull requests, checks, rules, as plain values.
 
 Nothing here decides, sends or draws JSON. The acts (acts/) change these values, shapes/ shows
 them. They are mutable on purpose: a record of the outside world, not of the product.
@@ -17,7 +17,7 @@ NOREPLY = f"users.noreply.{HOST}"
 
 
 class Kind(StrEnum):
-    """What an account is, in the provider's words."""
+    """The kind of an account, in the provider's words."""
 
     USER = "User"
     BOT = "Bot"
@@ -66,7 +66,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who does something: an account and, when it acts through an App, that App.
+    """The author of a change: an account and, when it acts through an App, that App.
 
     `permissions` are what the token grants; None for people, who are judged by their role.
     """
@@ -76,7 +76,7 @@ class Actor:
     permissions: dict[str, str] | None = None
 
     def may(self, permission: str, level: str = "write") -> bool:
-        """Whether the token grants this; people are never asked."""
+        """Return whether the token grants this; people are never asked."""
         if self.permissions is None:
             return True
         granted = self.permissions.get(permission)
@@ -141,7 +141,7 @@ class Thread:
 
 @dataclass(slots=True)
 class Pull:
-    """What a pull request has beside its issue.
+    """The part of a pull request that its issue lacks.
 
     `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
     None while the provider has not looked yet; `looked` counts the looks begun, so that only

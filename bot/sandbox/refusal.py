@@ -1,4 +1,4 @@
-"""How an act or a call is refused, in the provider's own words.
+"""Refusals of actions and calls, in the provider's own words.
 
 `SENTENCES` holds sentences that GitHub was seen to answer, `STATUS_KNOWN` those of which only the
 status is documented. tests/sandbox/test_refusals.py compares both with the collected answers in

@@ -275,11 +275,11 @@ class World:
         return None
 
     def repositories_of(self, installation: Installation) -> list[Repository]:
-        """What an installation can see, oldest first."""
+        """Return the repositories that an installation can see, oldest first."""
         return [one for one in self.repositories.values() if self.covers(installation, one)]
 
     def covers(self, installation: Installation, repository: Repository) -> bool:
-        """Whether an installation can see a repository."""
+        """Return whether an installation can see a repository."""
         chosen = installation.repositories
         return repository.owner is installation.account and (
             chosen is None or repository.id in chosen

@@ -97,6 +97,7 @@ async def test_a_repository_is_read_in_every_way(rest, sandbox):
     repos = rest.repos
     assert (await repos.async_get(*OWN)).parsed_data.default_branch == "main"
     branch = (await repos.async_get_branch(*OWN, "main")).parsed_data
+    assert (await repos.async_list_branches(*OWN)).parsed_data[0].commit.sha == branch.commit.sha
     checks = await repos.async_get_status_checks_protection(*OWN, "main")
     assert checks.parsed_data.contexts == ["lint"]
     rules = (await repos.async_get_branch_rules(*OWN, "main")).parsed_data

@@ -1,4 +1,4 @@
-"""What a moved branch does to the pull requests that hang on it."""
+"""The effects of a moved branch on its pull requests."""
 
 from bot.sandbox import deliver, rules
 from bot.sandbox.acts import pull_states

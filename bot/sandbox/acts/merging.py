@@ -1,7 +1,7 @@
 """Merges made by the provider: a branch into a branch, a pull request into its base.
 
-Answers and their order: design/GITHUB.md 5.3 and 8; the provider's "Merge a pull request" and
-"Merge a branch". The caller holds the repository's lock.
+Sources: the provider's "Merge a pull request" and "Merge a branch". The caller holds the
+repository's lock.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from bot.sandbox.world import Repository, World
 
 @dataclass(frozen=True, slots=True)
 class MergeCall:
-    """What a merge call asks for."""
+    """The parameters of a merge call."""
 
     method: str = "merge"
     sha: str | None = None
@@ -116,7 +116,7 @@ def _refuse_by_state(repository: Repository, issue: Issue, pull: Pull, call: Mer
 
 
 def _is_stale(world: World, pull: Pull) -> bool:
-    """Whether a pushed head does not show on the pull request yet."""
+    """Return whether a pushed head does not show on the pull request yet."""
     source = world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
     tip = source.git.branch(pull.head_ref) if source is not None else None
     return tip is not None and tip != pull.head_sha

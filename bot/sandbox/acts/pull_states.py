@@ -14,12 +14,12 @@ from bot.sandbox.world import Repository, World
 
 
 def signature(world: World, account: Account) -> Signature:
-    """How an account signs a commit made now."""
+    """Return the signature of an account on a commit made now."""
     return Signature(account.login, f"{account.id}+{account.login}@{NOREPLY}", world.now())
 
 
 def provider_signature(world: World) -> Signature:
-    """How the provider signs a commit that it makes itself."""
+    """Return the signature of the provider on a commit that it makes itself."""
     return Signature("GitHub", f"noreply@{HOST}", world.now())
 
 

@@ -34,7 +34,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Why refs move: a word for the reflog, and whether the rules were already asked.
+    """The reason of a move: a word for the reflog, and whether the rules were already asked.
 
     `status` is that of the answer where a rule refuses.
     """

@@ -64,7 +64,7 @@ async def list_jobs(call: Call) -> Answer:
 
 
 async def list_artifacts(call: Call) -> Answer:
-    """What a run left, newest first; `name` asks for one name."""
+    """The artifacts of a run, newest first; `name` selects one name."""
     run = _run(call)
     name = call.query.get("name")
     found = [one for one in reversed(run.artifacts) if name in (None, one.name)]
@@ -72,7 +72,7 @@ async def list_artifacts(call: Call) -> Answer:
 
 
 async def download(call: Call) -> Answer:
-    """Where the archive of an artifact is fetched; 410 when it has expired."""
+    """Redirect to the archive of an artifact; 410 when it has expired."""
     artifact = _artifact(call)
     if artifact.expired:
         raise refused("artifact.expired")

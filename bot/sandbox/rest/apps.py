@@ -112,7 +112,7 @@ async def installation_of_repository(call: Call) -> Answer:
 
 
 async def get_hook_config(call: Call) -> Answer:
-    """Where deliveries go; the secret is never shown."""
+    """The address of deliveries; the secret is never shown."""
     if call.app is None:
         raise not_found()
     return Reply(_hook_config(call))

@@ -1,4 +1,4 @@
-"""What every API call passes through: faults, errors as JSON, headers, paging, the log.
+"""The path of every API call: rights, errors as JSON, headers, paging, the log.
 
 The handlers behind it never see HTTP; fault_effects.py applies faults.
 """

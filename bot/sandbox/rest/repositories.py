@@ -28,6 +28,20 @@ async def get_repository(call: Call) -> Answer:
     return Reply(shapes.full(call.repository, role))
 
 
+async def list_branches(call: Call) -> Answer:
+    """The branches by name; `protected=true` or `false` selects some."""
+    repository, wanted = call.repository, call.query.get("protected")
+    heads = sorted(name for name in repository.git.refs if name.startswith("refs/heads/"))
+    chosen = [
+        name
+        for name in (head.removeprefix("refs/heads/") for head in heads)
+        if wanted is None or (name in repository.protected) == (wanted == "true")
+    ]
+    return Listing(
+        chosen, lambda name: shapes.short_branch(repository, name, name in repository.protected)
+    )
+
+
 async def get_branch(call: Call) -> Answer:
     """One branch."""
     name = call.params["branch"]
@@ -166,7 +180,7 @@ async def get_commit(call: Call) -> Answer:
 
 
 async def compare(call: Call) -> Answer:
-    """How two commits stand to each other; commits come oldest first, page by page."""
+    """The comparison of two commits; commits are listed oldest first, page by page."""
     base_name, dots, head_name = call.params["basehead"].partition("...")
     if not dots:
         raise not_found()
@@ -216,6 +230,7 @@ BRANCH = f"{REPO}/branches/{{branch:.+}}"
 
 ROUTES = (
     Route("GET", REPO, get_repository),
+    Route("GET", f"{REPO}/branches", list_branches, CONTENTS),
     Route("POST", f"{BRANCH}/rename", rename_branch, ("contents:write",)),
     Route(
         "GET",

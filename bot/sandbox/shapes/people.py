@@ -148,5 +148,5 @@ def repository_name(one: Repository) -> Json:
 
 
 def owner_is_organization(one: Repository) -> bool:
-    """Whether webhooks of this repository carry an organization."""
+    """Return whether webhooks of this repository carry an organization."""
     return one.owner.kind is Kind.ORGANIZATION

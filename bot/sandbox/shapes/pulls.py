@@ -13,7 +13,7 @@ REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes
 
 
 def association(one: Repository, who: Account) -> str:
-    """What an author is to the repository."""
+    """Return the association of an author with the repository."""
     if who is one.owner:
         return "OWNER"
     return "COLLABORATOR" if one.role_of(who) not in ("none", "read") else "NONE"
@@ -25,7 +25,7 @@ def labels(one: Repository, issue: Issue) -> list[Json]:
 
 
 def reaction_rollup(url: str, reactions: list[Reaction]) -> Json:
-    """How many reactions of each kind."""
+    """Return the number of reactions of each kind."""
     counts = Counter(reaction.content for reaction in reactions)
     return {
         "url": f"{url}/reactions",

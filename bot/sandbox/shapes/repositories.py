@@ -252,7 +252,7 @@ def whole_protection(one: Repository, branch: str, classic: Classic) -> Json:
 
 
 def _passing(world: World, classic: Classic) -> Json:
-    """Who may pass the rules about pull requests by; left out where nobody is named."""
+    """Return who may bypass the rules about pull requests; empty when it names no one."""
     apps = [
         people.app(world, app) for app in world.apps.values() if app.slug in classic.bypass_apps
     ]
