@@ -12,7 +12,7 @@ from graphql import GraphQLError, GraphQLResolveInfo, GraphQLSchema
 from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.auth import AppCaller, Nobody
-from bot.sandbox.graph import accounts, pull_requests
+from bot.sandbox.graph import accounts, repositories
 from bot.sandbox.records import Json
 from bot.sandbox.refusal import Refusal, refused
 from bot.sandbox.rest import call as calls
@@ -105,7 +105,7 @@ def _repository(call: Call, owner: str, name: str) -> Json:
         if refused.status == 404:
             raise accounts.not_found(said) from None
         raise
-    return pull_requests.repository(found)
+    return repositories.repository(found)
 
 
 async def _update_refs(call: Call, asked: Json) -> Json:

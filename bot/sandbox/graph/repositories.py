@@ -1,4 +1,4 @@
-"""Pull requests shaped for GraphQL, and the repository that leads to them."""
+"""Repositories, branches, commits and pull requests, shaped for GraphQL."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from graphql import GraphQLResolveInfo
 
 from bot.sandbox import merge_rules
 from bot.sandbox.acts import pull_states
-from bot.sandbox.graph import accounts, connections, objects, rollups
+from bot.sandbox.graph import accounts, connections, rollups
 from bot.sandbox.merges import FileChange
 from bot.sandbox.records import Issue, Json, Label, Pull, Thread
 from bot.sandbox.shapes import pulls
@@ -17,8 +17,57 @@ from bot.sandbox.world import Repository
 def repository(one: Repository) -> Json:
     """A repository, with its pull requests."""
     return {
-        **objects.repository(one),
+        "__typename": "Repository",
+        "id": node_id("Repository", one.id),
+        "databaseId": one.id,
+        "name": one.name,
+        "nameWithOwner": one.full_name,
+        "owner": accounts.account(one.world, one.owner),
+        "url": f"{one.world.web}/{one.full_name}",
+        "defaultBranchRef": lambda _: ref(one, f"refs/heads/{one.default_branch}"),
+        "mergeQueue": lambda _, **asked: merge_queue(one, asked.get("branch")),
         "pullRequest": lambda _, number: _pull_request(one, number),
+    }
+
+
+def merge_queue(one: Repository, branch: str | None) -> Json | None:
+    """The provider's own merge queue of a branch, by a rule or by classic protection."""
+    named = branch or one.default_branch
+    if not merge_rules.has_queue(one, named):
+        return None
+    return {
+        "id": node_id("MergeQueue", f"{one.id}:{named}"),
+        "url": f"{one.world.web}/{one.full_name}/queue/{named}",
+    }
+
+
+def ref(one: Repository, name: str) -> Json | None:
+    """A ref by its whole name; None when there is none."""
+    sha = one.git.refs.get(name)
+    if sha is None:
+        return None
+    prefix, _, short = name.partition("/heads/")
+    return {
+        "__typename": "Ref",
+        "id": node_id("Ref", f"{one.id}:{name}"),
+        "name": short or name,
+        "prefix": f"{prefix}/heads/" if short else "",
+        "target": lambda _: commit(one, sha),
+    }
+
+
+def _named(one: Repository, sha: str, kind: str) -> Json:
+    return {"__typename": kind, "id": node_id(kind, f"{one.id}:{sha}"), "oid": sha}
+
+
+def commit(one: Repository, sha: str) -> Json:
+    """A commit with its tree and its parents."""
+    shown = one.git.objects.a_commit(sha)
+    return {
+        **_named(one, sha, "Commit"),
+        "message": shown.message,
+        "tree": _named(one, shown.tree, "Tree"),
+        "parents": connections.connect(shown.parents, lambda parent: commit(one, parent)),
     }
 
 
@@ -61,7 +110,7 @@ def pull_request(one: Repository, issue: Issue, pull: Pull) -> Json:
         "reviewDecision": lambda _: merge_rules.review_decision(one, pull),
         "isInMergeQueue": pull.queued,
         "isMergeQueueEnabled": merge_rules.has_queue(one, pull.base_ref),
-        "mergeQueue": lambda _: objects.merge_queue(one, pull.base_ref),
+        "mergeQueue": lambda _: merge_queue(one, pull.base_ref),
         **_ends(one, pull),
         **_lists(one, issue, pull),
     }
@@ -71,7 +120,7 @@ def _ends(one: Repository, pull: Pull) -> Json:
     head = one.world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
 
     def at(sha: str | None) -> Json | None:
-        return objects.commit(one, sha) if sha is not None else None
+        return commit(one, sha) if sha is not None else None
 
     return {
         "headRefName": pull.head_ref,
@@ -80,7 +129,7 @@ def _ends(one: Repository, pull: Pull) -> Json:
         "isCrossRepository": pull.head_repo != one.id,
         "baseRefName": pull.base_ref,
         "baseRefOid": pull.base_sha,
-        "baseRef": lambda _: objects.ref(one, f"refs/heads/{pull.base_ref}"),
+        "baseRef": lambda _: ref(one, f"refs/heads/{pull.base_ref}"),
         "mergeCommit": lambda _: at(pull.merge_commit),
         "statusCheckRollup": lambda _: rollups.rollup(one, pull.head_sha),
     }
