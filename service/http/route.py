@@ -11,13 +11,10 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from service.http import intake
-from service.http.call import Call
-from service.http.callers import Caller
-from service.http.health import Readiness
+from service.http.callers import Call, Caller
 from service.http.intake import Intake
 from service.http.models.common import Request
 from service.http.rates import RateClass
-from service.http.rendering import Json
 from service.vocabulary import Role
 
 Asked = TypeVar("Asked", bound=Request)
@@ -42,7 +39,7 @@ class Page:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Shown = Json | bytes | Page
+Shown = BaseModel | bytes | Page
 """What handlers answer; bytes are encoded JSON."""
 
 
@@ -106,7 +103,7 @@ class Open:
     """An endpoint without token, about this process alone; it may answer `statuses`."""
 
     path: str
-    handler: Callable[[Readiness, str], Awaitable[tuple[int, object]]]
+    handler: Callable[..., Awaitable[tuple[int, BaseModel]]]
     answers: type[BaseModel]
     statuses: tuple[int, ...] = (200,)
     method = "GET"

@@ -2,12 +2,12 @@
 
 from service.accounts import access
 from service.http import rates
-from service.http.call import Call
-from service.http.callers import Caller
+from service.http.callers import Call, Caller
 from service.http.models.common import Named
-from service.http.rendering import Json
 from service.mergequeue.api import explanation, responses
+from service.mergequeue.api.encoded import EncodedAnswers
 from service.mergequeue.api.models import pull_requests as models
+from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.operations import (
     explain,
     fork_runs,
@@ -24,7 +24,7 @@ from service.runtime import Runtime
 from service.vocabulary import QueueRef
 
 
-async def submit(call: Call, asked: models.SubmitPullRequest) -> Json:
+async def submit(call: Call, asked: models.SubmitPullRequest) -> answers.SubmissionMade:
     """`/submitPullRequest`."""
     queue = await queue_of(call, asked)
     options = SubmitOptions(
@@ -33,26 +33,30 @@ async def submit(call: Call, asked: models.SubmitPullRequest) -> Json:
     submitted = await pull_requests.submit(
         call.runtime, queue, asked.pr.number, options, call.actor
     )
-    return {**responses.record(submitted.view, call.public_url), "result": submitted.result}
+    submission = responses.submission(submitted.view, call.public_url)
+    return answers.SubmissionMade.of(submission, result=submitted.result)
 
 
-async def cancel(call: Call, asked: models.CancelPullRequest) -> Json:
+async def cancel(call: Call, asked: models.CancelPullRequest) -> answers.Submission:
     """`/cancelPullRequest`."""
     queue = await queue_of(call, asked)
     view = await pull_requests.cancel(
         call.runtime, queue, asked.pr.number, call.actor, asked.reason or ""
     )
-    return responses.record(view, call.public_url)
+    return responses.submission(view, call.public_url)
 
 
-async def restart(call: Call, asked: models.RestartTestsOnPullRequest) -> Json:
+async def restart(
+    call: Call, asked: models.RestartTestsOnPullRequest
+) -> answers.SubmissionRestarted:
     """`/restartTestsOnPullRequest`."""
     queue = await queue_of(call, asked)
     restarted = await pull_requests.restart(call.runtime, queue, asked.pr.number, call.actor)
-    return {**responses.record(restarted.view, call.public_url), "result": restarted.result}
+    submission = responses.submission(restarted.view, call.public_url)
+    return answers.SubmissionRestarted.of(submission, result=restarted.result)
 
 
-async def get(call: Call, asked: models.GetSubmittedPullRequest) -> Json | bytes:
+async def get(call: Call, asked: models.GetSubmittedPullRequest) -> answers.Submission | bytes:
     """`/getSubmittedPullRequest`."""
     queue = await queue_of(call, asked)
     with_timeline = bool(asked.include_timeline)
@@ -60,29 +64,42 @@ async def get(call: Call, asked: models.GetSubmittedPullRequest) -> Json | bytes
         call.runtime, queue, asked.pr.number, include_timeline=with_timeline
     )
     if with_timeline:
-        return responses.record(view, call.public_url)
-    return call.fragments.record(view)
+        return responses.submission(view, call.public_url)
+    return call.cache(EncodedAnswers).submission(view)
 
 
-async def explained(call: Call, asked: models.ExplainPullRequest) -> Json:
+async def explained(call: Call, asked: models.ExplainPullRequest) -> answers.Explanation:
     """`/explainPullRequest`."""
     queue = await queue_of(call, asked)
     view = await explain.explain(call.runtime, queue, asked.pr.number)
-    return explanation.of(view, (await queues.read(call.runtime, queue)).value)
+    return explanation.explanation(view, (await queues.read(call.runtime, queue)).value)
 
 
-async def preview_cancel(call: Call, asked: models.PreviewCancelPullRequest) -> Json:
+async def preview_cancel(
+    call: Call, asked: models.PreviewCancelPullRequest
+) -> answers.CancelPreviewed:
     """`/previewCancelPullRequest`; nothing is changed."""
     queue = await queue_of(call, asked)
     preview = await previews.cancel(call.runtime, queue, asked.pr.number, call.actor)
-    return responses.cancel_preview(preview)
+    return answers.CancelPreviewed(
+        pr_number=preview.pr,
+        runs_interrupted=list(preview.interrupted),
+        pull_requests_restarted=list(preview.restarted),
+        pull_requests_moved_up=list(preview.moved_up),
+    )
 
 
-async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
+async def set_targets(call: Call, asked: models.SetImpactedTargets) -> answers.TargetsKept:
     """`/setImpactedTargets`; the queue must exist, the pull request need not be in it."""
     queue = await queue_of(call, asked)
     upload = Upload(asked.pr.number, asked.pr.head(), asked.targets())
-    return responses.targets(await impacted.set_targets(call.runtime, queue, upload, call.actor))
+    stored = await impacted.set_targets(call.runtime, queue, upload, call.actor)
+    return answers.TargetsKept(
+        pr_number=stored.number,
+        pr_sha=stored.sha,
+        impacts_all=stored.impacts_all,
+        target_count=stored.count,
+    )
 
 
 async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTargets) -> Caller:

@@ -2,11 +2,12 @@
 
 from service.accounts import access
 from service.errors import FieldError, Invalid, NotFound
-from service.http.call import Call
+from service.http.callers import Call
 from service.http.models import common
-from service.http.rendering import Json
 from service.mergequeue.api import responses
+from service.mergequeue.api.encoded import EncodedAnswers
 from service.mergequeue.api.models import queues as models
+from service.mergequeue.api.models.answers import queues as answers
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
@@ -14,7 +15,7 @@ from service.mergequeue.operations.queues import HoldWish, QueueWish
 from service.vocabulary import QueueRef
 
 
-async def create(call: Call, asked: models.CreateQueue) -> Json:
+async def create(call: Call, asked: models.CreateQueue) -> answers.QueueCreated:
     """`/createQueue`."""
     repository = await access.find_repository(call.runtime, call.caller, asked.repo.ref)
     if common.git_would_refuse(asked.target_branch):
@@ -25,16 +26,16 @@ async def create(call: Call, asked: models.CreateQueue) -> Json:
     wish = QueueWish(asked.settings(), state=asked.state, reason=asked.state_reason)
     view = await queues.create(call.runtime, repository, asked.target_branch, wish, call.actor)
     shown = responses.queue(view, call.runtime.clock.now())
-    return {**shown, "ignoredFields": asked.ignored()}
+    return answers.QueueCreated.of(shown, ignored_fields=asked.ignored())
 
 
 async def get(call: Call, asked: models.GetQueue) -> bytes:
     """`/getQueue`."""
     view = await queues.read(call.runtime, await _queue_of(call, asked))
-    return call.fragments.queue(view, call.runtime.clock.now())
+    return call.cache(EncodedAnswers).queue(view, call.runtime.clock.now())
 
 
-async def update(call: Call, asked: models.UpdateQueue) -> Json:
+async def update(call: Call, asked: models.UpdateQueue) -> answers.Queue:
     """`/updateQueue`."""
     queue = await _queue_of(call, asked)
     if asked.contradicts_itself():
@@ -63,14 +64,14 @@ async def _state_asked_for(
     return present if present in (QueueState.PAUSED, QueueState.DRAINING) else None
 
 
-async def delete(call: Call, asked: models.DeleteQueue) -> Json:
+async def delete(call: Call, asked: models.DeleteQueue) -> answers.QueueDeleted:
     """`/deleteQueue`."""
     queue = await _queue_of(call, asked)
     await queues.delete(call.runtime, queue, call.actor)
-    return {"deleted": True, "branch": queue.branch}
+    return answers.QueueDeleted(deleted=True, branch=queue.branch)
 
 
-async def add_hold(call: Call, asked: models.AddQueueHold) -> Json:
+async def add_hold(call: Call, asked: models.AddQueueHold) -> answers.HoldAdded:
     """`/addQueueHold`."""
     now = call.runtime.clock.now()
     if asked.until is not None and asked.until <= now:
@@ -79,15 +80,15 @@ async def add_hold(call: Call, asked: models.AddQueueHold) -> Json:
     queue = await _queue_of(call, asked)
     wish = HoldWish(asked.text, asked.scope or HoldScope.BOTH, asked.until)
     held = await queues.add_hold(call.runtime, queue, wish, call.actor)
-    return {"hold": responses.hold(held, queue.branch, now)}
+    return answers.HoldAdded(hold=responses.hold(held, queue.branch, now))
 
 
-async def release_hold(call: Call, asked: models.ReleaseQueueHold) -> Json:
+async def release_hold(call: Call, asked: models.ReleaseQueueHold) -> answers.HoldReleased:
     """`/releaseQueueHold`."""
     queue = await _queue_of(call, asked)
     hold_id = asked.hold_id.lower()
     await queues.release_hold(call.runtime, queue, hold_id, asked.text, call.actor)
-    return {"released": True, "holdId": hold_id}
+    return answers.HoldReleased(released=True, hold_id=hold_id)
 
 
 async def _queue_of(call: Call, asked: common.Named) -> QueueRef:

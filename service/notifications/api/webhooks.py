@@ -3,62 +3,63 @@
 import orjson
 
 from service.errors import Invalid
-from service.http import rendering
-from service.http.call import Call
-from service.http.rendering import Json
+from service.http.callers import Call
 from service.notifications import delivery_log, endpoints, notifications
 from service.notifications.api.models import webhooks as models
-from service.notifications.delivery_log import AttemptView, DeliveryView
-from service.notifications.endpoints import EndpointView
+from service.notifications.api.models.answers import webhooks as answers
+from service.notifications.delivery_log import DeliveryView
 
 
-async def create(call: Call, asked: models.CreateEndpoint) -> Json:
+async def create(call: Call, asked: models.CreateEndpoint) -> answers.EndpointCreated:
     """`/webhooks/create-endpoint`; its secret is in this answer and no other."""
     view, secret = await endpoints.create(call.runtime, call.caller, asked.wish())
-    return {**endpoint(view), "secret": secret}
+    return answers.EndpointCreated.of(view, secret=secret)
 
 
-async def list_all(call: Call, asked: models.ListEndpoints) -> Json:
+async def list_all(call: Call, asked: models.ListEndpoints) -> answers.EndpointsListed:
     """`/webhooks/list-endpoints`."""
     part = await endpoints.list_all(call.runtime, call.caller, asked.count(), asked.cursor)
-    return {"endpoints": [endpoint(view) for view in part.rows], **_more(part.next_cursor)}
+    listed = [answers.Endpoint.of(view) for view in part.rows]
+    return answers.EndpointsListed(endpoints=listed, next_cursor=part.next_cursor)
 
 
-async def update(call: Call, asked: models.UpdateEndpoint) -> Json:
+async def update(call: Call, asked: models.UpdateEndpoint) -> answers.Endpoint:
     """`/webhooks/update-endpoint`."""
     wish = asked.wish()
-    return endpoint(await endpoints.update(call.runtime, call.caller, asked.endpoint(), wish))
+    view = await endpoints.update(call.runtime, call.caller, asked.endpoint(), wish)
+    return answers.Endpoint.of(view)
 
 
-async def delete(call: Call, asked: models.DeleteEndpoint) -> Json:
+async def delete(call: Call, asked: models.DeleteEndpoint) -> answers.EndpointDeleted:
     """`/webhooks/delete-endpoint`."""
     await endpoints.delete(call.runtime, call.caller, asked.endpoint())
-    return {"deleted": True}
+    return answers.EndpointDeleted(deleted=True)
 
 
-async def rotate_secret(call: Call, asked: models.RotateSecret) -> Json:
+async def rotate_secret(call: Call, asked: models.RotateSecret) -> answers.SecretRotated:
     """`/webhooks/rotate-secret`."""
     given = asked.overlap_hours
     hours = endpoints.OVERLAP_HOURS if given is None else given
     secret = await endpoints.rotate_secret(call.runtime, call.caller, asked.endpoint(), hours)
-    return {"secret": secret}
+    return answers.SecretRotated(secret=secret)
 
 
-async def test(call: Call, asked: models.TestEndpoint) -> Json:
+async def test(call: Call, asked: models.TestEndpoint) -> answers.EndpointTested:
     """`/webhooks/test-endpoint`: answers when the receiver has, or after its 15 s."""
     message_id, made = await notifications.send_test(call.runtime, call.caller, asked.endpoint())
-    return {"message_id": message_id, **_ended(made)}
+    return answers.EndpointTested.of(made, message_id=message_id)
 
 
-async def list_log(call: Call, asked: models.ListDeliveries) -> Json:
+async def list_log(call: Call, asked: models.ListDeliveries) -> answers.DeliveriesListed:
     """`/webhooks/list-deliveries`."""
     if asked.since is not None and asked.until is not None and asked.since >= asked.until:
         raise Invalid("`until` must lie behind `since`.", code="invalid_time_range")
     part = await delivery_log.read(call.runtime, call.caller, asked.wish())
-    return {"deliveries": [delivery(each) for each in part.rows], **_more(part.next_cursor)}
+    listed = [delivery(each) for each in part.rows]
+    return answers.DeliveriesListed(deliveries=listed, next_cursor=part.next_cursor)
 
 
-async def replay(call: Call, asked: models.Replay) -> Json:
+async def replay(call: Call, asked: models.Replay) -> answers.Replayed:
     """`/webhooks/replay`."""
     if not asked.is_clear():
         raise Invalid(
@@ -67,47 +68,9 @@ async def replay(call: Call, asked: models.Replay) -> Json:
         )
     endpoint_id = asked.endpoint_id.lower()
     count = await notifications.replay(call.runtime, call.caller, endpoint_id, asked.wish())
-    return {"queued": count}
+    return answers.Replayed(queued=count)
 
 
-def endpoint(view: EndpointView) -> dict[str, object]:
-    """An endpoint without its secret."""
-    names = view.repositories
-    return {
-        "id": view.id,
-        "url": view.url,
-        "events": view.events,
-        "repositories": None if names is None else [rendering.repository(ref) for ref in names],
-        "description": view.description,
-        "state": view.state.value,
-        "disabled_reason": view.disabled_reason,
-        "last_success_at": rendering.time_or_null(view.last_success_at),
-        "last_failure_at": rendering.time_or_null(view.last_failure_at),
-        "created_at": rendering.time(view.created_at),
-    }
-
-
-def delivery(view: DeliveryView) -> Json:
-    """One message at one endpoint, with every try that was made."""
-    return {
-        "message_id": view.message_id,
-        "event": view.event,
-        "state": view.state.value,
-        "attempts": [{"at": rendering.time(each.at), **_ended(each)} for each in view.attempts],
-        "next_attempt_at": rendering.time_or_null(view.next_attempt_at),
-        "payload": orjson.Fragment(view.body),
-    }
-
-
-def _ended(view: AttemptView) -> Json:
-    """How a try ended; `error` null is a success."""
-    return {
-        "status_code": view.status_code,
-        "duration_ms": view.duration_ms,
-        "error": view.error,
-    }
-
-
-def _more(cursor: str | None) -> Json:
-    """Where to go on, absent at the end."""
-    return {} if cursor is None else {"next_cursor": cursor}
+def delivery(view: DeliveryView) -> answers.Delivery:
+    """Return one message at one endpoint, with every attempt to send it."""
+    return answers.Delivery.of(view, payload=orjson.loads(view.body))

@@ -1,7 +1,7 @@
 """The handler of the metrics page (API.md 7)."""
 
 from service.accounts import access
-from service.http.call import Call
+from service.http.callers import Call
 from service.http.route import Page
 from service.process import figures
 from service.process.api.models import AskMetrics

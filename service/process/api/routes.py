@@ -4,8 +4,8 @@ import difflib
 from collections.abc import Mapping
 
 from service.accounts.api.token_routes import TOKEN_ROUTES
-from service.http.document_routes import DOCUMENT_ROUTES
-from service.http.open_routes import OPEN_ROUTES
+from service.http.documents import DOCUMENT_ROUTES
+from service.http.health import OPEN_ROUTES
 from service.http.route import Route
 from service.mergequeue.api.pull_request_routes import PULL_REQUEST_ROUTES
 from service.mergequeue.api.queue_routes import QUEUE_ROUTES
