@@ -1,7 +1,7 @@
-"""The kinds of endpoints, and what each of them says of itself.
+"""The kinds of endpoints.
 
-The lines stand in one file a group (`pull_request_routes.py` and its kin); `routes.py` joins
-them. What becomes of a request by these words is decided in `app.py`.
+Handlers become endpoints by the decorators `read` and `write`; each module of handlers ends
+with the table of its endpoints, and `service/process/api/routes.py` joins the tables.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -138,19 +138,33 @@ class Look:
     table: tuple[Route, ...]
 
 
+Handler = Callable[[Call, Asked], Awaitable[Shown]]
+
+
 def read(
-    name: str,
-    model: type[Asked],
-    handler: Callable[[Call, Asked], Awaitable[Shown]],
-    role: Role = Role.READ,
-) -> Posted:
-    """A question under `/v1`."""
-    return Posted(f"{VERSIONED}/{name}", role, model, handler, writes=False)
+    name: str, model: type[Asked], answers: Answers, *codes: str, role: Role = Role.READ
+) -> Callable[[Handler[Asked]], Posted]:
+    """Make a handler the endpoint `/v1/NAME` that changes nothing.
+
+    `codes` are its own refusals; those of every endpoint of its kind are added.
+    """
+
+    def endpoint(handler: Handler[Asked]) -> Posted:
+        path = f"{VERSIONED}/{name}"
+        return Posted(path, role, model, handler, writes=False, answers=answers, codes=codes)
+
+    return endpoint
 
 
 def write(
-    name: str, role: Role, model: type[Asked], handler: Callable[[Call, Asked], Awaitable[Shown]]
-) -> Posted:
-    """A wish under `/v1`: what it is about may change."""
-    path = f"{VERSIONED}/{name}"
-    return Posted(path, role, model, handler, writes=True, rate=RateClass.WRITE)
+    name: str, role: Role, model: type[Asked], answers: Answers, *codes: str
+) -> Callable[[Handler[Asked]], Posted]:
+    """Make a handler the endpoint `/v1/NAME` that may change something; `codes` as for `read`."""
+
+    def endpoint(handler: Handler[Asked]) -> Posted:
+        made = Posted(
+            f"{VERSIONED}/{name}", role, model, handler, writes=True, rate=RateClass.WRITE
+        )
+        return replace(made, answers=answers, codes=codes)
+
+    return endpoint

@@ -6,6 +6,8 @@ from service.accounts.api.models.answers import tokens as answers
 from service.accounts.token_views import IssuedToken, TokenView
 from service.accounts.tokens import TokenWish
 from service.http.callers import Call
+from service.http.route import VERSIONED, Fetched, Route, read, write
+from service.vocabulary import Role
 
 
 async def own(call: Call) -> answers.Token:
@@ -13,6 +15,15 @@ async def own(call: Call) -> answers.Token:
     return token_answer(await tokens.token_of(call.runtime, call.caller))
 
 
+@write(
+    "tokens/create",
+    Role.ADMIN,
+    models.CreateToken,
+    answers.IssuedToken,
+    "conflicting_fields",
+    "limit_reached",
+    "scope_exceeds_own",
+)
 async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
     """`/tokens/create`: a token for the caller's own organization."""
     caller = call.caller
@@ -27,6 +38,14 @@ async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
     return _issued(await tokens.create_token(call.runtime, wish, call.actor))
 
 
+@read(
+    "tokens/list",
+    models.ListTokens,
+    answers.TokensListed,
+    "invalid_page_token",
+    "page_token_expired",
+    role=Role.ADMIN,
+)
 async def list_all(call: Call, asked: models.ListTokens) -> answers.TokensListed:
     """`/tokens/list`: the live tokens that the caller reaches."""
     part = await tokens.live_tokens(call.runtime, call.caller, asked.count(), asked.cursor)
@@ -35,12 +54,21 @@ async def list_all(call: Call, asked: models.ListTokens) -> answers.TokensListed
     )
 
 
+@write(
+    "tokens/rotate",
+    Role.ADMIN,
+    models.RotateToken,
+    answers.IssuedToken,
+    "token_not_found",
+    "limit_reached",
+)
 async def rotate(call: Call, asked: models.RotateToken) -> answers.IssuedToken:
     """`/tokens/rotate`: a successor with equal rights."""
     issued = await tokens.rotate_token(call.runtime, asked.id, asked.overlap(), call.actor)
     return _issued(issued)
 
 
+@write("tokens/revoke", Role.ADMIN, models.RevokeToken, answers.TokenRevoked, "token_not_found")
 async def revoke(call: Call, asked: models.RevokeToken) -> answers.TokenRevoked:
     """`/tokens/revoke`."""
     await tokens.revoke_token(call.runtime, asked.id, call.actor)
@@ -59,3 +87,13 @@ def token_answer(view: TokenView) -> answers.Token:
 
 def _organization(view: TokenView) -> answers.OrganizationShown:
     return answers.OrganizationShown(slug=view.org_slug, host=view.host)
+
+
+TOKEN_ROUTES: tuple[Route, ...] = (
+    Fetched(f"{VERSIONED}/tokens/self", None, own).answering(answers.Token),
+    create,
+    list_all,
+    rotate,
+    revoke,
+)
+"""The token endpoints, in the order of the document."""

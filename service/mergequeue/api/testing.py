@@ -5,10 +5,12 @@ from collections import defaultdict
 from service.accounts import access
 from service.evidence import revocations
 from service.http.callers import Call
+from service.http.route import Route, read
+from service.mergequeue.api.models import lists as listed
+from service.mergequeue.api.models import testing as models
 from service.mergequeue.api.models.answers import runs as answers
-from service.mergequeue.api.models.testing import GetMergeQueueTestingDetails
-from service.mergequeue.operations import naming, testing
-from service.mergequeue.operations.views import TestingView
+from service.mergequeue.operations import naming, run_lists, testing
+from service.mergequeue.operations.views import ListedRun, TestingView
 from service.vocabulary import Check, CheckKind
 
 STATUSES_MAX = 1_000
@@ -23,7 +25,14 @@ WAITING = {
 """A provider's word for a check run that is not over → ours (API.md 6.1)."""
 
 
-async def details(call: Call, asked: GetMergeQueueTestingDetails) -> answers.TestRunShown:
+@read(
+    "getMergeQueueTestingDetails",
+    models.GetMergeQueueTestingDetails,
+    answers.TestRunShown,
+    "queue_not_found",
+    "test_run_not_found",
+)
+async def details(call: Call, asked: models.GetMergeQueueTestingDetails) -> answers.TestRunShown:
     """`/getMergeQueueTestingDetails`."""
     queue = await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
     return test_run(await testing.details(call.runtime, queue, asked.test_run_id))
@@ -117,3 +126,51 @@ def _status(check: Check) -> answers.StatusCheckShown:
         state=check.raw.upper(),
         created_at=check.started_at or check.completed_at,
     )
+
+
+@read(
+    "listMergeQueueTestingResults",
+    listed.ListMergeQueueTestingResults,
+    answers.TestRunsListed,
+    "queue_not_found",
+)
+async def testing_results(
+    call: Call, asked: listed.ListMergeQueueTestingResults
+) -> answers.TestRunsListed:
+    """`/listMergeQueueTestingResults`."""
+    queue = await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    wish = asked.wish()
+    part = await run_lists.listed(call.runtime, queue, wish)
+    return answers.TestRunsListed(
+        testing_results=[_testing_result(each) for each in part.rows],
+        total_items=part.total,
+        offset=wish.offset,
+        take=wish.take,
+    )
+
+
+def _testing_result(run: ListedRun) -> answers.ListedTestRun:
+    return answers.ListedTestRun.of(
+        run,
+        test_run_id=run.id,
+        pr_number=run.prs[0],
+        pr_numbers=run.prs,
+        cycle_conclusion=run.conclusion and run.conclusion.value.lower(),
+        bisection=_bisection(run),
+        verdict=run.cause,
+        test_branch_sha=run.sha,
+    )
+
+
+def _bisection(run: ListedRun) -> answers.Bisection | None:
+    """Return the run's part in a bisection: one of its runs, or the failure that began it."""
+    if run.is_of_search:
+        return "in_bisection"
+    return "entered_bisection" if run.began_search else None
+
+
+RUN_ROUTES: tuple[Route, ...] = (
+    details,
+    testing_results,
+)
+"""The test run endpoints."""

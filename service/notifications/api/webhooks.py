@@ -4,18 +4,39 @@ import orjson
 
 from service.errors import Invalid
 from service.http.callers import Call
+from service.http.route import Route, read, write
 from service.notifications import delivery_log, endpoints, notifications
 from service.notifications.api.models import webhooks as models
 from service.notifications.api.models.answers import webhooks as answers
 from service.notifications.delivery_log import DeliveryView
+from service.vocabulary import Role
+
+MISSING = "webhook_endpoint_not_found"
 
 
+@write(
+    "webhooks/create-endpoint",
+    Role.ADMIN,
+    models.CreateEndpoint,
+    answers.EndpointCreated,
+    "webhook_url_refused",
+    "scope_exceeds_own",
+    "limit_reached",
+)
 async def create(call: Call, asked: models.CreateEndpoint) -> answers.EndpointCreated:
     """`/webhooks/create-endpoint`; its secret is in this answer and no other."""
     view, secret = await endpoints.create(call.runtime, call.caller, asked.wish())
     return answers.EndpointCreated.of(view, secret=secret)
 
 
+@read(
+    "webhooks/list-endpoints",
+    models.ListEndpoints,
+    answers.EndpointsListed,
+    "invalid_page_token",
+    "page_token_expired",
+    role=Role.ADMIN,
+)
 async def list_all(call: Call, asked: models.ListEndpoints) -> answers.EndpointsListed:
     """`/webhooks/list-endpoints`."""
     part = await endpoints.list_all(call.runtime, call.caller, asked.count(), asked.cursor)
@@ -23,6 +44,15 @@ async def list_all(call: Call, asked: models.ListEndpoints) -> answers.Endpoints
     return answers.EndpointsListed(endpoints=listed, next_cursor=part.next_cursor)
 
 
+@write(
+    "webhooks/update-endpoint",
+    Role.ADMIN,
+    models.UpdateEndpoint,
+    answers.Endpoint,
+    MISSING,
+    "webhook_url_refused",
+    "scope_exceeds_own",
+)
 async def update(call: Call, asked: models.UpdateEndpoint) -> answers.Endpoint:
     """`/webhooks/update-endpoint`."""
     wish = asked.wish()
@@ -30,12 +60,16 @@ async def update(call: Call, asked: models.UpdateEndpoint) -> answers.Endpoint:
     return answers.Endpoint.of(view)
 
 
+@write(
+    "webhooks/delete-endpoint", Role.ADMIN, models.DeleteEndpoint, answers.EndpointDeleted, MISSING
+)
 async def delete(call: Call, asked: models.DeleteEndpoint) -> answers.EndpointDeleted:
     """`/webhooks/delete-endpoint`."""
     await endpoints.delete(call.runtime, call.caller, asked.endpoint())
     return answers.EndpointDeleted(deleted=True)
 
 
+@write("webhooks/rotate-secret", Role.ADMIN, models.RotateSecret, answers.SecretRotated, MISSING)
 async def rotate_secret(call: Call, asked: models.RotateSecret) -> answers.SecretRotated:
     """`/webhooks/rotate-secret`."""
     given = asked.overlap_hours
@@ -44,12 +78,23 @@ async def rotate_secret(call: Call, asked: models.RotateSecret) -> answers.Secre
     return answers.SecretRotated(secret=secret)
 
 
+@write("webhooks/test-endpoint", Role.ADMIN, models.TestEndpoint, answers.EndpointTested, MISSING)
 async def test(call: Call, asked: models.TestEndpoint) -> answers.EndpointTested:
     """`/webhooks/test-endpoint`: answers when the receiver has, or after its 15 s."""
     message_id, made = await notifications.send_test(call.runtime, call.caller, asked.endpoint())
     return answers.EndpointTested.of(made, message_id=message_id)
 
 
+@read(
+    "webhooks/list-deliveries",
+    models.ListDeliveries,
+    answers.DeliveriesListed,
+    MISSING,
+    "invalid_time_range",
+    "invalid_page_token",
+    "page_token_expired",
+    role=Role.ADMIN,
+)
 async def list_log(call: Call, asked: models.ListDeliveries) -> answers.DeliveriesListed:
     """`/webhooks/list-deliveries`."""
     if asked.since is not None and asked.until is not None and asked.since >= asked.until:
@@ -59,6 +104,17 @@ async def list_log(call: Call, asked: models.ListDeliveries) -> answers.Deliveri
     return answers.DeliveriesListed(deliveries=listed, next_cursor=part.next_cursor)
 
 
+@write(
+    "webhooks/replay",
+    Role.ADMIN,
+    models.Replay,
+    answers.Replayed,
+    MISSING,
+    "message_not_found",
+    "conflicting_fields",
+    "invalid_time_range",
+    "limit_reached",
+)
 async def replay(call: Call, asked: models.Replay) -> answers.Replayed:
     """`/webhooks/replay`."""
     if not asked.is_clear():
@@ -74,3 +130,16 @@ async def replay(call: Call, asked: models.Replay) -> answers.Replayed:
 def delivery(view: DeliveryView) -> answers.Delivery:
     """Return one message at one endpoint, with every attempt to send it."""
     return answers.Delivery.of(view, payload=orjson.loads(view.body))
+
+
+WEBHOOK_ROUTES: tuple[Route, ...] = (
+    create,
+    list_all,
+    update,
+    delete,
+    rotate_secret,
+    test,
+    list_log,
+    replay,
+)
+"""The webhook endpoints, in the order of the document."""

@@ -1,8 +1,11 @@
 """Handlers of the endpoints about tests (API.md 8): one operation each, and its answer."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 from service.http.callers import Call
+from service.http.rates import RateClass
+from service.http.route import Route, read, write
 from service.testhealth.api.models import tests as models
 from service.testhealth.api.models.answers import tests as answers
 from service.testhealth.api.models.answers.tests import LinkShown
@@ -21,14 +24,25 @@ from service.testhealth.operations import (
 from service.testhealth.operations.lists import FailingTest, Quarantined
 from service.testhealth.operations.pages import Page
 from service.testhealth.operations.records import CommonFailures, FoundHome, ShownTest
+from service.vocabulary import Role
 
 SUMMARY_MAX = 200
 """Characters of a failure's headline (API.md 8.2)."""
+
+ORG = "organization_not_found"
+MISSING = "test_not_found"
+PAGED = (ORG, "invalid_page_token", "page_token_expired")
 
 Row = TypeVar("Row")
 Shown = TypeVar("Shown", bound=answers.TestShown)
 
 
+@read(
+    "flaky-tests/list-unhealthy-tests",
+    models.ListUnhealthyTests,
+    answers.UnhealthyTestsListed,
+    *PAGED,
+)
 async def list_unhealthy(
     call: Call, asked: models.ListUnhealthyTests
 ) -> answers.UnhealthyTestsListed:
@@ -39,6 +53,13 @@ async def list_unhealthy(
     return answers.UnhealthyTestsListed(tests=rows, page=_page(page))
 
 
+@read(
+    "flaky-tests/list-failing-tests",
+    models.ListFailingTests,
+    answers.FailingTestsListed,
+    *PAGED,
+    "invalid_time_range",
+)
 async def list_failing(call: Call, asked: models.ListFailingTests) -> answers.FailingTestsListed:
     """`/flaky-tests/list-failing-tests`."""
     home = await _home(call, asked)
@@ -47,6 +68,12 @@ async def list_failing(call: Call, asked: models.ListFailingTests) -> answers.Fa
     return answers.FailingTestsListed(tests=rows, page=_page(page))
 
 
+@read(
+    "flaky-tests/list-quarantined-tests",
+    models.ListQuarantinedTests,
+    answers.QuarantinedTestsListed,
+    *PAGED,
+)
 async def list_quarantined(
     call: Call, asked: models.ListQuarantinedTests
 ) -> answers.QuarantinedTestsListed:
@@ -57,6 +84,7 @@ async def list_quarantined(
     return answers.QuarantinedTestsListed(quarantined_tests=rows, page=_page(page))
 
 
+@read("flaky-tests/get-test-details", models.GetTestDetails, answers.TestFound, ORG, MISSING)
 async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestFound:
     """`/flaky-tests/get-test-details`."""
     home = await _home(call, asked)
@@ -78,6 +106,13 @@ async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestF
     return answers.TestFound(test=test)
 
 
+@read(
+    "flaky-tests/check-quarantine",
+    models.CheckQuarantine,
+    answers.QuarantineChecked,
+    ORG,
+    role=Role.CI,
+)
 async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> answers.QuarantineChecked:
     """`/flaky-tests/check-quarantine`."""
     home = await _home(call, asked)
@@ -87,6 +122,16 @@ async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> answers
     )
 
 
+@write(
+    "flaky-tests/link-ticket-to-test-case",
+    Role.QUEUE,
+    models.LinkTicket,
+    answers.TicketLinked,
+    ORG,
+    MISSING,
+    "conflicting_fields",
+    "ticket_template_missing",
+)
 async def link_ticket(call: Call, asked: models.LinkTicket) -> answers.TicketLinked:
     """`/flaky-tests/link-ticket-to-test-case`."""
     home = await _home(call, asked)
@@ -94,6 +139,15 @@ async def link_ticket(call: Call, asked: models.LinkTicket) -> answers.TicketLin
     return answers.TicketLinked(test_case_id=linked.test_id, ticket=_link(linked.html_url))
 
 
+@write(
+    "flaky-tests/set-quarantine-override",
+    Role.ADMIN,
+    models.SetQuarantineOverride,
+    answers.OverrideSet,
+    ORG,
+    MISSING,
+    "reason_required",
+)
 async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answers.OverrideSet:
     """`/flaky-tests/set-quarantine-override`."""
     home = await _home(call, asked)
@@ -102,6 +156,15 @@ async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answe
     )
 
 
+@write(
+    "flaky-tests/flag-test",
+    Role.QUEUE,
+    models.FlagTest,
+    answers.TestFlagged,
+    ORG,
+    MISSING,
+    "reason_required",
+)
 async def flag(call: Call, asked: models.FlagTest) -> answers.TestFlagged:
     """`/flaky-tests/flag-test`."""
     home = await _home(call, asked)
@@ -109,12 +172,22 @@ async def flag(call: Call, asked: models.FlagTest) -> answers.TestFlagged:
     return answers.TestFlagged(test=record(home, test))
 
 
+@read("flaky-tests/get-settings", models.GetSettings, answers.TestSettingsShown, ORG)
 async def get_settings(call: Call, asked: models.GetSettings) -> answers.TestSettingsShown:
     """`/flaky-tests/get-settings`."""
     home = await _home(call, asked)
     return answers.TestSettingsShown.of(await settings.read(call.runtime, home.repository))
 
 
+@write(
+    "flaky-tests/update-settings",
+    Role.ADMIN,
+    models.UpdateSettings,
+    answers.TestSettingsShown,
+    ORG,
+    "unknown_field",
+    "issues_not_writable",
+)
 async def update_settings(call: Call, asked: models.UpdateSettings) -> answers.TestSettingsShown:
     """`/flaky-tests/update-settings`."""
     home = await _home(call, asked)
@@ -212,3 +285,18 @@ def _page(page: Page[Row]) -> answers.PageShown:
         prev_page_token=page.prev_token,
         last_page_token=page.last_token,
     )
+
+
+TEST_ROUTES: tuple[Route, ...] = (
+    list_unhealthy,
+    list_failing,
+    list_quarantined,
+    get_details,
+    replace(check_quarantine, rate=RateClass.UPLOAD),
+    link_ticket,
+    set_override,
+    flag,
+    get_settings,
+    update_settings,
+)
+"""The endpoints about tests, in the order of the document."""

@@ -1,10 +1,14 @@
 """Handlers of the endpoints about uploads (API.md 8.4): read, taken in, answered."""
 
 from service.http.callers import Call
+from service.http.rates import RateClass
+from service.http.route import VERSIONED, Posted, Route, read, write
+from service.testhealth.api import upload_form
 from service.testhealth.api.models import uploads as models
 from service.testhealth.api.models.answers.uploads import UploadDeleted, UploadTaken
 from service.testhealth.api.upload_form import Upload
 from service.testhealth.operations import records, upload_removal, uploads
+from service.vocabulary import Role
 
 
 async def receive(call: Call, upload: Upload) -> UploadTaken:
@@ -18,6 +22,14 @@ async def receive(call: Call, upload: Upload) -> UploadTaken:
     )
 
 
+@read(
+    "flaky-tests/get-upload",
+    models.GetUpload,
+    UploadTaken,
+    "organization_not_found",
+    "upload_not_found",
+    role=Role.CI,
+)
 async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
     """`/flaky-tests/get-upload`."""
     found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
@@ -25,9 +37,41 @@ async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
     return UploadTaken.of(await uploads.upload_answer(call.runtime, found.repository, upload_id))
 
 
+@write(
+    "flaky-tests/delete-upload",
+    Role.ADMIN,
+    models.DeleteUpload,
+    UploadDeleted,
+    "organization_not_found",
+    "upload_not_found",
+)
 async def delete(call: Call, asked: models.DeleteUpload) -> UploadDeleted:
     """`/flaky-tests/delete-upload`."""
     found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
     upload_id = asked.upload_id.lower()
     await upload_removal.remove(call.runtime, found.repository, upload_id, call.actor)
     return UploadDeleted(upload_id=upload_id, deleted=True)
+
+
+UPLOAD_ROUTES: tuple[Route, ...] = (
+    Posted(
+        f"{VERSIONED}/flaky-tests/upload-test-results",
+        Role.CI,
+        models.UploadTestResults,
+        receive,
+        writes=True,
+        rate=RateClass.UPLOAD,
+        intake=upload_form.FORM,
+        takes_oidc=True,
+    ).answering(
+        UploadTaken,
+        "organization_not_found",
+        "bad_request",
+        "no_results",
+        "limit_reached",
+        "conflicting_fields",
+    ),
+    get,
+    delete,
+)
+"""The endpoints about uploads, in the order of the document."""
