@@ -1,7 +1,7 @@
 """The HTTP interface of API.md: bytes in, one operation, bytes out.
 
 A request takes one way, `app.py`, and each station may refuse it, in the order that API.md 1.1
-fixes: the path and method (`routes.py` joins the tables of `*_routes.py`), the token and its role
+fixes: the path and method (declared at each handler, see `route.py`), the token and its role
 (`auth.py`), the headers that say how the body is written, its size and speed while it arrives
 (`limits.py`), its syntax (`strict_json.py`), every field by itself (`models/`). Only then is a
 handler called. It finds what the request names, asks one operation, and makes the answer's
