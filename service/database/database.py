@@ -26,7 +26,6 @@ from service.database.stamps import Renewal
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.store.cache import QueueCache
-from service.testhealth.store.figures import Measures
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.standings import Standings
 
@@ -106,7 +105,6 @@ class Store:
         self.dialect = dialect
         self.cache = QueueCache()
         self.outcome_sets = OutcomeSets()
-        self.measures = Measures(self.outcome_sets)
         self.standings = Standings()
         self.is_alone = dialect == "sqlite"
         """Whether no other process works on it: one that serves a SQLite file holds its lock."""

@@ -52,7 +52,7 @@ def of_run(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTe
     looked = _looked(session, home, run, sent, found)
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
-    rates = figures.rates(session, home.measures, repository.id, nos, home.now)
+    rates = figures.rates(session, home.sets, repository.id, nos, home.now)
     forgiven = sum(each.standing is Standing.FORGIVEN for each in looked)
     return FailedTests(
         failed=len(looked) - forgiven,

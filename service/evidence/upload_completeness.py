@@ -24,7 +24,7 @@ from service.testhealth.reports.reading import SUITE_FAILURE, UNNAMED
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import listings, run_evidence, uploads, uploads_rows
 from service.testhealth.store.cases import ASKED_AT_ONCE
-from service.testhealth.store.uploads import StoredSets
+from service.testhealth.store.sets import StoredSets
 from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import QuarantineForgives, RepoRef, Sha
 

@@ -170,11 +170,8 @@ async def test_a_fork_changes_nothing_but_is_kept(yard):
 
 
 def as_judged(cases):
-    """Tests but for whom they hit, and when anybody ran them last."""
-    return {
-        name: replace(case, impact_rank=0, last_run_at=case.first_run_at)
-        for name, case in cases.items()
-    }
+    """Tests but for the pull requests that they failed for."""
+    return {name: replace(case, impact_rank=0) for name, case in cases.items()}
 
 
 async def test_tests_that_a_fork_alone_has_are_known_to_nobody(yard):

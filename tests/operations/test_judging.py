@@ -77,7 +77,7 @@ async def figures_of(stage):
     def read(session):
         home = records.home_of(session, stage.runtime, stage.repository, now)
         nos = [case.no for case in cases.values()]
-        rates = figures.rates(session, home.measures, stage.repository.id, nos, now)
+        rates = figures.rates(session, home.sets, stage.repository.id, nos, now)
         return rates, {each.no: records.last_run(session, home, each) for each in cases.values()}
 
     rates, last_runs = await stage.runtime.store.read(read)

@@ -1,4 +1,4 @@
-"""Large uploads in pieces: any order, repetition and death of the process ends the same."""
+"""Large uploads in parts: any order, repetition and death of the process ends the same."""
 
 import asyncio
 import random
@@ -11,8 +11,8 @@ import pytest
 
 from service.memory import Gates
 from service.process import retention
-from service.testhealth.operations import judging, sweeps, tallying, upload_removal
-from service.testhealth.store import cases, tallies, uncounted
+from service.testhealth.operations import count_days, judging, noting, sweeps, upload_removal
+from service.testhealth.store import cases, day_counts, days, uploads
 from service.testhealth.store import retention as test_retention
 from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
@@ -62,19 +62,18 @@ async def told_by_the_trusted(stage):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    """Two results in a part or one that failed, one test in a judgement."""
-    monkeypatch.setattr(uncounted, "ROWS_MAX", 2)
-    monkeypatch.setattr(uncounted, "APART_MAX", 1)
+    """Two tests are noted or counted at once, one is judged; days are counted without a pause."""
+    monkeypatch.setattr(noting, "TESTS_AT_ONCE", 2)
+    monkeypatch.setattr(day_counts, "TESTS_AT_ONCE", 2)
     monkeypatch.setattr(judging, "JUDGED_MAX", 1)
-    monkeypatch.setattr(tallies, "TESTS_MAX", 2)
-    monkeypatch.setattr(tallies, "SUMMED_MAX", 2)
+    monkeypatch.setattr(days, "QUIET_FOR", timedelta())
 
 
-async def test_an_upload_is_answered_when_all_of_its_parts_are_counted(store, small_pieces):
+async def test_an_upload_is_answered_when_all_of_its_tests_are_noted(store, small_pieces):
     stage = await upload_stage.staged(store)
     await stage.ran(MANY)
     assert (await stage.cases()).keys() == MANY.keys()
-    assert await store.read(uncounted.uploads) == ()
+    assert await store.read(uploads.unnoted) == ()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -104,7 +103,7 @@ async def test_pieces_end_in_the_same_states_whenever_the_process_dies(
     assert await told_by_the_trusted(stage) == await told_by_the_trusted(whole)
 
 
-async def test_what_a_crash_left_uncounted_is_counted_by_the_sweep(store, small_pieces):
+async def test_what_a_crash_left_to_be_noted_is_noted_by_the_sweep(store, small_pieces):
     stage = await upload_stage.staged(store)
     for writes in range(30):
         try:
@@ -112,15 +111,17 @@ async def test_what_a_crash_left_uncounted_is_counted_by_the_sweep(store, small_
             break
         except Died:
             begin_anew(stage)
-            if await store.read(uncounted.uploads):
+            if await store.read(uploads.unnoted):
                 break
     assert (await stage.cases()).keys() != MANY.keys()
     await sweeps.expire(stage.runtime)
     assert (await stage.cases()).keys() == MANY.keys()
-    assert await store.read(uncounted.uploads) == ()
+    assert await store.read(uploads.unnoted) == ()
 
 
-async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(store, small_pieces):
+async def test_failures_that_a_crash_left_to_be_noted_are_judged_and_count_once(
+    store, small_pieces
+):
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     failing = {f"test_{no}": "FP" for no in range(5)}
     told = {"run_id": "1", "pr_number": 7}
@@ -131,7 +132,7 @@ async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(st
             await mortal(stage, writes).ran(failing, **told)
         except Died:
             begin_anew(stage)
-        left = await store.read(uncounted.uploads)
+        left = await store.read(uploads.unnoted)
         if left:
             break
     assert len(left) == 1
@@ -143,7 +144,7 @@ async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(st
     assert await figures_of(stage) == await figures_of(untouched)
 
 
-async def test_what_a_crash_left_uncounted_is_counted_before_its_upload_is_too_old(
+async def test_what_a_crash_left_to_be_noted_is_noted_before_its_upload_is_too_old(
     store, small_pieces
 ):
     stage = await upload_stage.staged(store)
@@ -151,7 +152,7 @@ async def test_what_a_crash_left_uncounted_is_counted_before_its_upload_is_too_o
         with suppress(Died):
             await mortal(stage, writes).ran(MANY)
         begin_anew(stage)
-        if await store.read(uncounted.uploads):
+        if await store.read(uploads.unnoted):
             break
     assert (await stage.cases()).keys() != MANY.keys()
     stage.clock.present += timedelta(days=46)
@@ -159,7 +160,7 @@ async def test_what_a_crash_left_uncounted_is_counted_before_its_upload_is_too_o
     assert (await stage.cases()).keys() == MANY.keys()
 
 
-async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(store, small_pieces):
+async def test_an_upload_removed_before_its_tests_are_noted_leaves_nothing(store, small_pieces):
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     await stage.ran(MANY, run_id="1")
     await untouched.ran(MANY, run_id="1")
@@ -170,7 +171,7 @@ async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(s
             await mortal(stage, writes).ran(more, run_id="2")
         except Died:
             begin_anew(stage)
-        found = await store.read(uncounted.uploads)
+        found = await store.read(uploads.unnoted)
         if found:
             break
     (upload_id,) = found
@@ -180,7 +181,7 @@ async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(s
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
+async def test_uploads_removed_while_their_days_are_counted_leave_nothing(
     store, small_pieces, seed
 ):
     chance = random.Random(seed)
@@ -190,7 +191,7 @@ async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
         told.append(each)
         ids.append((await sent_as(stage, each))[1])
         with suppress(Died):
-            await tallying.add_up(mortal(stage, chance.randint(0, 4)).runtime)
+            await count_days.count_due(mortal(stage, chance.randint(0, 4)).runtime)
         if chance.random() < 0.4:
             gone = chance.randrange(len(told))
             del told[gone]
@@ -202,34 +203,17 @@ async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
         await sweeps.expire(stage.runtime)
 
 
-async def test_what_is_being_added_up_is_finished_a_piece_at_a_time_before_its_upload_goes(
-    store, small_pieces
-):
-    stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
-    first: Any = await stage.ran(MANY, run_id="1")
-    for each in (stage, untouched):
-        await each.ran(MANY, run_id="2")
-    begun, pieces_left = 1, len(MANY) // tallies.TESTS_MAX
-    with suppress(Died):
-        await tallying.add_up(mortal(stage, begun).runtime)
-    gone = (stage.repository, first.upload_id, SYSTEM)
-    with pytest.raises(Died):
-        await upload_removal.remove(mortal(stage, pieces_left).runtime, *gone)
-    await upload_removal.remove(stage.runtime, *gone)
-    assert await figures_of(stage) == await figures_of(untouched)
-
-
-async def test_who_waits_to_be_judged_does_not_wait_for_days_to_be_added_up(store, monkeypatch):
+async def test_tests_are_judged_before_days_are_counted(store, monkeypatch):
     monkeypatch.setattr(judging, "JUDGED_MAX", 3)
     stage = await upload_stage.staged(store)
     await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
-    stage.clock.present += timedelta(days=1)
+    stage.clock.present += timedelta(days=2)
 
     class Stopped(Mortal):
-        """A store whose process dies when a day is to be added up."""
+        """A store whose process dies when a day is counted."""
 
         async def run(self, fn, *args, **kwargs):
-            if fn is tallies.add:
+            if fn is day_counts.write:
                 raise Died
             return await self._store.run(fn, *args, **kwargs)
 

@@ -271,7 +271,7 @@ def _refuse(
         is_eligible=False,
         is_partial=True,
     )
-    uploads_rows.record_upload(session, place, upload)
+    uploads_rows.record(session, place, upload, ())
 
 
 def _digest_of(repository: RepositoryRecord, known: Known) -> str:

@@ -24,6 +24,7 @@ from service.testhealth.store import cases, evidence_rows, listings, uploads
 from service.testhealth.store import states as test_states
 from service.testhealth.store.cases import Place
 from service.testhealth.store.evidence_rows import DayOfNoise
+from service.testhealth.store.sets import StoredSets
 from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.states import (
     DETECTOR,
@@ -32,7 +33,6 @@ from service.testhealth.store.states import (
     StateChange,
     StoredSettled,
 )
-from service.testhealth.store.uploads import StoredSets
 from service.vocabulary import Health as Status
 
 P = ParamSpec("P")

@@ -1,7 +1,7 @@
-"""When tests ran, now that an upload of them is taken out: by the uploads that are left.
+"""When tests first ran and last failed, corrected after an upload of them was removed.
 
-Most of its tests ran before and after it. Of the others uploads are gone through, from the end
-on which the answer lies, until it is found for all of them.
+Most of its tests ran before it, too. For the others the remaining uploads are searched, oldest or
+newest first, until the answer is found for all of them.
 """
 
 from collections.abc import Iterable
@@ -45,14 +45,6 @@ class _Left:
                 found[each.no] = min(each.first, found.get(each.no, each.first))
         return found
 
-    def last(self, nos: set[int]) -> dict[int, datetime]:
-        """When tests ran last."""
-        found = self._holding(reversed(self.uploads), nos)
-        for each in self.attempted:
-            if each.no in nos:
-                found[each.no] = max(each.last, found.get(each.no, each.last))
-        return found
-
     def failed(self) -> dict[int, datetime]:
         """When tests failed last."""
         return {each.no: each.last for each in self.attempted if each.outcome is Outcome.FAILED}
@@ -86,7 +78,6 @@ def _corrections(left: _Left, doubtful: Doubtful, at: datetime) -> Corrections:
     return Corrections(
         unknown=doubtful.first - first.keys(),
         first=first,
-        last=left.last(doubtful.last),
         failed={no: failed.get(no) for no in doubtful.failed},
         unpassed=doubtful.passed - left.passed(doubtful.passed),
     )

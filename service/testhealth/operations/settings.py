@@ -100,7 +100,7 @@ def _update(
     if after.sensitivity is before.sensitivity or not has_tests:
         return after, None
     # Health is a function of evidence and settings: nobody waits for the next upload.
-    bench = Bench(session, runtime, Home(repository, after, row.at, runtime.store.measures))
+    bench = Bench(session, runtime, Home(repository, after, row.at, runtime.store.outcome_sets))
     return after, judging.kept_of(bench, judging.judge(bench, ()))
 
 

@@ -1,9 +1,8 @@
-"""An upload taken out again: what it counted counts no more, and its tests are judged anew.
+"""Remove an upload: it counts no more, and its tests are judged anew.
 
-For results that were wrong from the start, which would count for 45 days (FLAKY.md 2.4).
+For results that were wrong from the start, which would count for 45 days.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from service.accounts import access, deeds
@@ -13,24 +12,20 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.runtime import Runtime
-from service.testhealth.detector import figures
-from service.testhealth.operations import judging, records, removed_runs, tallying, upload_counting
+from service.testhealth.operations import judging, records, removed_runs
 from service.testhealth.operations.judging import Bench
-from service.testhealth.operations.upload_counting import Desk
-from service.testhealth.store import cases, evidence_rows, removal, tallies, uploads, uploads_rows
+from service.testhealth.store import cases, days, evidence_rows, removal, uploads
 from service.testhealth.store.standings import KeptStanding
-from service.testhealth.store.uploads_rows import Day, StoredAttempt, Upload
+from service.testhealth.store.uploads_rows import StoredAttempt, Upload
 from service.vocabulary import Actor
 
 
 async def remove(
     runtime: Runtime, repository: RepositoryRecord, upload_id: str, actor: Actor
 ) -> None:
-    """Take an upload out (FLAKY.md 2.4). Raises NotFound(upload_not_found)."""
+    """Remove an upload. Raises NotFound(upload_not_found)."""
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now)
-    # Of a large upload that takes seconds, which nobody else should wait for.
-    await tallying.finish(runtime, upload_id)
     await judging.alone(runtime, repository.id, _remove, runtime, repository, upload_id, row)
     runtime.wakeups.wake("outbox")
 
@@ -65,9 +60,6 @@ def _remove(
     evidence_rows.lock(session, repository.id)
     home = records.home_of(session, runtime, repository, row.at)
     bench = Bench(session, runtime, home)
-    desk = Desk(session, runtime.store.outcome_sets, bench.place, row.at)
-    upload_counting.finish_within(desk, found.upload)
-    tallying.finish_within(desk, found.upload)
     held = _held(bench, found.upload)
     uploads.remove(session, upload_id)
     cases.note_removal(session, repository.id)
@@ -76,10 +68,7 @@ def _remove(
     audit.append(session, row)
     if not held.upload.is_eligible:
         return None, None
-    tallies.take_back(session, bench.place, held.upload)
-    uploads_rows.add_days(session, bench.place, list(_less(held)))
-    counted = [(each.no, each.failure or "") for each in held.failed]
-    removal.count_less(session, repository.id, counted, figures.day_of(held.upload.ran_at))
+    days.open_day(session, bench.place, held.upload.ran_at, row.at)
     removed_runs.correct(bench, held.upload, held.nos)
     standing = judging.judge(bench, (), [upload_id])
     return None, judging.kept_of(bench, standing)
@@ -91,18 +80,3 @@ def _held(bench: Bench, upload: Upload) -> _Held:
 
     attempts = uploads.attempts_of(bench.session, upload.id)
     return _Held(upload, members(upload.passed), members(upload.skipped), attempts)
-
-
-def _less(held: _Held) -> Iterable[Day]:
-    """What days of tests lose of which attempts are stored."""
-    for gained in upload_counting.days_of(held.upload, held.attempts):
-        yield Day(
-            gained.no,
-            gained.day,
-            results=-gained.results,
-            passing_results=-gained.passing_results,
-            passed=-gained.passed,
-            failed=-gained.failed,
-            skipped=-gained.skipped,
-            quarantined=-gained.quarantined,
-        )

@@ -1,7 +1,8 @@
-"""An upload of test reports taken in: checked, classified, entered, counted, judged, answered.
+"""Take in an upload of test reports: check, classify, store, judge, answer.
 
-Parsing happens before, away from the event loop; here a parsed file is a value. What an upload
-changes is written in one transaction, so that readers see all of it or nothing (FLAKY.md 4).
+Parsing happens before, away from the event loop; here a parsed file is a value. An upload is
+stored with all of its evidence in one transaction, so readers see all of it or none. Its new tests
+are entered before, some at a time, and stay unlisted until the upload is stored.
 """
 
 import asyncio
@@ -17,20 +18,20 @@ from service.evidence import late_failures, upload_completeness, upload_news
 from service.http.callers import Caller
 from service.notifications.store import subscribers
 from service.runtime import Runtime
+from service.testhealth.detector.standing import Standing
 from service.testhealth.operations import (
     checks,
     collector,
     judging,
     messages,
+    noting,
     page_addresses,
     parsing,
     records,
     upload_answers,
     upload_cases,
     upload_class,
-    upload_counting,
     upload_draft,
-    upload_evidence,
     upload_findings,
     upload_kin,
     upload_payloads,
@@ -51,17 +52,18 @@ from service.testhealth.reports.duplicates import Sorted
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.reading import FAILURES_MAX
 from service.testhealth.reports.results import Counts, FileStatus, Outcome
-from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.reports.uploads import FAILED, PASSED, UploadClass
 from service.testhealth.store import (
     artifacts,
+    code_owners,
+    days,
     evidence_rows,
+    sets,
     uploads,
+    uploads_rows,
 )
 from service.testhealth.store import (
     cases as test_cases,
-)
-from service.testhealth.store import (
-    numbers as test_numbers,
 )
 from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.uploads_rows import Upload
@@ -159,15 +161,19 @@ async def take_in_collected(
 
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
-    """Enter its tests, complete it, and keep at hand what comes of it."""
+    """Enter its new tests, store it, note what is left, and answer."""
     with collector.put_off():
         here, answer, kept = arrived.repository.id, None, None
-        # What is taken out meanwhile may be what was looked up.
+        # An upload or test that is removed meanwhile may be one that was looked up.
         while answer is None:
             found = await _made_ready(runtime, arrived)
             answer, kept = await judging.alone(runtime, here, _complete, runtime, arrived, found)
-    if found.told.is_large:
-        await upload_counting.finish(runtime, arrived.id)
+    if not answer.duplicate:
+        if found.is_large:
+            await noting.finish(runtime, arrived.id)
+        if answer.trusted:
+            later = found.owners[noting.TESTS_AT_ONCE :]
+            await noting.own(runtime, arrived.place, arrived.ran_at, later, found.told.owners)
     if kept is not None:
         await upload_news.tell(runtime, arrived.repository.id)
         runtime.wakeups.wake("outbox")
@@ -184,7 +190,7 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
 
 
 async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
-    """Enter tests that are new, and put all results into the words of the store."""
+    """Enter tests that are new, and prepare all that the upload says."""
     known, name = await runtime.store.read(_identified, arrived)
     variant = arrived.meta.variant
     entrance = Entrance(arrived.place, name, variant, arrived.ran_at, known.last_no)
@@ -195,15 +201,20 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
         entered = await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
         numbers.update(entered.numbers)
         entrance = replace(entrance, last_no=entered.last_no)
-    return await asyncio.to_thread(_ready, arrived, known, numbers, name)
+    ready = await asyncio.to_thread(_ready, arrived, known, numbers, name)
+    if ready.told.owners:
+        changed = await runtime.store.read(noting.changed_owners, arrived.place, ready.told.owners)
+        apart = ready.told.apart
+        ready = replace(ready, owners=sorted(changed, key=lambda no: (no not in apart, no)))
+    return ready
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """All that an upload says, in the words of the store, and its repository's present name.
+    """All that an upload says by the numbers of tests, and its repository's present name.
 
-    It holds until an upload is taken out of the repository, which is then another `removal`, or a
-    test is forgotten: only those `at_risk` can be, which have not run for long, or for strangers.
+    It is stale once the repository has another `removal`. `owners` are tests that get other
+    owners, those apart first.
     """
 
     name: RepositoryKey
@@ -212,7 +223,12 @@ class _Ready:
     failing: Sequence[Failing]
     told: Findings
     removal: int
-    at_risk: Set[int]
+    owners: Sequence[int] = ()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the upload is noted after it is stored, because other writers would wait."""
+        return self.told.changes > noting.TESTS_AT_ONCE
 
 
 def _ready(
@@ -227,7 +243,7 @@ def _ready(
     told = upload_findings.findings_of(by_no, unnoted, arrived.id, arrived.ran_at, arrived.meta)
     sums = upload_draft.sums_of(known)
     failing = upload_answers.failing_in(sums.failing, numbers)
-    return _Ready(name, bool(new), sums, failing, told, known.removal, known.known.unrun)
+    return _Ready(name, bool(new), sums, failing, told, known.removal)
 
 
 async def upload_answer(
@@ -332,10 +348,7 @@ def _complete(
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, found.name)
-    removal = evidence_rows.lock(session, place.repository_id).removal
-    if removal != found.removal or not test_numbers.are_there(
-        session, place.repository_id, found.at_risk
-    ):
+    if evidence_rows.lock(session, place.repository_id).removal != found.removal:
         return None, None
     home = records.home_of(session, runtime, repository, arrived.now)
     bench = Bench(session, runtime, home)
@@ -345,7 +358,7 @@ def _complete(
     upload, standing = first, None
     if upload is None:
         draft = upload_draft.upload_of(arrived, found.sums, classified, kin)
-        upload, standing = upload_evidence.count(bench, draft, found.told, has_new=found.has_new)
+        upload, standing = _evidence_of(bench, draft, found)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
     said = upload_answers.answered(
@@ -355,7 +368,7 @@ def _complete(
     answer = upload_answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
         return replace(answer, duplicate=True), None
-    upload_evidence.record(bench, upload, found.told, set(said.quarantined))
+    _record(bench, upload, found, said.quarantined)
     _tell(bench, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
@@ -375,6 +388,68 @@ def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> U
     is_trusted = classified.kind is not UploadClass.UNTRUSTED
     able = [upload for upload in kin if upload.is_eligible or not is_trusted]
     return upload_kin.holder_of(session, here, able, arrived.files, arrived.known)
+
+
+def _evidence_of(bench: Bench, draft: Upload, found: _Ready) -> tuple[Upload, Standing | None]:
+    """Store the sets of the upload and judge by it; return the upload with its sets.
+
+    An untrusted upload is no evidence.
+    """
+    session, place, told = bench.session, bench.place, found.told
+    passed = sets.put_set(session, place, told.passed, draft.ran_at)
+    skipped = sets.put_set(session, place, told.skipped, draft.ran_at)
+    for each in (told.passed, told.skipped):
+        if each is not None:
+            bench.sets.keep(each)
+    upload = replace(draft, passed=passed, skipped=skipped)
+    won = {no for no, letters in told.letters.items() if PASSED in letters}
+    noting.note_runs(session, place, upload, (won, told.apart.keys() - won))
+    if not found.is_large:
+        noting.note_runs(session, place, upload, (told.new_passed, told.new_skipped))
+    if not upload.is_eligible:
+        test_cases.note_change(session, place.repository_id)
+        return upload, None
+    failed = [no for no, letters in told.letters.items() if FAILED in letters]
+    evidence_rows.note_failed(session, place.repository_id, failed, upload.ran_at)
+    _look_after_owners(bench, has_new=found.has_new)
+    owners = {no: told.owners[no] for no in found.owners[: noting.TESTS_AT_ONCE]}
+    noting.own_within(bench.session, bench.sets.sets, place, upload.ran_at, owners)
+    days.open_day(session, place, upload.ran_at, bench.home.now)
+    letters = {no: each for no, each in told.letters.items() if each}
+    muddled = frozenset(no for no in letters if not told.apart[no].is_comparable)
+    evidence = uploads.evidence_of(upload, letters, muddled, told.passed_size)
+    return upload, judging.judge(bench, [evidence])
+
+
+def _look_after_owners(bench: Bench, *, has_new: bool) -> None:
+    """Have the repository's own CODEOWNERS file read; new tests get their owners by it soon.
+
+    The next sweep assigns them: the file may be long, and the tests may be many.
+    """
+    session, place = bench.session, bench.place
+    path = code_owners.path_of(session, place.repository_id)
+    if path is None:
+        code_owners.begin(session, place, bench.home.now)
+    elif path and has_new:
+        code_owners.look_sooner(session, place.repository_id, bench.home.now)
+
+
+def _record(bench: Bench, upload: Upload, found: _Ready, quarantined: Set[int]) -> None:
+    """Store the upload with its attempts, and note their failures unless it is large."""
+    session, place = bench.session, bench.place
+    attempts = [
+        replace(
+            each,
+            is_eligible=upload.is_eligible,
+            is_quarantined=each.no in quarantined and each.outcome is Outcome.FAILED,
+        )
+        if not upload.is_eligible or each.no in quarantined
+        else each
+        for each in found.told.attempts
+    ]
+    uploads_rows.record(session, place, upload, attempts, is_noted=not found.is_large)
+    if not found.is_large:
+        noting.note_failures(session, place, upload, attempts, bench.home.now)
 
 
 def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
