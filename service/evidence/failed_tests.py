@@ -16,8 +16,8 @@ from service.testhealth.detector.excuses import FailedCheck, FailedTest
 from service.testhealth.detector.health import Evidence
 from service.testhealth.detector.hindsight import Moment
 from service.testhealth.detector.spans import Scale
-from service.testhealth.operations import failure_texts, judging, upload_answers
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations import answers, failure_texts, judge
+from service.testhealth.operations.judge import Bench
 from service.testhealth.reports import frames, jobs
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import (
@@ -201,7 +201,7 @@ def _known(bench: Bench, nos: Sequence[int], began: Began) -> tuple[_Known, Kept
     keys = failure_texts.known(session, here, nos, began.at, began.prs)
     if not nos:
         return _Known(cases, keys), None
-    kept, found = judging.evidence_now(bench, nos)
+    kept, found = judge.evidence_now(bench, nos)
     scale = kept.standing.scale
     if scale is None:
         return _Known(cases, keys), kept
@@ -221,7 +221,7 @@ def _flaky(bench: Bench, found: Mapping[int, Evidence], scale: Scale, began: Beg
     said = {
         no: each
         for no, each in found.items()
-        if upload_answers.status_at(written.get(no, ()), began.at) is Health.FLAKY
+        if answers.status_at(written.get(no, ()), began.at) is Health.FLAKY
     }
     digests = {event.upload for each in said.values() for event in each.events if event.upload}
     prs = run_evidence.prs_of(session, here, digests)

@@ -3,7 +3,7 @@
 from service.process.store import retention
 from service.process.store.retention import RetentionLimits
 from service.runtime import Runtime
-from service.testhealth.operations import count_days, judging, noting
+from service.testhealth.operations import count_days, judge, noting
 
 ROUNDS_MAX = 1000
 """Batches in one go; what is left waits for the next hour."""
@@ -16,7 +16,7 @@ async def prune(runtime: Runtime) -> bool:
     old already.
     """
     await noting.finish_all(runtime)
-    await judging.catch_up(runtime)
+    await judge.catch_up(runtime)
     await count_days.count_due(runtime)
     found = False
     for _ in range(ROUNDS_MAX):

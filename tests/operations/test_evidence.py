@@ -16,7 +16,7 @@ from service.mergequeue.operations.queues import QueueWish
 from service.mergequeue.store import queues as stored_queues
 from service.testhealth.operations import flags, overrides, records, settings, sweeps
 from service.testhealth.operations.flags import FlagWish
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations.judge import Bench
 from service.testhealth.operations.overrides import OverrideWish
 from service.testhealth.operations.settings import SettingsWish
 from service.testhealth.reports.results import Attempt, FileStatus, Outcome

@@ -11,7 +11,7 @@ import pytest
 
 from service.memory import Gates
 from service.process import retention
-from service.testhealth.operations import count_days, judging, noting, sweeps, upload_removal
+from service.testhealth.operations import count_days, judge, noting, remove, sweeps
 from service.testhealth.store import cases, day_counts, days, uploads
 from service.testhealth.store import retention as test_retention
 from service.vocabulary import SYSTEM
@@ -65,7 +65,7 @@ def small_pieces(monkeypatch):
     """Two tests are noted or counted at once, one is judged; days are counted without a pause."""
     monkeypatch.setattr(noting, "TESTS_AT_ONCE", 2)
     monkeypatch.setattr(day_counts, "TESTS_AT_ONCE", 2)
-    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 1)
     monkeypatch.setattr(days, "QUIET_FOR", timedelta())
 
 
@@ -175,7 +175,7 @@ async def test_an_upload_removed_before_its_tests_are_noted_leaves_nothing(store
         if found:
             break
     (upload_id,) = found
-    await upload_removal.remove(stage.runtime, stage.repository, upload_id, SYSTEM)
+    await remove.remove(stage.runtime, stage.repository, upload_id, SYSTEM)
     await sweeps.expire(stage.runtime)
     assert await figures_of(stage) == await figures_of(untouched)
 
@@ -195,7 +195,7 @@ async def test_uploads_removed_while_their_days_are_counted_leave_nothing(
         if chance.random() < 0.4:
             gone = chance.randrange(len(told))
             del told[gone]
-            await upload_removal.remove(stage.runtime, stage.repository, ids.pop(gone), SYSTEM)
+            await remove.remove(stage.runtime, stage.repository, ids.pop(gone), SYSTEM)
     for each in told:
         await sent(bare, each)
     for _ in range(2):
@@ -204,7 +204,7 @@ async def test_uploads_removed_while_their_days_are_counted_leave_nothing(
 
 
 async def test_tests_are_judged_before_days_are_counted(store, monkeypatch):
-    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 3)
     stage = await upload_stage.staged(store)
     await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
     stage.clock.present += timedelta(days=2)
@@ -251,7 +251,7 @@ async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew
 
     async def take_out():
         elsewhere = replace(stage.runtime, upload_gates=Gates())
-        await upload_removal.remove(elsewhere, stage.repository, first.upload_id, SYSTEM)
+        await remove.remove(elsewhere, stage.repository, first.upload_id, SYSTEM)
 
     await ran_overtaken(stage, more, take_out, run_id="2")
     await untouched.ran(more, run_id="2")
@@ -273,7 +273,7 @@ async def test_a_test_that_is_forgotten_while_an_upload_is_on_its_way_is_entered
 
 
 async def test_who_is_not_judged_with_the_upload_is_judged_within_a_minute(store, monkeypatch):
-    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 3)
     stage = await upload_stage.staged(store)
     failing = {f"test_{no}": "F" if no % 2 else "P" for no in range(16)}
     await stage.ran(failing)
@@ -306,7 +306,7 @@ async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_
         await ran_on(day, "FP")
     await ran_on(50, "P", [whole])
     await sweeps.expire(whole.runtime)
-    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 1)
     await ran_on(50, "P", [stage])
     settled = [state for state, _ in (await stage.states()).values() if state.settled is not None]
     assert len(settled) < 3
@@ -320,7 +320,7 @@ async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_
 
 
 async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store, monkeypatch):
-    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 1)
     stage = await upload_stage.staged(store)
     failing = dict.fromkeys(("total", "sum", "rest"), "F")
     old = await stage.ran(failing, ran_at=stage.clock.present)
@@ -328,7 +328,7 @@ async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store,
     stage.clock.present += timedelta(days=50)
     await stage.ran(failing, ran_at=stage.clock.present, run_id="2")
     assert old.upload_id is not None
-    await upload_removal.remove(stage.runtime, stage.repository, old.upload_id, SYSTEM)
+    await remove.remove(stage.runtime, stage.repository, old.upload_id, SYSTEM)
     async with asyncio.timeout(5):
         await sweeps.expire(stage.runtime)
     assert await store.read(cases.repositories_behind) == ()
@@ -353,7 +353,7 @@ async def test_who_begins_anew_reads_and_forgets_before_anybody_is_kept_from_wri
 
 
 async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monkeypatch):
-    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 3)
     stage = await upload_stage.staged(store)
     await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
     begin_anew(stage)

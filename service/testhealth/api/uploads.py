@@ -7,7 +7,7 @@ from service.http.call import Call
 from service.http.rendering import Json
 from service.testhealth.api.models import uploads as models
 from service.testhealth.api.upload_form import Upload
-from service.testhealth.operations import records, upload_removal, uploads
+from service.testhealth.operations import records, remove, take_in
 from service.testhealth.operations.upload_values import AnsweredFailure, AnsweredFile, UploadAnswer
 
 
@@ -17,21 +17,21 @@ async def receive(call: Call, upload: Upload) -> Json:
     found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
     meta = upload.meta()
     home = found.repository
-    return shown(await uploads.receive(call.runtime, call.caller, home, meta, upload.files))
+    return shown(await take_in.receive(call.runtime, call.caller, home, meta, upload.files))
 
 
 async def get(call: Call, asked: models.GetUpload) -> Json:
     """`/flaky-tests/get-upload`."""
     found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
     upload_id = asked.upload_id.lower()
-    return shown(await uploads.upload_answer(call.runtime, found.repository, upload_id))
+    return shown(await take_in.upload_answer(call.runtime, found.repository, upload_id))
 
 
 async def delete(call: Call, asked: models.DeleteUpload) -> Json:
     """`/flaky-tests/delete-upload`."""
     found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
     upload_id = asked.upload_id.lower()
-    await upload_removal.remove(call.runtime, found.repository, upload_id, call.actor)
+    await remove.remove(call.runtime, found.repository, upload_id, call.actor)
     return {"upload_id": upload_id, "deleted": True}
 
 

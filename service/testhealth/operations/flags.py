@@ -12,8 +12,8 @@ from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.detector import health
 from service.testhealth.detector.history import Value
-from service.testhealth.operations import judging, messages, payloads, records, ticket_issues
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations import judge, messages, payloads, records, ticket_issues
+from service.testhealth.operations.judge import Bench
 from service.testhealth.operations.records import Home, ShownTest
 from service.testhealth.store import evidence_rows, listings, states
 from service.testhealth.store.cases import Case, Place
@@ -48,7 +48,7 @@ async def put(
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
     row = replace(row, reason=wish.reason or "")
-    test, _ = await judging.alone(runtime, repository.id, _put, runtime, repository, wish, row)
+    test, _ = await judge.alone(runtime, repository.id, _put, runtime, repository, wish, row)
     return test
 
 
@@ -109,7 +109,7 @@ def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged |
 
 def _by_evidence(bench: Bench, no: int, row: AuditRow) -> tuple[_Judged, KeptStanding]:
     """What the test is once the flag is gone; what was found before it may be over by now."""
-    kept, found = judging.evidence_now(bench, [no])
+    kept, found = judge.evidence_now(bench, [no])
     known, scale = found.get(no), kept.standing.scale
     if known is None or scale is None:
         said = _said_of_unjudged(bench.session, bench.home, no)

@@ -4,7 +4,7 @@ from service.evidence import upload_news
 from service.runtime import Runtime
 from service.testhealth.operations import (
     count_days,
-    judging,
+    judge,
     noting,
     overrides,
     ticket_issues,
@@ -19,7 +19,7 @@ async def expire(runtime: Runtime) -> None:
     while await runtime.store.run(uploads_rows.expire_impacts, now):
         pass
     await noting.finish_all(runtime)
-    await judging.catch_up(runtime)
+    await judge.catch_up(runtime)
     await upload_news.tell(runtime)
     await ticket_issues.sweep(runtime)
     # Last: after midnight every repository has a day, and lists are exact without its counts.

@@ -20,28 +20,28 @@ from service.notifications.store import subscribers
 from service.runtime import Runtime
 from service.testhealth.detector.standing import Standing
 from service.testhealth.operations import (
+    answers,
     checks,
+    classify,
     collector,
-    judging,
+    judge,
     messages,
     noting,
     page_addresses,
     parsing,
     records,
-    upload_answers,
     upload_cases,
-    upload_class,
     upload_draft,
     upload_findings,
     upload_kin,
     upload_payloads,
 )
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations.answers import Failing
+from service.testhealth.operations.classify import Classified, Collected
+from service.testhealth.operations.judge import Bench
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.records import Home
-from service.testhealth.operations.upload_answers import Failing
 from service.testhealth.operations.upload_cases import Asked, Entrance, Identified
-from service.testhealth.operations.upload_class import Classified, Collected
 from service.testhealth.operations.upload_draft import Arrived, Sums
 from service.testhealth.operations.upload_findings import Findings, Unnoted
 from service.testhealth.operations.upload_kin import Kin
@@ -115,7 +115,7 @@ async def take_in(
     """
     now = runtime.clock.now()
     _refuse_useless(files)
-    meta, known = await upload_class.checked(runtime, caller, repository, meta)
+    meta, known = await classify.checked(runtime, caller, repository, meta)
     arrived = Arrived(
         id=runtime.ids.uuid(),
         actor=access.actor_of(caller),
@@ -167,7 +167,7 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
         # An upload or test that is removed meanwhile may be one that was looked up.
         while answer is None:
             found = await _made_ready(runtime, arrived)
-            answer, kept = await judging.alone(runtime, here, _complete, runtime, arrived, found)
+            answer, kept = await judge.alone(runtime, here, _complete, runtime, arrived, found)
     if not answer.duplicate:
         if found.is_large:
             await noting.finish(runtime, arrived.id)
@@ -242,7 +242,7 @@ def _ready(
     unnoted = Unnoted(known.known.unrun.union(numbers[each] for each in new), known.known.unpassed)
     told = upload_findings.findings_of(by_no, unnoted, arrived.id, arrived.ran_at, arrived.meta)
     sums = upload_draft.sums_of(known)
-    failing = upload_answers.failing_in(sums.failing, numbers)
+    failing = answers.failing_in(sums.failing, numbers)
     return _Ready(name, bool(new), sums, failing, told, known.removal)
 
 
@@ -326,17 +326,15 @@ def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     home = records.home_of(session, runtime, arrived.repository, arrived.now)
     classified = _classified(session, home, arrived)
     sums = upload_draft.sums_of(found)
-    failing = upload_answers.failing_in(sums.failing, found.numbers)
-    said = upload_answers.answered(
-        session, home, failing, arrived.meta.variant, classified.started_at
-    )
+    failing = answers.failing_in(sums.failing, found.numbers)
+    said = answers.answered(session, home, failing, arrived.meta.variant, classified.started_at)
     kin = upload_kin.kin_of(session, arrived.repository.id, arrived.meta)
     upload = upload_draft.upload_of(arrived, sums, classified, kin)
-    return upload_answers.answer_of(upload, said, arrived.counts, None)
+    return answers.answer_of(upload, said, arrived.counts, None)
 
 
 def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
-    return upload_class.classified(
+    return classify.classified(
         session, arrived.repository, home.settings, arrived.meta, arrived.known
     )
 
@@ -361,18 +359,18 @@ def _complete(
         upload, standing = _evidence_of(bench, draft, found)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
-    said = upload_answers.answered(
+    said = answers.answered(
         session, home, found.failing, arrived.meta.variant, classified.started_at
     )
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
-    answer = upload_answers.answer_of(upload, said, arrived.counts, address)
+    answer = answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
         return replace(answer, duplicate=True), None
     _record(bench, upload, found, said.quarantined)
     _tell(bench, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
-    return answer, None if standing is None else judging.kept_of(bench, standing)
+    return answer, None if standing is None else judge.kept_of(bench, standing)
 
 
 def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> Upload | None:
@@ -418,7 +416,7 @@ def _evidence_of(bench: Bench, draft: Upload, found: _Ready) -> tuple[Upload, St
     letters = {no: each for no, each in told.letters.items() if each}
     muddled = frozenset(no for no in letters if not told.apart[no].is_comparable)
     evidence = uploads.evidence_of(upload, letters, muddled, told.passed_size)
-    return upload, judging.judge(bench, [evidence])
+    return upload, judge.judge(bench, [evidence])
 
 
 def _look_after_owners(bench: Bench, *, has_new: bool) -> None:
@@ -478,7 +476,7 @@ def _remembered(
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
     home = records.home_of(session, runtime, repository, runtime.clock.now())
     attempts = uploads.attempts_of(session, upload_id)
-    failing = upload_answers.remembered(session, home, attempts)
+    failing = answers.remembered(session, home, attempts)
     address = page_addresses.upload(runtime.options, repository.ref, upload_id)
     counts = Counts(**found.upload.counts)
-    return upload_answers.answer_of(found.upload, failing, counts, address)
+    return answers.answer_of(found.upload, failing, counts, address)

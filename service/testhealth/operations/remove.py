@@ -1,22 +1,93 @@
-"""When tests first ran and last failed, corrected after an upload of them was removed.
+"""Remove an upload: it counts no more, and its tests are judged anew.
 
-Most of its tests ran before it, too. For the others the remaining uploads are searched, oldest or
-newest first, until the answer is found for all of them.
+For results that were wrong from the start, which would count for 45 days.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.testhealth.operations.judging import Bench
+from service.accounts import access, deeds
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import NotFound
+from service.runtime import Runtime
+from service.testhealth.operations import judge, records
+from service.testhealth.operations.judge import Bench
 from service.testhealth.reports.results import Outcome
-from service.testhealth.store import removal, uploads
+from service.testhealth.store import cases, days, evidence_rows, removal, uploads
 from service.testhealth.store.removal import Attempted, Corrections, Doubtful
+from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.uploads import Contents
-from service.testhealth.store.uploads_rows import Upload
+from service.testhealth.store.uploads_rows import StoredAttempt, Upload
+from service.vocabulary import Actor
 
 
-def correct(bench: Bench, gone: Upload, nos: Iterable[int]) -> None:
+async def remove(
+    runtime: Runtime, repository: RepositoryRecord, upload_id: str, actor: Actor
+) -> None:
+    """Remove an upload. Raises NotFound(upload_not_found)."""
+    now = runtime.clock.now()
+    row = deeds.deed(actor, repository.org_id, "test.remove_upload", f"upload/{upload_id}", now)
+    await judge.alone(runtime, repository.id, _remove, runtime, repository, upload_id, row)
+    runtime.wakeups.wake("outbox")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What an upload says of its tests, as stored."""
+
+    upload: Upload
+    passed: tuple[int, ...]
+    skipped: tuple[int, ...]
+    attempts: tuple[StoredAttempt, ...]
+
+    @property
+    def nos(self) -> set[int]:
+        """All its tests."""
+        return {*self.passed, *self.skipped, *(each.no for each in self.attempts)}
+
+    @property
+    def failed(self) -> tuple[StoredAttempt, ...]:
+        """Its failed attempts."""
+        return tuple(each for each in self.attempts if each.failure is not None)
+
+
+def _remove(
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, upload_id: str, row: AuditRow
+) -> tuple[None, KeptStanding | None]:
+    access.recheck(session, row.actor, row.at)
+    found = uploads.by_id(session, upload_id)
+    if found is None or found.place.repository_id != repository.id:
+        raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
+    evidence_rows.lock(session, repository.id)
+    home = records.home_of(session, runtime, repository, row.at)
+    bench = Bench(session, runtime, home)
+    held = _held(bench, found.upload)
+    uploads.remove(session, upload_id)
+    cases.note_removal(session, repository.id)
+    hit = {(each.no, pr) for each in held.failed for pr in held.upload.prs}
+    removal.renew_impacts(session, bench.place, hit, row.at)
+    audit.append(session, row)
+    if not held.upload.is_eligible:
+        return None, None
+    days.open_day(session, bench.place, held.upload.ran_at, row.at)
+    _correct_runs(bench, held.upload, held.nos)
+    standing = judge.judge(bench, (), [upload_id])
+    return None, judge.kept_of(bench, standing)
+
+
+def _held(bench: Bench, upload: Upload) -> _Held:
+    def members(key: str | None) -> tuple[int, ...]:
+        return () if key is None else tuple(bench.sets.numbers(key))
+
+    attempts = uploads.attempts_of(bench.session, upload.id)
+    return _Held(upload, members(upload.passed), members(upload.skipped), attempts)
+
+
+def _correct_runs(bench: Bench, gone: Upload, nos: Iterable[int]) -> None:
     """Note anew of tests what the upload that is gone had told of them."""
     here, since, at = bench.place.repository_id, bench.horizon, gone.ran_at
     # What was noted before `since` stays: uploads of that time are forgotten.
