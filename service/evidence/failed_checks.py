@@ -25,7 +25,7 @@ from service.testhealth.detector import excuses
 from service.testhealth.detector.completeness import Proof
 from service.testhealth.detector.excuses import Rules, Standing, Suspect
 from service.testhealth.operations import judge, records
-from service.testhealth.operations.judge import Bench
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import jobs
 from service.testhealth.reports.jobs import Job, Sent
 from service.testhealth.store import quarantine, run_evidence
@@ -213,7 +213,7 @@ def _looked_up(
 ) -> tuple[LookedUp, KeptStanding | None]:
     repository = access.repository(session, queue.repository_id)
     home = records.home_of(session, runtime, repository, runtime.clock.now())
-    return failed_tests.look_up(Bench(session, runtime, home), reported, began)
+    return failed_tests.look_up(RepositoryTests(session, runtime, home), reported, began)
 
 
 async def _paths(provider: Provider, repo: RepoRef, pr: int) -> frozenset[str] | None:

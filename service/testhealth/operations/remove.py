@@ -15,7 +15,7 @@ from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.runtime import Runtime
 from service.testhealth.operations import judge, records
-from service.testhealth.operations.judge import Bench
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import cases, days, evidence_rows, removal, uploads
 from service.testhealth.store.removal import Attempted, Corrections, Doubtful
@@ -64,46 +64,46 @@ def _remove(
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
     evidence_rows.lock(session, repository.id)
     home = records.home_of(session, runtime, repository, row.at)
-    bench = Bench(session, runtime, home)
-    held = _held(bench, found.upload)
+    tests = RepositoryTests(session, runtime, home)
+    held = _held(tests, found.upload)
     uploads.remove(session, upload_id)
     cases.note_removal(session, repository.id)
     hit = {(each.no, pr) for each in held.failed for pr in held.upload.prs}
-    removal.renew_impacts(session, bench.place, hit, row.at)
+    removal.renew_impacts(session, tests.place, hit, row.at)
     audit.append(session, row)
     if not held.upload.is_eligible:
         return None, None
-    days.open_day(session, bench.place, held.upload.ran_at, row.at)
-    _correct_runs(bench, held.upload, held.nos)
-    standing = judge.judge(bench, (), [upload_id])
-    return None, judge.kept_of(bench, standing)
+    days.open_day(session, tests.place, held.upload.ran_at, row.at)
+    _correct_runs(tests, held.upload, held.nos)
+    standing = judge.judge(tests, (), [upload_id])
+    return None, judge.kept_of(tests, standing)
 
 
-def _held(bench: Bench, upload: Upload) -> _Held:
+def _held(tests: RepositoryTests, upload: Upload) -> _Held:
     def members(key: str | None) -> tuple[int, ...]:
-        return () if key is None else tuple(bench.sets.numbers(key))
+        return () if key is None else tuple(tests.sets.numbers(key))
 
-    attempts = uploads.attempts_of(bench.session, upload.id)
+    attempts = uploads.attempts_of(tests.session, upload.id)
     return _Held(upload, members(upload.passed), members(upload.skipped), attempts)
 
 
-def _correct_runs(bench: Bench, gone: Upload, nos: Iterable[int]) -> None:
+def _correct_runs(tests: RepositoryTests, gone: Upload, nos: Iterable[int]) -> None:
     """Note anew of tests what the upload that is gone had told of them."""
-    here, since, at = bench.place.repository_id, bench.horizon, gone.ran_at
+    here, since, at = tests.place.repository_id, tests.horizon, gone.ran_at
     # What was noted before `since` stays: uploads of that time are forgotten.
-    doubtful = removal.doubtful(bench.session, here, nos, (at, since))
-    ids = uploads.eligible(bench.session, here, since)
-    left = sorted(uploads.contents(bench.session, sorted(ids)), key=lambda each: each.ran_at)
-    attempted = removal.attempted(bench.session, here, doubtful.nos, since)
-    found = _corrections(_Left(bench, left, tuple(attempted)), doubtful, at)
-    removal.correct(bench.session, here, found)
+    doubtful = removal.doubtful(tests.session, here, nos, (at, since))
+    ids = uploads.eligible(tests.session, here, since)
+    left = sorted(uploads.contents(tests.session, sorted(ids)), key=lambda each: each.ran_at)
+    attempted = removal.attempted(tests.session, here, doubtful.nos, since)
+    found = _corrections(_Left(tests, left, tuple(attempted)), doubtful, at)
+    removal.correct(tests.session, here, found)
 
 
 @dataclass(frozen=True, slots=True)
 class _Left:
     """Uploads that are left, oldest first, and the stored attempts of the tests in question."""
 
-    bench: Bench
+    tests: RepositoryTests
     uploads: list[Contents]
     attempted: tuple[Attempted, ...]
 
@@ -137,7 +137,7 @@ class _Left:
                     return found
                 if key not in asked:
                     asked.add(key)
-                    members = self.bench.sets.members([key], sorted(missing)).get(key, ())
+                    members = self.tests.sets.members([key], sorted(missing)).get(key, ())
                     found.update(dict.fromkeys(members, each.ran_at))
                     missing.difference_update(members)
         return found

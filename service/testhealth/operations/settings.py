@@ -15,7 +15,7 @@ from service.runtime import Runtime
 from service.testhealth.detector import settings
 from service.testhealth.detector.settings import SettingValue, TestSettings
 from service.testhealth.operations import judge
-from service.testhealth.operations.judge import Bench
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.records import Home
 from service.testhealth.store import cases, quarantine, ticket_issues
 from service.testhealth.store.cases import Place
@@ -100,8 +100,10 @@ def _update(
     if after.sensitivity is before.sensitivity or not has_tests:
         return after, None
     # Health is a function of evidence and settings: nobody waits for the next upload.
-    bench = Bench(session, runtime, Home(repository, after, row.at, runtime.store.outcome_sets))
-    return after, judge.kept_of(bench, judge.judge(bench, ()))
+    tests = RepositoryTests(
+        session, runtime, Home(repository, after, row.at, runtime.store.outcome_sets)
+    )
+    return after, judge.kept_of(tests, judge.judge(tests, ()))
 
 
 def _on_since(before: datetime | None, now: datetime, *, is_on: bool) -> datetime | None:

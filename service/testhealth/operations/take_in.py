@@ -38,7 +38,7 @@ from service.testhealth.operations import (
 )
 from service.testhealth.operations.answers import Failing
 from service.testhealth.operations.classify import Classified, Collected
-from service.testhealth.operations.judge import Bench
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.records import Home
 from service.testhealth.operations.upload_cases import Asked, Entrance, Identified
@@ -349,14 +349,14 @@ def _complete(
     if evidence_rows.lock(session, place.repository_id).removal != found.removal:
         return None, None
     home = records.home_of(session, runtime, repository, arrived.now)
-    bench = Bench(session, runtime, home)
+    tests = RepositoryTests(session, runtime, home)
     classified = _classified(session, home, arrived)
     kin = upload_kin.kin_of(session, place.repository_id, arrived.meta)
     first = _first(session, arrived, classified, kin)
     upload, standing = first, None
     if upload is None:
         draft = upload_draft.upload_of(arrived, found.sums, classified, kin)
-        upload, standing = _evidence_of(bench, draft, found)
+        upload, standing = _evidence_of(tests, draft, found)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
     said = answers.answered(
@@ -366,11 +366,11 @@ def _complete(
     answer = answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
         return replace(answer, duplicate=True), None
-    _record(bench, upload, found, said.quarantined)
-    _tell(bench, upload, answer)
+    _record(tests, upload, found, said.quarantined)
+    _tell(tests, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
-    return answer, None if standing is None else judge.kept_of(bench, standing)
+    return answer, None if standing is None else judge.kept_of(tests, standing)
 
 
 def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> Upload | None:
@@ -388,17 +388,19 @@ def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> U
     return upload_kin.holder_of(session, here, able, arrived.files, arrived.known)
 
 
-def _evidence_of(bench: Bench, draft: Upload, found: _Ready) -> tuple[Upload, Standing | None]:
+def _evidence_of(
+    tests: RepositoryTests, draft: Upload, found: _Ready
+) -> tuple[Upload, Standing | None]:
     """Store the sets of the upload and judge by it; return the upload with its sets.
 
     An untrusted upload is no evidence.
     """
-    session, place, told = bench.session, bench.place, found.told
+    session, place, told = tests.session, tests.place, found.told
     passed = sets.put_set(session, place, told.passed, draft.ran_at)
     skipped = sets.put_set(session, place, told.skipped, draft.ran_at)
     for each in (told.passed, told.skipped):
         if each is not None:
-            bench.sets.keep(each)
+            tests.sets.keep(each)
     upload = replace(draft, passed=passed, skipped=skipped)
     won = {no for no, letters in told.letters.items() if PASSED in letters}
     noting.note_runs(session, place, upload, (won, told.apart.keys() - won))
@@ -409,32 +411,32 @@ def _evidence_of(bench: Bench, draft: Upload, found: _Ready) -> tuple[Upload, St
         return upload, None
     failed = [no for no, letters in told.letters.items() if FAILED in letters]
     evidence_rows.note_failed(session, place.repository_id, failed, upload.ran_at)
-    _look_after_owners(bench, has_new=found.has_new)
+    _look_after_owners(tests, has_new=found.has_new)
     owners = {no: told.owners[no] for no in found.owners[: noting.TESTS_AT_ONCE]}
-    noting.own_within(bench.session, bench.sets.sets, place, upload.ran_at, owners)
-    days.open_day(session, place, upload.ran_at, bench.home.now)
+    noting.own_within(tests.session, tests.sets.sets, place, upload.ran_at, owners)
+    days.open_day(session, place, upload.ran_at, tests.home.now)
     letters = {no: each for no, each in told.letters.items() if each}
     muddled = frozenset(no for no in letters if not told.apart[no].is_comparable)
     evidence = uploads.evidence_of(upload, letters, muddled, told.passed_size)
-    return upload, judge.judge(bench, [evidence])
+    return upload, judge.judge(tests, [evidence])
 
 
-def _look_after_owners(bench: Bench, *, has_new: bool) -> None:
+def _look_after_owners(tests: RepositoryTests, *, has_new: bool) -> None:
     """Have the repository's own CODEOWNERS file read; new tests get their owners by it soon.
 
     The next sweep assigns them: the file may be long, and the tests may be many.
     """
-    session, place = bench.session, bench.place
+    session, place = tests.session, tests.place
     path = code_owners.path_of(session, place.repository_id)
     if path is None:
-        code_owners.begin(session, place, bench.home.now)
+        code_owners.begin(session, place, tests.home.now)
     elif path and has_new:
-        code_owners.look_sooner(session, place.repository_id, bench.home.now)
+        code_owners.look_sooner(session, place.repository_id, tests.home.now)
 
 
-def _record(bench: Bench, upload: Upload, found: _Ready, quarantined: Set[int]) -> None:
+def _record(tests: RepositoryTests, upload: Upload, found: _Ready, quarantined: Set[int]) -> None:
     """Store the upload with its attempts, and note their failures unless it is large."""
-    session, place = bench.session, bench.place
+    session, place = tests.session, tests.place
     attempts = [
         replace(
             each,
@@ -447,13 +449,13 @@ def _record(bench: Bench, upload: Upload, found: _Ready, quarantined: Set[int]) 
     ]
     uploads_rows.record(session, place, upload, attempts, is_noted=not found.is_large)
     if not found.is_large:
-        noting.note_failures(session, place, upload, attempts, bench.home.now)
+        noting.note_failures(session, place, upload, attempts, tests.home.now)
 
 
-def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
-    repository = bench.home.repository
+def _tell(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
+    repository = tests.home.repository
     told = UploadTold(
-        organization=subscribers.organization_slug(bench.session, repository.org_id),
+        organization=subscribers.organization_slug(tests.session, repository.org_id),
         repo=repository.ref,
         id=upload.id,
         sha=Sha(upload.sha),
@@ -462,10 +464,10 @@ def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
         quarantined_failures=answer.quarantined_failures,
         html_url=answer.html_url or "",
     )
-    message = upload_payloads.processed(told, bench.home.now)
-    messages.tell(bench.session, bench.runtime, repository, message)
+    message = upload_payloads.processed(told, tests.home.now)
+    messages.tell(tests.session, tests.runtime, repository, message)
     if upload.kind == UploadClass.QUEUE.value:
-        late_failures.note(bench.session, bench.runtime, repository, upload, told)
+        late_failures.note(tests.session, tests.runtime, repository, upload, told)
 
 
 def _remembered(
