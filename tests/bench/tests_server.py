@@ -65,7 +65,10 @@ async def serve(url: str, length: int, folder: Path) -> None:
     """Serve the lists until the standard input ends; `length` days, answers in `folder`."""
     runtime = await door.runtime_at(url)
     now = runtime.clock.now()
-    place = await runtime.store.run(fill, now, length)
+    place = await runtime.store.run(fill, now)
+    # A day more than is kept: deleting begins where it is too old.
+    for n in range((length + 1) * UPLOADS_A_DAY):
+        await runtime.store.run(take_in, Place(*place), n, now)
     await count_days.count_due(runtime)
     token = await door.reader_of(runtime, REPO)
     runner, port = await door.opened(door.application(runtime))
@@ -144,8 +147,8 @@ def returning(body: bytes):
     return handler
 
 
-def fill(session: Tx, now: datetime, length: int) -> tuple[int, int]:
-    """100,000 tests, three in a hundred unhealthy, and the runs of so many days; whose they are."""
+def fill(session: Tx, now: datetime) -> tuple[int, int]:
+    """100,000 tests, three in a hundred unhealthy; whose they are."""
     repository = door.met(session)
     place = Place(repository.org_id, repository.id)
     test_cases.name_repository(session, place, KEY)
@@ -162,9 +165,6 @@ def fill(session: Tx, now: datetime, length: int) -> tuple[int, int]:
             states.put(session, place, CaseState(no, health, reason, since))
     settings = TestSettings(quarantine_enabled=True, auto_quarantine_enabled=True)
     quarantine.put_settings(session, place, settings, Since(now, now))
-    # A day more than is kept: deleting begins where it is too old.
-    for n in range((length + 1) * UPLOADS_A_DAY):
-        take_in(session, place, n, now)
     return place.org_id, place.repository_id
 
 
