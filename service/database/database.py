@@ -22,7 +22,6 @@ from service.accounts.store.tables_access import DeploymentRow
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.database import migrate, postgresql, sqlite, sqlite_file
-from service.database.stamps import Renewal
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.store.cache import QueueCache
@@ -30,7 +29,6 @@ from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.standings import Standings
 
 P = ParamSpec("P")
-S = TypeVar("S")
 T = TypeVar("T")
 
 Tx: TypeAlias = Connection
@@ -69,10 +67,6 @@ class Runner(Protocol):
 
     async def read(self, call: Callable[[Connection], T]) -> T:
         """Run it over one read-only snapshot."""
-        ...
-
-    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
-        """The present stamp and what is found under it; what is known if that is its stamp."""
         ...
 
     def looks(self) -> int:
@@ -135,14 +129,6 @@ class Store:
     ) -> T:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
         return await _limited(self.runner.read(_bound(fn, *args, **kwargs)))
-
-    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
-        """The present stamp and what is found under it: what is known while its stamp stands.
-
-        The stamp is one small statement, which may be asked before the snapshot is taken; where it
-        is another then, it is asked within that again. Raises DatabaseUnavailable.
-        """
-        return await _limited(self.runner.renewed(renewal))
 
     def looks(self) -> int:
         """How many looks at the access version have begun: to be noted when a request comes."""
