@@ -5,19 +5,18 @@ session), and writes down when it was last there. Who shows no sign, or has not 
 long, is gone: what it had claimed is anybody's again (RELIABILITY.md 6.3).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.database import inbox, outbox, signs
+from service.database import outbox, signs
 from service.database.records import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.database.tables_instances import InstanceRow
 from service.database.types import Utc
-from service.notifications.store import notifications
 
 GONE_AFTER = timedelta(seconds=40)
 """After so long without a heartbeat. A process that stands still may have got a landing permit
@@ -66,13 +65,11 @@ class Known(Instance):
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """How much the dead had claimed, and who they were."""
+class Departure:
+    """Instances that are gone, and those that live on."""
 
     gone: tuple[str, ...]
-    effects: int
-    deliveries: int
-    notifications: int
+    living: tuple[str, ...]
 
 
 def beat(session: Connection, me: Instance, now: datetime) -> None:
@@ -118,24 +115,19 @@ def time_of(session: Connection, now: datetime) -> datetime:
     return at
 
 
-def bury(session: Connection, me: str, now: datetime) -> Left:
-    """Forget the dead and free what they had claimed; what they were sending is unknown."""
-    alive = [each.id for each in living(session, me, now)]
+def forget_gone(session: Connection, me: str, now: datetime) -> Departure:
+    """Delete the rows of instances that no longer live, and return them with those that do."""
+    alive = tuple(each.id for each in living(session, me, now))
     known = session.execute(select(instances.c.id)).scalars()
-    return _freed(session, alive, tuple(each for each in known if each not in alive))
+    return _forgotten(session, alive, tuple(each for each in known if each not in alive))
 
 
-def leave(session: Connection, me: str, now: datetime) -> Left:
+def forget_me(session: Connection, me: str, now: datetime) -> Departure:
     """The same for `me`, whose work has ended."""
-    others = [each.id for each in living(session, me, now) if each.id != me]
-    return _freed(session, others, (me,))
+    others = tuple(each.id for each in living(session, me, now) if each.id != me)
+    return _forgotten(session, others, (me,))
 
 
-def _freed(session: Connection, living: Sequence[str], gone: tuple[str, ...]) -> Left:
+def _forgotten(session: Connection, living: tuple[str, ...], gone: tuple[str, ...]) -> Departure:
     session.execute(FORGET, {"ids": gone})
-    return Left(
-        gone=gone,
-        effects=outbox.reopen_sent(session, living),
-        deliveries=inbox.release(session, living),
-        notifications=notifications.release(session, living),
-    )
+    return Departure(gone, living)

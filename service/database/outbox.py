@@ -13,25 +13,13 @@ from sqlalchemy import BindParameter, Connection, bindparam, func, insert, selec
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
-from service.accounts.store.tables_access import RepositoryRow
 from service.database.codec import UnionCodec
 from service.database.records import Lane, OutboxState
 from service.database.tables_deliveries import OutboxRow as Row
+from service.database.tables_tenants import RepositoryRow
 from service.database.types import Utc
 from service.errors import InvariantBroken
-from service.mergequeue.engine.outputs import Action
-from service.provider.values import (
-    Reaction,
-    Reply,
-)
-from service.testhealth.detector.ticketing import KeepTicket
-from service.testhealth.reports.collecting import CollectReports
-
-Effect = Action | Reply | Reaction | CollectReports | KeepTicket
-"""What may be asked of the world: the engine's actions, answers to people, what CI left.
-
-And the issues of tests.
-"""
+from service.provider.values import Reaction, Reply
 
 ACTING = (Lane.CONTROL, Lane.NOTICE)
 """Lanes of what queues and people wait for, in the order of their claims."""
@@ -42,7 +30,8 @@ LAND = "land"
 NOTE_LENGTH_MAX = 500
 ASKED_AT_ONCE = 1000
 
-EFFECT: UnionCodec[Effect] = UnionCodec(Effect)
+EFFECT: UnionCodec[object] = UnionCodec(Reply | Reaction)
+"""All effects; the store of each capability adds its own when its modules are imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +44,7 @@ class OutboxItem:
     lane: Lane
     key: str
     kind: str
-    effect: Effect
+    effect: object
     next_at: datetime
     run: str | None = None
     supersede_key: str | None = None
@@ -72,7 +61,7 @@ class OutboxRow:
     key: str
     run: str | None
     kind: str
-    effect: Effect
+    effect: object
     state: OutboxState
     attempts: int
 

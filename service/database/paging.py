@@ -15,12 +15,11 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import orjson
 
 from service.errors import Malformed
-from service.runtime import Keys
 
 PREFIX = "hgp1_"
 TAG_BYTES = 16
@@ -31,6 +30,18 @@ Row = TypeVar("Row")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+class TagKeys(Protocol):
+    """Makes the tags of page tokens from the deployment's secret key."""
+
+    def page_tag(self, payload: bytes) -> bytes:
+        """Return the tag that proves that we wrote the payload of a page token."""
+        ...
+
+    def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
+        """Return the tags under the present and the previous key, to compare with."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +83,7 @@ class Part(Generic[Row]):
     next_cursor: str | None
 
 
-def token(keys: Keys, listing: Listing, boundary: Boundary, now: datetime) -> str:
+def token(keys: TagKeys, listing: Listing, boundary: Boundary, now: datetime) -> str:
     """A token for the page that begins at the boundary; good for 24 hours."""
     payload = orjson.dumps(
         [
@@ -87,7 +98,7 @@ def token(keys: Keys, listing: Listing, boundary: Boundary, now: datetime) -> st
 
 
 def boundary_of(
-    keys: Keys, listing: Listing, given: str | None, now: datetime, field: str = "/cursor"
+    keys: TagKeys, listing: Listing, given: str | None, now: datetime, field: str = "/cursor"
 ) -> Boundary | None:
     """What a token of exactly this list says; None, the first page, for none or an empty one.
 
@@ -112,7 +123,7 @@ def boundary_of(
 
 
 def part_of(
-    keys: Keys, listing: Listing, rows: Sequence[tuple[Row, Boundary]], take: int, now: datetime
+    keys: TagKeys, listing: Listing, rows: Sequence[tuple[Row, Boundary]], take: int, now: datetime
 ) -> Part[Row]:
     """The first `take` rows, each given with its boundary; more than those: a cursor goes on."""
     shown = rows[:take]
@@ -131,7 +142,7 @@ def instant(micros_: int) -> datetime:
     return _EPOCH + micros_ * _MICROSECOND
 
 
-def _payload(keys: Keys, given: str) -> bytes | None:
+def _payload(keys: TagKeys, given: str) -> bytes | None:
     """What we once wrote into a token, None when this is not one of ours to the last bit."""
     try:
         encoded = given.removeprefix(PREFIX).encode("ascii")

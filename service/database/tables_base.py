@@ -17,6 +17,10 @@ METADATA = MetaData(
 """All tables, with names for constraints that a later migration can speak of."""
 
 
+MOVES_WITH_REPOSITORY = "moves with repository"
+"""In the `info` of a table: its rows follow their repository to another organization."""
+
+
 class Row(SQLModel):
     """Base of the table classes; statements are built on `__table__`."""
 

@@ -38,6 +38,7 @@ from service.mergequeue.operations import facts, queues, turn
 from service.mergequeue.operations.queues import QueueWish
 from service.mergequeue.store import landings
 from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.cache import QueueCache
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.runtime import Options, Runtime
@@ -104,7 +105,7 @@ class Unit:
             proof=proof,
         )
         await self.runtime.store.run(self._ask, action)
-        self.runtime.store.cache.drop(self.queue.id)
+        self.runtime.store.caches.of(QueueCache).drop(self.queue.id)
         return action
 
     def _ask(self, session: Tx, action: Land) -> None:
@@ -178,7 +179,7 @@ async def a_unit(
         known = await facts.of(runtime, queue, value.config, pull)
         entries[number] = _entry(known, run, place)
     await runtime.store.run(_write, value, entries, run)
-    runtime.store.cache.drop(queue.id)
+    runtime.store.caches.of(QueueCache).drop(queue.id)
     return Unit(stage, runtime, queue, run, value.config.merge_method)
 
 

@@ -1,13 +1,12 @@
 """Handlers of the endpoints that list (API.md 4.3, 5.2, 6.2), and what their rows show."""
 
-from service.accounts import access
 from service.http import rendering
 from service.http.call import Call
 from service.http.models.common import Named
 from service.http.rendering import Json
 from service.mergequeue.api import responses
 from service.mergequeue.api.models import lists as models
-from service.mergequeue.operations import pull_request_lists, queue_lists, run_lists
+from service.mergequeue.operations import pull_request_lists, queue_access, queue_lists, run_lists
 from service.mergequeue.operations.views import ListedRun, QueueRow
 from service.vocabulary import QueueRef
 
@@ -109,4 +108,6 @@ def _following(cursor: str | None) -> Json:
 
 
 async def _queue_of(call: Call, asked: Named) -> QueueRef:
-    return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    return await queue_access.find_queue(
+        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+    )

@@ -1,6 +1,5 @@
 """Handlers of the pull request endpoints (API.md 4): one operation each."""
 
-from service.accounts import access
 from service.http import rates
 from service.http.call import Call
 from service.http.callers import Caller
@@ -14,6 +13,7 @@ from service.mergequeue.operations import (
     impacted,
     previews,
     pull_requests,
+    queue_access,
     queues,
 )
 from service.mergequeue.operations.fork_runs import Claim
@@ -97,4 +97,6 @@ async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTa
 
 async def queue_of(call: Call, asked: Named) -> QueueRef:
     """The queue that a request names. Raises NotFound."""
-    return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    return await queue_access.find_queue(
+        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+    )

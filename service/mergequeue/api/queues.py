@@ -9,7 +9,7 @@ from service.mergequeue.api import responses
 from service.mergequeue.api.models import queues as models
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import queues
+from service.mergequeue.operations import queue_access, queues
 from service.mergequeue.operations.queues import HoldWish, QueueWish
 from service.vocabulary import QueueRef
 
@@ -91,4 +91,6 @@ async def release_hold(call: Call, asked: models.ReleaseQueueHold) -> Json:
 
 
 async def _queue_of(call: Call, asked: common.Named) -> QueueRef:
-    return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    return await queue_access.find_queue(
+        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+    )

@@ -2,13 +2,12 @@
 
 from collections import defaultdict
 
-from service.accounts import access
 from service.evidence import revocations
 from service.http import rendering
 from service.http.call import Call
 from service.http.rendering import Json
 from service.mergequeue.api.models.testing import GetMergeQueueTestingDetails
-from service.mergequeue.operations import naming, testing
+from service.mergequeue.operations import naming, queue_access, testing
 from service.mergequeue.operations.views import TestingView
 from service.vocabulary import Check, CheckKind
 
@@ -26,7 +25,9 @@ WAITING = {
 
 async def details(call: Call, asked: GetMergeQueueTestingDetails) -> Json:
     """`/getMergeQueueTestingDetails`."""
-    queue = await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    queue = await queue_access.find_queue(
+        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+    )
     return shown(await testing.details(call.runtime, queue, asked.test_run_id))
 
 

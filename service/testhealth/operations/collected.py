@@ -55,6 +55,8 @@ NO_REPORT = "It holds no report of tests."
 
 log = structlog.get_logger()
 
+outbox.EFFECT.add(CollectReports)
+
 
 async def ask_for(
     runtime: Runtime, repository: RepositoryRecord, wanted: Sequence[CollectReports]
