@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.database import outbox, signs
+from service.database import outbox, probes
 from service.database.records import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.database.tables_instances import InstanceRow
@@ -84,14 +84,14 @@ def living(session: Connection, me: str, now: datetime) -> tuple[Known, ...]:
     known = [Known(*row) for row in session.execute(SELECT_ALL)]
     if session.dialect.name == "sqlite":
         return tuple(each for each in known if each.id == me)
-    shown = frozenset(session.execute(signs.SELECT_SHOWN, {"space": signs.SPACE}).scalars())
+    locked = probes.locked_keys(session)
     at = time_of(session, now)
-    return tuple(each for each in known if each.id == me or lives(each, shown, at))
+    return tuple(each for each in known if each.id == me or lives(each, locked, at))
 
 
-def lives(known: Known, shown: Collection[int], now: datetime) -> bool:
+def lives(known: Known, locked: Collection[int], now: datetime) -> bool:
     """Whether it shows its sign and was there lately."""
-    return signs.key_of(known.id) in shown and now - known.heartbeat < GONE_AFTER
+    return probes.lock_key(known.id) in locked and now - known.heartbeat < GONE_AFTER
 
 
 def silent_landing(session: Connection, queue_id: int, now: datetime) -> datetime | None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from service.database import instances, outbox, signs
+from service.database import instances, outbox, probes
 from service.database.database import Store
 from service.database.instances import GONE_AFTER, Instance, Known
 from service.database.outbox import OutboxItem
@@ -48,7 +48,7 @@ async def living(store: Store, me: str) -> list[str]:
 )
 def test_who_shows_its_sign_and_was_there_lately_lives(key: str, silent_s: float, lives: bool):
     known = Known("one", "0.0.7", "same", NOW, NOW)
-    shown = {signs.key_of(key)}
+    shown = {probes.lock_key(key)}
     assert instances.lives(known, shown, NOW + silent_s * SECOND) is lives
 
 
@@ -132,7 +132,7 @@ async def test_a_sign_that_was_lost_is_shown_again(pair: tuple[Store, Store]):
     first, second = pair
     await arrive(first, "first")
     await arrive(second, "second")
-    await second.run(break_signs)
+    await second.run(break_locks)
     assert await living(second, "second") == ["second"]
     await first.show_life("first")
     await first.show_life("first")
@@ -165,7 +165,7 @@ def stand_still(session: Connection, seconds: int) -> None:
     session.exec_driver_sql(f"UPDATE instance SET heartbeat = {moved} WHERE id = 'first'")
 
 
-def break_signs(session: Connection) -> None:
+def break_locks(session: Connection) -> None:
     """The server ends every session that only shows a sign, and is waited for."""
     session.exec_driver_sql(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks l"
