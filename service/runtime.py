@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
 from service.body_budget import BodyBudget
 from service.boundary import Boundary
@@ -170,6 +170,23 @@ class Options:
     periods: Periods = field(default_factory=Periods)
 
 
+Link = TypeVar("Link")
+
+
+class Links:
+    """Functions of one capability that another one calls, one object of each type.
+
+    The capability that calls declares the type, and the package that knows both adds the object.
+    """
+
+    def __init__(self, *links: object) -> None:
+        self._links = {type(link): link for link in links}
+
+    def of(self, kind: type[Link]) -> Link:
+        """Return the object of this type. Raises KeyError if it was not added."""
+        return cast(Link, self._links[kind])
+
+
 # Two cores are enough for reports, and a third would take memory alone (ARCHITECTURE.md 7).
 PARSERS = 2
 
@@ -200,6 +217,7 @@ class Runtime:
     instance: str = "alone"
     telemetry: Meter = SILENT
     job_tokens: JobTokens | None = None
+    links: Links = field(default_factory=Links)
     gates: Gates = field(default_factory=Gates)
     upload_gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)

@@ -25,9 +25,6 @@ from service.database.caches import Caches
 from service.database.stamps import Renewal
 from service.database.tables_tenants import DeploymentRow
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
-from service.testhealth.store.figures import Measures
-from service.testhealth.store.sets import OutcomeSets
-from service.testhealth.store.standings import Standings
 
 P = ParamSpec("P")
 S = TypeVar("S")
@@ -105,9 +102,6 @@ class Store:
         self.dialect = dialect
         self.caches = Caches()
         """What this process remembers of the database, as of commits that it has heard of."""
-        self.outcome_sets = OutcomeSets()
-        self.measures = Measures(self.outcome_sets)
-        self.standings = Standings()
         self.is_alone = dialect == "sqlite"
         """Whether no other process works on it: one that serves a SQLite file holds its lock."""
 

@@ -34,6 +34,7 @@ from service.testhealth.store import (
 )
 from service.testhealth.store.cases import Case, Place
 from service.testhealth.store.quarantine import Since
+from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
 from service.testhealth.store.uploads_rows import Day, SeenFailure, StoredAttempt, Upload
 from service.vocabulary import Health
@@ -128,7 +129,7 @@ def having_sets(runtime: Runtime, repository_id: int):
     """A handler after which the sets that wait are at hand, as if taken in by this process."""
 
     async def handler(request: web.Request) -> web.Response:
-        sets = runtime.store.outcome_sets
+        sets = runtime.store.caches.of(OutcomeSets)
         await runtime.store.read(tallies.passed, sets, repository_id, [1])
         return web.Response()
 

@@ -16,6 +16,7 @@ from service.clock import RandomIds
 from service.database.database import Store, Tx
 from service.database.records import LandingRecord
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import (
     Entry,
@@ -52,6 +53,7 @@ def runtime_of(stage: Stage, store: Store, boundary: Boundary | None = None) -> 
     """The parts of a process before this stage."""
     host = stage.repo.host
     return Runtime(
+        links=links.made(),
         store=store,
         providers={host: stage.provider},
         translators={host: lambda _: ()},

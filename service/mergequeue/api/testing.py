@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 
-from service.evidence import revocations
 from service.http import rendering
 from service.http.call import Call
 from service.http.rendering import Json
@@ -82,7 +81,7 @@ def shown(view: TestingView) -> Json:
         ],
         "incompleteReports": [
             {"name": name, "reasons": list(reasons)}
-            for name, reasons in revocations.reasons_of(run).items()
+            for name, reasons in testing.unexcused_reasons_of(run).items()
         ],
     }
 

@@ -24,7 +24,8 @@ from service.testhealth.store import cases, evidence_rows, listings, uploads
 from service.testhealth.store import states as test_states
 from service.testhealth.store.cases import Place
 from service.testhealth.store.evidence_rows import DayOfNoise
-from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.standings import KeptStanding, Standings
 from service.testhealth.store.states import (
     DETECTOR,
     CaseState,
@@ -70,7 +71,9 @@ class Bench:
     @property
     def sets(self) -> StoredSets:
         """Sets of passed tests, by key."""
-        return StoredSets(self.session, self.runtime.store.outcome_sets, self.place.repository_id)
+        return StoredSets(
+            self.session, self.runtime.store.caches.of(OutcomeSets), self.place.repository_id
+        )
 
     @property
     def horizon(self) -> datetime:
@@ -94,7 +97,7 @@ async def alone(
     a large repository that nobody judged here before, is read before the transaction, which
     keeps everybody else from writing on SQLite.
     """
-    standings = runtime.store.standings
+    standings = runtime.store.caches.of(Standings)
     async with runtime.upload_gates.of(repository_id):
         ready = await runtime.store.read(_made_ready, runtime, repository_id)
         if ready is not None:
@@ -202,7 +205,7 @@ def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:
     """How tests stand by what is stored, and who must be judged for it."""
     here, touched = bench.place.repository_id, set[int]()
     threshold = score.THRESHOLDS[bench.home.settings.sensitivity.value]
-    kept = bench.runtime.store.standings.take(here)
+    kept = bench.runtime.store.caches.of(Standings).take(here)
     standing = Standing(threshold, _earlier(bench)) if kept is None else kept.standing
     if standing.threshold != threshold:
         touched |= standing.hold_against(threshold)

@@ -26,7 +26,7 @@ from service.testhealth.store import (
     quarantine as test_quarantine,
 )
 from service.testhealth.store.cases import Case
-from service.testhealth.store.figures import Measures, Rates
+from service.testhealth.store.figures import Measures, Rates, measures_of
 from service.testhealth.store.listings import ListedCase
 from service.testhealth.store.ways import CommonFailure
 from service.vocabulary import Override, RepoRef
@@ -95,7 +95,7 @@ async def find_home(
 def home_of(session: Tx, runtime: Runtime, repository: RepositoryRecord, now: datetime) -> Home:
     """The repository with its settings."""
     settings = test_quarantine.settings_of(session, repository.id)
-    return Home(repository, settings, now, runtime.store.measures)
+    return Home(repository, settings, now, measures_of(runtime.store.caches))
 
 
 def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:

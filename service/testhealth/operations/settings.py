@@ -19,6 +19,7 @@ from service.testhealth.operations.judging import Bench
 from service.testhealth.operations.records import Home
 from service.testhealth.store import cases, quarantine, ticket_issues
 from service.testhealth.store.cases import Place
+from service.testhealth.store.figures import measures_of
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.standings import KeptStanding
 from service.vocabulary import Actor, RepoRef
@@ -100,7 +101,9 @@ def _update(
     if after.sensitivity is before.sensitivity or not has_tests:
         return after, None
     # Health is a function of evidence and settings: nobody waits for the next upload.
-    bench = Bench(session, runtime, Home(repository, after, row.at, runtime.store.measures))
+    bench = Bench(
+        session, runtime, Home(repository, after, row.at, measures_of(runtime.store.caches))
+    )
     return after, judging.kept_of(bench, judging.judge(bench, ()))
 
 

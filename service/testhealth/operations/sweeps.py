@@ -4,7 +4,6 @@ Queues hear of repositories that send results no more. What a crash left uncount
 and what passed is added to the days of tests. Tests that stay unhealthy get an issue.
 """
 
-from service.evidence import upload_news
 from service.runtime import Runtime
 from service.testhealth.operations import (
     judging,
@@ -13,6 +12,7 @@ from service.testhealth.operations import (
     ticket_issues,
     upload_counting,
 )
+from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.store import uploads_rows
 
 
@@ -24,7 +24,7 @@ async def expire(runtime: Runtime) -> None:
         pass
     await upload_counting.finish_all(runtime)
     await judging.catch_up(runtime)
-    await upload_news.tell(runtime)
+    await runtime.links.of(QueueLinks).note_sending(runtime, None)
     await ticket_issues.sweep(runtime)
     # Last: after midnight all repositories have a day, and nothing shows how far this is.
     await tallying.add_up(runtime)

@@ -10,6 +10,7 @@ from service.runtime import Runtime
 from service.testhealth.detector import figures, tallying
 from service.testhealth.operations.upload_counting import Desk
 from service.testhealth.store import tallies
+from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.tallies import Batch, Due
 from service.testhealth.store.uploads_rows import Upload
 
@@ -23,7 +24,7 @@ async def add_up(runtime: Runtime) -> None:
 
 
 async def _add_day(runtime: Runtime, due: Due) -> None:
-    sets = runtime.store.outcome_sets
+    sets = runtime.store.caches.of(OutcomeSets)
     batch = await runtime.store.read(tallies.batch, sets, due)
     if batch is not None:
         await _add(runtime, batch)
@@ -41,7 +42,7 @@ async def _add(runtime: Runtime, batch: Batch) -> None:
 
 async def finish(runtime: Runtime, upload_id: str) -> None:
     """Add what is begun of an upload, some tests in each transaction."""
-    sets = runtime.store.outcome_sets
+    sets = runtime.store.caches.of(OutcomeSets)
     while (batch := await runtime.store.read(tallies.begun, sets, upload_id)) is not None:
         await _add(runtime, batch)
 

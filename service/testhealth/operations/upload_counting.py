@@ -29,6 +29,7 @@ from service.testhealth.store import (
 )
 from service.testhealth.store.cases import Place
 from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.standings import Standings
 from service.testhealth.store.uncounted import Owned, Part
 from service.testhealth.store.uploads_rows import Day, SeenFailure, StoredAttempt, Upload
 
@@ -54,9 +55,9 @@ class Counted(NamedTuple):
 async def finish(runtime: Runtime, upload_id: str) -> None:
     """Count what is left of an upload, each part in a transaction of its own."""
     now = runtime.clock.now()
-    sets = runtime.store.outcome_sets
+    sets = runtime.store.caches.of(OutcomeSets)
     while (counted := await runtime.store.run(_count_next, sets, upload_id, now)) is not None:
-        runtime.store.standings.advance(counted.repository_id, counted.before)
+        runtime.store.caches.of(Standings).advance(counted.repository_id, counted.before)
         if counted.is_last:
             return
 

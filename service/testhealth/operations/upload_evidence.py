@@ -24,6 +24,7 @@ from service.testhealth.store import (
     uploads,
     uploads_rows,
 )
+from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.uploads_rows import Upload
 
 
@@ -101,5 +102,5 @@ def record(bench: Bench, upload: Upload, found: Findings, quarantined: set[int])
 
 
 def _desk(bench: Bench) -> Desk:
-    sets = bench.runtime.store.outcome_sets
+    sets = bench.runtime.store.caches.of(OutcomeSets)
     return Desk(bench.session, sets, bench.place, bench.home.now)

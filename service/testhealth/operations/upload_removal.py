@@ -18,6 +18,7 @@ from service.testhealth.operations import judging, records, removed_runs, tallyi
 from service.testhealth.operations.judging import Bench
 from service.testhealth.operations.upload_counting import Desk
 from service.testhealth.store import cases, evidence_rows, removal, tallies, uploads, uploads_rows
+from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.uploads_rows import Day, StoredAttempt, Upload
 from service.vocabulary import Actor
@@ -65,7 +66,7 @@ def _remove(
     evidence_rows.lock(session, repository.id)
     home = records.home_of(session, runtime, repository, row.at)
     bench = Bench(session, runtime, home)
-    desk = Desk(session, runtime.store.outcome_sets, bench.place, row.at)
+    desk = Desk(session, runtime.store.caches.of(OutcomeSets), bench.place, row.at)
     upload_counting.finish_within(desk, found.upload)
     tallying.finish_within(desk, found.upload)
     held = _held(bench, found.upload)

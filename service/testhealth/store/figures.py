@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sqlalchemy import BindParameter, Connection, bindparam, func, select
 
 from service.database import bulk
+from service.database.caches import Caches
 from service.database.direct import Direct
 from service.database.types import Utc, instant
 from service.testhealth.detector import figures
@@ -57,6 +58,11 @@ class Measures:
         self.sets = sets
         self.cut_days = CutDays(sets)
         self.today = CountsOfToday(sets)
+
+
+def measures_of(caches: Caches) -> Measures:
+    """Return the measures that are kept beside this process's outcome sets."""
+    return caches.of(Measures, lambda: Measures(caches.of(OutcomeSets)))
 
 
 def rates(
