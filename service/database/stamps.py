@@ -1,4 +1,4 @@
-"""What stands under a stamp, and is found anew when the stamp is another."""
+"""Values that are valid while a stamp is unchanged, and are read again when it changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Renewal(Generic[S, T]):
-    """What is known with its stamp, None without any; how to ask for the stamp, and to find it."""
+    """A known value with its stamp, if any; how to read the stamp, and how to read the value."""
 
     known: tuple[object, T] | None
     stamp: Callable[[Connection], S]
     find: Callable[[Connection, S], T]
 
     def made(self, session: Connection) -> tuple[object, T]:
-        """The present stamp and what is found under it: what is known if that is its stamp."""
+        """Return the present stamp and its value: the known one if its stamp is unchanged."""
         present = self.stamp(session)
         if self.known is not None and self.known[0] == present:
             return self.known
