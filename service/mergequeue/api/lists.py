@@ -7,7 +7,7 @@ from service.http.models.common import Named
 from service.http.rendering import Json
 from service.mergequeue.api import responses
 from service.mergequeue.api.models import lists as models
-from service.mergequeue.operations import pull_request_lists, queue_lists, run_lists
+from service.mergequeue.operations import lists
 from service.mergequeue.operations.views import ListedRun, QueueRow
 from service.vocabulary import QueueRef
 
@@ -15,7 +15,7 @@ from service.vocabulary import QueueRef
 async def submitted_pull_requests(call: Call, asked: models.GetSubmittedPullRequests) -> Json:
     """`/getSubmittedPullRequests`."""
     queue = await _queue_of(call, asked)
-    found = await pull_request_lists.newest(
+    found = await lists.newest_submissions(
         call.runtime, queue, asked.pr_numbers, include_timeline=bool(asked.include_timeline)
     )
     return {
@@ -27,7 +27,7 @@ async def submitted_pull_requests(call: Call, asked: models.GetSubmittedPullRequ
 async def pull_requests(call: Call, asked: models.ListPullRequests) -> Json:
     """`/listPullRequests`."""
     queue = await _queue_of(call, asked)
-    part = await pull_request_lists.listed(
+    part = await lists.list_pull_requests(
         call.runtime, queue, asked.wanted(), asked.count(), asked.cursor
     )
     return {
@@ -39,7 +39,7 @@ async def pull_requests(call: Call, asked: models.ListPullRequests) -> Json:
 async def timeline(call: Call, asked: models.GetPullRequestTimeline) -> Json:
     """`/getPullRequestTimeline`."""
     queue = await _queue_of(call, asked)
-    part = await pull_request_lists.events(
+    part = await lists.list_events(
         call.runtime, queue, asked.pr.number, asked.count(), asked.cursor
     )
     return {
@@ -51,7 +51,7 @@ async def timeline(call: Call, asked: models.GetPullRequestTimeline) -> Json:
 async def queues(call: Call, asked: models.ListQueues) -> Json:
     """`/listQueues`."""
     ref = None if asked.repo is None else asked.repo.ref
-    part = await queue_lists.listed(call.runtime, call.caller, ref, asked.count(), asked.cursor)
+    part = await lists.list_queues(call.runtime, call.caller, ref, asked.count(), asked.cursor)
     return {"queues": [_queue(each) for each in part.rows], **_following(part.next_cursor)}
 
 
@@ -72,7 +72,7 @@ async def testing_results(call: Call, asked: models.ListMergeQueueTestingResults
     """`/listMergeQueueTestingResults`."""
     queue = await _queue_of(call, asked)
     wish = asked.wish()
-    part = await run_lists.listed(call.runtime, queue, wish)
+    part = await lists.list_runs(call.runtime, queue, wish)
     return {
         "testingResults": [_testing_result(each) for each in part.rows],
         "totalItems": part.total,

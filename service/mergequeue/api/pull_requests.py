@@ -11,13 +11,12 @@ from service.mergequeue.api.models import pull_requests as models
 from service.mergequeue.operations import (
     explain,
     fork_runs,
-    impacted,
-    previews,
+    impacted_targets,
     pull_requests,
     queues,
 )
 from service.mergequeue.operations.fork_runs import Claim
-from service.mergequeue.operations.impacted import Upload
+from service.mergequeue.operations.impacted_targets import Upload
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.provider.errors import Throttled
 from service.runtime import Runtime
@@ -74,7 +73,7 @@ async def explained(call: Call, asked: models.ExplainPullRequest) -> Json:
 async def preview_cancel(call: Call, asked: models.PreviewCancelPullRequest) -> Json:
     """`/previewCancelPullRequest`; nothing is changed."""
     queue = await queue_of(call, asked)
-    preview = await previews.cancel(call.runtime, queue, asked.pr.number, call.actor)
+    preview = await pull_requests.preview_cancel(call.runtime, queue, asked.pr.number, call.actor)
     return responses.cancel_preview(preview)
 
 
@@ -82,7 +81,9 @@ async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
     """`/setImpactedTargets`; the queue must exist, the pull request need not be in it."""
     queue = await queue_of(call, asked)
     upload = Upload(asked.pr.number, asked.pr.head(), asked.targets())
-    return responses.targets(await impacted.set_targets(call.runtime, queue, upload, call.actor))
+    return responses.targets(
+        await impacted_targets.set_targets(call.runtime, queue, upload, call.actor)
+    )
 
 
 async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTargets) -> Caller:

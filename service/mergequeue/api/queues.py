@@ -10,7 +10,7 @@ from service.mergequeue.api.models import queues as models
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
-from service.mergequeue.operations.queues import HoldWish, QueueWish
+from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.vocabulary import QueueRef
 
 
@@ -22,7 +22,7 @@ async def create(call: Call, asked: models.CreateQueue) -> Json:
             f'{repository.ref.slug} has no branch "{asked.target_branch}".',
             code="branch_not_found",
         )
-    wish = QueueWish(asked.settings(), state=asked.state, reason=asked.state_reason)
+    wish = QueueRequest(asked.settings(), state=asked.state, reason=asked.state_reason)
     view = await queues.create(call.runtime, repository, asked.target_branch, wish, call.actor)
     shown = responses.queue(view, call.runtime.clock.now())
     return {**shown, "ignoredFields": asked.ignored()}
@@ -43,7 +43,7 @@ async def update(call: Call, asked: models.UpdateQueue) -> Json:
             "send one of them.",
             code="conflicting_fields",
         )
-    wish = QueueWish(
+    wish = QueueRequest(
         asked.settings(),
         state=await _state_asked_for(call, queue, asked),
         reason=asked.state_reason,
@@ -77,7 +77,7 @@ async def add_hold(call: Call, asked: models.AddQueueHold) -> Json:
         past = FieldError("/until", "range", "must lie in the future")
         raise common.refused((past,))
     queue = await _queue_of(call, asked)
-    wish = HoldWish(asked.text, asked.scope or HoldScope.BOTH, asked.until)
+    wish = HoldRequest(asked.text, asked.scope or HoldScope.BOTH, asked.until)
     held = await queues.add_hold(call.runtime, queue, wish, call.actor)
     return {"hold": responses.hold(held, queue.branch, now)}
 

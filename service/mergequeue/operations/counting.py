@@ -39,7 +39,9 @@ RESULTS: Mapping[LandingState, str] = {
 """How a landing's attempt counts; one that is read back later counts again by what was read."""
 
 
-def keep(session: Tx, ref: QueueRef, before: MergeQueue | None, whole: Step, now: datetime) -> None:
+def count_turn(
+    session: Tx, ref: QueueRef, before: MergeQueue | None, whole: Step, now: datetime
+) -> None:
     """Count what happened in a turn. Raises nothing of its own."""
     stays = {
         entry.id: stay_of(entry, figures.moves(session, ref.id, entry.pr, entry.id))
@@ -50,7 +52,7 @@ def keep(session: Tx, ref: QueueRef, before: MergeQueue | None, whole: Step, now
         figures.add(session, ref, facts, now)
 
 
-def keep_landing(session: Tx, ref: QueueRef, state: LandingState, now: datetime) -> None:
+def count_landing(session: Tx, ref: QueueRef, state: LandingState, now: datetime) -> None:
     """Count how an attempt to land ended."""
     figures.add(session, ref, (Fact(Kind.LANDING, (RESULTS[state],)),), now)
 

@@ -31,7 +31,6 @@ from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import (
-    changes,
     counting,
     facts,
     permits,
@@ -133,7 +132,7 @@ _MAYBE_SENT = frozenset({LandingState.PERMITTED, LandingState.UNKNOWN})
 async def _try(runtime: Runtime, attempt: Attempt) -> None:
     """Send until the provider gives an answer that does not pass by itself."""
     provider = runtime.providers[attempt.queue.repo.host]
-    differs = await changes.overlap_of(provider, attempt.queue.repo, attempt.action)
+    differs = await proving.overlap_of(provider, attempt.queue.repo, attempt.action)
     if differs is not None:
         await _stopped(runtime, attempt, LandStop(LandStopCode.CHANGE_DIFFERS, differs))
         return
@@ -318,7 +317,7 @@ async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
     outcome = proving.proof_of(attempt.action, merged)
     if isinstance(outcome, proving.Proved):
         provider = runtime.providers[attempt.queue.repo.host]
-        outcome = await changes.proved_of(provider, attempt.queue.repo, attempt.action, outcome)
+        outcome = await proving.proved_of(provider, attempt.queue.repo, attempt.action, outcome)
     match outcome:
         case proving.Proved():
             await _landed(runtime, attempt, outcome)
@@ -431,7 +430,7 @@ def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome, now: datetime)
     is_over = not outcome.trees or attempt.action.steps[-1].position in outcome.trees
     # One that our own look stopped before it had a permit was never attempted.
     if is_over and any(row.permit_until for row in _rows_of(session, attempt.action)):
-        counting.keep_landing(session, attempt.queue, outcome.state, now)
+        counting.count_landing(session, attempt.queue, outcome.state, now)
     for record in attempt.records:
         if outcome.trees and record.position not in outcome.trees:
             continue

@@ -13,7 +13,7 @@ from service.database.records import Placed, Spot, Surface
 from service.evidence import run_failures
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.states import FINAL, EntryState
-from service.mergequeue.operations import shown
+from service.mergequeue.operations import queue_views, turn
 from service.mergequeue.store import journal, runs
 from service.mergequeue.store import notices as stored
 from service.mergequeue.wording import check, comment, failed_tests
@@ -60,10 +60,10 @@ async def text_of(
 
     `entry_id` None: the newest submission.
     """
-    view = await shown.pull_request(runtime, queue, number, entry_id)
+    view = await queue_views.pull_request_view(runtime, queue, number, entry_id)
     if view is None:
         return None
-    value = await shown.value(runtime, queue)
+    value = await turn.value(runtime, queue.id)
     repository = await runtime.store.read(access.repository, queue.repository_id)
     history = await runtime.store.read(journal.timeline, queue.id, number, view.entry.id)
     last_run = view.entry.run or view.entry.verified_by or view.entry.detail.run
@@ -75,7 +75,7 @@ async def text_of(
     return PullRequestText(
         queue=value,
         entry=view.entry,
-        explained=shown.explained(value, view.entry, now),
+        explained=queue_views.explain_entry(value, view.entry, now),
         run=run,
         position=view.position,
         length=view.length,

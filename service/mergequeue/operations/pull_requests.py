@@ -10,6 +10,7 @@ from service.accounts import deeds
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.errors import Conflict, Invalid, NotFound, ServiceError
+from service.mergequeue.engine import previews
 from service.mergequeue.engine.inputs import Cancel, Restart, SetImpactedTargets, Submit
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import (
@@ -19,11 +20,12 @@ from service.mergequeue.engine.outputs import (
     Refused,
     Step,
 )
+from service.mergequeue.engine.previews import CancelPreview
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.engine.targets import Targets
-from service.mergequeue.operations import estimates, facts, requirements, shown, turn
+from service.mergequeue.operations import estimates, facts, queue_views, requirements, turn
 from service.mergequeue.operations.views import PullRequestView, Restarted, Submitted
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
@@ -56,14 +58,14 @@ class SubmitOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class By:
+class Requester:
     """Who asks; `on_taken` is kept in the commit of the turn that takes what is asked."""
 
     actor: Actor
     on_taken: Callable[[Tx], None] | None = None
 
 
-async def read(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
+async def fetch_pull_request(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
     """The pull request at the provider. Raises NotFound(pull_request_not_found)."""
     try:
         return await runtime.providers[repo.host].pull_request(repo, number)
@@ -75,8 +77,8 @@ async def read(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
         ) from gone
 
 
-async def enter(
-    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: By
+async def submit_fetched(
+    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: Requester
 ) -> Step:
     """Ask the queue to take a pull request, after telling it what it must pass.
 
@@ -97,7 +99,7 @@ async def enter(
         targets=targets,
         p_fail=estimates.of_submission(runtime, queue, value.config, known),
     )
-    row = deed_on(runtime, queue, by.actor, "pull_request.submit", pull.number)
+    row = audit_row(runtime, queue, by.actor, "pull_request.submit", pull.number)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     steps = await turn.take(runtime, queue.id, [*told, wish], along)
     # An upload that was kept meanwhile saw no entry to tell of it.
@@ -125,14 +127,14 @@ async def submit(
     Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
     no_required_statuses, limit_reached).
     """
-    pull = await read(runtime, queue.repo, number)
+    pull = await fetch_pull_request(runtime, queue.repo, number)
     if options.sha is not None and not pull.head_sha.startswith(options.sha.lower()):
         raise Conflict(
             f"The head of pull request {number} is {pull.head_sha}, not {options.sha}.",
             code="head_mismatch",
         )
     await _check_fork(runtime, queue, pull)
-    step = await enter(runtime, queue, pull, options, By(actor))
+    step = await submit_fetched(runtime, queue, pull, options, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
@@ -180,10 +182,10 @@ async def cancel(
 
     Raises NotFound(not_in_queue), Conflict(already_landed, landing_in_progress).
     """
-    step = await ask_cancel(runtime, queue, number, By(actor), reason)
+    step = await request_cancel(runtime, queue, number, Requester(actor), reason)
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
-    entry = await settled_entry(runtime, queue, number)
+    entry = await wait_until_settled(runtime, queue, number)
     if entry.state is EntryState.MERGED:
         raise Conflict(f"Pull request {number} has landed already.", code="already_landed")
     if entry.state not in FINAL:
@@ -195,18 +197,20 @@ async def cancel(
     return await status(runtime, queue, number)
 
 
-async def ask_cancel(runtime: Runtime, queue: QueueRef, number: int, by: By, reason: str) -> Step:
+async def request_cancel(
+    runtime: Runtime, queue: QueueRef, number: int, by: Requester, reason: str
+) -> Step:
     """The queue's answer to a cancellation; a refusal is a value."""
     by_api = by.actor.channel is Channel.API
     code = Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
     if by.actor.channel is Channel.LABEL:
         code = Reason.LABEL_REMOVED
     wish = Cancel(number, code, by.actor, reason)
-    row = deed_on(runtime, queue, by.actor, "pull_request.cancel", number)
+    row = audit_row(runtime, queue, by.actor, "pull_request.cancel", number)
     return await turn.ask(runtime, queue, wish, turn.Along(audit=row, on_taken=by.on_taken))
 
 
-async def settled_entry(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
+async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
     """The newest submission once its cancellation is decided, or as it is after 20 s."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + LANDING_WAIT_S
@@ -224,16 +228,16 @@ async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) 
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
     """
-    step = await ask_restart(runtime, queue, number, By(actor))
+    step = await request_restart(runtime, queue, number, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
     return Restarted(view, "restarted" if has_restarted(step, number) else "not_needed")
 
 
-async def ask_restart(runtime: Runtime, queue: QueueRef, number: int, by: By) -> Step:
+async def request_restart(runtime: Runtime, queue: QueueRef, number: int, by: Requester) -> Step:
     """The queue's answer to a restart; a refusal is a value."""
-    row = deed_on(runtime, queue, by.actor, "pull_request.restart", number)
+    row = audit_row(runtime, queue, by.actor, "pull_request.restart", number)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     return await turn.ask(runtime, queue, Restart(number, by.actor), along)
 
@@ -247,16 +251,30 @@ async def status(
     runtime: Runtime, queue: QueueRef, number: int, *, include_timeline: bool = False
 ) -> PullRequestView:
     """The newest submission. Raises NotFound(never_submitted)."""
-    view = await shown.pull_request(runtime, queue, number, None)
+    view = await queue_views.pull_request_view(runtime, queue, number, None)
     if view is None:
         raise NotFound(
             f"Pull request {number} was never submitted to the queue for {queue.branch}.",
             code="never_submitted",
         )
-    return (await shown.with_timelines(runtime, (view,)))[0] if include_timeline else view
+    return (await queue_views.with_timelines(runtime, (view,)))[0] if include_timeline else view
 
 
-def deed_on(runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int) -> AuditRow:
+def audit_row(
+    runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int
+) -> AuditRow:
     """A deed on one pull request, for the audit log."""
     subject = f"{deeds.place_of(queue)}#{number}"
     return deeds.deed(actor, queue.org_id, action, subject, runtime.clock.now())
+
+
+async def preview_cancel(
+    runtime: Runtime, queue: QueueRef, number: int, actor: Actor
+) -> CancelPreview:
+    """What `/cancelPullRequest` would do now. Raises NotFound(not_in_queue)."""
+    value = await turn.value(runtime, queue.id)
+    command = Cancel(number, Reason.API_REQUESTED, actor)
+    found = previews.of_cancel(value, command, runtime.clock.now())
+    if isinstance(found, Refused):
+        raise refusal_error(found, queue.branch)
+    return found

@@ -10,7 +10,8 @@ from datetime import datetime
 import structlog
 
 from service.database.database import Tx
-from service.errors import InvariantBroken, NotFound
+from service.database.records import Lane
+from service.errors import DatabaseUnavailable, InvariantBroken, NotFound
 from service.mergequeue.engine import standstill
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.standstill import OpenEffect, Standstill, StandstillKind
@@ -107,3 +108,17 @@ def _oldest_s(effects: list[OpenEffect], now: datetime) -> float:
         if one.is_first
     ]
     return max([0.0, *ages])
+
+
+async def measure_backlog(runtime: Runtime) -> None:
+    """Tell the levels of inbox and outbox; while the database is away the last ones stand."""
+    try:
+        found = await runtime.store.read(backlog.waiting)
+    except DatabaseUnavailable:
+        return
+    for lane in Lane:
+        runtime.telemetry.level("headgate_outbox_pending", found.effects.get(lane, 0), lane.value)
+    now = runtime.clock.now()
+    oldest = found.oldest_delivery
+    lag_s = 0.0 if oldest is None else max(0.0, (now - oldest).total_seconds())
+    runtime.telemetry.level("headgate_delivery_lag_seconds", lag_s)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from service.accounts import installations
 from service.evidence import lost_reports
-from service.mergequeue.operations import comments, reconcile, watch
+from service.mergequeue.operations import missed_comments, reconcile, watch
 from service.process import redelivery
 from service.runtime import Periods, Runtime
 from service.testhealth.operations import code_owners
@@ -39,9 +39,9 @@ def watched() -> tuple[tuple[Sweep, timedelta], ...]:
 def missed(periods: Periods) -> tuple[tuple[Sweep, timedelta], ...]:
     """What people said while nobody listened. A sweep pauses between calls, so it goes apart."""
     return (
-        (comments.look_where_queued, periods.comments),
+        (missed_comments.read_where_queued, periods.comments),
         (redelivery.ask_again, periods.redelivery),
-        (comments.look_elsewhere, periods.idle),
+        (missed_comments.read_where_unqueued, periods.idle),
     )
 
 

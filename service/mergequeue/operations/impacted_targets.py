@@ -43,11 +43,11 @@ async def set_targets(
     """
     head = upload.sha
     if head is None:
-        head = (await pull_requests.read(runtime, queue.repo, upload.number)).head_sha
+        head = (await pull_requests.fetch_pull_request(runtime, queue.repo, upload.number)).head_sha
     place = PullRequestHead(queue.repository_id, upload.number, head)
     # Naming a large set takes long: neither the loop nor the writer waits for it.
     targets = await asyncio.to_thread(target_sets.shared, upload.targets)
-    row = pull_requests.deed_on(runtime, queue, actor, "pull_request.set_targets", upload.number)
+    row = pull_requests.audit_row(runtime, queue, actor, "pull_request.set_targets", upload.number)
     await runtime.store.run(_keep, place, targets, replace(row, data={"head": head}))
     runtime.memory.forget()
     told = SetImpactedTargets(upload.number, head, targets, actor)
