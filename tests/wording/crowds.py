@@ -19,7 +19,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording.situation import PullRequestText
 from service.vocabulary import Sha
 from tests.wording import builders, stories
 from tests.wording.builders import NOW, TEST, minutes

@@ -16,7 +16,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording.situation import PullRequestText
 from service.text.times import TimeLeft
 from service.vocabulary import (
     SYSTEM,

@@ -22,17 +22,8 @@ from service.mergequeue.engine.outputs import (
     RunStarted,
 )
 from service.mergequeue.engine.states import FINAL
-from service.mergequeue.wording import (
-    check,
-    comment,
-    conditions,
-    headings,
-    history,
-    reasons,
-    replies,
-    upcoming,
-)
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording import bodies, conditions, history, notices, reasons, replies
+from service.mergequeue.wording.situation import PullRequestText
 from service.text.markdown import Links
 from tests.harness.expect import expect
 from tests.mergequeue.script import Script
@@ -136,20 +127,20 @@ class Play:
 
 def texts(view: PullRequestText) -> Iterator[str]:
     """Everything that is written about a pull request, in Markdown."""
-    yield comment.status_comment(view)
-    yield check.check_report(view).summary
+    yield notices.status_comment(view)
+    yield notices.check_report(view).summary
     yield replies.status(view).text or ""
-    if comment.is_announced(view):
-        yield comment.failure_comment(view)
+    if notices.is_announced(view):
+        yield notices.failure_comment(view)
 
 
 def sentences(view: PullRequestText) -> Iterator[str]:
     """Everything that the API says in words."""
     yield reasons.message(view.entry, view.queue)
-    yield headings.summary(view)
+    yield bodies.summary(view)
     yield from (conditions.message(one, view.queue) for one in view.explained.conditions)
     if view.explained.next is not None:
-        yield upcoming.next_message(view.explained.next)
+        yield conditions.next_message(view.explained.next)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.txt")))
@@ -170,6 +161,6 @@ def test_every_scene_can_be_told(name):
 def test_the_comments_of_a_failure_ahead():
     pages = []
     for part, views in Play(SCENARIOS / "failure-ahead.txt").views():
-        shown = [comment.status_comment(view) for view in views if view.entry.pr in (1, 2)]
+        shown = [notices.status_comment(view) for view in views if view.entry.pr in (1, 2)]
         pages += [f"after {part}:", *shown]
     expect("\n\n".join(pages)).matches("story-failure-ahead.txt")

@@ -7,7 +7,7 @@ from service.mergequeue.engine.conditions import Condition
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.operations.views import ExplainView
-from service.mergequeue.wording import conditions, reasons, upcoming
+from service.mergequeue.wording import conditions, reasons
 
 SAMPLES_MIN = 5
 """Runs that have to have succeeded before a time left is shown (UX.md 1)."""
@@ -26,7 +26,7 @@ def of(view: ExplainView, queue: MergeQueue) -> Json:
         "conditions": [_condition(each, queue) for each in view.explained.conditions],
         "next": following
         and {
-            "what": upcoming.next_message(following, responses.situation_of(shown).wanted),
+            "what": conditions.next_message(following, responses.situation_of(shown).wanted),
             "at": rendering.time_or_null(following.at),
             "pullRequests": following.prs,
         },

@@ -20,9 +20,8 @@ from service.mergequeue.store import heard, queues
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store.heard import HeardCommand
 from service.mergequeue.store.pull_requests import PullRequestHead
-from service.mergequeue.wording import queue_replies, replies, unclear
-from service.mergequeue.wording.answers import Answer
-from service.mergequeue.wording.replies import Reprioritized
+from service.mergequeue.wording import replies
+from service.mergequeue.wording.replies import Answer, Reprioritized
 from service.provider.signals import (
     AskCancel,
     AskDrain,
@@ -108,9 +107,9 @@ async def carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
     ask = command.asked.ask
     match ask:
         case AskUnclear():
-            return unclear.unclear(ask)
+            return replies.unclear(ask)
         case AskHelp():
-            return queue_replies.commands(command.pull.base_branch, command.value)
+            return replies.command_list(command.pull.base_branch, command.value)
         case AskStatus():
             return await _status(runtime, command)
         case AskSubmit():
@@ -264,7 +263,7 @@ async def _set_state(
     queue, value = command.queue, command.value
     if queue is None or value is None:
         branches = await _branches_with_queue(runtime, command.repository)
-        return queue_replies.no_queue(command.pull.base_branch, branches)
+        return replies.no_queue(command.pull.base_branch, branches)
     match ask:
         case AskPause(reason=reason):
             state, why = QueueState.PAUSED, reason
@@ -273,16 +272,16 @@ async def _set_state(
         case AskResume():
             state, why = QueueState.RUNNING, ""
     if value.state is state:
-        return queue_replies.already(value, runtime.clock.now())
+        return replies.already(value, runtime.clock.now())
     await queue_operations.request_state(runtime, queue, state, why or None, _by(runtime, command))
     fresh = await turn.value(runtime, queue.id)
     match ask:
         case AskPause():
-            return queue_replies.paused(fresh)
+            return replies.paused(fresh)
         case AskDrain():
-            return queue_replies.drained(fresh)
+            return replies.drained(fresh)
         case AskResume():
-            return queue_replies.resumed(fresh, runtime.clock.now())
+            return replies.resumed(fresh, runtime.clock.now())
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +301,7 @@ async def _create_first_queue(
     """
     if not runtime.options.auto_create_queues:
         branches = await _branches_with_queue(runtime, repository)
-        return FirstQueue(None, queue_replies.no_queue(branch, branches))
+        return FirstQueue(None, replies.no_queue(branch, branches))
     resolved = await requirements.resolve(runtime, repository.ref, branch, QueueConfig())
     refusal = _creation_refusal(resolved, branch)
     if refusal is not None:
@@ -313,16 +312,16 @@ async def _create_first_queue(
     except Conflict:
         queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
         return FirstQueue(queue, replies.accepted())
-    return FirstQueue(view.queue, queue_replies.queue_made(view.value, resolved.required))
+    return FirstQueue(view.queue, replies.queue_made(view.value, resolved.required))
 
 
 def _creation_refusal(resolved: Resolved, branch: str) -> Answer | None:
     if resolved.owned:
-        return queue_replies.provider_queue(branch)
+        return replies.provider_queue(branch)
     if resolved.error is not None:
-        return queue_replies.rules_unreadable(branch)
+        return replies.rules_unreadable(branch)
     if not resolved.required.names:
-        return queue_replies.no_required_checks(branch)
+        return replies.no_required_checks(branch)
     return None
 
 

@@ -21,8 +21,7 @@ from service.mergequeue.operations import comment_commands, turn
 from service.mergequeue.operations.comment_commands import CommentCommand
 from service.mergequeue.store import heard, queues
 from service.mergequeue.wording import replies
-from service.mergequeue.wording.answers import Answer
-from service.mergequeue.wording.replies import Denial, Wish
+from service.mergequeue.wording.replies import Answer, Denial, Right
 from service.provider.errors import Gone
 from service.provider.signals import (
     Ask,
@@ -56,16 +55,16 @@ SENSITIVE_FOLDER = ".github/"
 SENSITIVE_NAMES = frozenset({"action.yml", "action.yaml", "headgate.yml", "CODEOWNERS"})
 """A fork may change these only with maintain access, because they control CI and reviews."""
 
-NEEDS: dict[type[Ask], tuple[AccessLevel, Wish]] = {
-    AskHelp: (AccessLevel.READ, Wish.STATUS),
-    AskStatus: (AccessLevel.READ, Wish.STATUS),
-    AskUnclear: (AccessLevel.READ, Wish.STATUS),
-    AskCancel: (AccessLevel.TRIAGE, Wish.CANCEL),
-    AskSubmit: (AccessLevel.WRITE, Wish.SUBMIT),
-    AskRetry: (AccessLevel.WRITE, Wish.RETRY),
-    AskPause: (AccessLevel.MAINTAIN, Wish.PAUSE),
-    AskResume: (AccessLevel.MAINTAIN, Wish.RESUME),
-    AskDrain: (AccessLevel.MAINTAIN, Wish.DRAIN),
+NEEDS: dict[type[Ask], tuple[AccessLevel, Right]] = {
+    AskHelp: (AccessLevel.READ, Right.STATUS),
+    AskStatus: (AccessLevel.READ, Right.STATUS),
+    AskUnclear: (AccessLevel.READ, Right.STATUS),
+    AskCancel: (AccessLevel.TRIAGE, Right.CANCEL),
+    AskSubmit: (AccessLevel.WRITE, Right.SUBMIT),
+    AskRetry: (AccessLevel.WRITE, Right.RETRY),
+    AskPause: (AccessLevel.MAINTAIN, Right.PAUSE),
+    AskResume: (AccessLevel.MAINTAIN, Right.RESUME),
+    AskDrain: (AccessLevel.MAINTAIN, Right.DRAIN),
 }
 """The access level that each command needs; the author may always cancel a pull request."""
 
@@ -297,18 +296,18 @@ def _person_key(command: CommentCommand) -> str:
     return f"{command.repository.id}#{command.pull.number}/{actor.id or actor.login}"
 
 
-async def _needed_level(runtime: Runtime, command: CommentCommand) -> tuple[AccessLevel, Wish]:
+async def _needed_level(runtime: Runtime, command: CommentCommand) -> tuple[AccessLevel, Right]:
     ask = command.asked.ask
     if not isinstance(ask, AskSubmit):
         return NEEDS[type(ask)]
     if ask.priority is not None and ask.priority < HIGH:
-        return AccessLevel.MAINTAIN, Wish.URGENT
+        return AccessLevel.MAINTAIN, Right.URGENT
     if not command.pull.is_fork:
         return NEEDS[AskSubmit]
     repo = command.repository.ref
     changed = await runtime.providers[repo.host].changed_files(repo, command.pull.number)
     if not changed.complete or any(_is_sensitive(path) for path in changed.paths):
-        return AccessLevel.MAINTAIN, Wish.SENSITIVE_FORK
+        return AccessLevel.MAINTAIN, Right.SENSITIVE_FORK
     return NEEDS[AskSubmit]
 
 

@@ -16,8 +16,8 @@ from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import queue_views, turn
 from service.mergequeue.store import journal, runs
 from service.mergequeue.store import notices as stored
-from service.mergequeue.wording import check, comment, failed_tests
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording import failed_tests, notices
+from service.mergequeue.wording.situation import PullRequestText
 from service.provider.errors import ProviderError
 from service.provider.values import (
     CheckReport,
@@ -44,11 +44,11 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
     newest = text.queue.entries.get(action.pr)
     superseded = newest is not None and newest.id != action.entry
     if config.comments_enabled and not superseded:
-        body = comment.status_comment(text)
-        marker = comment.status_marker(queue.branch)
+        body = notices.status_comment(text)
+        marker = notices.status_marker(queue.branch)
         await _place(runtime, queue, text, StatusComment(action.pr, marker, body, first=first))
     if config.status_check_enabled:
-        await _place(runtime, queue, text, replace(check.check_report(text), first=first))
+        await _place(runtime, queue, text, replace(notices.check_report(text), first=first))
     if text.entry.state in FINAL:
         await _farewell(runtime, queue, text, first=first)
 
@@ -129,8 +129,8 @@ async def _farewell(
     """What a submission's end adds: a new comment when it was thrown out, else a reaction."""
     entry = text.entry
     provider = runtime.providers[queue.repo.host]
-    if text.queue.config.comments_enabled and comment.is_announced(text):
-        body = comment.failure_comment(text)
+    if text.queue.config.comments_enabled and notices.is_announced(text):
+        body = notices.failure_comment(text)
         await _once(runtime, queue, text, Reply(entry.pr, f"left-{entry.id}", body, first=first))
     if entry.state is EntryState.MERGED:
         await _settle(runtime, queue, text)

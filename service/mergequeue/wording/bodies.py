@@ -9,20 +9,16 @@ from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase
 from service.mergequeue.wording import (
-    aside,
-    causes,
     conditions,
     endings,
     failed_tests,
-    headings,
+    history,
     holds,
     readiness,
     reasons,
-    searches,
     warnings,
 )
-from service.mergequeue.wording.situation import situation_after
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording.situation import PullRequestText, situation_after
 from service.text import markdown, phrases, times
 from service.text.phrases import Phrase, phrase
 
@@ -84,7 +80,7 @@ def verdict(view: PullRequestText) -> Phrase:
         return Phrase()
     if view.entry.reason is Reason.INTERACTION:
         cause = Cause.INTERACTION
-    return causes.verdict(cause, view.queue.branch, view.entry.detail.prs)
+    return endings.verdict(cause, view.queue.branch, view.entry.detail.prs)
 
 
 def checklist(view: PullRequestText) -> str:
@@ -152,9 +148,9 @@ def _unready(view: PullRequestText) -> str:
 
 def _not_ready(view: PullRequestText) -> list[str]:
     situation = view.situation
-    happened = phrases.sentence(aside.clause(situation))
+    happened = phrases.sentence(reasons.aside_clause(situation))
     return [
-        _written(phrases.joined([happened, aside.step(situation)]), view),
+        _written(phrases.joined([happened, reasons.aside_step(situation)]), view),
         "It will enter by itself as soon as:",
         checklist(view),
         _written(phrases.sentence(required(view)), view),
@@ -169,7 +165,7 @@ def _pending(view: PullRequestText) -> list[str]:
     if entry.held_by:
         return [_written(_conflict(view), view), _held(view), _written(facts, view)]
     again = phrases.sentence(reasons.explanation(view.situation))
-    first = _written(again, view) if headings.has_restarted(view) else ""
+    first = _written(again, view) if has_restarted(view) else ""
     held = _held(view)
     return [first, held or _written(_start(view), view), _written(facts, view)]
 
@@ -265,7 +261,7 @@ def _restarted(view: PullRequestText) -> Phrase:
 
 def _again(recorded: Recorded, moved: EntryMoved, view: PullRequestText) -> Phrase:
     why = reasons.because(situation_after(moved, recorded.actor, view.queue.branch))
-    if not why.parts or not headings.has_restarted(view):
+    if not why.parts or not has_restarted(view):
         return Phrase()
     at = times.clock_time(recorded.at, view.now)
     return phrase("Restarted at " + at + " because {}.", why)
@@ -294,7 +290,7 @@ def _undecided(view: PullRequestText) -> str:
     ahead, behind, search = conditions.awaited(view), conditions.successors(view), view.search
     if search is not None and len(search.entries) > 1:
         prs = phrases.pulls([member.pr for member in search.entries])
-        far = searches.standing(search, view.entry.pr)
+        far = history.search_progress(search, view.entry.pr)
         rest = phrase(" in the batch of {}. {}", prs, far)
     elif not ahead and behind:
         rest = phrase(
@@ -352,3 +348,111 @@ def time_spent(
             spent[state] += recorded.at - since
             since, state = recorded.at, recorded.event.state
     return spent
+
+
+TITLE_CHARACTERS_MAX = 70
+
+_SEPARATOR = " · "
+
+GLYPHS = {
+    EntryState.NOT_READY: "⏳",
+    EntryState.PENDING: "🕒",
+    EntryState.TESTING: "🧪",
+    EntryState.TESTS_PASSED: "✅",
+    EntryState.PENDING_FAILURE: "🔎",
+    EntryState.MERGED: "🟣",
+    EntryState.FAILED: "❌",
+    EntryState.CANCELLED: "🚫",
+}
+
+
+def heading(view: PullRequestText) -> Phrase:
+    """State, place and time left, without its glyph."""
+    return phrases.joined(_pieces(view), _SEPARATOR)
+
+
+def title(view: PullRequestText) -> str:
+    """The heading of a check run: plain, at most 70 characters."""
+    if view.entry.state is EntryState.NOT_READY:
+        text = markdown.plain(phrase("Waiting: {}", conditions.open_in_brief(view)))
+    else:
+        text = markdown.plain(heading(view))
+    if len(text) <= TITLE_CHARACTERS_MAX:
+        return text
+    return text[: TITLE_CHARACTERS_MAX - 1].rstrip(" ,·") + "…"
+
+
+def summary(view: PullRequestText) -> str:
+    """State, place and time left as a plain sentence (API.md 4.3, `summary`)."""
+    return markdown.plain(phrases.sentence(phrases.joined(_pieces(view), ", ")))
+
+
+def place(position: int | None, length: int) -> Phrase:
+    """`3rd of 7`; nothing for an entry without a place."""
+    return Phrase() if position is None else phrase(times.ordinal(position) + " of {}", length)
+
+
+def has_restarted(view: PullRequestText) -> bool:
+    """Whether its tests have begun before."""
+    return any(view.entry.restarts.values())
+
+
+def _pieces(view: PullRequestText) -> list[Phrase]:
+    state, target = view.entry.state, view.queue.branch
+    match state:
+        case EntryState.NOT_READY:
+            return [phrase("Waiting to enter the queue for {}", target)]
+        case EntryState.PENDING:
+            return _pending_heading(view)
+        case EntryState.TESTING:
+            return [_testing_heading(view), place(view.position, view.length), _time_left(view)]
+        case EntryState.TESTS_PASSED:
+            return [phrase("Tests passed"), _before_landing(view)]
+        case EntryState.PENDING_FAILURE:
+            return [_failed_heading(view)]
+        case EntryState.MERGED:
+            return [phrases.capitalized(endings.why(view.situation))]
+        case EntryState.FAILED:
+            why = phrases.unlinked(phrases.capitalized(endings.why(view.situation)))
+            return [why, phrase("removed from the queue")]
+        case EntryState.CANCELLED:
+            return [phrases.unlinked(phrases.capitalized(endings.removed(view.situation)))]
+        case _:
+            assert_never(state)
+
+
+def _pending_heading(view: PullRequestText) -> list[Phrase]:
+    if view.entry.held_by:
+        ahead = phrases.pulls(view.entry.held_by, "or")
+        return [phrase("On hold"), phrase("conflicts with {}", ahead)]
+    word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
+    first = "Waiting to be tested again" if has_restarted(view) else "In the queue"
+    return [phrase(first), place(view.position, view.length), word]
+
+
+def _testing_heading(view: PullRequestText) -> Phrase:
+    if view.run is not None and view.run.kind is RunKind.SCREEN:
+        return phrase("Testing alone first")
+    return phrase("Testing again" if has_restarted(view) else "Testing")
+
+
+def _failed_heading(view: PullRequestText) -> Phrase:
+    search = view.search
+    if search is None or len(search.entries) == 1:
+        return phrase("Failed, finding the cause")
+    return phrase("A batch of {} failed, splitting it", len(search.entries))
+
+
+def _time_left(view: PullRequestText) -> Phrase:
+    return Phrase((times.remaining(view.left, view.now),)) if view.left else Phrase()
+
+
+def _before_landing(view: PullRequestText) -> Phrase:
+    word, ahead = conditions.stopped_word(view), conditions.awaited(view)
+    if word:
+        return Phrase((word,))
+    if ahead:
+        return phrase("waiting for {}", phrases.pulls(ahead))
+    if view.entry.unmet:
+        return phrase("waiting: {}", conditions.open_in_brief(view))
+    return phrase("about to merge")

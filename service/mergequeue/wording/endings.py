@@ -1,13 +1,13 @@
 """Why a pull request left the queue, and what to do next (UX.md 3.5)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from service.mergequeue.engine.reasons import SUBMITTED, Reason
+from service.mergequeue.engine.reasons import SUBMITTED, Cause, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import readiness
 from service.mergequeue.wording.situation import Situation
-from service.text import phrases, times
+from service.text import markdown, phrases, times
 from service.text.phrases import Code, Phrase, phrase
 
 Text = Callable[[Situation], Phrase]
@@ -290,3 +290,46 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
     ),
 }
 """What to do next; codes that are not here leave nothing to do."""
+
+CauseText = Callable[[str, Phrase], Phrase]
+"""From the target branch and the pull requests concerned (empty: not known)."""
+
+
+def verdict(cause: Cause, target: str, prs: Sequence[int] = ()) -> Phrase:
+    """What the verdict says about the pull request, as one sentence."""
+    return CAUSES[cause](target, phrases.pulls(prs))
+
+
+def cause_message(cause: Cause, target: str, prs: Sequence[int] = ()) -> str:
+    """The same as plain text."""
+    return markdown.plain(verdict(cause, target, prs))
+
+
+def _fixed_cause(words: str) -> CauseText:
+    return lambda _, __: phrase(words)
+
+
+CAUSES: dict[Cause, CauseText] = {
+    Cause.QUARANTINED_ONLY: _fixed_cause("Only quarantined tests failed, which is forgiven."),
+    Cause.INFRA: _fixed_cause("The CI machines failed, not the code."),
+    Cause.INTERRUPTED: _fixed_cause("CI was stopped before it gave a result."),
+    Cause.NEVER_STARTED: _fixed_cause("A required check never started."),
+    Cause.BASE_RED: lambda target, _: phrase("{} fails the same way.", target),
+    Cause.KNOWN_FLAKY: _fixed_cause(
+        "This looks like flaky tests, not like your change; the retries are used up."
+    ),
+    Cause.NO_EVIDENCE: _fixed_cause("Checks were skipped, so nothing shows that the change works."),
+    Cause.TIMEOUT: _fixed_cause("The checks did not finish in time."),
+    Cause.AHEAD_FAULT: lambda _, prs: phrase(
+        "The cause is {}, not this PR.", prs if prs.parts else phrase("ahead of it")
+    ),
+    Cause.INTERACTION: lambda _, prs: phrase(
+        "It fails only together with {}.", prs if prs.parts else phrase("what is ahead of it")
+    ),
+    Cause.PR_FAULT: lambda target, _: phrase(
+        "Everything ahead of it had passed, so the cause is probably in this PR, or in how it fits "
+        "{}.",
+        target,
+    ),
+}
+"""Every cause."""

@@ -9,12 +9,13 @@ from typing import assert_never
 
 from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
+from service.mergequeue.engine.settling import SKIPPED_ALL
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import aside, endings, readiness
-from service.mergequeue.wording.endings import Text, by, checks, prs
+from service.mergequeue.wording import endings, readiness
+from service.mergequeue.wording.endings import MERGE, TEST_BRANCHES, Text, by, checks, prs
 from service.mergequeue.wording.situation import Situation, Wanted, situation_of
 from service.text import markdown, phrases
-from service.text.phrases import Phrase, phrase
+from service.text.phrases import Code, Phrase, phrase
 
 
 def message(entry: Entry, queue: MergeQueue) -> str:
@@ -62,7 +63,7 @@ def _not_ready(situation: Situation) -> Phrase:
         wanted = (Wanted(situation.reason, situation.target),)
     waits = phrase("waits until {}", readiness.goals(wanted)) if wanted else Phrase()
     if situation.reason in readiness.GOALS:
-        return phrases.joined([aside.clause(situation), waits], "; ")
+        return phrases.joined([aside_clause(situation), waits], "; ")
     return phrases.joined([_found(situation.reason, SUBMISSION)(situation), waits], "; ")
 
 
@@ -236,3 +237,61 @@ ANY: dict[Reason, Text] = {
 
 _NOT_AGAIN = frozenset({Reason.NOW_READY, Reason.SCREEN_PASSED})
 """Codes of PENDING after which no tests begin again: they are yet to begin."""
+
+DRAFT_GUARD = Code("if: github.event.pull_request.draft == false")
+
+
+def aside_clause(situation: Situation) -> Phrase:
+    """Return what happened as a clause; empty for other reasons."""
+    text = _ASIDE_CLAUSES.get(situation.reason)
+    return text(situation) if text else Phrase()
+
+
+def aside_step(situation: Situation) -> Phrase:
+    """Return what somebody can do about it, in whole sentences."""
+    text = _ASIDE_STEPS.get(situation.reason)
+    return text(situation) if text else Phrase()
+
+
+def _skipped(situation: Situation) -> Phrase:
+    names = checks(situation, "every required check")
+    were = " were" if len(situation.detail.checks) > 1 else " was"
+    if situation.detail.text == SKIPPED_ALL:
+        return phrase(
+            "{}" + were + " skipped on the test branch and on the PR itself, so no required check "
+            "has tested it",
+            names,
+        )
+    return phrase("{}" + were + " skipped on the test branch, but not on the PR itself", names)
+
+
+def _run_them(situation: Situation) -> Phrase:
+    if situation.detail.text == SKIPPED_ALL:
+        first = phrase("Require a check that runs for every PR.")
+    elif situation.config is not None and situation.config.create_prs_for_testing_branches:
+        first = phrase(
+            "A workflow that skips draft PRs ({}) skips the test branch too, which is a draft PR: "
+            "a maintainer turns {} off, or removes that condition.",
+            DRAFT_GUARD,
+            Code("createPrsForTestingBranches"),
+        )
+    else:
+        first = phrase(
+            "A condition or filter of the workflow left it out: a maintainer lets it run on {}.",
+            TEST_BRANCHES,
+        )
+    again = phrase("Headgate then tests it again. If it does not, comment {}.", MERGE)
+    return phrases.joined([first, again])
+
+
+_ASIDE_CLAUSES: dict[Reason, Text] = {
+    Reason.NO_EVIDENCE: _skipped,
+    Reason.CI_INTERRUPTED: endings.CANCELLED[Reason.CI_INTERRUPTED],
+    Reason.INFRASTRUCTURE: endings.CANCELLED[Reason.INFRASTRUCTURE],
+}
+
+_ASIDE_STEPS: dict[Reason, Text] = {
+    Reason.NO_EVIDENCE: _run_them,
+    Reason.CI_INTERRUPTED: lambda _: phrase("Headgate tests it again by itself."),
+    Reason.INFRASTRUCTURE: lambda _: phrase("Headgate tests it again by itself."),
+}

@@ -1,12 +1,18 @@
 """Where one submission stands and why, as far as sentences speak of it."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.model import NOTHING, Detail, Entry, MergeQueue
+from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.wording import failed_tests
+from service.mergequeue.wording.failed_tests import FailedTests
+from service.text.markdown import Links
+from service.text.times import TimeLeft
 from service.vocabulary import SYSTEM, Actor, Blocker, BlockerCode, Sha
 
 _NAMED = {
@@ -112,3 +118,45 @@ def _who_moved(entry: Entry, history: tuple[Recorded, ...]) -> Actor:
         if isinstance(moved, EntryMoved) and moved.entry == entry.id:
             return recorded.actor if moved.reason is entry.reason else SYSTEM
     return SYSTEM
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestText:
+    """One submission with its queue, as it is at `now`.
+
+    `entry` is the live or the final one, `run` its live run, else the last one it had.
+    `position` is 1-based, None where it has no place. `history` holds, oldest first, the
+    events of this submission, those of its runs and of the searches among them. `version` is
+    Headgate's own. `tests` are those that failed in that run.
+    """
+
+    queue: MergeQueue
+    entry: Entry
+    explained: Explained
+    run: Run | None
+    position: int | None
+    length: int
+    left: TimeLeft | None
+    history: tuple[Recorded, ...]
+    links: Links
+    now: datetime
+    version: str
+    tests: FailedTests = failed_tests.NONE
+
+    @property
+    def situation(self) -> Situation:
+        """Where the entry stands and why."""
+        return situation_of(self.entry, self.queue, self.history)
+
+    @property
+    def search(self) -> Bisection | None:
+        """The search for the cause of its failure, while there is one."""
+        return self.queue.bisections.get(self.entry.bisection or "")
+
+    @property
+    def unit(self) -> tuple[int, ...]:
+        """Whom it is merged together with: verified by the same run, in order of the line."""
+        run = self.entry.verified_by
+        mates = [one for one in self.queue.entries.values() if run and one.verified_by == run]
+        mates.sort(key=lambda one: one.rank or 0)
+        return tuple(one.pr for one in mates if one.pr != self.entry.pr)
