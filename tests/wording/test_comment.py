@@ -105,7 +105,7 @@ def test_nobody_is_called_when_no_person_submitted(submitter):
         replace(shown, entry=replace(shown.entry, submitted_by=submitter))
     )
     assert hygiene.faults(text) == []
-    assert text.startswith("`main` did not take this PR: ")
+    assert text.startswith("This PR was not merged into `main`: ")
 
 
 @pytest.mark.parametrize(

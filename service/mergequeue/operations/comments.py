@@ -271,7 +271,7 @@ async def _denial_of(runtime: Runtime, command: CommentCommand) -> Answer | None
     The author and people with triage access get a reply each time. Anybody else gets one
     reply per pull request and then only a reaction, so that strangers cannot cause spam.
     """
-    needed, wish = await _needed_level(runtime, command)
+    needed, right = await _needed_level(runtime, command)
     if command.level >= needed:
         return None
     if isinstance(command.asked.ask, AskCancel) and command.is_by_author:
@@ -280,7 +280,7 @@ async def _denial_of(runtime: Runtime, command: CommentCommand) -> Answer | None
         Denial(
             login=command.asked.actor.login,
             slug=command.repository.ref.slug,
-            wish=wish,
+            right=right,
             needs=needed,
             has=command.level,
         )

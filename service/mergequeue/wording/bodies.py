@@ -135,7 +135,7 @@ def _held(view: PullRequestText) -> str:
     still = conditions.stopped(view)
     if not still.parts:
         return ""
-    return _written(still + phrase(" Nothing is lost; the order is kept."), view)
+    return _written(still + phrase(" The order of the queue is kept."), view)
 
 
 def _unready(view: PullRequestText) -> str:
@@ -151,7 +151,7 @@ def _not_ready(view: PullRequestText) -> list[str]:
     happened = phrases.sentence(reasons.aside_clause(situation))
     return [
         _written(phrases.joined([happened, reasons.aside_step(situation)]), view),
-        "It will enter by itself as soon as:",
+        "It enters the queue automatically as soon as:",
         checklist(view),
         _written(phrases.sentence(required(view)), view),
         _written(holds.standstill(view.queue, view.now), view),
@@ -175,12 +175,13 @@ def _conflict(view: PullRequestText) -> Phrase:
     if len(ahead) == 1:
         what, one = phrase("{} is ahead", phrases.pulls(ahead)), "it"
     else:
-        words = "It conflicts with {}, which are ahead; the provider does not say with which"
-        what, one = phrase(words, phrases.pulls(ahead, "or")), "that one"
+        words = "It conflicts with one of {}, which are ahead; GitHub does not say which one"
+        what, one = phrase(words, phrases.pulls(ahead)), "that one"
     if paths:
         what += phrase("; both change {}", phrases.names(paths))
     rest = (
-        f". If {one} merges, you will need to rebase; if {one} leaves, this PR goes on by itself."
+        f". If {one} merges, you will need to rebase; if {one} leaves, this PR continues "
+        "automatically."
     )
     return what + Phrase((rest,))
 
@@ -192,7 +193,7 @@ def _start(view: PullRequestText) -> Phrase:
     start = (
         phrase("Testing starts as soon as {}" + late + ".", waits)
         if waits.parts
-        else phrase("Testing starts at once.")
+        else phrase("Testing starts now.")
     )
     if view.left is None:
         return start
@@ -208,11 +209,7 @@ def _testing(view: PullRequestText) -> list[str]:
     if run is None:
         return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
     is_building = run.phase is RunPhase.BUILDING
-    built = (
-        "The test branch was being made when this was written."
-        if is_building
-        else checks_table(run, view)
-    )
+    built = "The test branch is being created." if is_building else checks_table(run, view)
     noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
     return [
         _written(_restarted(view), view),
@@ -236,9 +233,9 @@ def _tested(view: PullRequestText, run: Run) -> Phrase:
 def _apart(run: Run) -> Phrase:
     """Why the test leaves out some or all of those ahead."""
     if run.kind is RunKind.SCREEN:
-        return phrase("It takes its place in the line when it passes; nobody waits for it.")
+        return phrase("It takes its place in the queue when it passes; no other PR waits for it.")
     if run.config.mode is Mode.PARALLEL:
-        return phrase("PRs ahead whose impacted targets do not meet its own are left out.")
+        return phrase("PRs ahead that share no impacted targets with it are left out.")
     return Phrase()
 
 
@@ -272,12 +269,12 @@ def _passed(view: PullRequestText) -> list[str]:
     ahead, held = conditions.awaited(view), _held(view)
     if ahead:
         are = "is" if len(ahead) == 1 else "are"
-        words = "It merges{} by itself when {} " + are + " decided."
+        words = "It merges{} automatically when {} " + are + " decided."
         when = phrase(words, _with_unit(view), phrases.pulls(ahead))
     elif held or view.entry.unmet:
         when = Phrase()
     else:
-        when = phrase("It merges next{}, by itself.", _with_unit(view))
+        when = phrase("It merges next{}, automatically.", _with_unit(view))
     return [_written(phrases.joined([how, when]), view), held, _unready(view)]
 
 
@@ -304,19 +301,19 @@ def _undecided(view: PullRequestText) -> str:
         are = "is" if len(ahead) == 1 else "are"
         rest = phrase(
             ", but {} ahead " + are + " not decided yet. If the cause is there, this PR is tested "
-            "again by itself.",
+            "again automatically.",
             phrases.pulls(ahead),
         )
-    return _written(what + rest + phrase(" You need not do anything."), view)
+    return _written(what + rest + phrase(" You do not need to do anything."), view)
 
 
 def _merged(view: PullRequestText) -> list[str]:
     reason = view.entry.reason
     if reason is Reason.ALREADY_CONTAINED:
-        text = "Its commits are in the target branch already; nothing was merged."
+        text = "Its commits are already in the target branch, so there was nothing to merge."
         return [text, _duration(view)]
     if reason is Reason.MERGED_BY_HAND:
-        return ["PRs behind it are tested again where that is needed."]
+        return ["PRs behind it are tested again where needed."]
     if reason is Reason.LANDED_DIRECTLY:
         direct = reasons.PASSED[Reason.OWN_CHECKS_PASSED](view.situation)
         return [_written(phrases.sentence(direct), view), _duration(view)]

@@ -165,7 +165,7 @@ def _state_of(queue: MergeQueue) -> Phrase:
 
 def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met:
-        return phrase("nothing holds the queue")
+        return phrase("the queue is not on hold")
     if not condition.word:
         return phrase("Headgate has read the branch and its rules")
     return phrase("the hold {} is lifted", condition.word)
@@ -190,7 +190,7 @@ def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
 
 def _batch(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met and (condition.count or 0) < (condition.total or 0):
-        return phrase("its batch waits for nobody else")
+        return phrase("its batch does not wait for more PRs")
     so_far = phrase("{} of {} so far", condition.count or 0, condition.total or 0)
     if condition.prs:
         so_far += phrase(", with {}", few(condition.prs))
@@ -216,7 +216,7 @@ def _slot(condition: Condition, _: MergeQueue) -> Phrase:
 
 
 def _built(condition: Condition, _: MergeQueue) -> Phrase:
-    return _but(phrase("the test branch is made"), condition, _limit(condition))
+    return _but(phrase("the test branch is created"), condition, _limit(condition))
 
 
 def _limit(condition: Condition) -> Phrase:
@@ -246,7 +246,7 @@ def _decided(condition: Condition, _: MergeQueue) -> Phrase:
 
 def _successors(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met or not condition.prs:
-        return phrase("no test run on top of it can clear it any more")
+        return phrase("no remaining test run on top of it can clear it")
     one = len(condition.prs) == 1
     verb = "is decided" if one else "are decided"
     words = phrase("{}, tested on top of it, " + verb, few(condition.prs))
@@ -364,8 +364,8 @@ OUTCOMES: dict[CheckOutcome | None, str] = {
     CheckOutcome.SKIPPED: "skipped",
     CheckOutcome.FAILED: "failed",
     CheckOutcome.INTERRUPTED: "stopped without a result",
-    CheckOutcome.BLOCKED: "waits for somebody's approval",
-    CheckOutcome.UNKNOWN: "says something that Headgate does not know",
+    CheckOutcome.BLOCKED: "waiting for approval",
+    CheckOutcome.UNKNOWN: "reported an unknown result",
 }
 """What a report says, None for no report."""
 
@@ -413,9 +413,11 @@ def _then_prs(one: str, several: str, nobody: str) -> Callable[[NextEvent], Phra
 
 
 NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {
-    Next.FACTS_CHANGE: _then("A condition that is still open is met."),
-    Next.QUEUE_RESUMES: _then("Somebody lets the queue run again."),
-    Next.MODE_CHANGES: _then("The tests that run end, and the queue changes its mode."),
+    Next.FACTS_CHANGE: _then("An open condition is met."),
+    Next.QUEUE_RESUMES: lambda _: phrase(
+        "A maintainer resumes the queue ({}).", Code("/merge resume")
+    ),
+    Next.MODE_CHANGES: _then("The running tests end, and the queue changes its mode."),
     Next.HOLD_LIFTED: _then("The hold on the queue is lifted."),
     Next.CONFLICT_CLEARS: _then_prs(
         "{} is merged or leaves the queue.",
@@ -425,15 +427,15 @@ NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {
     Next.RUN_STARTS: _then_prs(
         "The test run of {} starts.", "The test runs of {} start.", "A test run ahead starts."
     ),
-    Next.BATCH_FILLS: _then("The batch fills up, or its longest wait is over."),
+    Next.BATCH_FILLS: _then("The batch fills up, or its maximum wait ends."),
     Next.SLOT_FREES: _then("A test run ends."),
-    Next.BRANCH_BUILT: _then("The test branch is made."),
+    Next.BRANCH_BUILT: _then("Headgate creates the test branch."),
     Next.CHECK_REPORTS: _then("CI reports a required check."),
     Next.EVIDENCE_ARRIVES: _then("The test results of the failure arrive."),
     Next.AHEAD_DECIDED: _then_prs(
         "{} passes, fails or leaves the queue.",
         "{} pass, fail or leave the queue.",
-        "What is ahead is decided.",
+        "The PRs ahead are decided.",
     ),
     Next.SUCCESSOR_ENDS: _then_prs(
         "The test run of {} ends.", "The test runs of {} end.", "A test run on top of it ends."
@@ -445,6 +447,6 @@ NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {
         "{} are merged or leave the queue.",
         "The merge that is under way ends.",
     ),
-    Next.RETRY: _then("Headgate tries again by itself."),
+    Next.RETRY: _then("Headgate retries automatically."),
 }
 """Every kind of next event."""

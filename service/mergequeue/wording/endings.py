@@ -127,7 +127,7 @@ def _interrupted(situation: Situation) -> Phrase:
 
 def _infrastructure(situation: Situation) -> Phrase:
     if situation.detail.text:
-        return phrase("every try to test it while the queue was held failed")
+        return phrase("every test attempt failed while the queue was on hold")
     return phrase(f"CI failed {_tries(situation)} without a test result") + _not_your_change()
 
 
@@ -191,7 +191,7 @@ CANCELLED: dict[Reason, Text] = {
     Reason.TEST_BRANCH_TAMPERED: lambda _: phrase(
         "somebody else deleted its test branch three times"
     ),
-    Reason.PR_GONE: lambda _: phrase("the PR is gone"),
+    Reason.PR_GONE: lambda _: phrase("the PR no longer exists"),
 }
 """Codes of CANCELLED."""
 
@@ -229,7 +229,8 @@ def _after_conflict(situation: Situation) -> Phrase:
 
 def _after_build_refused(situation: Situation) -> Phrase:
     step = phrase(
-        "Comment {} to try again; if that fails too, show this to whoever runs Headgate.", MERGE
+        "Comment {} to try again; if that fails too, show this to your Headgate administrator.",
+        MERGE,
     )
     return phrases.joined([said(situation), step])
 
@@ -243,8 +244,8 @@ def _after_merge_refused(situation: Situation) -> Phrase:
 
 
 def _after_not_ready(situation: Situation) -> Phrase:
-    missing = phrase("It was still waiting until {}.", readiness.goals(situation.wanted))
-    step = phrase("Comment {} to let it wait again.", MERGE)
+    missing = phrase("It could not enter until {}.", readiness.goals(situation.wanted))
+    step = phrase("Comment {} to queue it again.", MERGE)
     return phrases.joined([missing if situation.wanted else Phrase(), step])
 
 
@@ -286,7 +287,7 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
     (EntryState.CANCELLED, Reason.INFRASTRUCTURE): _again(),
     (EntryState.CANCELLED, Reason.CHECK_NEVER_STARTED): _after_never_started,
     (EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED): lambda _: phrase(
-        "Find out who deletes {}, then comment {} again.", TEST_BRANCHES, MERGE
+        "Find out what deletes {}, then comment {} again.", TEST_BRANCHES, MERGE
     ),
 }
 """What to do next; codes that are not here leave nothing to do."""
@@ -310,7 +311,9 @@ def _fixed_cause(words: str) -> CauseText:
 
 
 CAUSES: dict[Cause, CauseText] = {
-    Cause.QUARANTINED_ONLY: _fixed_cause("Only quarantined tests failed, which is forgiven."),
+    Cause.QUARANTINED_ONLY: _fixed_cause(
+        "Only quarantined tests failed, so the run counts as passed."
+    ),
     Cause.INFRA: _fixed_cause("The CI machines failed, not the code."),
     Cause.INTERRUPTED: _fixed_cause("CI was stopped before it gave a result."),
     Cause.NEVER_STARTED: _fixed_cause("A required check never started."),
@@ -318,7 +321,7 @@ CAUSES: dict[Cause, CauseText] = {
     Cause.KNOWN_FLAKY: _fixed_cause(
         "This looks like flaky tests, not like your change; the retries are used up."
     ),
-    Cause.NO_EVIDENCE: _fixed_cause("Checks were skipped, so nothing shows that the change works."),
+    Cause.NO_EVIDENCE: _fixed_cause("Checks were skipped, so the change is untested."),
     Cause.TIMEOUT: _fixed_cause("The checks did not finish in time."),
     Cause.AHEAD_FAULT: lambda _, prs: phrase(
         "The cause is {}, not this PR.", prs if prs.parts else phrase("ahead of it")

@@ -38,11 +38,11 @@ _CHANNELS = {
 
 _PLACED = {
     PlacedWhy.BATCH: "moved next to those it is tested with",
-    PlacedWhy.PROVEN: "went ahead, for its tests have passed",
-    PlacedWhy.SCREENED: "went ahead of PRs that are tested alone first",
+    PlacedWhy.PROVEN: "moved ahead because its tests passed",
+    PlacedWhy.SCREENED: "moved ahead of PRs that are tested alone first",
     PlacedWhy.URGENT: "went ahead as urgent",
-    PlacedWhy.REJOIN: "came back into the line behind what is being tested",
-    PlacedWhy.PROBE: "moved back, so that another one is tried first",
+    PlacedWhy.REJOIN: "rejoined the queue behind the PRs that are being tested",
+    PlacedWhy.PROBE: "moved back so that another PR is tested first",
 }
 
 
@@ -148,14 +148,14 @@ def _of_run(event: RunEvent, target: str) -> Phrase:
         case outputs.RunStarted():
             return _started(event, target)
         case outputs.RunBuilt():
-            return phrase("test branch made at {}", phrases.short(event.sha))
+            return phrase("test branch created at {}", phrases.short(event.sha))
         case outputs.RunRetried():
             why = endings.verdict(event.cause, target)
             return phrase("checks run once more (attempt {}). {}", event.attempt, why)
         case outputs.RunFinished():
             return _finished(event)
         case outputs.RunRetired():
-            return phrase("test run over, its branch is deleted")
+            return phrase("test run ended, test branch deleted")
         case _:
             assert_never(event)
 
@@ -187,7 +187,7 @@ def _finished(event: outputs.RunFinished) -> Phrase:
         case RunStatus.CANCELLED:
             return phrase("test run stopped without a verdict")
         case RunStatus.IN_PROGRESS:
-            return phrase("test run goes on: another check became required")
+            return phrase("test run continues: another check became required")
         case RunStatus.FAILED:
             failed = phrases.names(event.failed)
             return (

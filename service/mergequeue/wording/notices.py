@@ -62,7 +62,7 @@ def failure_comment(view: PullRequestText) -> str:
     head = markdown.markdown(_address(view.entry.submitted_by), view.links)
     target = markdown.code(view.queue.branch)
     if view.entry.state is EntryState.FAILED:
-        first = f"{head}{target} did not take this PR: **{what}**."
+        first = f"{head}This PR was not merged into {target}: **{what}**."
     else:
         first = f"{head}This PR left the queue for {target}: **{what}**."
     logs = bodies.logs(view)

@@ -84,14 +84,14 @@ def _moved(situation: Situation) -> Phrase:
     sha = situation.detail.sha
     if situation.detail.text and not sha:
         # A landing stopped: it would not have been the tested change any more.
-        return phrase("it has to be tested together with what landed beside it")
+        return phrase("it must be tested together with what has landed since")
     to = phrase(" to {}", phrases.short(sha)) if sha else Phrase()
     return phrase("{} moved{} outside the queue", situation.target, to)
 
 
 def _ahead_changed(situation: Situation) -> Phrase:
     if situation.detail.prs:
-        words = "the order or the impacted targets changed, and it stands on {} now"
+        words = "the order or the impacted targets changed, and it builds on {} now"
         return phrase(words, phrases.pulls(situation.detail.prs))
     return phrase("the order or the impacted targets changed")
 
@@ -153,8 +153,8 @@ SUBMISSION: dict[Reason, Text] = dict.fromkeys(SUBMITTED, _submitted)
 
 PENDING: dict[Reason, Text] = {
     Reason.NOW_READY: _fixed("ready, and waiting for its turn"),
-    Reason.RESTARTED_BY_USER: lambda situation: phrase("{} asked for it", by(situation)),
-    Reason.RESTARTED_BY_API: _fixed("that was asked for through the API"),
+    Reason.RESTARTED_BY_USER: lambda situation: phrase("{} asked for a restart", by(situation)),
+    Reason.RESTARTED_BY_API: _fixed("a restart was requested through the API"),
     Reason.TARGET_MOVED: _moved,
     Reason.AHEAD_FAILED: _about_ahead("failed"),
     Reason.AHEAD_CANCELLED: _about_ahead("left the queue"),
@@ -162,7 +162,7 @@ PENDING: dict[Reason, Text] = {
         "somebody merged {} outside the queue", prs(situation, "a PR ahead")
     ),
     Reason.AHEAD_OUT: lambda situation: phrase(
-        "the queue goes on without {} for now", prs(situation, "a PR ahead")
+        "the queue continues without {} for now", prs(situation, "a PR ahead")
     ),
     Reason.AHEAD_RETURNED: lambda situation: phrase(
         "{} came back ahead of it", prs(situation, "a PR")
@@ -180,13 +180,15 @@ PENDING: dict[Reason, Text] = {
     Reason.BATCH_MEMBER_LEFT: lambda situation: phrase(
         "{} left the batch", prs(situation, "another PR")
     ),
-    Reason.BATCH_TAKEN_APART: _fixed("its batch failed for nobody's fault; it is tested alone now"),
+    Reason.BATCH_TAKEN_APART: _fixed(
+        "its batch failed for a reason outside its PRs; it is tested alone now"
+    ),
     Reason.BASE_RED: lambda situation: phrase("{} itself fails", situation.target),
     Reason.CONFLICT_AHEAD: lambda situation: phrase("it conflicts with {}", _one_of(situation)),
     Reason.CONFLICT_CLEARED: _conflict_cleared,
     Reason.RETRY_ON_NEW_BRANCH: _no_result,
     Reason.TEST_BRANCH_LOST: _fixed("its test branch was lost"),
-    Reason.BUILD_RETRY: _fixed("its test branch could not be made"),
+    Reason.BUILD_RETRY: _fixed("its test branch could not be created"),
     Reason.LANDING_STOPPED: _fixed("the merge was stopped"),
     Reason.REQUIRED_STATUS_ADDED: lambda situation: phrase(
         "{} became required", checks(situation, "another check")
@@ -205,11 +207,11 @@ TESTING: dict[Reason, Text] = {
 
 PASSED: dict[Reason, Text] = {
     Reason.RUN_PASSED: _fixed("all required checks passed"),
-    Reason.PASSED_EXCUSED: _fixed("only quarantined tests failed, which is forgiven"),
+    Reason.PASSED_EXCUSED: _fixed("only quarantined tests failed, so the run counts as passed"),
     Reason.SUCCESSOR_PASSED: lambda situation: phrase(
         "the tests of {}, which contain it, passed", prs(situation, "a PR behind it")
     ),
-    Reason.RESULT_REUSED: _fixed("the same code has passed before, and that result counts"),
+    Reason.RESULT_REUSED: _fixed("the same code passed before, and that result is reused"),
     Reason.OWN_CHECKS_PASSED: lambda situation: phrase(
         "its own checks passed on the newest {}, so no test run was needed", situation.target
     ),
@@ -277,7 +279,7 @@ def _run_them(situation: Situation) -> Phrase:
         )
     else:
         first = phrase(
-            "A condition or filter of the workflow left it out: a maintainer lets it run on {}.",
+            "A condition or filter of the workflow excludes it: a maintainer makes it run on {}.",
             TEST_BRANCHES,
         )
     again = phrase("Headgate then tests it again. If it does not, comment {}.", MERGE)
@@ -292,6 +294,6 @@ _ASIDE_CLAUSES: dict[Reason, Text] = {
 
 _ASIDE_STEPS: dict[Reason, Text] = {
     Reason.NO_EVIDENCE: _run_them,
-    Reason.CI_INTERRUPTED: lambda _: phrase("Headgate tests it again by itself."),
-    Reason.INFRASTRUCTURE: lambda _: phrase("Headgate tests it again by itself."),
+    Reason.CI_INTERRUPTED: lambda _: phrase("Headgate tests it again automatically."),
+    Reason.INFRASTRUCTURE: lambda _: phrase("Headgate tests it again automatically."),
 }

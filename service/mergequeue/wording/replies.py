@@ -75,7 +75,7 @@ class Denial:
 
     login: str
     slug: str
-    wish: Right
+    right: Right
     needs: AccessLevel
     has: AccessLevel
 
@@ -99,7 +99,8 @@ def head_moved(head: Sha) -> Answer:
     """Somebody pushed around the comment, so it is not certain which head was meant."""
     return _unclear(
         phrase(
-            "The branch moved to {} around your comment. Check it, then comment {} again.",
+            "New commits arrived around the time of your comment; the head is now {}. Check them, "
+            "then comment {} again.",
             phrases.short(head),
             MERGE,
         )
@@ -115,12 +116,12 @@ def sha_differs(head: Sha, given: str) -> Answer:
 def denied(denial: Denial) -> Answer:
     """Somebody lacks the right; they are called by name, for only they read it."""
     needs, has = _level(denial.needs), _level(denial.has)
-    command, who = COMMANDS[denial.wish], phrases.mention(denial.login)
+    command, who = COMMANDS[denial.right], phrases.mention(denial.login)
     if denial.needs >= AccessLevel.MAINTAIN:
-        words = f"{{}} {_RIGHTS[denial.wish]} needs {needs} access (you have {has}). "
+        words = f"{{}} {_RIGHTS[denial.right]} needs {needs} access (you have {has}). "
         return _refused(phrase(words + "Ask a maintainer to comment {}.", who, command))
     words = f"{{}} you need {needs} access to {{}} for {{}} (you have {has}). "
-    ask = phrase("Ask somebody who has it to comment {}.", command)
+    ask = phrase("Ask somebody with that access to comment {}.", command)
     return _refused(phrase(words, who, denial.slug, command) + ask)
 
 
@@ -188,17 +189,15 @@ def being_merged(ask: AskCancel | AskRetry) -> Answer:
 
 def flood(until: datetime, now: datetime) -> Answer:
     """Too many commands in a short time."""
-    return _refused(
-        Phrase((f"Too many commands; I listen again at {times.clock_time(until, now)}.",))
-    )
+    return _refused(Phrase((f"Too many commands. Try again at {times.clock_time(until, now)}.",)))
 
 
 def broken(error_id: str) -> Answer:
     """A mistake of ours; the id finds it in the log."""
     return _unclear(
         phrase(
-            "Something broke on our side (id {}). The PR is unchanged. Show this id to whoever "
-            "runs Headgate.",
+            "Something went wrong on our side (error {}). The PR is unchanged. Give this error id "
+            "to your Headgate administrator.",
             error_id,
         )
     )
@@ -238,7 +237,7 @@ COMMANDS = {
     Right.DRAIN: Code("/merge drain"),
     Right.SENSITIVE_FORK: MERGE,
 }
-"""What one types for each wish."""
+"""The command for each right."""
 
 _RIGHTS = {
     Right.STATUS: "reading the status",
@@ -261,7 +260,7 @@ def queue_made(queue: MergeQueue, required: RequiredSet) -> Answer:
     """The first command for a branch made its queue."""
     return _accepted(
         phrase(
-            "This is the first PR for {}, so I made a queue for it: {} mode, {} at a time, "
+            "This is the first PR for {}, so I created a queue: {} mode, {} at a time, "
             "required: {} ({}).",
             queue.branch,
             Phrase((queue.config.mode.value.lower(),)),
@@ -286,7 +285,9 @@ def no_queue(branch: str, branches: tuple[str, ...]) -> Answer:
     text = phrase("There is no queue for {}.", branch)
     if branches:
         text += phrase(" Queues here: {}.", phrases.names(branches))
-    return _refused(text + phrase(" An admin can make one with {}.", Code("headgate queue create")))
+    return _refused(
+        text + phrase(" An admin can create one with {}.", Code("headgate queue create"))
+    )
 
 
 def no_required_checks(branch: str) -> Answer:
@@ -298,8 +299,8 @@ def rules_unreadable(branch: str) -> Answer:
     """Whether there are required checks could not be found out."""
     return _refused(
         phrase(
-            "The required checks of {} cannot be read, so I made no queue. Give the App the "
-            "permission to read the rules of the repository, then comment {} again.",
+            "The required checks of {} cannot be read, so I did not create a queue. Give the App "
+            "the permission to read the rules of the repository, then comment {} again.",
             branch,
             MERGE,
         )
@@ -342,7 +343,7 @@ def already(queue: MergeQueue, now: datetime) -> Answer:
     if queue.state is QueueState.RUNNING:
         still = holds.standstill(queue, now)
         rest = phrase(" It is on hold: {}", still) if still.parts else still
-        return _unclear(phrase("It is running already.") + rest)
+        return _unclear(phrase("It is already running.") + rest)
     word = "paused" if queue.state is QueueState.PAUSED else "draining"
     known = holds.circumstances(queue, now)
     since = phrase(" ({})", known) if known.parts else Phrase()
@@ -360,16 +361,16 @@ _HELP = (
     ("/merge", "queue this PR; it enters as soon as it is ready"),
     (
         "/merge --priority=high",
-        "the same ahead of others: urgent, high, medium, low, lowest, or 0 to 255 (lower goes "
-        "first); on a queued PR, change it",
+        "queue it ahead of others: urgent, high, medium, low, lowest, or 0 to 255 (lower goes "
+        "first); on a queued PR, change the priority",
     ),
-    ("/merge --sha=a1b2c3d", "only if this is the head"),
+    ("/merge --sha=a1b2c3d", "queue it only if this is the head"),
     ("/merge cancel", "remove this PR from the queue"),
-    ("/merge retry", "begin its running tests anew"),
-    ("/merge status", "say why it is not merged yet"),
+    ("/merge retry", "restart its tests"),
+    ("/merge status", "show why it is not merged yet"),
     ("/merge pause reason", "pause the queue of the base branch"),
-    ("/merge resume", "let that queue run again"),
-    ("/merge drain reason", "land what is tested, start nothing new"),
+    ("/merge resume", "resume that queue"),
+    ("/merge drain reason", "land tested PRs, start no new tests"),
 )
 
 
