@@ -8,7 +8,7 @@ with 0 is left alone: its project decides which failures make it fail.
 from collections.abc import Sequence
 
 from service.database.database import Tx
-from service.mergequeue.engine import verdict
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import PassRevoked
 from service.mergequeue.engine.model import Run
 from service.provider.ci import CiJob

@@ -12,13 +12,13 @@ from bot.sandbox.records import Classic
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine import inputs
+from service.mergequeue.engine.applying.reports import REFUSED_BY_RULES
 from service.mergequeue.engine.config import QueueConfig, Toggle
 from service.mergequeue.engine.inputs import LandingStopCode, PlaceHold
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind
-from service.mergequeue.engine.world import REFUSED_BY_RULES
 from service.mergequeue.operations import comments, permits, reconcile, turn
 from service.mergequeue.operations import queues as queue_operations
 from service.mergequeue.operations.queues import QueueRequest

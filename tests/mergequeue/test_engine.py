@@ -7,14 +7,17 @@ from datetime import timedelta
 import pytest
 
 from service.errors import InvariantBroken
-from service.mergequeue.engine import apply, engine, explain, inputs, plan, starting
-from service.mergequeue.engine.conditions import ConditionCode
+from service.mergequeue.engine import engine, inputs
+from service.mergequeue.engine.applying import apply
 from service.mergequeue.engine.config import Hedging, QueueConfig
-from service.mergequeue.engine.draft import Draft, Finding
-from service.mergequeue.engine.graph import DEAD_MAX
+from service.mergequeue.engine.explaining import explain
+from service.mergequeue.engine.explaining.conditions import ConditionCode
 from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.outputs import BuildTestBranch, RetireRun, Tell
+from service.mergequeue.engine.planning import plan, starting
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, HoldReason, Reason
+from service.mergequeue.engine.state.draft import Draft, Finding
+from service.mergequeue.engine.state.graph import DEAD_MAX
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome
 from tests.mergequeue import trees

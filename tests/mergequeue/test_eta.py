@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from service.mergequeue.engine import eta, inputs
+from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.explaining import eta
 from service.mergequeue.engine.model import Member
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, QueueState

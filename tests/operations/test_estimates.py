@@ -7,7 +7,7 @@ import pytest
 
 from service.database.database import Store
 from service.mergequeue.engine.config import Hedging
-from service.mergequeue.engine.estimates import PRIOR
+from service.mergequeue.engine.explaining.estimates import PRIOR
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import estimates, pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import SubmitOptions

@@ -4,8 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.explaining.conditions import (
+    Condition,
+    ConditionCode,
+    Next,
+    NextEvent,
+)
 from service.mergequeue.engine.model import Bisection, Detail, Entry, Member
 from service.mergequeue.engine.outputs import (
     BisectionClosed,

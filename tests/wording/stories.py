@@ -4,8 +4,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
-from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.explaining.conditions import (
+    Condition,
+    ConditionCode,
+    Next,
+    NextEvent,
+)
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import NOTHING, Detail, Entry, Member, Run, Tip
 from service.mergequeue.engine.outputs import (
     EntryMoved,

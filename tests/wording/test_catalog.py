@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.engine.explaining.conditions import (
+    Condition,
+    ConditionCode,
+    Next,
+    NextEvent,
+)
 from service.mergequeue.engine.model import NOTHING, Detail, Named
 from service.mergequeue.engine.outputs import (
     BisectionClosed,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.mergequeue.engine import explain
+from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.model import Entry, Run
 from service.mergequeue.engine.outputs import (
     BisectionClosed,

@@ -3,7 +3,7 @@
 from service.http import rendering
 from service.http.rendering import Json
 from service.mergequeue.api import responses
-from service.mergequeue.engine.conditions import Condition
+from service.mergequeue.engine.explaining.conditions import Condition
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.operations.views import ExplainView

@@ -11,9 +11,9 @@ from datetime import datetime
 from service.http import rendering
 from service.http.rendering import Json
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.explaining.previews import CancelPreview
 from service.mergequeue.engine.model import PRIORITY_NAMES, Hold
 from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, Event, Recorded
-from service.mergequeue.engine.previews import CancelPreview
 from service.mergequeue.engine.reasons import MEANINGS, NOT_READY_ORDER, Meaning, WhoMustAct
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.operations.views import (

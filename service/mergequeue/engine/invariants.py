@@ -10,10 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from service.errors import InvariantBroken
-from service.mergequeue.engine import bases, grouping, holds, landing, verdict
-from service.mergequeue.engine.draft import Draft
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import NOTHING, Entry, MergeQueue, Run
+from service.mergequeue.engine.planning import grouping, landing
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state import bases, holds
+from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
     MAIN_SLOTS,
     PROBE_SLOTS,

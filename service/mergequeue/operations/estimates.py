@@ -9,9 +9,9 @@ from datetime import datetime
 
 from service.database.database import Tx
 from service.errors import NotFound
-from service.mergequeue.engine import estimates
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.estimates import OwnCi, Signs, Track
+from service.mergequeue.engine.explaining import estimates
+from service.mergequeue.engine.explaining.estimates import OwnCi, Signs, Track
 from service.mergequeue.engine.inputs import EstimateChanged
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.reported import Facts

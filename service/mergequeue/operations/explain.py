@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from service.database import instances
-from service.mergequeue.engine.conditions import (
+from service.mergequeue.engine.explaining.conditions import (
     OWN,
     THROTTLED,
     UNANSWERED,
     Condition,
     ConditionCode,
 )
-from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import RequiredSet, Run
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.operations import pull_requests, queue_views, turn

@@ -5,9 +5,10 @@ Decides on the queue's newest value; what was read afresh has been told to the q
 
 from datetime import datetime
 
-from service.mergequeue.engine import landing, verdict
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Land
+from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import LANDS, EntryState, RunStatus
 

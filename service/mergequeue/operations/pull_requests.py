@@ -10,7 +10,8 @@ from service.accounts import deeds
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.errors import Conflict, Invalid, NotFound, ServiceError
-from service.mergequeue.engine import previews
+from service.mergequeue.engine.explaining import previews
+from service.mergequeue.engine.explaining.previews import CancelPreview
 from service.mergequeue.engine.inputs import Cancel, Restart, SetImpactedTargets, Submit
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import (
@@ -20,7 +21,6 @@ from service.mergequeue.engine.outputs import (
     Refused,
     Step,
 )
-from service.mergequeue.engine.previews import CancelPreview
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import FINAL, EntryState

@@ -14,9 +14,9 @@ from operator import is_not
 from service.accounts.store import access
 from service.database.database import Tx
 from service.memory import Stamp
-from service.mergequeue.engine import eta, explain
-from service.mergequeue.engine.eta import TimeLeftRange
-from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.explaining import eta, explain
+from service.mergequeue.engine.explaining.eta import TimeLeftRange
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import turn

@@ -11,7 +11,7 @@ from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid, Malformed, NotFound
-from service.mergequeue.engine.commands import HOLDS_MAX
+from service.mergequeue.engine.applying.commands import HOLDS_MAX
 from service.mergequeue.engine.config import (
     ConfigValue,
     QueueConfig,

@@ -11,7 +11,7 @@ import structlog
 
 from service.accounts import repositories
 from service.accounts.store import access
-from service.mergequeue.engine import world
+from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.inputs import (
     ChecksReported,
     FactsChanged,
@@ -160,7 +160,7 @@ async def read_requirements(runtime: Runtime, queue: QueueRef) -> None:
 async def rules_changed(runtime: Runtime, queue: QueueRef) -> None:
     """Let the queue try again what the rules refused, of itself or of a pull request."""
     value = await turn.value(runtime, queue.id)
-    is_held = any(hold.reason in world.REFUSED_BY_RULES for hold in value.holds)
+    is_held = any(hold.reason in reports.REFUSED_BY_RULES for hold in value.holds)
     if is_held or any(entry.barred or entry.refusal for entry in value.entries.values()):
         await turn.take(runtime, queue.id, [RulesChanged()])
 

@@ -3,7 +3,8 @@
 from service.accounts.store import access
 from service.database.database import Tx
 from service.errors import NotFound
-from service.mergequeue.engine import targets, verdict
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Member, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL, RunKind
 from service.mergequeue.operations import turn

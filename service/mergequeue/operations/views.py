@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.engine.config import Mode, QueueConfig
-from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus

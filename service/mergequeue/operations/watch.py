@@ -12,9 +12,9 @@ import structlog
 from service.database.database import Tx
 from service.database.records import Lane
 from service.errors import DatabaseUnavailable, InvariantBroken, NotFound
-from service.mergequeue.engine import standstill
+from service.mergequeue.engine.explaining import standstill
+from service.mergequeue.engine.explaining.standstill import OpenEffect, Standstill, StandstillKind
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.engine.standstill import OpenEffect, Standstill, StandstillKind
 from service.mergequeue.operations import turn
 from service.mergequeue.store import backlog, queues
 from service.runtime import Runtime

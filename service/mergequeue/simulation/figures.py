@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.mergequeue.engine.estimates import percentile
+from service.mergequeue.engine.explaining.estimates import percentile
 
 MEDIAN, WORST = 0.5, 0.95
 """Percentiles of the time to merge that are told (UX.md 5)."""

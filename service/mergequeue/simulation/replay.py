@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, assert_never
 
-from service.mergequeue.engine import engine, estimates, inputs
+from service.mergequeue.engine import engine, inputs
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.estimates import Signs, Track
+from service.mergequeue.engine.explaining import estimates
+from service.mergequeue.engine.explaining.estimates import Signs, Track
 from service.mergequeue.engine.inputs import Input, Submit
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import (

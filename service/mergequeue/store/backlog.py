@@ -9,8 +9,8 @@ from sqlalchemy import Connection, func, select
 from service.database.outbox import EFFECT, LAND
 from service.database.records import Lane, OutboxState
 from service.database.tables_deliveries import InboxRow, OutboxRow
+from service.mergequeue.engine.explaining.standstill import OpenEffect
 from service.mergequeue.engine.outputs import BuildTestBranch
-from service.mergequeue.engine.standstill import OpenEffect
 from service.mergequeue.store.rows import queues
 
 inbox = InboxRow.__table__

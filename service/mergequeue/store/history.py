@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from service.database.codec import JsonCodec
-from service.mergequeue.engine.estimates import OwnCi, Signs
+from service.mergequeue.engine.explaining.estimates import OwnCi, Signs
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import EntryMoved
 from service.mergequeue.engine.reasons import MEANINGS, Reason

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.mergequeue.engine import verdict
-from service.mergequeue.engine.conditions import (
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.explaining.conditions import (
     MISSING,
     OWN,
     THROTTLED,
@@ -19,7 +20,6 @@ from service.mergequeue.engine.conditions import (
     Next,
     NextEvent,
 )
-from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.wording import holds, readiness

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.planning.settling import SKIPPED_ALL
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
-from service.mergequeue.engine.settling import SKIPPED_ALL
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import endings, readiness
 from service.mergequeue.wording.endings import MERGE, TEST_BRANCHES, Text, by, checks, prs

@@ -1,0 +1,1 @@
+"""What follows from the state: who starts, on which base, and what lands."""
