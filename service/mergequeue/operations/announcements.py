@@ -1,4 +1,4 @@
-"""What endpoints are told of a turn, written down in its transaction (API.md 11.1).
+"""Store the notifications of a turn in its transaction.
 
 One message an event and one open attempt for each endpoint that wants it. Where nobody
 listens nothing is written: `sequence` is counted by the journal and has no gap all the same.
@@ -60,7 +60,7 @@ def announce(session: Tx, runtime: Runtime, result: TurnResult) -> None:
 
 @dataclass(slots=True)
 class _Announcer:
-    """One turn being told: what was looked up for it, and which batches were told of."""
+    """Builds the messages of one turn; caches its lookups and the batches already announced."""
 
     session: Tx
     result: TurnResult

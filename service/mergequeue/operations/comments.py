@@ -317,7 +317,7 @@ def _is_sensitive(path: str) -> bool:
 
 
 def _flood_refusal(runtime: Runtime, command: CommentCommand) -> Answer | None:
-    """Return the refusal if somebody sent too many commands; None if the command may run.
+    """Return the refusal after too many commands; None if the command may run.
 
     Replies once per pull request and hour, after that only reacts. Counts are in memory: a
     restart forgets them, which errs on the side of running commands.

@@ -1,4 +1,4 @@
-"""Why a pull request is not merged yet, over the stored queue (ENGINE.md 16)."""
+"""Explain why a pull request is not merged yet, from the stored queue."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ from service.vocabulary import QueueRef
 
 
 async def explain(runtime: Runtime, queue: QueueRef, number: int) -> ExplainView:
-    """Conditions met and open, who is ahead and behind. Raises NotFound(never_submitted)."""
+    """Return the conditions and the entries ahead and behind. Raises NotFound(never_submitted)."""
     view = await pull_requests.status(runtime, queue, number)
     value = await turn.value(runtime, queue.id)
     entry = view.entry
@@ -88,6 +88,6 @@ def _waits_for_landing(condition: Condition) -> bool:
 
 
 def _may_be_throttled(condition: Condition) -> bool:
-    """Whether an effect of the entry's own run is what an open condition waits for."""
+    """Return whether an effect of the entry's own run is what an open condition waits for."""
     is_landing = condition.code is ConditionCode.LANDING_FREE and condition.word == OWN
     return not condition.met and (condition.code is ConditionCode.BRANCH_BUILT or is_landing)

@@ -1,4 +1,4 @@
-"""What pull requests touch: uploads kept by head, and told to the queues they are in.
+"""Store uploaded impacted targets by head, and pass them to the queues.
 
 An upload is kept first and told afterwards; whoever submits tells what is kept and looks once
 more when it is done. So each of the two sees the other, whichever comes first.
@@ -26,7 +26,7 @@ from service.vocabulary import Actor, QueueRef, Sha
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """What one head of a pull request touches; without `sha` its present head is meant."""
+    """The impacted targets of one head of a pull request; `sha` None: its present head."""
 
     number: int
     sha: Sha | None

@@ -83,7 +83,7 @@ class EventPage:
 async def newest_submissions(
     runtime: Runtime, queue: QueueRef, numbers: Sequence[int], *, include_timeline: bool = False
 ) -> Submissions:
-    """The newest submission of each pull request, in the order asked for, each once."""
+    """Return the newest submission of each pull request, in the order requested, each once."""
     whole = await queue_views.queue_view(runtime, queue)
     wanted = tuple(dict.fromkeys(numbers))
     views = {each.entry.pr: each for each in whole.entries if each.entry.pr in set(wanted)}
@@ -167,7 +167,7 @@ def _ended(
 async def list_events(
     runtime: Runtime, queue: QueueRef, number: int, take: int, cursor: str | None
 ) -> EventPage:
-    """What happened to the newest submission, oldest first, numbered from 1 without gaps.
+    """Return the events of the newest submission, oldest first, numbered from 1 without gaps.
 
     A cursor stays with the submission that it was given out for, also after a later one.
     Raises NotFound(never_submitted), Malformed(invalid_page_token, page_token_expired).
@@ -248,7 +248,7 @@ class RunRequest:
 
 
 async def list_runs(runtime: Runtime, queue: QueueRef, wish: RunRequest) -> RunPart:
-    """Runs whose test branch is built, the newest first: those that details can be asked of."""
+    """Return the runs that have a test branch, newest first; only those have details."""
     return await runtime.store.read(_runs, queue, wish)
 
 

@@ -1,4 +1,4 @@
-"""What is written on a pull request: status comment, check run, replies, reactions.
+"""Write to pull requests: status comment, check run, replies, reactions.
 
 Best effort: no notice blocks or fails a landing (GITHUB.md 6.2). Texts: `service/wording`.
 """
@@ -56,7 +56,7 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
 async def text_of(
     runtime: Runtime, queue: QueueRef, number: int, entry_id: str | None
 ) -> PullRequestText | None:
-    """Everything the texts about one submission speak of; None when it is unknown.
+    """Return everything that the texts about one submission need; None if it is unknown.
 
     `entry_id` None: the newest submission.
     """
@@ -99,7 +99,7 @@ async def _place(
     text: PullRequestText,
     notice: StatusComment | CheckReport,
 ) -> None:
-    """Write one notice unless exactly this text already stands there."""
+    """Write one notice unless the provider already has exactly this text."""
     is_comment = isinstance(notice, StatusComment)
     surface = Surface.COMMENT if is_comment else Surface.CHECK
     entry = "" if is_comment else text.entry.id
@@ -119,14 +119,14 @@ async def _place(
 
 
 def _digest(notice: StatusComment | CheckReport) -> str:
-    """The same for the same text, however it was to be written."""
+    """Return a digest of the text that does not depend on how it is written."""
     return hashlib.sha256(repr(replace(notice, first=False)).encode()).hexdigest()
 
 
 async def _farewell(
     runtime: Runtime, queue: QueueRef, text: PullRequestText, *, first: bool
 ) -> None:
-    """What a submission's end adds: a new comment when it was thrown out, else a reaction."""
+    """Announce the end of a submission: a failure comment if it was removed, else a reaction."""
     entry = text.entry
     provider = runtime.providers[queue.repo.host]
     if text.queue.config.comments_enabled and notices.is_announced(text):
@@ -159,7 +159,7 @@ async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply:
 async def say_plain(
     runtime: Runtime, repository_id: int, notice: Reply | Reaction, *, first: bool
 ) -> None:
-    """Write a reply or a reaction that belongs to a command; `first` as for `tell`."""
+    """Send a reply or a reaction to a command; `first` as for `tell`."""
     if isinstance(notice, Reply):
         notice = replace(notice, first=first)
     repository = await runtime.store.read(access.repository, repository_id)

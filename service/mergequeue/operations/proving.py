@@ -1,4 +1,4 @@
-"""Whether what landed is what was tested (RELIABILITY.md 2, step 5). Decides, reads nothing."""
+"""Prove that what landed is what was tested. Decides on values, reads nothing."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Proved:
 
 @dataclass(frozen=True, slots=True)
 class Unproved:
-    """Why the landing does not count as tested; `cause` foreign_push or other_tree."""
+    """The reason why the landing is not proven; `cause` foreign_push or other_tree."""
 
     cause: str
     text: str
@@ -108,7 +108,7 @@ PATHS_MAX = 20
 
 
 async def overlap_of(provider: Provider, repo: RepoRef, action: Land) -> str | None:
-    """What others changed of the paths that this landing changes; None: nothing.
+    """Return a sentence about paths that others changed as well; None if there are none.
 
     What others have landed lies between the prefix before each step and the tip: what the run
     itself has landed of its base and its earlier steps is in both.
@@ -126,7 +126,7 @@ async def overlap_of(provider: Provider, repo: RepoRef, action: Land) -> str | N
 async def proved_of(
     provider: Provider, repo: RepoRef, action: Land, outcome: Proved
 ) -> Proved | Unproved:
-    """The proof again, unless what landed is another change than was tested."""
+    """Return the proof again, unless another change landed than was tested."""
     if action.proof is not Proof.SAME_CHANGE:
         return outcome
     before = action.expected_tip.tree

@@ -37,7 +37,7 @@ from service.runtime import Runtime
 from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef
 
 LANDING_WAIT_S = 20.0
-"""How long an answer waits for a landing already permitted (API.md 4.2)."""
+"""A cancellation waits at most this long for a landing that has its permit."""
 CONFLICTS = frozenset(
     {
         Reason.ALREADY_LANDED,
@@ -50,7 +50,7 @@ MISSING = frozenset({Reason.NOT_IN_QUEUE, Reason.HOLD_NOT_FOUND})
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """What came with a submission; None: not said. `sha` may be a prefix of the head."""
+    """The options of a submission; None: not given. `sha` may be a prefix of the head."""
 
     priority: int | None = None
     no_batch: bool | None = None
@@ -59,7 +59,7 @@ class SubmitOptions:
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who asks; `on_taken` is kept in the commit of the turn that takes what is asked."""
+    """The actor of a command; `on_taken` runs in the transaction of the turn that accepts it."""
 
     actor: Actor
     on_taken: Callable[[Tx], None] | None = None
@@ -80,7 +80,7 @@ async def fetch_pull_request(runtime: Runtime, repo: RepoRef, number: int) -> Pu
 async def submit_fetched(
     runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: Requester
 ) -> Step:
-    """Ask the queue to take a pull request, after telling it what it must pass.
+    """Submit a pull request that was just read, with its requirements and the target's tip.
 
     A refusal is a value in the step. Submitting again with the same head changes options only.
     """
@@ -111,7 +111,7 @@ async def submit_fetched(
 
 
 async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Targets | None:
-    """What was uploaded for this head, None when nothing was."""
+    """Return the impacted targets uploaded for this head, None if there are none."""
     pair = (known.pr, known.head)
     found = await runtime.store.read(known_pulls.targets_of, queue.repository_id, [pair])
     return found.get(pair)
@@ -142,7 +142,7 @@ async def submit(
 
 
 def result_of(step: Step) -> str:
-    """What a submission did: created, updated or unchanged."""
+    """Return the result of a submission: created, updated or unchanged."""
     happened = {type(recorded.event) for recorded in step.events}
     if EntrySubmitted in happened:
         return "created"
@@ -224,7 +224,7 @@ async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> 
 
 
 async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Restarted:
-    """Begin its tests anew; result restarted, or not_needed where none have begun.
+    """Restart its tests; result restarted, or not_needed if no tests have started.
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
     """
@@ -243,7 +243,7 @@ async def request_restart(runtime: Runtime, queue: QueueRef, number: int, by: Re
 
 
 def has_restarted(step: Step, number: int) -> bool:
-    """Whether a restart did anything."""
+    """Return whether a restart had an effect."""
     return any(isinstance(one.event, EntryMoved) and one.event.pr == number for one in step.events)
 
 
@@ -271,7 +271,7 @@ def audit_row(
 async def preview_cancel(
     runtime: Runtime, queue: QueueRef, number: int, actor: Actor
 ) -> CancelPreview:
-    """What `/cancelPullRequest` would do now. Raises NotFound(not_in_queue)."""
+    """Return what `/cancelPullRequest` would do now. Raises NotFound(not_in_queue)."""
     value = await turn.value(runtime, queue.id)
     command = Cancel(number, Reason.API_REQUESTED, actor)
     found = previews.of_cancel(value, command, runtime.clock.now())

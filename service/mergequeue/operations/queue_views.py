@@ -37,7 +37,7 @@ ETA_STEP_S = 5
 
 @dataclass(frozen=True, slots=True)
 class ViewContext:
-    """What the views of one queue need besides its value."""
+    """The shared inputs of all views of one queue, besides its value."""
 
     queue: QueueRef
     value: MergeQueue
@@ -90,7 +90,7 @@ def cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
 def view_context(
     session: Tx, ref: QueueRef, current: MergeQueue, now: datetime, shown: tuple[Entry, ...]
 ) -> ViewContext:
-    """Read what the views of these entries need besides the queue's value."""
+    """Read the shared inputs of the views of these entries."""
     repository = access.repository(session, ref.repository_id)
     pairs = [(one.pr, one.head) for one in shown]
     last = shown[0].pr if len(shown) == 1 else None
@@ -232,7 +232,7 @@ ByNumber = Mapping[int | None, PullRequestView]
 
 @dataclass(frozen=True, slots=True)
 class CachedQueueView:
-    """A queue view with what it was built from.
+    """A queue view with its inputs.
 
     `by_number` is in the order of the queue, its keys as `Memory.views` has them.
     """

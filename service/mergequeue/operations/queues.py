@@ -56,7 +56,7 @@ QUEUES_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class QueueRequest:
-    """What a creation or an update asks for.
+    """The request to create or update a queue.
 
     `state` None: keep it. `has_reason`: a reason was sent, also without a state.
     """
@@ -224,7 +224,7 @@ async def _check_new_method(
 async def _test_branch_reason(
     runtime: Runtime, queue: QueueRef, request: QueueRequest
 ) -> str | None:
-    """What to say of a kind of test branch that is set by hand now."""
+    """Return the reason shown for a kind of test branch that was set by hand."""
     given = request.settings.get(vehicles.SETTING)
     if given is None:
         return None
@@ -284,7 +284,7 @@ async def set_state(
 async def request_state(
     runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: Requester
 ) -> None:
-    """The same, with what is kept in the same commit."""
+    """Change the state of the queue, with the requester's own rows in the same commit."""
     row = _audit_row(queue, by.actor, "queue.set_state", runtime.clock.now())
     along = turn.Along(audit=row, on_taken=by.on_taken)
     step = await turn.ask(runtime, queue, SetState(state, reason, by.actor), along)
@@ -304,7 +304,7 @@ async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HoldRequest:
-    """A freeze: what it stops, why, and until when (None: until lifted)."""
+    """A freeze: its scope, reason and end (None: until lifted)."""
 
     text: str
     scope: HoldScope = HoldScope.BOTH

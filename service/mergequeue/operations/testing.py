@@ -58,7 +58,7 @@ def _details(session: Tx, queue: QueueRef, value: MergeQueue, run_id: str) -> Te
 
 
 def _failed_tests(session: Tx, repository_id: int, run: Run, sha: Sha) -> tuple[FailedTest, ...]:
-    """The tests that failed in any attempt, by what CI sent of the run's commit."""
+    """Return the tests that failed in any attempt, from the results of the run's commit."""
     sent = run_evidence.of_run(session, repository_id, sha, run.created_at)
     found = run_evidence.failed_in(session, [each.id for each in sent], FAILED_TESTS_MAX)
     quarantined = {each.no for each in found if each.is_quarantined}
@@ -83,7 +83,7 @@ def _tested(session: Tx, queue: QueueRef, web_url: str, member: Member) -> Teste
 
 
 def _targets(session: Tx, queue: QueueRef, members: tuple[Member, ...]) -> tuple[str, ...] | None:
-    """The union of what was uploaded for these heads, sorted; None: nothing was."""
+    """Return the sorted union of the targets uploaded for these heads; None if there are none."""
     pairs: tuple[tuple[int, Sha], ...] = tuple((one.pr, one.head) for one in members)
     found = pull_requests.targets_of(session, queue.repository_id, pairs)
     if not found:

@@ -50,7 +50,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """What goes with a turn into the same commit, or stands against it.
+    """Rows to commit together with a turn, and its preconditions.
 
     `on_taken` is kept only if no input is refused.
     `whole`: when one input is refused, none of them counts. `expected_version`: the
@@ -177,12 +177,12 @@ def _keep_along(session: Tx, along: Along, steps: Sequence[Step]) -> None:
 
 
 def _is_clock(request: _TurnRequest) -> bool:
-    """Whether time alone was told: the next wake-up is then written even if nothing changed."""
+    """Return whether time is the only input: the wake-up is then stored even without a change."""
     return any(isinstance(one, TimePassed) for one in request.inputs)
 
 
 def _decided(row: AuditRow, steps: Sequence[Step]) -> AuditRow:
-    """The audit row with what the queue decided."""
+    """Return the audit row with the queue's decision."""
     refused = next((step.refusal for step in steps if step.refusal is not None), None)
     if refused is None:
         return row
@@ -190,7 +190,7 @@ def _decided(row: AuditRow, steps: Sequence[Step]) -> AuditRow:
 
 
 def _store_outputs(session: Tx, runtime: Runtime, head: Head, result: TurnResult) -> None:
-    """What follows from a turn, in its own transaction: journal, outbox, landing rows."""
+    """Store the outputs of a turn in its transaction: journal, outbox, landing rows."""
     ref, whole = result.ref, result.whole
     journal.append(session, ref.id, whole.events)
     items = [item(runtime, action, result.now) for action in whole.actions]
@@ -240,7 +240,7 @@ def _check(session: Tx, along: Along, before: MergeQueue, now: datetime) -> None
 
 
 def _joined(steps: Sequence[Step]) -> Step:
-    """All steps of a turn as one: their outputs in order, the last value and wake-up."""
+    """Return all steps of a turn as one: all outputs in order, the last value and wake-up."""
     last = steps[-1]
     return Step(
         queue=last.queue,

@@ -1,4 +1,4 @@
-"""What operations answer: frozen values that faces render, none of them a row.
+"""The values that operations return; no rows.
 
 `api/responses.py` turns them into the API's JSON, `wording` into sentences, the command line into
 tables.
@@ -18,7 +18,7 @@ from service.vocabulary import Actor, Health, QueueRef, RepoRef, Sha
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """How a submission ended."""
+    """The end of a submission."""
 
     at: datetime
     cause: str | None
@@ -162,7 +162,7 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class ExplainView:
-    """Why a pull request is not merged yet (`/explainPullRequest`)."""
+    """The explanation of why a pull request is not merged yet (`/explainPullRequest`)."""
 
     pull_request: PullRequestView
     explained: Explained

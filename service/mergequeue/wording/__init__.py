@@ -1,4 +1,4 @@
-"""What people read: comments, check runs, replies, and the sentences of the API.
+"""Texts for people: comments, check runs, replies, and the sentences of the API.
 
 Pure functions from values to text. They read no clock: `now` is an argument, and the same
 value gives the same text on every surface.

@@ -1,4 +1,4 @@
-"""What stands under the heading of a status comment and in a check run's summary."""
+"""The body of the status comment and of the check run's summary, and their headings."""
 
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -50,7 +50,7 @@ def body(view: PullRequestText) -> str:
 
 
 def tests(view: PullRequestText) -> str:
-    """The tests that failed in its run, where that has to do with how it stands."""
+    """Return the failed tests of its run, if they matter in its present state."""
     entry = view.entry
     if entry.state not in _TESTED and entry.reason not in (*_MARKS, Reason.LANDED):
         return ""
@@ -58,7 +58,7 @@ def tests(view: PullRequestText) -> str:
 
 
 def logs(view: PullRequestText) -> str:
-    """The checks in the evidence, each with what it did and its log; at most five."""
+    """Return the checks in the evidence, each with its result and log; at most five."""
     mark = _MARKS.get(view.entry.reason)
     if mark is None:
         return ""
@@ -74,7 +74,7 @@ def logs(view: PullRequestText) -> str:
 
 
 def verdict(view: PullRequestText) -> Phrase:
-    """What the verdict on the run says about this pull request; empty without one."""
+    """Return what the verdict on the run says about this pull request; empty without one."""
     cause = view.run.cause if view.run else None
     if view.entry.state is not EntryState.FAILED or cause is None:
         return Phrase()
@@ -111,7 +111,7 @@ _MARKS = {
     Reason.CI_INTERRUPTED: ("⚠️", " was stopped"),
     Reason.RUN_TIMED_OUT: ("⌛", " did not pass in time"),
 }
-"""Reasons whose evidence is a list of checks, and what those did."""
+"""The mark and verb of each reason whose evidence is a list of checks."""
 
 
 def _written(text: Phrase, view: PullRequestText) -> str:
@@ -231,7 +231,7 @@ def _tested(view: PullRequestText, run: Run) -> Phrase:
 
 
 def _apart(run: Run) -> Phrase:
-    """Why the test leaves out some or all of those ahead."""
+    """Explain why the test leaves out some or all entries ahead."""
     if run.kind is RunKind.SCREEN:
         return phrase("It takes its place in the queue when it passes; no other PR waits for it.")
     if run.config.mode is Mode.PARALLEL:
@@ -240,7 +240,7 @@ def _apart(run: Run) -> Phrase:
 
 
 def checks_table(run: Run, view: PullRequestText) -> str:
-    """The required checks of the run with what each says now; empty when none is required."""
+    """Return the required checks of the run with their results; empty if none is required."""
     rows = [
         (_written(each.check, view), _written(each.result, view))
         for each in conditions.required_checks(run)
@@ -337,7 +337,7 @@ def _duration(view: PullRequestText) -> str:
 def time_spent(
     history: tuple[Recorded, ...], submitted_at: datetime
 ) -> dict[EntryState, timedelta]:
-    """How long a submission stood in each state, up to its last step."""
+    """Return how long a submission was in each state, up to its last step."""
     spent = dict.fromkeys(EntryState, timedelta())
     since, state = submitted_at, EntryState.NOT_READY
     for recorded in history:

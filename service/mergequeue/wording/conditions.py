@@ -1,4 +1,4 @@
-"""What an entry still waits for: one text per condition code (ENGINE.md 16).
+"""The conditions that an entry waits for, one text per condition code, and what comes next.
 
 A text is the condition as a clause that is true once it is met; while it is open, what is
 the case instead stands behind it in parentheses. Lists put ✓ or ○ before it.
@@ -33,7 +33,7 @@ Text = Callable[[Condition, MergeQueue], Phrase]
 
 @dataclass(frozen=True, slots=True)
 class RequiredCheck:
-    """One row of the table of required checks: the name with its page, and what it says."""
+    """One row of the table of required checks: the name with its page, and its result."""
 
     check: Phrase
     result: Phrase
@@ -45,12 +45,12 @@ def message(condition: Condition, queue: MergeQueue) -> str:
 
 
 def clause(condition: Condition, queue: MergeQueue) -> Phrase:
-    """The condition, and while it is open what is the case instead."""
+    """Return the condition; while it is open, with the present situation in parentheses."""
     return CONDITIONS[condition.code](condition, queue)
 
 
 def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
-    """What a list shows: whether it is met, and the clause; each check by itself."""
+    """Return the rows of a checklist: whether each is met, and its clause."""
     found: list[tuple[bool, Phrase]] = []
     for each in view.explained.conditions:
         if each.code in _READINESS and not each.met:
@@ -69,13 +69,13 @@ def first_open(view: PullRequestText) -> Phrase:
 
 
 def open_in_brief(view: PullRequestText) -> Phrase:
-    """What keeps it from entering, in a few words each."""
+    """Return what keeps it from entering, in a few words each."""
     waits = [readiness.brief(each) for each in view.situation.wanted]
     return phrases.listed(waits, len(waits)) if waits else phrase("its turn to enter")
 
 
 def awaited(view: PullRequestText) -> tuple[int, ...]:
-    """Pull requests ahead that are to be decided before this one, in order, each once."""
+    """Return the pull requests ahead that must be decided before this one, in order, each once."""
     waits = [pr for each in _open(view) if each.code in _AHEAD for pr in each.prs]
     return tuple(dict.fromkeys(waits))
 
@@ -87,13 +87,13 @@ def successors(view: PullRequestText) -> tuple[int, ...]:
 
 
 def latest_start(view: PullRequestText) -> datetime | None:
-    """When its batch starts though it is not full; None when something else is awaited first."""
+    """Return when its batch starts even if not full; None if it waits for something else first."""
     waits = _open(view)
     return waits[0].at if waits and waits[0].code is ConditionCode.BATCH_COMPLETE else None
 
 
 def stopped_word(view: PullRequestText) -> str:
-    """What a heading says of a queue that stands still for this entry; empty if it does not."""
+    """Return a heading's word for a queue that is stopped for this entry; empty if it is not."""
     codes = {each.code for each in _open(view)}
     if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
         return holds.STATE_WORDS[view.queue.state]
@@ -101,7 +101,7 @@ def stopped_word(view: PullRequestText) -> str:
 
 
 def stopped(view: PullRequestText) -> Phrase:
-    """What stops the queue for this entry, in sentences; empty if nothing does."""
+    """Return what stops the queue for this entry, in sentences; empty if it is not stopped."""
     codes = {each.code for each in _open(view)}
     state = Phrase()
     if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
@@ -111,7 +111,7 @@ def stopped(view: PullRequestText) -> Phrase:
 
 
 def required_checks(run: Run) -> list[RequiredCheck]:
-    """Each required check of the run with what its report says now."""
+    """Return each required check of the run with its present result."""
     found = []
     for one in verdict.standings_of(run):
         name = Code(one.required.name)
@@ -367,7 +367,7 @@ OUTCOMES: dict[CheckOutcome | None, str] = {
     CheckOutcome.BLOCKED: "waiting for approval",
     CheckOutcome.UNKNOWN: "reported an unknown result",
 }
-"""What a report says, None for no report."""
+"""The text of each check outcome, None for no report."""
 
 _GLYPHS: dict[CheckOutcome | None, str] = {
     None: "○",
@@ -382,12 +382,12 @@ _GLYPHS: dict[CheckOutcome | None, str] = {
 
 
 def next_message(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> str:
-    """What has to happen next, as a plain sentence (API.md 4.3, `next.what`)."""
+    """Return what has to happen next, as a plain sentence of the API's `next.what`."""
     return markdown.plain(what_next(following, wanted))
 
 
 def what_next(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> Phrase:
-    """What has to happen next, as a sentence; empty when nothing has to.
+    """Return what has to happen next, as a sentence; empty if there is no next event.
 
     `wanted` is what the pull request still needs: news of it is told by name.
     """

@@ -1,4 +1,4 @@
-"""Why a pull request left the queue, and what to do next (UX.md 3.5)."""
+"""Why a pull request left the queue, why a run failed, and what to do next."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ MERGE = Code("/merge")
 TEST_BRANCHES = Code("headgate/merge/**")
 
 NO_REASON_GIVEN = "taken out by "
-"""How the queue fills the evidence of a removal for which nobody gave a reason."""
+"""The queue's own text for a removal without a reason."""
 
 _CODE = re.compile(r"[a-z_]*")
 
@@ -47,7 +47,7 @@ def removed(situation: Situation) -> Phrase:
 
 
 def next_step(situation: Situation) -> Phrase:
-    """What to do about it, in whole sentences; empty when nothing is left to do."""
+    """Return what to do about it, in whole sentences; empty if there is nothing to do."""
     fixed = _NEXT.get((situation.state, situation.reason))
     return fixed(situation) if fixed else Phrase()
 
@@ -75,7 +75,7 @@ def prs(situation: Situation, none: str) -> Phrase:
 
 
 def by(situation: Situation) -> Phrase:
-    """Who did it, `somebody` when that is not known."""
+    """Return the actor, `somebody` if unknown."""
     return phrases.actor(situation.by) if situation.by.login else phrase("somebody")
 
 
@@ -290,19 +290,19 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
         "Find out what deletes {}, then comment {} again.", TEST_BRANCHES, MERGE
     ),
 }
-"""What to do next; codes that are not here leave nothing to do."""
+"""What to do next; missing codes need no action."""
 
 CauseText = Callable[[str, Phrase], Phrase]
 """From the target branch and the pull requests concerned (empty: not known)."""
 
 
 def verdict(cause: Cause, target: str, prs: Sequence[int] = ()) -> Phrase:
-    """What the verdict says about the pull request, as one sentence."""
+    """Return the verdict about the pull request as one sentence."""
     return CAUSES[cause](target, phrases.pulls(prs))
 
 
 def cause_message(cause: Cause, target: str, prs: Sequence[int] = ()) -> str:
-    """The same as plain text."""
+    """Return the verdict as plain text."""
     return markdown.plain(verdict(cause, target, prs))
 
 

@@ -47,7 +47,7 @@ _PLACED = {
 
 
 def message(recorded: Recorded, target: str, history: Sequence[Recorded] = ()) -> str:
-    """What happened, as a plain sentence (API.md 4.3, timeline `message`).
+    """Return the event as a plain sentence, the API's timeline `message`.
 
     `history` is what happened before it: the steps of a search name pull requests by it.
     """
@@ -66,7 +66,7 @@ def clause(
     config: QueueConfig | None = None,
     history: Sequence[Recorded] = (),
 ) -> Phrase:
-    """What happened; with `config` the limits that played a part are told."""
+    """Return the event as a clause; with `config`, it mentions the limits involved."""
     event = recorded.event
     match event:
         case (
@@ -177,7 +177,7 @@ _WHY_STARTED = {
     RunKind.SECOND_LOOK: " as well, in case it fails",
     RunKind.SCREEN: " alone, before it takes its place",
 }
-"""What a test run is for, where it is not the usual one."""
+"""The purpose of each special kind of test run."""
 
 
 def _finished(event: outputs.RunFinished) -> Phrase:
@@ -305,7 +305,7 @@ SearchEvent = BisectionOpened | BisectionNarrowed | BisectionClosed
 
 
 def search_clause(event: SearchEvent, history: Sequence[Recorded] = ()) -> Phrase:
-    """One step; pull requests are named if `history` tells how the search began."""
+    """Return one step; it names pull requests if `history` has the start of the search."""
     match event:
         case BisectionOpened():
             if len(event.prs) == 1:
@@ -326,7 +326,7 @@ def is_search_shown(event: SearchEvent, history: Sequence[Recorded]) -> bool:
 
 
 def search_progress(search: Bisection, pr: int) -> Phrase:
-    """How far a search among several has come, in sentences, as the pull request reads it."""
+    """Return the progress of a search among several, in sentences for the pull request."""
     prs = tuple(member.pr for member in search.entries)
     proven, suspects = prs[: search.lo], prs[search.lo : search.hi]
     pieces = []
@@ -353,7 +353,7 @@ def search_progress(search: Bisection, pr: int) -> Phrase:
 def _searched(
     event: BisectionNarrowed | BisectionClosed, history: Sequence[Recorded]
 ) -> tuple[int, ...]:
-    """Whom the search is about, in order; empty when its beginning is not told."""
+    """Return the pull requests of the search, in order; empty if its start is unknown."""
     for recorded in history:
         begun = recorded.event
         if isinstance(begun, BisectionOpened) and begun.bisection == event.bisection:

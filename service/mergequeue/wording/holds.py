@@ -1,4 +1,4 @@
-"""Why a queue stands still: one text per hold reason and per state (UX.md 3.5)."""
+"""Why a queue is stopped: one text per hold reason and per state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _STOPPED = " The queue stopped itself; a person must check what happened."
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A hold with what its sentence needs beside it."""
+    """A hold with the other inputs of its sentence."""
 
     hold: Hold
     target: str
@@ -28,12 +28,12 @@ class Held:
 
 
 def message(hold: Hold, target: str, now: datetime) -> str:
-    """Why the hold stands and who lifts it, as plain sentences."""
+    """Return why the hold exists and who lifts it, as plain sentences."""
     return markdown.plain(text(hold, target, now))
 
 
 def text(hold: Hold, target: str, now: datetime) -> Phrase:
-    """Why the hold stands and who lifts it, in whole sentences."""
+    """Return why the hold exists and who lifts it, in whole sentences."""
     held = Held(hold, target, now)
     found = [HOLDS[hold.reason](held)]
     if hold.evidence:
@@ -202,7 +202,7 @@ STATE_NOW = {
     QueueState.DRAINING: "draining",
     QueueState.SWITCHING_MODES: "switching its mode",
 }
-"""What a queue is doing."""
+"""The present activity of a queue, by state."""
 
 STATE_VERBS = {
     QueueState.RUNNING: "resumed",
@@ -210,7 +210,7 @@ STATE_VERBS = {
     QueueState.DRAINING: "drains",
     QueueState.SWITCHING_MODES: "switches its mode",
 }
-"""What became of a queue when its state changed."""
+"""The verb for a change to each state."""
 
 # Their own sentence says what the queue noted, and better.
 _SAY_ALL = frozenset(

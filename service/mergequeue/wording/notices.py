@@ -53,7 +53,7 @@ def status_comment(view: PullRequestText) -> str:
 
 
 def failure_comment(view: PullRequestText) -> str:
-    """The new comment when the queue let a pull request go, since edits notify nobody.
+    """Return the new comment for a pull request that failed; edits do not notify people.
 
     What happened, what the verdict means, what to do.
     """
@@ -130,7 +130,7 @@ _BY_A_PERSON = frozenset(
 
 
 def check_report(view: PullRequestText) -> CheckReport:
-    """The check run as it should stand now; `known_id` is the caller's to fill in."""
+    """Return the present check run; the caller fills in `known_id`."""
     pages = view.links.pages
     return CheckReport(
         sha=view.entry.head,
@@ -181,7 +181,7 @@ def _required_line(view: PullRequestText) -> Phrase:
 
 
 def _impacted(view: PullRequestText) -> Phrase:
-    """What it touches, where that decides whom it meets."""
+    """Return the impacted targets, if they decide about lanes."""
     touched = view.entry.touches
     if view.queue.config.mode is not Mode.PARALLEL or touched is None:
         return Phrase()

@@ -1,4 +1,4 @@
-"""What a pull request needs before it may enter the queue: one text per code (UX.md 3.5).
+"""What a pull request needs before it may enter the queue: one text per code.
 
 Each code has a whole clause ("there is no conflict with main"), a few words for the title of
 a check run ("no conflict with main") and the step that brings it about ("the conflict with
@@ -28,7 +28,7 @@ STEPS_SHOWN_MAX = 2
 
 
 def goal(wanted: Wanted) -> Phrase:
-    """What has to be so, as a clause that is true once it is met."""
+    """Return the goal as a clause that is true once it is met."""
     return GOALS[wanted.code][0](wanted)
 
 
@@ -38,17 +38,17 @@ def goals(wanted: Sequence[Wanted]) -> Phrase:
 
 
 def met(wanted: Wanted) -> Phrase:
-    """The same once it is so, or was never in question."""
+    """Return the clause for a goal that is met, or was never in question."""
     return _MET[wanted.code] if wanted.code in _MET else goal(wanted)
 
 
 def brief(wanted: Wanted) -> Phrase:
-    """The same in a few words, for `Waiting: …`."""
+    """Return the goal in a few words, for `Waiting: …`."""
     return GOALS[wanted.code][1](wanted)
 
 
 def step(wanted: Wanted) -> Phrase:
-    """What has to happen, as a clause."""
+    """Return the step that meets the goal, as a clause."""
     return _STEPS[wanted.code](wanted) if wanted.code in _STEPS else goal(wanted)
 
 
@@ -215,4 +215,4 @@ _STEPS: dict[Reason, Callable[[Wanted], Phrase]] = {
         "an owner of the repository grants Headgate the permission “Workflows: write”"
     ),
 }
-"""Steps that are not already said by the clause of what has to be so."""
+"""Steps that differ from the clause of their goal."""

@@ -1,4 +1,4 @@
-"""Why an entry stands where it stands: the catalog's entrance, one sentence per code.
+"""Why an entry is in its state: one sentence per code.
 
 Texts of the final states are in endings.py, of refusals in refusals.py; a test holds the
 three against the closed list of codes, both ways.
@@ -51,7 +51,7 @@ def explanation(situation: Situation) -> Phrase:
 
 
 def because(situation: Situation) -> Phrase:
-    """Why its tests begin again, as the clause after "because"; empty at the first time."""
+    """Return why its tests restart, as the clause after "because"; empty at the first start."""
     if situation.reason in _NOT_AGAIN:
         return Phrase()
     return _found(situation.reason, PENDING)(situation)
@@ -117,7 +117,7 @@ def _no_result(situation: Situation) -> Phrase:
 
 
 def failure(situation: Situation) -> Phrase:
-    """What went wrong in the test run, before anybody is blamed for it."""
+    """Return what failed in the test run, before the culprit is known."""
     if situation.reason is Reason.RUN_TIMED_OUT:
         return endings.FAILED[Reason.RUN_TIMED_OUT](situation)
     return phrase("{} failed", checks(situation, "a required check"))
@@ -244,13 +244,13 @@ DRAFT_GUARD = Code("if: github.event.pull_request.draft == false")
 
 
 def aside_clause(situation: Situation) -> Phrase:
-    """Return what happened as a clause; empty for other reasons."""
+    """Return why the entry was set aside after its tests; empty for other reasons."""
     text = _ASIDE_CLAUSES.get(situation.reason)
     return text(situation) if text else Phrase()
 
 
 def aside_step(situation: Situation) -> Phrase:
-    """Return what somebody can do about it, in whole sentences."""
+    """Return what somebody can do about an entry set aside, in whole sentences."""
     text = _ASIDE_STEPS.get(situation.reason)
     return text(situation) if text else Phrase()
 

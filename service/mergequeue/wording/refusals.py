@@ -1,4 +1,4 @@
-"""Why a command was not taken: one text per code of ENGINE.md 4, group refusals."""
+"""Why a command was refused: one text per code."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ Text = Callable[[Refused, str], Phrase]
 
 
 def message(refused: Refused, target: str) -> str:
-    """What was refused and what to do, as plain text (API.md 3, `detail`)."""
+    """Return what was refused and what to do, as the plain `detail` of an API error."""
     return markdown.plain(text(refused, target))
 
 
 def text(refused: Refused, target: str) -> Phrase:
-    """What was refused and what to do, in whole sentences."""
+    """Return what was refused and what to do, in whole sentences."""
     return REFUSALS[refused.reason](refused, target)
 
 

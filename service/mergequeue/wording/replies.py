@@ -29,14 +29,14 @@ _NO_LINKS = Links(web_url="")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The reaction on the comment that asked, and the reply, if there is one."""
+    """The reaction to the comment, and the reply, if there is one."""
 
     emoji: Emoji
     text: str | None = None
 
 
 def _accepted(text: Phrase) -> Answer:
-    """It was done, or is told."""
+    """The command was run."""
     return Answer(Emoji.ACCEPTED, _written(text))
 
 
@@ -56,7 +56,7 @@ def _written(text: Phrase) -> str:
 
 
 class Right(StrEnum):
-    """What somebody may lack the right to (UX.md 2.3)."""
+    """The rights that commands need."""
 
     STATUS = "status"
     SUBMIT = "submit"
@@ -71,7 +71,7 @@ class Right(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """Somebody lacks a right: who, where (`owner/name`), what for, and what they have."""
+    """A person lacks a right: who, where (`owner/name`), what for, and their access."""
 
     login: str
     slug: str
@@ -96,7 +96,7 @@ def accepted() -> Answer:
 
 
 def head_moved(head: Sha) -> Answer:
-    """Somebody pushed around the comment, so it is not certain which head was meant."""
+    """Commits were pushed around the time of the comment, so the intended head is uncertain."""
     return _unclear(
         phrase(
             "New commits arrived around the time of your comment; the head is now {}. Check them, "
@@ -114,7 +114,7 @@ def sha_differs(head: Sha, given: str) -> Answer:
 
 
 def denied(denial: Denial) -> Answer:
-    """Somebody lacks the right; they are called by name, for only they read it."""
+    """A person lacks the right; the reply mentions them, because it is meant for them."""
     needs, has = _level(denial.needs), _level(denial.has)
     command, who = COMMANDS[denial.right], phrases.mention(denial.login)
     if denial.needs >= AccessLevel.MAINTAIN:
@@ -170,7 +170,7 @@ def not_open(state: PullRequestState) -> Answer:
 
 
 def refused(refusal: Refused, branch: str) -> Answer:
-    """Whatever the queue refused."""
+    """The queue refused the command."""
     if refusal.reason is Reason.ALREADY_LANDED:
         return _unclear(refusals.text(refusal, branch))
     return _refused(refusals.text(refusal, branch))
@@ -204,7 +204,7 @@ def broken(error_id: str) -> Answer:
 
 
 def status(view: PullRequestText) -> Answer:
-    """Why it is not merged yet: state, conditions, what is next."""
+    """Why it is not merged yet: state, conditions and next event."""
     glyph = bodies.GLYPHS[view.entry.state]
     pieces = [f"{glyph} **{markdown.markdown(bodies.heading(view), view.links)}**"]
     if view.entry.state in FINAL:
@@ -273,7 +273,7 @@ def queue_made(queue: MergeQueue, required: RequiredSet) -> Answer:
 
 
 def _pushed(queue: MergeQueue) -> Phrase:
-    """Why test branches come without a draft pull request."""
+    """Explain why test branches have no draft pull request."""
     if queue.config.create_prs_for_testing_branches or not queue.test_branch_reason:
         return Phrase()
     reason = phrases.quoted(queue.test_branch_reason)
@@ -321,7 +321,7 @@ def paused(queue: MergeQueue) -> Answer:
 
 
 def drained(queue: MergeQueue) -> Answer:
-    """The queue was told to drain."""
+    """The queue was set to drain."""
     return _accepted(
         phrase(
             "Queue for {} drains{}. Tested PRs still land, nothing new starts.",
@@ -339,7 +339,7 @@ def resumed(queue: MergeQueue, now: datetime) -> Answer:
 
 
 def already(queue: MergeQueue, now: datetime) -> Answer:
-    """The queue is in the wanted state; who brought it there, and when."""
+    """The queue is already in the requested state; by whom and since when."""
     if queue.state is QueueState.RUNNING:
         still = holds.standstill(queue, now)
         rest = phrase(" It is on hold: {}", still) if still.parts else still

@@ -1,4 +1,4 @@
-"""Where one submission stands and why, as far as sentences speak of it."""
+"""One submission with its queue: the input of all texts about it."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -59,7 +59,7 @@ class Situation:
 
 
 def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] = ()) -> Situation:
-    """Where this entry stands; `history` tells who brought it there, if the entry does not."""
+    """Return the entry's situation; `history` names the actor if the entry does not."""
     return Situation(
         target=queue.branch,
         state=entry.state,
@@ -74,7 +74,7 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
 
 
 def wanted_of(entry: Entry, target: str) -> tuple[Wanted, ...]:
-    """What the entry still needs in order to be ready, each named check and rule by itself."""
+    """Return what the entry still needs to be ready, each named check and rule by itself."""
     found: list[Wanted] = []
     for code in entry.unmet:
         names = _names(code, entry) or ("",)
@@ -90,7 +90,7 @@ def situation_after(
 
 
 def _undecided_ahead(entry: Entry, queue: MergeQueue) -> tuple[int, ...]:
-    """Of a failed run's base, what may still turn out to be the cause."""
+    """Return the members of a failed run's base that may still be the culprit."""
     run = queue.runs.get(entry.run or "")
     if entry.state is not EntryState.PENDING_FAILURE or run is None:
         return ()
@@ -145,7 +145,7 @@ class PullRequestText:
 
     @property
     def situation(self) -> Situation:
-        """Where the entry stands and why."""
+        """The state of the entry with its reason."""
         return situation_of(self.entry, self.queue, self.history)
 
     @property
@@ -155,7 +155,7 @@ class PullRequestText:
 
     @property
     def unit(self) -> tuple[int, ...]:
-        """Whom it is merged together with: verified by the same run, in order of the line."""
+        """The other pull requests of its merge unit: verified by the same run, in line order."""
         run = self.entry.verified_by
         mates = [one for one in self.queue.entries.values() if run and one.verified_by == run]
         mates.sort(key=lambda one: one.rank or 0)
