@@ -49,7 +49,7 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
 
 
 def what_if(queue: MergeQueue, commands: Sequence[Command], now: datetime) -> Step:
-    """What these commands would do, all together: a step whose value nobody keeps."""
+    """Return the joined step of these commands without keeping its value."""
     steps = []
     value = queue
     for command in commands:

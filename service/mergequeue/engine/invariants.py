@@ -119,7 +119,7 @@ def _run(draft: Draft, run: Run) -> None:
 
 
 def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
-    """A batch is whole: who is missing has landed, or brought nothing; they stand together."""
+    """A batch is whole and adjacent: its missing members have landed or had no changes."""
     if run.kind not in (RunKind.MAIN, RunKind.SCREEN) or not own or own[0].bisection is not None:
         return
     mine = {entry.pr for entry in own}

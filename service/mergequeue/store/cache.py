@@ -10,7 +10,7 @@ from threading import Lock
 from service.mergequeue.engine.model import MergeQueue
 
 QUEUES_MAX = 512
-"""Values kept; the least recently used goes first (ARCHITECTURE.md 5)."""
+"""Queue values in memory; the least recently used is evicted first."""
 
 
 class QueueCache:

@@ -43,7 +43,7 @@ _HOLDS = {
 
 
 def built(draft: Draft, one: TestBranchBuilt) -> None:
-    """The branch stands, or its tree is known: tests begin, or are not needed."""
+    """The branch is built, or its tree is known: tests start, or are not needed."""
     run = _building(draft, one.run)
     if run is None:
         return
@@ -84,7 +84,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
-    """Its heads are in its base already: it stands and falls with the base."""
+    """Its heads are already in its base: its result is that of the base."""
     run = _building(draft, one.run)
     if run is None:
         return
@@ -96,7 +96,7 @@ def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
 
 
 def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
-    """A head does not merge: with the target it fails, with somebody ahead it waits for them.
+    """A head conflicts: with the target it fails, with an entry ahead it waits for that entry.
 
     The rest of its batch goes on without it.
     """
@@ -221,14 +221,14 @@ def _give_up(draft: Draft, run: Run, own: tuple[Entry, ...], detail: Detail) -> 
 
 
 def _examined(draft: Draft, run: Run) -> tuple[Entry, ...]:
-    """Whose run this is; of a probe: whom its search has not decided yet."""
+    """Return the entries of the run; for a probe, the undecided ones of its bisection."""
     if not bisecting.is_examining(draft, run):
         return draft.own(run)
     return bisecting.undecided(draft, draft.queue.bisections[run.bisection or ""])
 
 
 def _repeat(draft: Draft, run: Run, reason: Reason, detail: Detail) -> None:
-    """The same once more, on another branch; a search just wants another probe."""
+    """Retry on another branch; a bisection starts another probe instead."""
     if run.id not in draft.runs:
         return
     if bisecting.is_examining(draft, run):

@@ -41,7 +41,7 @@ ENTRIES_MAX = 5000
 """Entries not final in one queue (ENGINE.md 2)."""
 
 HOLDS_MAX = 20
-"""Holds of one queue beside which nobody places another (API.md 5.2)."""
+"""The maximum number of holds on one queue."""
 
 PRIORITY_MAX = 255
 
@@ -101,7 +101,7 @@ def cancel(draft: Draft, one: Cancel) -> Refused | None:
 
 
 def restart(draft: Draft, one: Restart) -> Refused | None:
-    """Begin an entry's tests anew, in place. Nothing while nothing of it runs."""
+    """Restart an entry's tests in place; no effect if no test of it runs."""
     entry = draft.entries.get(one.pr)
     if entry is None:
         return _not_queued(draft, one.pr)
@@ -202,7 +202,7 @@ def place_hold(draft: Draft, one: PlaceHold) -> Refused | None:
 
 
 def release_hold(draft: Draft, one: ReleaseHold) -> Refused | None:
-    """Lift a hold; people lift only what ENGINE.md 4 lets them."""
+    """Lift a hold; people may lift only holds that are not bound to a fact."""
     hold = next((hold for hold in draft.queue.holds if hold.id == one.id), None)
     if hold is None:
         return Refused(Reason.HOLD_NOT_FOUND, f"this queue has no hold {one.id}")
@@ -285,7 +285,7 @@ def _update(draft: Draft, entry: Entry, one: Submit) -> None:
 
 
 def _leave_batch(draft: Draft, entry: Entry) -> None:
-    """An urgent entry is tested alone, so a batch in progress begins anew without it."""
+    """An urgent entry is tested alone, so a batch in progress restarts without it."""
     run = draft.runs.get(entry.run or "")
     if run is not None and len(run.entries) > 1:
         leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, Detail(prs=(entry.pr,)))

@@ -144,7 +144,7 @@ def pass_revoked(draft: Draft, one: PassRevoked) -> None:
 
 
 def _tested(draft: Draft, run_id: str) -> Run | None:
-    """A live run whose test branch stands."""
+    """Return the live run, if its test branch is built."""
     run = draft.runs.get(run_id)
     return run if run is not None and run.phase is RunPhase.TESTING else None
 

@@ -1,4 +1,4 @@
-"""Finding the culprit in a failed run, and the runs that must agree before anybody is blamed.
+"""Find the culprit of a failed run, with the runs that must agree before an entry is blamed.
 
 ENGINE.md 10. The trees examined are the leading entries of the failed run on its own base. Green
 proves entries, red bounds the search; when one unproven entry is left it is judged by two
@@ -128,7 +128,7 @@ def cuts_of(bisection: Bisection, count: int) -> tuple[int, ...]:
 
 
 def _undecided(draft: Draft) -> list[Run]:
-    """Failed runs that nobody examines yet, in line order."""
+    """Return failed runs that are not examined yet, in line order."""
     numbers = sorted(draft.places.failing, key=lambda pr: draft.entries[pr].rank or 0)
     found = {
         entry.run: None
@@ -395,7 +395,7 @@ def prove(
 def _prove_behind(
     draft: Draft, run: Run, entries: Sequence[Entry], others: tuple[int, ...], *, late: bool
 ) -> None:
-    """Proven entries are tested again, where that disturbs nobody."""
+    """Retest proven entries if that disturbs no other entry."""
     word = Reason.AHEAD_CHANGED if late else Reason.BISECTION_PASSED
     text = "its checks passed; others went ahead meanwhile, so it is tested behind them"
     detail = Detail(text=text, run=run.id, prs=others)

@@ -1,4 +1,4 @@
-"""The breaker: when failures speak against the target or the CI, not against anybody's change.
+"""The breaker: recognize failures of the target or of CI, not of any entry's change.
 
 ENGINE.md 6. Under a breaker hold one entry at a time is tried, going round the line; a pass
 lifts the hold.
@@ -49,7 +49,7 @@ class Ending:
 
 
 def is_open(queue: MergeQueue) -> bool:
-    """Whether a breaker hold stands."""
+    """Return whether a breaker hold is in force."""
     return any(hold.reason in BREAKER_HOLDS for hold in queue.holds)
 
 
@@ -62,7 +62,7 @@ def note_pass(draft: Draft, run: Run) -> None:
 
 
 def takes(draft: Draft, ending: Ending) -> bool:
-    """Whether the breaker answers for this ending, so that nobody's retry is used.
+    """Return whether the breaker accounts for this ending, so that it uses no retry.
 
     Remembers it, places the hold it calls for, and takes the run's entries back to PENDING.
     """

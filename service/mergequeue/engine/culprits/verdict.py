@@ -57,7 +57,7 @@ class Word(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one required status stands: the worst of the reports that count; None: missing.
+    """Return the worst outcome of the reports that count for a required status; None: missing.
 
     `is_revoked`: a report passed and counts as failed (`Run.revoked`).
     """

@@ -127,7 +127,7 @@ class NextEvent:
 
 
 MISSING = "missing"
-"""The word for a required status that nobody reported."""
+"""The word for a required status without a report."""
 
 OWN = "own"
 """The word for a landing of the very entry that is explained."""
@@ -183,7 +183,7 @@ _SHOWN_WHEN_OPEN = leaving.CI_WAITS | frozenset(
 
 
 def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
-    """Every predicate of readiness; impacted targets only where somebody needs them."""
+    """Return every condition of readiness; impacted targets only if the queue needs them."""
     hours = draft.queue.config.not_ready_timeout_hours
     limit = entry.state_since + timedelta(hours=hours) if hours else None
     for reason in NOT_READY_ORDER:
@@ -276,25 +276,25 @@ def next_after(open_one: Condition) -> Next:
 
 
 def may_start(queue: MergeQueue) -> Iterator[Condition]:
-    """That the queue as a whole lets test runs begin."""
+    """Return the conditions under which the queue starts test runs."""
     running = queue.state is QueueState.RUNNING
     yield _queue_is(queue, ConditionCode.QUEUE_RUNNING, met=running)
     yield from _no_hold(queue, holds.stops_starts(queue))
 
 
 def may_land(queue: MergeQueue, *, met: bool) -> Iterator[Condition]:
-    """That the queue as a whole lets passed entries land; `met` by its state."""
+    """Return the conditions under which passed entries may land; `met` by the queue's state."""
     yield _queue_is(queue, ConditionCode.QUEUE_LANDS, met=met)
     yield from _no_hold(queue, holds.stops_landings(queue))
 
 
 def who(reason: Reason, *, met: bool) -> WhoMustAct:
-    """Whose move it is while the reason stands."""
+    """Return who must act while the reason exists."""
     return WhoMustAct.NOBODY if met else MEANINGS[reason].who
 
 
 def _is_idle(queue: MergeQueue, reason: Reason) -> bool:
-    """SINGLE ignores targets, so nobody is to be told that they are there."""
+    """Return whether the condition has no effect: SINGLE mode ignores impacted targets."""
     return reason is Reason.IMPACTED_TARGETS_MISSING and queue.config.mode is Mode.SINGLE
 
 

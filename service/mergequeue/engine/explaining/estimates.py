@@ -20,7 +20,7 @@ P_FAIL_MIN, P_FAIL_MAX = 0.005, 0.95
 DAY_S = 86_400.0
 AGES_S = (DAY_S, 7 * DAY_S, 30 * DAY_S)
 SIZES = (10, 100, 1000)
-"""Where ages of a head, and changed lines, are told apart."""
+"""Bounds of the classes for the age of a head and the number of changed lines."""
 
 FAILURES_TOLD_APART = 3
 """Earlier failed submissions from which on their number makes no difference."""

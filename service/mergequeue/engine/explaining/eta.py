@@ -104,7 +104,7 @@ class _Course:
         self._group_left = 0
 
     def merges_s(self, entry: Entry) -> float | None:
-        """Seconds until it merges, below zero when that is overdue; None: nobody can say."""
+        """Return seconds until it merges, negative if overdue; None if there is no estimate."""
         tested_s = self._tested_s(entry)
         if tested_s is None:
             return None
@@ -151,7 +151,7 @@ class _Course:
         return self._queue.config.batching_max_wait_time_minutes * MINUTE_S - waited_s
 
     def _base_s(self, entry: Entry) -> float | None:
-        """Seconds until all of its base has merged; None: it stands on nothing."""
+        """Return seconds until all of its base has merged; None if its base is empty."""
         run = self._queue.runs.get(entry.run or entry.verified_by or "")
         if run is None:
             # Whom it will meet is not known before it starts.

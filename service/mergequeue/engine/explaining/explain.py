@@ -36,7 +36,7 @@ from service.vocabulary import SYSTEM
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Where an entry stands and why; `next` is None when nothing is open or all is over."""
+    """The state of an entry with its reason; `next` is None if no condition is open."""
 
     state: EntryState
     reason: Reason
@@ -170,7 +170,7 @@ def _batch(draft: Draft, entry: Entry, group: tuple[Entry, ...]) -> Iterator[Con
 
 
 def _is_closed(draft: Draft, group: tuple[Entry, ...]) -> bool:
-    """Whether an isolated entry follows, past which SINGLE takes nobody."""
+    """Return whether an isolated entry follows; in SINGLE mode no entry passes it."""
     config = draft.queue.config
     if config.mode is not Mode.SINGLE:
         return False

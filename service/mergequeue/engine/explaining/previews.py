@@ -1,4 +1,4 @@
-"""What a command would do, told before anybody gives it: the engine on a copy (ENGINE.md 16)."""
+"""Preview a command: the engine on a copy of the queue."""
 
 from dataclasses import dataclass
 from datetime import datetime

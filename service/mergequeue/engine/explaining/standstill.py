@@ -29,7 +29,7 @@ BUILD, LAND = "build", "land"
 
 
 class StandstillKind(StrEnum):
-    """What stands still."""
+    """One stalled subject of a queue."""
 
     EFFECT_UNDER_WAY = "effect_under_way"
     EFFECT_NOT_TAKEN = "effect_not_taken"
@@ -77,7 +77,7 @@ def standstills(
     unchanged_since: datetime,
     now: datetime,
 ) -> tuple[Standstill, ...]:
-    """Return what stands still, gravest first; empty when all is well.
+    """Return the stalled subjects, gravest first; empty if the queue is healthy.
 
     `unchanged_since` is when the queue's value was last seen to change, `wake_at` the next
     instant at which it asked to be woken.
@@ -96,7 +96,7 @@ def standstills(
 def _effects(
     queue: MergeQueue, effects: Sequence[OpenEffect], now: datetime
 ) -> Iterator[Standstill]:
-    """Effects under way for too long, and due ones that nobody takes."""
+    """Return effects that take too long, and due ones that no worker claims."""
     for one in effects:
         limit = EFFECT_TIME + one.heads * HEAD_TIME
         prs = _prs_of(queue, one.run)
@@ -122,7 +122,7 @@ def _missing(
 
 
 def _forgotten(queue: MergeQueue, since: datetime, now: datetime) -> Iterator[Standstill]:
-    """Entries that wait for nothing, and a plan that would do something if it were asked."""
+    """Return entries that wait for no event, and a plan that a plain step would change."""
     for entry in queue.entries.values():
         waits = entry.state in (EntryState.PENDING, EntryState.TESTS_PASSED)
         if waits and explain.explain(queue, entry.pr, now).next is None:

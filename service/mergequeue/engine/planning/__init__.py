@@ -1,1 +1,1 @@
-"""What follows from the state: who starts, on which base, and what lands."""
+"""What follows from the state: which runs start, on which base, and what lands."""

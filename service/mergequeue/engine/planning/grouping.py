@@ -185,7 +185,7 @@ def _may_join(draft: Draft, entry: Entry) -> bool:
 
 
 def _fill(group: list[Entry], spare: Sequence[Entry], size: int, chance: Chance) -> None:
-    """The last slot also takes entries that meet nobody of the group."""
+    """The last slot also takes entries that overlap no entry of the group."""
     for entry in spare:
         if len(group) >= size:
             return

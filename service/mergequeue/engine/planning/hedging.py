@@ -1,4 +1,4 @@
-"""Spare slots test a group on the base it would have if somebody ahead fails (ENGINE.md 14).
+"""Hedge: idle slots test a group on the base that it would have if an entry ahead failed.
 
 A hedge delays nothing: whatever else may start takes its slot. It blames nobody and lands
 nothing before it has become the group's own run.
@@ -117,7 +117,7 @@ def _risky(draft: Draft, drawn: Graph) -> int:
 
 
 def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge]]:
-    """The best hedge of one group that stands on a risky node, if the group may have one."""
+    """Return the best hedge of one group on top of a risky node, None if it may have none."""
     first = draft.entries[node.members[0].pr]
     run = draft.runs.get(first.run or "")
     if run is None or run.status is not RunStatus.IN_PROGRESS or run.kind is not RunKind.MAIN:

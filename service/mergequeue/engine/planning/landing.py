@@ -86,7 +86,7 @@ def land(draft: Draft) -> None:
 
 
 def is_open(draft: Draft) -> bool:
-    """Whether the queue lets anything land: its state, its holds, the required statuses."""
+    """Return whether the queue may land: by its state, holds and required statuses."""
     queue = draft.queue
     return (
         queue.state in LANDS
@@ -97,7 +97,7 @@ def is_open(draft: Draft) -> bool:
 
 
 def stands(queue: MergeQueue, run_id: str, now: datetime) -> bool:
-    """Whether the run that is landing still stands on what it was built on.
+    """Return whether the base of the landing run still holds.
 
     Asked before a landing is permitted: what a pull request touches may have grown meanwhile.
     """
@@ -189,7 +189,7 @@ def _has_begun(draft: Draft, run: Run) -> bool:
 
 
 def _may_land(draft: Draft, run: Run) -> bool:
-    """Whether all of the unit is ready, and nothing it stands on is left outside of it.
+    """Return whether the whole unit is ready, with everything that it depends on inside.
 
     Its base holds, else it would be PENDING.
     """

@@ -23,7 +23,7 @@ _ALL_SLOTS = MAIN_SLOTS | PROBE_SLOTS
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What every run started in one step stands on: tip and required statuses."""
+    """The tip and required statuses that all runs started in one step share."""
 
     tip: Tip
     required: RequiredSet
@@ -101,7 +101,7 @@ def put_into(draft: Draft, entry: Entry, run: Run) -> None:
 
 
 def ask_branch(draft: Draft, run: Run, *, anew: bool = False) -> None:
-    """Have the test branch of a run built; `anew` asks for tests of a tree that has passed too."""
+    """Order the test branch of a run; `anew` retests a tree that has already passed."""
     known_trees: reuse.Trees = ()
     if not anew and draft.queue.required is not None:
         known_trees = reuse.known_trees(draft.queue, draft.queue.required.names, draft.now)

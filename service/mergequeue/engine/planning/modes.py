@@ -1,4 +1,4 @@
-"""Changing a queue's mode: when nothing runs that stands on the other one (ENGINE.md 3.3)."""
+"""Switch a queue's mode once no run depends on the old one, and report a drained queue."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +16,7 @@ _GOES_ON = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED})
 
 
 def ask(draft: Draft, mode: Mode) -> None:
-    """Have the queue change its mode as soon as it can; the present one takes a wish back."""
+    """Switch the mode as soon as possible; requesting the present mode cancels the switch."""
     queue = draft.queue
     wanted = None if mode is queue.config.mode else mode
     if wanted is queue.target_mode:
@@ -65,7 +65,7 @@ def _give_up_failures(draft: Draft) -> None:
 
 
 def _require_targets(draft: Draft) -> None:
-    """In PARALLEL mode nobody is ready whose impacted targets are not known."""
+    """In PARALLEL mode an entry is ready only if its impacted targets are known."""
     for pr in sorted(draft.entries):
         entry = draft.entries[pr]
         draft.touched.add(pr)

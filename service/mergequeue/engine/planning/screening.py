@@ -1,4 +1,4 @@
-"""Trying entries alone, apart from the line, before anybody counts on them (ENGINE.md 14.1).
+"""Screen entries: test them alone, apart from the line, before any base contains them.
 
 Only with `batchSizing: ADAPTIVE`. A risky entry is tried first; a failure whose base is probably
 good puts its group out at once, and the suspects are tried here, in halves, until the culprit
@@ -52,7 +52,7 @@ def is_due(draft: Draft, entry: Entry) -> bool:
 
 
 def is_overtaken(draft: Draft, entry: Entry) -> bool:
-    """Whether somebody who is tried alone, or has to be, was to go before this entry."""
+    """Return whether an entry that is screened, or must be, comes before this one."""
     if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return False
     key = _key(entry)
@@ -72,7 +72,7 @@ def is_overtaken(draft: Draft, entry: Entry) -> bool:
 
 
 def is_first(draft: Draft) -> bool:
-    """Whether the first of those who wait may be tried alone now, and nothing else."""
+    """Return whether the first pending entry may be screened now, and no other may."""
     waiting = draft.places.waiting
     first = draft.entries[waiting[0][2]] if waiting else None
     return first is not None and is_due(draft, first) and grouping.is_startable(draft, first)
@@ -108,7 +108,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
 
 
 def _tried(draft: Draft) -> frozenset[int]:
-    """The groups of suspects of whom one is tried, or may be now.
+    """Return the groups of suspects with an entry that is under test, or may be now.
 
     Who is not ready may stay so for ever: nobody waits for that.
     """
@@ -214,14 +214,14 @@ def suspect(draft: Draft, run: Run, checks: tuple[Named, ...]) -> None:
 
 
 def _other_half(draft: Draft, tried: int) -> list[Entry]:
-    """Who waits for what comes out of this group: nobody, if it is itself a second half."""
+    """Return the entries that wait for this group's result; none if it is a second half."""
     if tried % 2:
         return []
     return [entry for entry in draft.entries.values() if entry.suspected == tried + 1]
 
 
 def _halve(draft: Draft, group: Sequence[Entry]) -> None:
-    """Suspects of whom one is to blame: the first half is tried, the second waits for that.
+    """One of the suspects is to blame: test the first half, let the second wait for the result.
 
     A first half has an even number, its second half the next one.
     """
@@ -274,7 +274,7 @@ def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) ->
 
 
 def _stands_free(draft: Draft, run: Run) -> bool:
-    """Whether the tree that passed is what would be tested in the line: nobody is ahead."""
+    """Return whether the passed tree equals the tree in the line: no entry is ahead."""
     made = bases.progress(draft, replace(run, kind=RunKind.MAIN))
     if made is None or not bases.is_predicted(draft, replace(run, kind=RunKind.MAIN), made):
         return False
@@ -305,14 +305,14 @@ SUSPECT_FAILS = 0.75
 """The chance that a suspect fails when tried alone."""
 
 KEPT_FREE = 0.25
-"""The share of the slots that is left to whoever comes."""
+"""This share of the slots stays free for new entries."""
 
 _SCREENS = frozenset({RunKind.SCREEN})
 _LOOKS = frozenset({RunKind.SECOND_LOOK})
 
 
 def review_second_looks(draft: Draft) -> None:
-    """Let looks count whose turn has come, and end those that nobody will want."""
+    """Promote second looks whose turn has come, and end those that are no longer needed."""
     for run in [one for one in draft.runs.values() if one.kind in _LOOKS]:
         entry = draft.entry_of(run.entries[0])
         if entry is None or not _may_be_wanted(draft, entry):

@@ -59,7 +59,7 @@ def passed(draft: Draft, run: Run, reason: Reason) -> None:
 
 
 def retry_on_new_branch(draft: Draft, run: Run, detail: Detail) -> None:
-    """Begin anew on another test branch."""
+    """Restart on another test branch."""
     if bisecting.is_examining(draft, run):
         bisecting.lost(draft, run, Reason.RETRY_ON_NEW_BRANCH)
     elif run.kind in SPARE:
@@ -175,7 +175,7 @@ def _begin_afresh(draft: Draft, run: Run) -> None:
 
 
 def _of_failed(draft: Draft, run: Run, one: Verdict) -> None:
-    """A failed run that nobody has judged yet: a late success counts."""
+    """Settle a failed run without a verdict yet: a late success counts."""
     if not one.is_green:
         return
     searched = bisecting.is_examining(draft, run) or _is_searched(draft, run)
@@ -225,7 +225,7 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _doubt(draft: Draft, run: Run, one: Verdict) -> None:
-    """Doubt before blame: the entries are examined alone, and nobody waits for what comes out."""
+    """Doubt before blame: examine the entries alone, while no other entry waits for the result."""
     own = draft.own(run)
     if len(own) == 1 and bases.is_sure(draft, run):
         screening.failed(draft, run, one.failed)

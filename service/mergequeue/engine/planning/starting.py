@@ -288,7 +288,7 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
 
 
 def _look_twice(draft: Draft, ground: launching.Ground) -> None:
-    """Look twice at once at who will probably fail."""
+    """Start a second look at entries that will probably fail."""
     for entry in screening.wanted_second_looks(draft):
         members = (draft.member_of(entry),)
         plan = launching.Plan(RunKind.SECOND_LOOK, members, (), ground.tip, ground.required.names)

@@ -1,4 +1,4 @@
-"""What a run stands on, and whether that is still true (ENGINE.md 7).
+"""The base of a run, and whether it still holds.
 
 A base is the target's tip and the expected nodes ahead that the run depends on: all of them in
 SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
@@ -27,14 +27,14 @@ _EVIDENCE_KINDS = frozenset({RunKind.PROBE, RunKind.CONFIRMATION, RunKind.SCREEN
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """Why a base holds no more: the restart code and who caused it."""
+    """The reason why a base is broken: the restart code and the pull requests that caused it."""
 
     reason: Reason
     prs: tuple[int, ...] = ()
 
 
 def graph(draft: Draft) -> Graph:
-    """The expected entries of the line and who of them stands on whom."""
+    """The expected entries of the line with their dependencies."""
     return drawn_graph(draft)
 
 
@@ -79,7 +79,7 @@ def meets(draft: Draft, one: Entry, other: Entry) -> bool:
 
 
 def below(draft: Draft, run: Run) -> tuple[Member, ...]:
-    """What stands below the first entry whose run this is, in tested order."""
+    """Return what is below the first entry of this run, in tested order."""
     for index, member in enumerate(run.entries):
         entry = draft.entry_of(member)
         if entry is not None and entry.run == run.id:
@@ -145,7 +145,7 @@ def is_sure(draft: Draft, run: Run) -> bool:
 
 
 def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
-    """Why what a bisection stands on is no more as it was, None while it is.
+    """Return why the base of a bisection is broken, None if it holds.
 
     Landings of others do not matter: its runs are evidence (ENGINE.md 10.6).
     """

@@ -124,7 +124,7 @@ class Draft:
         self.put_queue(replace(self.queue, bisections=known))
 
     def drop_bisection(self, bisection: Bisection) -> None:
-        """Forget a bisection; its runs are let go by who closes it."""
+        """Forget a bisection; the caller releases its runs."""
         left = {key: one for key, one in self.queue.bisections.items() if key != bisection.id}
         self.put_queue(replace(self.queue, bisections=left))
 
@@ -156,7 +156,7 @@ class Draft:
         self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def put(self, entry: Entry) -> None:
-        """Replace an entry by a form of its state; a search later than its failure is told."""
+        """Replace an entry within its state; reports a bisection that starts after its failure."""
         old = self.entries[entry.pr]
         if old.id != entry.id or old.state is not entry.state:
             raise InvariantBroken("E5", f"pull request {entry.pr} changed its state unseen")
@@ -214,7 +214,7 @@ class Draft:
         return finished
 
     def retire(self, run: Run, why: Reason) -> None:
-        """Let a run go that nobody refers to any more; what still runs of it is cancelled."""
+        """Release a run that no entry refers to any longer; cancel it if it is still running."""
         may_run = run.phase is RunPhase.TESTING and (
             run.status is RunStatus.IN_PROGRESS
             or any(check.outcome is CheckOutcome.RUNNING for check in run.checks)
@@ -265,7 +265,7 @@ class Draft:
         return [run for run in self.runs.values() if run.id in self.judging]
 
     def entry_of(self, member: Member) -> Entry | None:
-        """The live entry a run's member stands for, None when it has left."""
+        """Return the live entry of a run's member, None if it has left."""
         entry = self.entries.get(member.pr)
         return entry if entry is not None and entry.id == member.entry else None
 
@@ -299,7 +299,7 @@ class Draft:
         return str(uuid5(UUID(self.queue.uid), what))
 
     def value(self) -> MergeQueue:
-        """The queue as it stands; the very value we began with if nothing changed."""
+        """Return the present queue; the initial value itself if it is unchanged."""
         if self.revision == 0:
             return self.before
         return replace(self.queue, entries=self.entries, runs=self.runs)
@@ -333,7 +333,7 @@ class Draft:
         self.revision += 1
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
-        """Note what an entry does to the line: nobody is behind one that comes as the last."""
+        """Record how an entry changes the line; an entry appended last has no followers."""
         if old.touches != new.touches and (old.rank is not None or old.run is not None):
             self.footing.progress.clear()
         if old.rank is None and (new.rank is None or self._is_last(new.rank)):

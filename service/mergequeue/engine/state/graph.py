@@ -1,4 +1,4 @@
-"""Who stands on whom: the expected entries of the line as nodes, each with all it depends on.
+"""The dependency graph of the line: nodes of expected entries, each with all it depends on.
 
 ENGINE.md 7. A node is the batch of a live run, or one placed entry; a base takes nodes whole.
 Sets of nodes are bit masks over their places, so that a closure is one integer and joining two
@@ -16,7 +16,7 @@ from service.mergequeue.engine.model import Member
 from service.mergequeue.engine.targets import Targets, meet
 
 DEAD_MAX = 64
-"""Landed nodes that a graph carries before it is worth drawing anew."""
+"""A graph with more landed nodes than this is rebuilt."""
 
 NOWHERE = -(2**63)
 """A rank before all others."""
@@ -101,7 +101,7 @@ class Graph:
             self.of[member.pr] = place
 
     def is_next(self, pr: int) -> bool:
-        """Whether nothing stands ahead of this one: no node, and nobody in its own."""
+        """Return whether the node depends on no other: none ahead, no other entry in its own."""
         place = self.of.get(pr)
         if place is None or self.nodes[place].members[0].pr != pr:
             return False
@@ -134,7 +134,7 @@ class Graph:
         return found
 
     def closure(self, touches: Targets | None, end: int | None = None) -> int:
-        """What somebody who touches this would depend on, standing behind the first `end` nodes."""
+        """Return what an entry with these targets would depend on behind the first `end` nodes."""
         if end is None or end == len(self.nodes):
             return self._met(touches) & self.live
         mask = 0

@@ -61,7 +61,7 @@ def place(draft: Draft, wish: Wish) -> None:
 
 
 def place_once(draft: Draft, wish: Wish) -> None:
-    """Place a hold unless one of this reason stands."""
+    """Place a hold unless one with this reason exists."""
     if not has(draft.queue, wish.reason):
         place(draft, wish)
 
@@ -91,12 +91,12 @@ def expire(draft: Draft) -> None:
 
 
 def has(queue: MergeQueue, reason: HoldReason) -> bool:
-    """Whether a hold of this reason stands."""
+    """Return whether a hold with this reason exists."""
     return any(hold.reason is reason for hold in queue.holds)
 
 
 def who_lifts(reason: HoldReason) -> WhoMustAct:
-    """Whose move it is while such a hold stands (ENGINE.md 4)."""
+    """Return who must act while such a hold exists."""
     return _WHO.get(reason, WhoMustAct.OPERATOR)
 
 

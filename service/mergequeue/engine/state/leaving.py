@@ -22,7 +22,7 @@ RESTARTS = frozenset(
 """Reasons for new tests; kept during a landing like a leaving, and weaker than one."""
 
 CI_WAITS = frozenset({Reason.CI_INTERRUPTED, Reason.INFRASTRUCTURE})
-"""Reasons for which an entry waits beside the line until its clock lets it try again."""
+"""Reasons for which an entry waits beside the line until its retry time."""
 
 CI_WAIT_FIRST = timedelta(minutes=5)
 """The first such wait; each further one is twice as long."""
@@ -67,7 +67,7 @@ def restart(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) ->
 
 
 def send_back(draft: Draft, backs: Sequence[Back]) -> None:
-    """Take these entries back to PENDING, each in the way that fits where it stands."""
+    """Send these entries back to PENDING, each in the way that fits its state."""
     out = [back for back in backs if not is_expected(draft.entries[back.pr])]
     expected = [back for back in backs if is_expected(draft.entries[back.pr])]
     if out:
@@ -82,7 +82,7 @@ def send_back(draft: Draft, backs: Sequence[Back]) -> None:
 
 
 def begin_anew(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
-    """Restart the run; while a landing of it is in flight the wish is kept until the result."""
+    """Restart the run; while its landing is in flight the request is kept until the result."""
     own = draft.own(run)
     if not any(is_landing(draft, entry) for entry in own):
         restart(draft, run, reason, detail)
@@ -93,7 +93,7 @@ def begin_anew(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING)
 
 
 def come_back(draft: Draft, returns: Sequence[Back]) -> None:
-    """Let entries that were out count again, in their order: where that restarts nobody."""
+    """Return entries that were out to the line, in order, where that restarts no run."""
     entries = [draft.entries[back.pr] for back in returns]
     anchor = line.last_undisturbed(draft, entries)
     _let_go(draft, entries, [back.reason for back in returns])
@@ -103,7 +103,7 @@ def come_back(draft: Draft, returns: Sequence[Back]) -> None:
 
 
 def abandon(draft: Draft, bisection: Bisection, reason: Reason, detail: Detail = NOTHING) -> None:
-    """Give a search up: nobody is judged, and whoever is undecided comes back."""
+    """Give up a bisection: no entry is judged, and undecided ones return."""
     undecided = close(draft, bisection, None, reason)
     come_back(draft, [Back(entry.pr, reason, detail) for entry in undecided])
 
@@ -168,7 +168,7 @@ def try_again(draft: Draft, entries: Iterable[Entry]) -> None:
 def leave(
     draft: Draft, entry: Entry, state: EntryState, reason: Reason, detail: Detail = NOTHING
 ) -> None:
-    """End the submission. While its landing is in flight the wish is kept until the result."""
+    """End the submission; while its landing is in flight the request is kept until the result."""
     if is_landing(draft, entry):
         if entry.cancel is None or entry.cancel in RESTARTS:
             draft.put(replace(entry, cancel=reason, cancel_detail=detail))

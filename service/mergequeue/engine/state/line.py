@@ -1,4 +1,4 @@
-"""The line: ranks, who goes first, and where somebody comes back (ENGINE.md 7).
+"""The line: ranks, who goes first, and where a returning entry is placed.
 
 Ranks are integers far apart, so that a place in between needs no other entry to move.
 """
@@ -138,7 +138,7 @@ def _is_met(draft: Draft, node: Targets | None, touches: Sequence[Targets | None
 
 
 def _is_passed_over(draft: Draft, anchor: Entry | None, entry: Entry) -> bool:
-    """Whether anybody stands between the anchor and the entry, or it stands before it."""
+    """Return whether an entry is between the anchor and the entry, or the entry is ahead of it."""
     line = draft.places.line
     first = 0
     if anchor is not None and anchor.rank is not None:

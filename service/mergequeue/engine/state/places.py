@@ -35,7 +35,7 @@ class Progress:
 
 @dataclass(slots=True)
 class Footing:
-    """The graph (None: to be drawn), the progress of runs by id, and who was found to hold.
+    """The graph (None: not built), the progress of runs by id, and the runs known to hold.
 
     The runs in `sound` stood on the graph as it is drawn when the last of the target's moves was
     `seen`.

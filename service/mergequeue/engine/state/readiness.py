@@ -17,7 +17,7 @@ GRACE = timedelta(minutes=10)
 """How long a placed entry may be unready before it loses its place (ENGINE.md 2)."""
 
 GRACE_PASSED = timedelta(minutes=2)
-"""The same once its tests have passed: then everything behind it waits for its landing."""
+"""The same after its tests passed: then everything behind it waits for its landing."""
 
 MERGE_SEEN = timedelta(seconds=60)
 """How long a merge by hand may be seen before the target's move is: one sweep of the tips."""
@@ -40,7 +40,7 @@ _BLOCKERS = {
 
 
 def ready(draft: Draft) -> None:
-    """Bring readiness up to date: what facts changed, whose time is over, who is freed."""
+    """Update readiness after changed facts, timeouts and freed entries."""
     for pr in sorted(draft.places.not_ready):
         entry = draft.entries[pr]
         if entry.build_after is not None and entry.build_after <= draft.now:
@@ -96,7 +96,7 @@ def leaving_of(before: Facts, after: Facts, entry: Entry, branch: str) -> Reason
 
 
 def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
-    """What is open for this entry as it stands.
+    """Return the open conditions of this entry in its present state.
 
     Not knowing never takes readiness away, and a run that was built cleanly knows better than
     a conflict the provider reports.
@@ -217,7 +217,7 @@ def _is_gone(draft: Draft, pr: int, left: set[int]) -> bool:
 
 
 def may_land(entry: Entry) -> bool:
-    """Whether nothing about the pull request itself stands against its landing."""
+    """Return whether no fact about the pull request itself prevents its landing."""
     return is_expected(entry) and not entry.unmet and entry.cancel is None
 
 

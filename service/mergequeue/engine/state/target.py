@@ -57,7 +57,7 @@ def mismatched(draft: Draft, one: LandingMismatch) -> None:
 
 
 def take_kept(draft: Draft) -> None:
-    """Take in the move that waited, now that nothing stands against it."""
+    """Apply the postponed move, because nothing prevents it any longer."""
     kept = draft.queue.kept_move
     if kept is None or draft.queue.landing is not None:
         return
