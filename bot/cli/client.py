@@ -12,8 +12,8 @@ import orjson
 from pydantic import JsonValue
 
 from bot.cli.exits import Exit, Failed
-from bot.portable import sending
-from bot.portable.sending import WHY_MAX, Unsent
+from bot.uploader import sending
+from bot.uploader.sending import WHY_MAX, Unsent
 from bot.settings import VERSION
 from service.clock import Clock, Ids, RandomIds
 

@@ -17,8 +17,8 @@ from pydantic import JsonValue
 from bot.cli import client, output
 from bot.cli.client import Client, Json
 from bot.cli.exits import Exit, Failed
-from bot.portable import sending
-from bot.portable.sending import Unsent
+from bot.uploader import sending
+from bot.uploader.sending import Unsent
 from service.clock import SystemClock
 from service.vocabulary import RepoRef
 

@@ -14,7 +14,7 @@ from rich.progress import (
 )
 
 from bot.cli import output
-from bot.portable.files import Report
+from bot.uploader.files import Report
 
 
 class SentBytes:

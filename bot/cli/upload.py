@@ -1,6 +1,6 @@
 """`upload` and `test`: run a command, send its reports, end as quarantine says (FLAKY.md 2.10).
 
-How an upload is made, sent and judged is `bot/portable`, which CI's action runs without us.
+How an upload is made, sent and judged is `bot/uploader`, which CI's action runs without us.
 """
 
 import hashlib
@@ -17,10 +17,10 @@ from bot.cli import options, output, place, running, validate
 from bot.cli.exits import Exit, Failed
 from bot.cli.running import Ended
 from bot.cli.sent_bytes import SentBytes
-from bot.portable import ci, files, oidc, sending, verdict
-from bot.portable.files import Report
-from bot.portable.sending import Json, Request, Service, Unsent
-from bot.portable.verdict import Ending, Told
+from bot.uploader import ci, files, oidc, sending, verdict
+from bot.uploader.files import Report
+from bot.uploader.sending import Json, Request, Service, Unsent
+from bot.uploader.verdict import Ending, Told
 from service.clock import SystemClock
 from service.testhealth.reports.results import Format
 from service.vocabulary import RepoRef

@@ -8,8 +8,8 @@ import typer
 
 from bot.cli import options, output, place
 from bot.cli.exits import Exit
-from bot.portable import files, verdict
-from bot.portable.files import Found
+from bot.uploader import files, verdict
+from bot.uploader.files import Found
 from service.testhealth.reports import duplicates, reports, results
 from service.testhealth.reports.reading import Wishes
 from service.testhealth.reports.results import CaseKind, CaseResult, FileStatus, Format, ReportFile

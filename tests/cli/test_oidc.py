@@ -8,9 +8,9 @@ from threading import Thread
 import pytest
 
 from bot.cli.app import main
-from bot.portable import __main__ as portable
-from bot.portable import oidc
-from bot.portable.sending import Unsent
+from bot.uploader import __main__ as uploader
+from bot.uploader import oidc
+from bot.uploader.sending import Unsent
 from tests.cli import service
 from tests.cli.service import an_upload
 
@@ -90,7 +90,7 @@ def test_the_action_uploads_with_the_jobs_own_token(reports, actions, capsys):
     with service.served() as api:
         api.says(UPLOAD, an_upload(0, 0, 0))
         arguments = ["upload", f"--url={api.url}", "--org=octo", "--junit=*.xml"]
-        assert portable.main(arguments) == 0
+        assert uploader.main(arguments) == 0
         ((_, _, headers),) = api.asked
     assert headers["Authorization"] == f"Bearer {JWT}"
     assert "x-api-token" not in headers

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 import yaml
 
-from bot.portable import targets, touched
-from bot.portable.touched import Change
+from bot.uploader import targets, touched
+from bot.uploader.touched import Change
 from tests.cli import service
 from tests.tidy.tree import ROOT
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli import app, exits
-from bot.portable import sending
+from bot.uploader import sending
 from tests.cli import service
 from tests.cli.service import an_upload
 

@@ -22,7 +22,7 @@ MIGRATIONS = "service/database/migrations/versions"
 
 # Who may read a clock or make an id: the service's one place, the sandbox's own world, and what
 # runs without either.
-CLOCKS = ("service/clock.py", "bot/sandbox", "bot/portable")
+CLOCKS = ("service/clock.py", "bot/sandbox", "bot/uploader")
 READS_A_CLOCK = re.compile(
     r"(^|\.)((datetime|date)\.(now|utcnow|today)"
     r"|time\.(time|monotonic|perf_counter|process_time)(_ns)?"

@@ -6,8 +6,8 @@ import urllib.request
 from collections.abc import Mapping
 from urllib.parse import quote, urlsplit
 
-from bot.portable import sending
-from bot.portable.sending import Came, Unsent
+from bot.uploader import sending
+from bot.uploader.sending import Came, Unsent
 
 URL, TOKEN = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
 TIMEOUT_S = 10.0

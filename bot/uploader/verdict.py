@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from bot.portable import sending
-from bot.portable.files import Report
-from bot.portable.sending import Json, Unsent
+from bot.uploader import sending
+from bot.uploader.files import Report
+from bot.uploader.sending import Json, Unsent
 
 # Codes of API.md 3.
 NO_RESULTS = "no_results"

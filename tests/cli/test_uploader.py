@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.portable import ci, files, verdict
-from bot.portable.files import Report
+from bot.uploader import ci, files, verdict
+from bot.uploader.files import Report
 from service.testhealth.api import multipart
 
 HEAD = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"

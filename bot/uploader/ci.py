@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bot.portable import sending
-from bot.portable.sending import Json, Unsent
+from bot.uploader import sending
+from bot.uploader.sending import Json, Unsent
 
 GIT_TIMEOUT_S = 5
 # API.md 8.4.

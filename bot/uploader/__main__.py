@@ -1,4 +1,4 @@
-"""`python3 -m bot.portable`: what the composite actions run on CI's own machine."""
+"""`python3 -m bot.uploader`: what the composite actions run on CI's own machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from bot.portable import ci, files, oidc, sending, targets, touched, verdict
-from bot.portable.sending import Request, Service, Unsent
-from bot.portable.verdict import Ending, Told
+from bot.uploader import ci, files, oidc, sending, targets, touched, verdict
+from bot.uploader.sending import Request, Service, Unsent
+from bot.uploader.verdict import Ending, Told
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

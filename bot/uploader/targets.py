@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from bot.portable import ci, touched
-from bot.portable.sending import Request, Service, Unsent
-from bot.portable.touched import ALL, Targets, ToolFailed
+from bot.uploader import ci, touched
+from bot.uploader.sending import Request, Service, Unsent
+from bot.uploader.touched import ALL, Targets, ToolFailed
 
 NAMES_MAX = 200_000
 BODY_BYTES_MAX = 20 * 1024 * 1024
