@@ -1,22 +1,22 @@
-"""`upload-impacted-targets`: tell the service what a pull request touches (UX.md 8)."""
+"""`upload-impacted-targets`: send which targets a pull request touches."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from bot.uploader import ci, touched
-from bot.uploader.sending import Request, Service, Unsent
 from bot.uploader.touched import ALL, Targets, ToolFailed
+from bot.uploader.transport import Request, RequestFailed, Service
 
 NAMES_MAX = 200_000
 BODY_BYTES_MAX = 20 * 1024 * 1024
 PATHS = "paths"
 
 
-class Wish(NamedTuple):
-    """What is asked for: the tool, the globs for `paths`, the base or nothing, what errors do."""
+class Options(NamedTuple):
+    """The tool, the globs for `paths`, the base or an empty text, and what a failed tool does."""
 
     tool: str
     paths: str
@@ -24,28 +24,25 @@ class Wish(NamedTuple):
     fails: bool
 
 
-def upload(
-    wish: Wish, environ: Mapping[str, str], service: Service, say: Callable[[str], object]
-) -> int:
-    """Find the targets, and send them for the head; the exit code.
+def upload(options: Options, environ: Mapping[str, str], service: Service) -> int:
+    """Find the targets and send them for the head; return the exit code.
 
-    An answer other than success fails the job: the pull request would wait for its targets
-    and nobody would know.
+    A refusal fails the job: otherwise the pull request would wait for its targets in silence.
     """
     pull = ci.pull_request_of(environ)
     if not pull:
-        say("This run is not of a pull request: there is nothing to tell.")
+        service.log("This run tests no pull request: there are no targets to upload.")
         return 0
     branch = environ.get("GITHUB_BASE_REF", "")
     try:
-        found = targets_of(wish, wish.base or f"origin/{branch}", pull["sha"])
+        targets = find_targets(options, options.base or f"origin/{branch}", pull["sha"])
     except ToolFailed as failed:
-        say(f"What is touched cannot be told: {failed}")
-        if wish.fails:
+        service.log(f"The touched targets cannot be found: {failed}")
+        if options.fails:
             return 1
-        found = ALL
-    except ValueError as wrong:
-        say(str(wrong))
+        targets = ALL
+    except ValueError as invalid:
+        service.log(str(invalid))
         return 1
     try:
         about = {
@@ -53,32 +50,32 @@ def upload(
             "targetBranch": branch,
             "pr": {"number": int(pull["number"]), "sha": pull["sha"]},
         }
-        body = body_of(about, found)
-        answer = service.ask(Request("/setImpactedTargets", body, "application/json"))
-    except Unsent as refused:
-        say(f"The targets were not taken: {refused.said or refused.why}")
+        headers = {"Content-Type": "application/json"}
+        answer = service.send(Request("/setImpactedTargets", headers, body_of(about, targets)))
+    except RequestFailed as refused:
+        service.log(f"The service refused the targets: {refused.text or refused.reason}")
         return 1
     what = "everything" if answer.get("impactsAll") else f"{answer.get('targetCount')} targets"
-    say(f"#{pull['number']} at {pull['sha'][:8]} touches {what}.")
+    service.log(f"#{pull['number']} at {pull['sha'][:8]} touches {what}.")
     return 0
 
 
-def targets_of(wish: Wish, base: str, head: str) -> Targets:
-    """What lies between merge base and head; nothing changed: no target.
+def find_targets(options: Options, base: str, head: str) -> Targets:
+    """Return the targets touched between merge base and head; none if nothing changed.
 
-    Raises ToolFailed, and ValueError for a wish that cannot be meant.
+    Raises ToolFailed, and ValueError for invalid options.
     """
-    rules = touched.rules_in(wish.paths) if wish.tool == PATHS else {}
+    rules = touched.parse_rules(options.paths) if options.tool == PATHS else {}
     change = touched.change_between(base, head)
     if not change.paths:
         return []
-    if wish.tool == PATHS:
+    if options.tool == PATHS:
         return touched.by_paths(change, rules)
-    return touched.TOOLS[wish.tool](change)
+    return touched.TOOLS[options.tool](change)
 
 
 def body_of(about: Mapping[str, object], targets: Targets) -> bytes:
-    """The request, with everything where the names are too many to say."""
+    """Return the request's body; too many names become `ALL`."""
     if targets != ALL and len(targets) <= NAMES_MAX:
         body = json.dumps({**about, "impactedTargets": targets}).encode()
         if len(body) <= BODY_BYTES_MAX:

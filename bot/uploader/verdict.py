@@ -1,4 +1,4 @@
-"""How an upload ends: its exit code and what is said of it (FLAKY.md 2.10, UX.md 5)."""
+"""The exit code of an upload, and the sentence that explains it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from bot.uploader import sending
+from bot.uploader import transport
 from bot.uploader.files import Report
-from bot.uploader.sending import Json, Unsent
+from bot.uploader.transport import Json, RequestFailed
 
-# Codes of API.md 3.
+# Error codes of the API.
 NO_RESULTS = "no_results"
-TOO_MUCH = (sending.TOO_LARGE, "limit_reached")
+TOO_MUCH = (transport.TOO_LARGE, "limit_reached")
 STRICT_EXIT = 70
 NAMES_SHOWN = 10
 NO_REPORT = "No test report matched"
-# What people wrote of it stands behind the colon, and may name any day, or none there is.
-ENDS = re.compile(r"[A-Z_]+ until (\d{4}-\d\d-\d\d)")
+# People's own text follows the colon; it may contain any date, also an impossible one.
+QUARANTINE_END = re.compile(r"[A-Z_]+ until (\d{4}-\d\d-\d\d)")
 EXIT_CODE_MAX = 255
-UNREAD = "could not read the quarantine list ({why}). No failure is forgiven in this run."
+UPLOAD_FAILED = "could not read the quarantine list ({reason}). No failure is forgiven in this run."
 
 
 class Failure(NamedTuple):
-    """A test that failed; `reason` None: it is not quarantined."""
+    """A failed test; `reason` is None if it is not quarantined."""
 
     name: str
     full_name: str
@@ -32,9 +32,9 @@ class Failure(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the service said of one upload; `is_whole`: every file was read to its end.
+    """The service's answer to one upload; `is_whole`: every file was read to its end.
 
-    `not_excused`: why quarantined failures count all the same, in this upload and those before.
+    `not_excused` says why quarantined failures count nevertheless, in this upload and earlier ones.
     """
 
     tests: int
@@ -48,154 +48,157 @@ class Answer(NamedTuple):
     not_excused: tuple[str, ...] = ()
 
 
-class Told:
-    """What the service said of each upload so far, and the names of files nobody could read.
+class Outcome:
+    """The answers to the uploads so far, parsed and as received, and what could not be uploaded.
 
-    `refused`: the refusals of uploads for their size, which say nothing of other uploads.
+    `unread` are names of unreadable files, `too_large` refusals for size, which say nothing
+    about other uploads, and `failure` is the error that ended the uploading.
     """
 
     def __init__(self) -> None:
         self.answers: list[Answer] = []
+        self.received: list[Json] = []
         self.unread: list[str] = []
-        self.refused: list[Unsent] = []
+        self.too_large: list[RequestFailed] = []
+        self.failure: RequestFailed | None = None
+
+    @property
+    def failed(self) -> int:
+        """How many tests failed."""
+        return sum(each.failed for each in self.answers)
+
+    @property
+    def forgiven(self) -> int:
+        """How many of them are quarantined."""
+        return sum(each.forgiven for each in self.answers)
 
     @property
     def is_whole(self) -> bool:
         """Whether every report was read to its end, so that no failure can be hidden."""
         return not self.unread and all(each.is_whole for each in self.answers)
 
+    def add(self, received: Json) -> Answer:
+        """Add the answer to an upload. Raises RequestFailed if it is not one."""
+        self.received.append(received)
+        answer = parse_answer(received)
+        self.answers.append(answer)
+        return answer
+
+    def skip(self, batch: Sequence[Report], failed: RequestFailed) -> None:
+        """Go on without an upload that has no results, or too many. Raises any other failure."""
+        if failed.code not in (NO_RESULTS, *TOO_MUCH):
+            raise failed
+        self.unread.extend(each.name for each in batch)
+        if failed.code in TOO_MUCH:
+            self.too_large.append(failed)
+
 
 class Ending(NamedTuple):
-    """The exit code, and the sentence that says why."""
+    """The exit code, and the sentence that explains it."""
 
     exit_code: int
-    said: str
+    message: str
 
 
-def answer_of(value: Json) -> Answer:
-    """The service's answer, read. Raises Unsent when it is none."""
+def parse_answer(value: Json) -> Answer:
+    """Parse the service's answer. Raises RequestFailed if it is not one to an upload."""
     try:
         forgiven = integer(value["quarantined_failures"])
+        files = transport.objects(value["files"])
+        not_excused = transport.array(value.get("not_excused_because", []))
         return Answer(
-            tests=integer(sending.member(value, "counts")["tests"]),
+            tests=integer(transport.member(value, "counts")["tests"]),
             failed=forgiven + integer(value["unquarantined_failures"]),
             forgiven=forgiven,
-            is_whole=all(each["status"] == "accepted" for each in sending.objects(value["files"])),
-            exit_code=exit_code(sending.member(value, "verdict")["exit_code"]),
-            failures=tuple(failure_of(each) for each in sending.objects(value["failures"])),
-            warnings=tuple(str(each) for each in sending.items(value["warnings"])),
+            is_whole=all(each["status"] == "accepted" for each in files),
+            exit_code=exit_code(transport.member(value, "verdict")["exit_code"]),
+            failures=tuple(parse_failure(each) for each in transport.objects(value["failures"])),
+            warnings=tuple(str(each) for each in transport.array(value["warnings"])),
             html_url=str(value["html_url"] or ""),
-            not_excused=tuple(
-                str(each) for each in sending.items(value.get("not_excused_because", []))
-            ),
+            not_excused=tuple(str(each) for each in not_excused),
         )
-    except (KeyError, TypeError, ValueError) as unlike:
-        raise Unsent("the answer is not one to an upload: is it Headgate") from unlike
+    except (KeyError, TypeError, ValueError) as invalid:
+        raise RequestFailed("the answer is not one to an upload: is it Headgate") from invalid
 
 
-def failure_of(value: Json) -> Failure:
-    """One failed test, named as people look for it."""
+def parse_failure(value: Json) -> Failure:
+    """Parse one failed test, with the name that people search for."""
     name, file, classname = (str(value[each]) for each in ("name", "file_path", "classname"))
     full_name = f"{file}::{name}" if file else f"{classname}.{name}" if classname else name
     reason = str(value["quarantine_reason"] or "") if value["quarantined"] is True else None
     return Failure(name, full_name, reason)
 
 
-def ending_of(told: Told, command_code: int) -> Ending:
-    """How uploads end that were all answered.
+def ending_of(outcome: Outcome, command_code: int, *, strict: bool) -> Ending:
+    """Return how the uploads end.
 
-    Of several those count that say something: an upload without a failure does not make the
-    command's code stand that another one forgives. A file that nobody could read does. Whether
-    quarantined failures are excused is known with the last upload. Raises Unsent when one was
-    too large.
+    If one was not accepted: as the command did, unless `strict` asks for an exit code of its own;
+    earlier answers count as far as they forgive nothing. Otherwise the answers with failures
+    decide: an upload without failures does not bring back the command's code that another
+    upload forgives; an unreadable file does. The last answer knows whether quarantined failures
+    are excused.
     """
-    if told.refused:
-        raise told.refused[0]
-    if not told.answers:
-        return no_report_ending(command_code)
-    answers = told.answers
-    telling = [
-        each.exit_code for each in answers if each.failed > each.forgiven or not each.is_whole
-    ]
-    if any(each.forgiven for each in answers):
-        telling.append(answers[-1].exit_code)
-    if told.unread:
-        telling.append(command_code)
-    code = max(telling, default=command_code)
-    return Ending(code, sentence_of(told, code))
+    failure = outcome.failure or (outcome.too_large[0] if outcome.too_large else None)
+    answers = outcome.answers
+    if failure is not None:
+        failing = [each.exit_code for each in answers if each.failed > each.forgiven]
+        code = max([command_code, *failing])
+        code = STRICT_EXIT if strict and code == 0 else code
+        return Ending(code, UPLOAD_FAILED.format(reason=failure.reason.rstrip(".")))
+    if not answers:
+        return Ending(command_code, f"{NO_REPORT}: exit code {command_code}.")
+    codes = [each.exit_code for each in answers if each.failed > each.forgiven or not each.is_whole]
+    if outcome.forgiven:
+        codes.append(answers[-1].exit_code)
+    if outcome.unread:
+        codes.append(command_code)
+    code = max(codes, default=command_code)
+    return Ending(code, message_of(outcome, code))
 
 
-def sentence_of(told: Told, code: int) -> str:
-    """`3 failures, 2 quarantined, 1 not: exit code 1. Not quarantined: …` (UX.md 5)."""
-    answers = told.answers
-    failed = sum(each.failed for each in answers)
-    forgiven = sum(each.forgiven for each in answers)
+def message_of(outcome: Outcome, code: int) -> str:
+    """Return `3 failures, 2 quarantined, 1 not: exit code 1. Not quarantined: …`."""
+    answers, failed, forgiven = outcome.answers, outcome.failed, outcome.forgiven
     end = f"exit code {code}."
     if not failed:
         return f"{counted(sum(each.tests for each in answers), 'test')}, no failure: {end}"
     failures = [failure for each in answers for failure in each.failures]
-    quarantined = [with_end(each) for each in failures if each.reason is not None]
-    others = [each.full_name for each in failures if each.reason is None]
     start = counted(failed, "failure")
     if forgiven == failed:
-        cut = "" if told.is_whole else ", but not every report was read"
+        quarantined = [with_end(each) for each in failures if each.reason is not None]
+        limit = "" if outcome.is_whole else ", but not every report was read"
         if answers[-1].not_excused:
-            cut = f", but not excused: {'; '.join(answers[-1].not_excused)}"
-        return f"{start}, all quarantined{cut}: {end} {listed(quarantined, forgiven)}"
-    some = f"{forgiven} quarantined, {failed - forgiven} not"
-    named = f"Not quarantined: {listed(others, failed - forgiven)}"
-    return f"{start}, {some}: {end} {named}"
-
-
-def unsent_ending(trouble: Unsent, told: Told, command_code: int, *, strict: bool) -> Ending:
-    """How uploads end of which one was not taken: as the command did, unless `strict` says 70.
-
-    What was said of others before stands as far as it forgives nothing.
-    """
-    failing = [each.exit_code for each in told.answers if each.failed > each.forgiven]
-    code = max([command_code, *failing])
-    code = STRICT_EXIT if strict and code == 0 else code
-    return Ending(code, UNREAD.format(why=trouble.why.rstrip(".")))
-
-
-def pass_over(told: Told, batch: Sequence[Report], trouble: Unsent) -> None:
-    """Go on without an upload that holds no report, or too much. Raises any other trouble."""
-    if trouble.code not in (NO_RESULTS, *TOO_MUCH):
-        raise trouble
-    told.unread.extend(each.name for each in batch)
-    if trouble.code in TOO_MUCH:
-        told.refused.append(trouble)
-
-
-def no_report_ending(command_code: int) -> Ending:
-    """How an upload of nothing ends."""
-    return Ending(command_code, f"{NO_REPORT}: exit code {command_code}.")
+            limit = f", but not excused: {'; '.join(answers[-1].not_excused)}"
+        return f"{start}, all quarantined{limit}: {end} {listed(quarantined, forgiven)}"
+    others = [each.full_name for each in failures if each.reason is None]
+    shares = f"{forgiven} quarantined, {failed - forgiven} not"
+    return f"{start}, {shares}: {end} Not quarantined: {listed(others, failed - forgiven)}"
 
 
 def with_end(failure: Failure) -> str:
-    """`test_total (until 12 Dec)`: a quarantined test, and until when if its reason says so."""
-    found = ENDS.match(failure.reason or "")
+    """Return `test_total (until 12 Dec)`, with the date if the quarantine's reason has one."""
+    match = QUARANTINE_END.match(failure.reason or "")
     try:
-        end = date.fromisoformat(found[1] if found else "")
+        end = date.fromisoformat(match[1] if match else "")
     except ValueError:
         return failure.name
     return f"{failure.name} (until {end.day} {end:%b})"
 
 
 def listed(names: Iterable[str], count: int) -> str:
-    """Ten names, and how many more there are."""
+    """Return the first ten names, and how many more there are."""
     shown = list(names)[:NAMES_SHOWN]
     more = f" and {count - len(shown)} more" if count > len(shown) else ""
     return ", ".join(shown) + more
 
 
-def counted(number: int, what: str) -> str:
-    """`1 test`, `3 tests`."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str) -> str:
+    """Return `1 test`, `3 tests`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def summary_of(answers: Sequence[Answer], ending: Ending) -> str:
-    """What the job's page shows, as Markdown: figures and links, no text of a report."""
+    """Return the summary for the job's page, as Markdown: figures and links, no reported text."""
     rows = [
         f"| {each.tests:,} | {each.failed - each.forgiven:,} | {each.forgiven:,} |"
         f" {f'[upload]({each.html_url})' if each.html_url else ''} |"
@@ -207,14 +210,14 @@ def summary_of(answers: Sequence[Answer], ending: Ending) -> str:
 
 
 def integer(value: object) -> int:
-    """The value, which must be a whole number."""
+    """Return the value, which must be a whole number. Raises TypeError."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError("not an integer")
     return value
 
 
 def exit_code(value: object) -> int:
-    """The value, which must be a code that a process can end with: more would wrap round to 0."""
+    """Return the value, which must be a possible exit code: a larger one would wrap round to 0."""
     code = integer(value)
     if not 0 <= code <= EXIT_CODE_MAX:
         raise ValueError("not an exit code")
