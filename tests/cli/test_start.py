@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from bot.cli import access
+from service.accounts import tokens
 from tests.cli.processes import environment
 
 # Plain values, which import nothing themselves.
@@ -70,3 +72,8 @@ def test_a_command_that_reads_the_database_imports_the_service(tmp_path):
     code, modules = imported(tmp_path, "migrate", "--check")
     assert code == 1
     assert {"sqlalchemy", "service.database.database"} <= modules
+
+
+def test_the_limits_of_token_options_are_those_of_the_service():
+    assert access.OVERLAP_HOURS == tokens.OVERLAP_HOURS
+    assert access.EXPIRES_IN_DAYS_MAX == tokens.EXPIRES_IN_DAYS_MAX
