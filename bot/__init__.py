@@ -6,7 +6,7 @@ here; here, only `wiring` puts the parts together.
 
 How a fact comes in. GitHub calls `/webhooks/github`. `github/webhook.py` checks the signature
 over the raw bytes, stores the delivery through `service.process` and answers; it decides
-nothing. A worker takes the delivery later, `github/payloads.py` reads the few fields we use
+nothing. A worker takes the delivery later, `github/reading.py` reads the few fields we use
 (no other file knows GitHub's field names), and `github/translate.py` turns the event into
 signals, the words of `service/provider/signals.py`. A comment passes `commands.py`, the
 grammar of `/merge` and its kin, on the way.

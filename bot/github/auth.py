@@ -1,7 +1,7 @@
-"""Who we are to GitHub: the App's signed word, and tokens of its installations (GITHUB.md 2.3).
+"""Authentication: the App's JWT and the tokens of its installations.
 
-Tokens live in memory only, each for one installation and one repository; they are never
-logged, and nothing but a request header holds them.
+Tokens are kept in memory only, each for one installation and one repository. They are never
+logged and appear only in request headers.
 """
 
 import asyncio
@@ -13,10 +13,9 @@ from email.utils import parsedate_to_datetime
 
 import jwt
 
-from bot.github import answers, limits, paths
-from bot.github.answers import Token
-from bot.github.limits import Trouble
+from bot.github import limits
 from bot.github.options import GitHubOptions
+from bot.github.reading import Fields, permissions_of
 from bot.github.wire import REDIRECTS, Answer, Broken, Exchange, Wire
 from service.clock import Clock
 from service.provider.errors import (
@@ -39,6 +38,15 @@ LOOKUP_KEPT_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
+class Token:
+    """An installation token and what it may do."""
+
+    token: str = field(repr=False)
+    expires_at: datetime
+    permissions: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
     """A token that can be used now, and the installation whose limits it counts against."""
 
@@ -48,8 +56,8 @@ class Grant:
 
 
 @dataclass(slots=True)
-class Seat:
-    """What we hold for one repository: where it is installed, and its token."""
+class Credentials:
+    """The credentials of one repository: its installation and its token."""
 
     installation: str | None = None
     looked_up_s: float = 0.0
@@ -64,7 +72,7 @@ class Tokens:
         self._wire = wire
         self._options = options
         self._clock = clock
-        self._seats: dict[str, Seat] = defaultdict(Seat)
+        self._seats: dict[str, Credentials] = defaultdict(Credentials)
         self._ids: dict[str, str] = {}
         self._wide: dict[str, Token] = {}
         self._signed: tuple[float, str] | None = None
@@ -105,7 +113,7 @@ class Tokens:
                 seat.token, seat.installation = None, None
                 raise
 
-    async def _grant(self, repo: RepoRef, seat: Seat) -> Grant:
+    async def _grant(self, repo: RepoRef, seat: Credentials) -> Grant:
         installation = await self._installation(repo, seat)
         if seat.token is None or self._is_old(seat.token):
             number = await self._id_of(repo, installation)
@@ -164,12 +172,12 @@ class Tokens:
     def _is_old(self, token: Token) -> bool:
         return token.expires_at - EARLY <= self._clock.now()
 
-    async def _installation(self, repo: RepoRef, seat: Seat) -> str:
+    async def _installation(self, repo: RepoRef, seat: Credentials) -> str:
         now_s = self._clock.monotonic_s()
         if seat.installation is not None and now_s - seat.looked_up_s < LOOKUP_KEPT_S:
             return seat.installation
         answer = await self.as_app(
-            "GET", self._url(f"{paths.of_repository(repo)}/installation"), None
+            "GET", f"{self._options.addresses.of_repository(repo)}/installation", None
         )
         if answer.status != 200:
             raise self._lost(answer, f"{repo.slug} is gone, or the App is not installed there.")
@@ -184,7 +192,7 @@ class Tokens:
         if known is not None:
             return known
         grant = await self.of_installation(installation)
-        url = self._url(paths.of_repository(repo))
+        url = self._options.addresses.of_repository(repo)
         answer = await self._patiently(Exchange("GET", url, grant.token, False))
         if answer.status != 200:
             raise self._lost(answer, f"{repo.slug} is gone, or the App may not see it.")
@@ -198,21 +206,16 @@ class Tokens:
             raise Gone("The repository is not in the installation.", GoneKind.REPOSITORY)
         if answer.status != 201:
             raise self._lost(answer, "The installation is gone.", GoneKind.INSTALLATION)
-        return answers.token_of(answer.fields)
+        return token_of(answer.fields)
 
     def _lost(
         self, answer: Answer, words: str, kind: GoneKind = GoneKind.REPOSITORY
     ) -> ProviderError:
-        finding = limits.finding_of(answer.status, answer.headers, answer.message)
-        trouble = None if finding is None else finding.trouble
-        if trouble in (Trouble.MISSING, Trouble.GONE):
+        error = limits.error_of(answer, "", self._clock.now())
+        if isinstance(error, Gone):
             return Gone(words, kind)
-        if trouble is Trouble.SUSPENDED:
-            return Suspended("The owner has suspended the App.")
-        if trouble in (Trouble.SECONDARY, Trouble.PRIMARY):
-            return Throttled("GitHub's rate limit is used up for now.", self._later())
-        if trouble is Trouble.FORBIDDEN:
-            return NotPermitted(answer.message or words)
+        if isinstance(error, Suspended | Throttled | NotPermitted) and answer.status != 401:
+            return error
         return Unavailable(f"GitHub answered {answer.status}.", self._later())
 
     def _later(self) -> datetime:
@@ -244,3 +247,8 @@ class Tokens:
 
 def _at(exchange: Exchange, url: str) -> Exchange:
     return Exchange(exchange.method, url, exchange.bearer, exchange.is_app, exchange.body)
+
+
+def token_of(answer: Fields) -> Token:
+    """An installation token."""
+    return Token(answer.text("token"), answer.moment("expires_at"), permissions_of(answer))

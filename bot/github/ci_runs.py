@@ -1,17 +1,17 @@
 """Runs of GitHub's own CI: looked at, and run again or stopped where that is granted.
 
-Writing needs `actions: write` (GITHUB.md 2.4).
+Writing needs `actions: write`.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 
-from bot.github import answers, outcomes, refs
-from bot.github.answers import WorkflowRun
-from bot.github.fields import Fields
-from bot.github.line import Line
+from bot.github import outcomes, refs
+from bot.github.client import RepositoryClient
+from bot.github.reading import Fields
 from bot.github.wire import Answer
-from service.provider.ci import Artifact, CiJob, CiRun, PullRequestSource
+from service.provider.ci import Artifact, CiJob, CiRun, CiTrigger, PullRequestSource
 from service.provider.errors import Gone, GoneKind
 from service.provider.values import NotPossible
 from service.vocabulary import CheckOutcome, Sha
@@ -22,86 +22,92 @@ LISTED_PAGES_MAX = 2
 CANNOT = (403, 409)  # too old, or still running
 
 
-async def rerun(line: Line, sha: Sha, names: Sequence[str]) -> NotPossible | None:
+@dataclass(frozen=True, slots=True)
+class WorkflowRun:
+    """A run of CI as GitHub's own runner groups jobs."""
+
+    id: str
+    status: str
+    conclusion: str | None
+
+
+async def rerun(client: RepositoryClient, sha: Sha, names: Sequence[str]) -> NotPossible | None:
     """Run the failed jobs of every finished workflow run that holds one of the names."""
-    runs = await _runs(line, sha)
+    runs = await _runs(client, sha)
     if isinstance(runs, NotPossible):
         return runs
     wanted = frozenset(names)
     started = False
     for run in runs:
-        if not _can_run_again(run) or not wanted & await _jobs(line, run):
+        if not _can_run_again(run) or not wanted & await _jobs(client, run):
             continue
-        answer = await _ask(line, f"/actions/runs/{run.id}/rerun-failed-jobs")
+        answer = await _ask(client, f"/actions/runs/{run.id}/rerun-failed-jobs")
         if answer.status >= 300:
             return NotPossible(answer.message or "GitHub does not run it again.")
         started = True
     return None if started else NotPossible("No finished workflow run holds these checks.")
 
 
-async def stop_ci(line: Line, sha: Sha) -> NotPossible | None:
+async def stop_ci(client: RepositoryClient, sha: Sha) -> NotPossible | None:
     """Cancel every workflow run of a commit that has not ended."""
-    runs = await _runs(line, sha)
+    runs = await _runs(client, sha)
     if isinstance(runs, NotPossible):
         return runs
     for run in runs:
         if run.status != outcomes.COMPLETED:
-            await _ask(line, f"/actions/runs/{run.id}/cancel")
+            await _ask(client, f"/actions/runs/{run.id}/cancel")
     return None
 
 
-async def ci_run(line: Line, run_id: str, attempt: int | None) -> CiRun | None:
+async def ci_run(client: RepositoryClient, run_id: str, attempt: int | None) -> CiRun | None:
     """One attempt of a run, None when this repository has none."""
     number = "" if attempt is None else f"/attempts/{attempt}"
-    answer = await line.get(f"/actions/runs/{run_id}{number}", expects=(404,))
-    if answer.status == 404:
-        await line.get("")
-        return None
-    return answers.ci_run_of(answer.fields)
+    answer = await client.find(f"/actions/runs/{run_id}{number}", absent=(404,))
+    return None if answer is None else ci_run_of(answer.fields)
 
 
-async def claimed_run(line: Line, run_id: str) -> CiRun | None:
+async def claimed_run(client: RepositoryClient, run_id: str) -> CiRun | None:
     """The newest attempt of a run, by one call."""
-    answer = await line.get(f"/actions/runs/{run_id}", expects=(404,))
-    return None if answer.status == 404 else answers.ci_run_of(answer.fields)
+    answer = await client.get(f"/actions/runs/{run_id}", expects=(404,))
+    return None if answer.status == 404 else ci_run_of(answer.fields)
 
 
-async def claimed_source(line: Line, number: int) -> PullRequestSource | None:
-    """Where an open pull request comes from, by one call."""
-    answer = await line.get(f"/pulls/{number}", expects=(404,))
-    return None if answer.status == 404 else answers.pull_source_of(answer.fields)
+async def claimed_source(client: RepositoryClient, number: int) -> PullRequestSource | None:
+    """Return the source of an open pull request, by one call."""
+    answer = await client.get(f"/pulls/{number}", expects=(404,))
+    return None if answer.status == 404 else pull_source_of(answer.fields)
 
 
-async def ci_runs(line: Line, since: date) -> tuple[CiRun, ...]:
+async def ci_runs(client: RepositoryClient, since: date) -> tuple[CiRun, ...]:
     """Ended runs, newest first. The question is the same all day, so that its ETag may hold."""
     asked = {"status": outcomes.COMPLETED, "created": f">={since.isoformat()}"}
-    listed: list[Fields] = []
+    runs: list[CiRun] = []
     pages = 0
-    async for page in line.pages("/actions/runs", "workflow_runs", asked, is_kept=True):
-        listed += [Fields(each) for each in page.listed]
+    async for page in client.pages("/actions/runs", "workflow_runs", asked, is_kept=True):
+        runs += [ci_run_of(each) for each in page.objects]
         pages += 1
         if pages == LISTED_PAGES_MAX:
             break
-    return tuple(answers.ci_run_of(each) for each in listed)
+    return tuple(runs)
 
 
-async def ci_jobs(line: Line, run_id: str, attempt: int) -> tuple[CiJob, ...]:
+async def ci_jobs(client: RepositoryClient, run_id: str, attempt: int) -> tuple[CiJob, ...]:
     """The jobs of one attempt."""
-    listed = await _listed(line, f"/actions/runs/{run_id}/attempts/{attempt}/jobs", "jobs")
-    return tuple(answers.ci_job_of(each) for each in listed)
+    listed = await _listed(client, f"/actions/runs/{run_id}/attempts/{attempt}/jobs", "jobs")
+    return tuple(ci_job_of(each) for each in listed)
 
 
-async def ci_artifacts(line: Line, run_id: str) -> tuple[Artifact, ...]:
-    """What a run left, oldest first; GitHub's list begins with the newest."""
-    listed = await _listed(line, f"/actions/runs/{run_id}/artifacts", "artifacts")
-    found = (answers.artifact_of(each) for each in listed)
+async def ci_artifacts(client: RepositoryClient, run_id: str) -> tuple[Artifact, ...]:
+    """Return the artifacts of a run, oldest first; GitHub lists the newest first."""
+    listed = await _listed(client, f"/actions/runs/{run_id}/artifacts", "artifacts")
+    found = (artifact_of(each) for each in listed)
     return tuple(sorted(found, key=lambda artifact: int(artifact.id)))
 
 
-async def _listed(line: Line, tail: str, member: str) -> tuple[Fields, ...]:
+async def _listed(client: RepositoryClient, tail: str, member: str) -> tuple[Fields, ...]:
     """All members; none when there is no such run. Raises Gone(REPOSITORY) as everywhere."""
     try:
-        listed, _ = await line.listed(tail, member)
+        listed, _ = await client.listed(tail, member)
     except Gone as gone:
         if gone.kind in (GoneKind.REPOSITORY, GoneKind.INSTALLATION):
             raise
@@ -109,25 +115,109 @@ async def _listed(line: Line, tail: str, member: str) -> tuple[Fields, ...]:
     return listed
 
 
-async def _runs(line: Line, sha: Sha) -> tuple[WorkflowRun, ...] | NotPossible:
-    grant = await line.client.tokens.of(line.repo)
+async def _runs(client: RepositoryClient, sha: Sha) -> tuple[WorkflowRun, ...] | NotPossible:
+    grant = await client.github.tokens.of(client.repo)
     if grant.permissions.get("actions") != "write":
         return NOT_GRANTED
-    listed, _ = await line.listed("/actions/runs", "workflow_runs", {"head_sha": sha})
-    return tuple(answers.workflow_run_of(each) for each in listed)
+    listed, _ = await client.listed("/actions/runs", "workflow_runs", {"head_sha": sha})
+    return tuple(workflow_run_of(each) for each in listed)
 
 
-async def _jobs(line: Line, run: WorkflowRun) -> frozenset[str]:
-    listed, _ = await line.listed(f"/actions/runs/{run.id}/jobs", "jobs")
-    return frozenset(answers.job_name_of(each) for each in listed)
+async def _jobs(client: RepositoryClient, run: WorkflowRun) -> frozenset[str]:
+    listed, _ = await client.listed(f"/actions/runs/{run.id}/jobs", "jobs")
+    return frozenset(job.text("name") for job in listed)
 
 
-async def _ask(line: Line, tail: str) -> Answer:
+async def _ask(client: RepositoryClient, tail: str) -> Answer:
     """Both calls may be sent twice: a second one finds nothing left to do."""
-    return await refs.repeated(line, lambda: line.send("POST", tail, expects=CANNOT))
+    return await refs.retry_unknown(client, lambda: client.send("POST", tail, expects=CANNOT))
 
 
 def _can_run_again(run: WorkflowRun) -> bool:
     if run.status != outcomes.COMPLETED:
         return False
     return outcomes.of_run(run.status, run.conclusion, skipped_pass=True) in AGAIN
+
+
+def workflow_run_of(answer: Fields) -> WorkflowRun:
+    """A workflow run."""
+    return WorkflowRun(answer.id("id"), answer.words("status"), answer.text_or("conclusion", None))
+
+
+def ci_run_of(answer: Fields) -> CiRun:
+    """One attempt of a workflow run; a deleted fork has no repository."""
+    own = answer.inner("repository").id("id")
+    head = answer.inner_or_none("head_repository")
+    status = answer.words("status")
+    trigger = outcomes.CI_TRIGGERS.get(answer.words("event"), CiTrigger.UNKNOWN)
+    return CiRun(
+        id=answer.id("id"),
+        attempt=int(answer.id_or_none("run_attempt") or 1),
+        trigger=trigger,
+        head_sha=Sha(answer.text("head_sha")),
+        head_branch=answer.words("head_branch"),
+        of_fork=trigger is CiTrigger.PULL_REQUEST and (head is None or head.id("id") != own),
+        pull_requests=tuple(
+            each.number("number")
+            for each in answer.each("pull_requests")
+            if each.inner("base").inner("repo").id("id") == own
+        ),
+        is_running=status != outcomes.COMPLETED,
+        outcome=_outcome_of(answer),
+        started_at=answer.moment_or_none("run_started_at") or answer.moment("created_at"),
+        url=answer.words("html_url"),
+        head_repo="" if head is None else head.id("id"),
+    )
+
+
+def pull_source_of(answer: Fields) -> PullRequestSource | None:
+    """The source of a pull request from `/pulls/{number}`; None when it is closed."""
+    if answer.text("state") != "open":
+        return None
+    head, own = answer.inner("head"), answer.inner("base").inner("repo").id("id")
+    repository = head.inner_or_none("repo")
+    source = "" if repository is None else repository.id("id")
+    return PullRequestSource(
+        number=answer.number("number"),
+        head_repo=source,
+        head_branch=head.text("ref"),
+        head_sha=Sha(head.text("sha")),
+        is_fork=source != own,
+    )
+
+
+def ci_job_of(answer: Fields) -> CiJob:
+    """A job of a workflow run.
+
+    The run's own `name` is a title that may differ from run to run; the workflow's stands here.
+    """
+    return CiJob(
+        id=answer.id("id"),
+        name=answer.text("name"),
+        workflow=answer.words("workflow_name"),
+        runner=answer.words("runner_name"),
+        outcome=_outcome_of(answer),
+        failed_steps=sum(
+            outcomes.of_run(outcomes.COMPLETED, each.text_or("conclusion", None), skipped_pass=True)
+            is CheckOutcome.FAILED
+            for each in answer.each("steps")
+        ),
+        started_at=answer.moment_or_none("started_at"),
+        completed_at=answer.moment_or_none("completed_at"),
+    )
+
+
+def artifact_of(answer: Fields) -> Artifact:
+    """An artifact of a workflow run."""
+    return Artifact(
+        id=answer.id("id"),
+        name=answer.text("name"),
+        size=answer.number("size_in_bytes"),
+        is_expired=answer.flag("expired"),
+        created_at=answer.moment_or_none("created_at"),
+    )
+
+
+def _outcome_of(answer: Fields) -> CheckOutcome:
+    conclusion = answer.text_or("conclusion", None)
+    return outcomes.of_run(answer.words("status"), conclusion, skipped_pass=True)

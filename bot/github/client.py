@@ -1,33 +1,29 @@
-"""Calls to GitHub: tokens, turns, redirects, paging, retries, and answers as errors.
+"""Calls to GitHub: tokens, rate limits, redirects, paging, retries, and errors from answers.
 
-A read is repeated, a write is sent once; that its answer was lost is said by OutcomeUnknown.
-What to call is not known here: `line.py` says it for one repository.
+`GitHubClient` is one host, `RepositoryClient` one repository there at one priority. A read is
+repeated; a write is sent once and raises OutcomeUnknown when its answer is lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from urllib.parse import urlencode
 
 from cachetools import LRUCache
 
-from bot.github import auth, limits, pacing, paths
-from bot.github.fields import Fields
+from bot.github import auth, limits, pacing
+from bot.github.caches import Caches
 from bot.github.limits import Finding, Trouble
 from bot.github.options import GitHubOptions, is_limited, write_spacing_s
-from bot.github.outage import Outage
-from bot.github.pacing import Cost, Pacer, Priority
-from bot.github.strangers import Strangers
+from bot.github.pacing import AnonymousShare, Cost, Outage, Pacer, Priority
+from bot.github.reading import Fields, Unreadable
 from bot.github.wire import REDIRECTS, TOTAL_S, Answer, Broken, Exchange, Wire
 from service.clock import Clock
 from service.provider.errors import (
     Gone,
     GoneKind,
-    NotPermitted,
     OutcomeUnknown,
     ProviderError,
-    Refused,
-    RefusedCode,
     Suspended,
     Throttled,
     Unavailable,
@@ -38,49 +34,56 @@ from service.vocabulary import RepoRef
 REDIRECTS_MAX = 3
 LIMITED_TRIES = 3
 LANDING_SEND_S = 8.0  # less is not worth sending
-KEPT_ANSWERS_MAX = 5000
-KEPT_BYTES_MAX = 256 * 1024
-QUOTE_CHARS_MAX = 300
+CACHED_ANSWERS_MAX = 5000
+CACHED_BYTES_MAX = 256 * 1024
 RATE_LIMITED = "RATE_LIMITED"
+PAGES_MAX = 50
+ABSENT = (404, 409, 422)  # missing; the repository is empty; not a commit
 
 Query = Mapping[str, str | int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call. `tail` stands below the repository; `expects` are statuses the caller reads.
+    """One call. `tail` is below the repository's address; the caller reads `expects` statuses.
 
-    `missing`: what a 404 means once the repository was seen to be there. `is_kept`: the answer
-    may be kept and asked for again by its ETag. `is_read`: may be sent twice. `until_s`: by the
-    monotonic clock, when its answer must be there. `is_moved`: it followed a rename already.
+    `missing`: what a 404 means while the repository exists. `is_kept`: the answer may be cached
+    and revalidated by its ETag. `is_read`: may be sent twice. `is_content`: GitHub limits it as
+    content that people see. `until_s`: when its answer must be there, by the monotonic clock.
+    `is_moved`: it followed a rename already.
     """
 
     repo: RepoRef
     priority: Priority
     method: str
-    tail: str
-    query: Query
-    body: Mapping[str, object] | None
-    expects: frozenset[int]
-    missing: GoneKind
-    is_read: bool
+    tail: str = ""
+    query: Query | None = None
+    body: Mapping[str, object] | None = None
+    expects: tuple[int, ...] = ()
+    missing: GoneKind = GoneKind.BRANCH
+    is_read: bool = False
     is_content: bool = False
     is_kept: bool = False
     is_graphql: bool = False
     is_moved: bool = False
     until_s: float | None = None
 
+    @property
+    def resource(self) -> str:
+        """The primary rate limit that it counts against."""
+        return "graphql" if self.is_graphql else "core"
+
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An answer that a 304 brings back."""
+class CachedAnswer:
+    """An answer that a 304 confirms."""
 
     etag: str
     answer: Answer
 
 
-class Client:
-    """Everything of one host that all lines share: connections, tokens, limiters, ETags."""
+class GitHubClient:
+    """State shared by all calls to one host: connections, tokens, rate limiters, caches."""
 
     def __init__(self, options: GitHubOptions, clock: Clock, telemetry: Meter = SILENT) -> None:
         self.options = options
@@ -89,18 +92,19 @@ class Client:
         self._wire = Wire(options, telemetry)
         self.tokens = auth.Tokens(self._wire, options, clock)
         self._pacers: dict[str, Pacer] = {}
-        self._kept: LRUCache[tuple[str, str], Kept] = LRUCache(KEPT_ANSWERS_MAX)
+        self.caches = Caches()
+        self._answers: LRUCache[tuple[str, str], CachedAnswer] = LRUCache(CACHED_ANSWERS_MAX)
         self._outage = Outage(clock)
-        self._strangers = Strangers(clock)
+        self._anonymous = AnonymousShare(clock)
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close every connection."""
         await self._wire.close()
 
     async def run(self, call: Call) -> Answer:
-        """Make the call; its answer if it succeeded or its status was expected, else an error.
+        """Return the answer of a call that succeeded or has an expected status, else raise.
 
-        A landing is sent and answered within 15 s or not at all: a permit lives 30.
+        A landing is sent and answered within 15 s or not at all, since its permit lives 30 s.
         """
         if call.is_read:
             return await self._read(call)
@@ -111,26 +115,22 @@ class Client:
     async def app_call(
         self, method: str, path: str, body: Mapping[str, object] | None = None
     ) -> Answer:
-        """A call in the App's own name, to a path of the API or to a next page of it."""
-        root = self.options.addresses.api
-        answer = await self.tokens.as_app(
-            method, path if path.startswith(root) else root + path, body
-        )
+        """Call a path of the API, or a next page, as the App itself."""
+        answer = await self.tokens.as_app(method, self._absolute(path), body)
         if answer.status >= 400:
             raise self.error_of(answer, path)
         return answer
 
     async def slug(self) -> str:
-        """The App's name in addresses, asked once when no answer has told it before."""
+        """Return the App's name in addresses, read once unless an answer contained it before."""
         if self.tokens.slug is None:
             self.tokens.slug = (await self.app_call("GET", "/app")).fields.text("slug")
         return self.tokens.slug
 
     async def installation_call(self, installation: str, path: str) -> Answer:
-        """A read with a token for all of an installation; only to list repositories."""
-        root = self.options.addresses.api
+        """Read with a token for all of an installation; only to list repositories."""
         grant = await self.tokens.of_installation(installation)
-        url = path if path.startswith(root) else root + path
+        url = self._absolute(path)
         async with self._pacer(installation).turn(Cost(Priority.SWEEP, False, 1)):
             try:
                 answer = await self._wire.send(Exchange("GET", url, grant.token, False))
@@ -169,25 +169,23 @@ class Client:
             raise OutcomeUnknown(f"{what}: GitHub answered {answer.status}.")
         self._outage.answered()
         if answer.status in REDIRECTS:
-            return await self._write(await self._elsewhere(call))
+            return await self._write(await self._redirected(call))
         return await self._accepted(call, answer)
 
-    async def _elsewhere(self, call: Call) -> Call:
-        """The same call where the repository is now; never a landing (GITHUB.md 2.2)."""
+    async def _redirected(self, call: Call) -> Call:
+        """Return the same call at the repository's new name. A landing never follows a rename."""
         if call.priority is Priority.LANDING or call.is_moved:
             raise self._unavailable(f"{call.repo.slug} has another name now")
-        found = await self.run(
-            replace(call, method="GET", tail="", body=None, is_read=True, is_content=False)
-        )
-        owner, _, name = found.fields.text("full_name").partition("/")
+        repository = (await self.run(_repository_read(call))).fields
+        owner, _, name = repository.text("full_name").partition("/")
         moved = RepoRef(call.repo.host, owner, name)
-        self.tokens.learn(moved, found.fields.id("id"))
+        self.tokens.learn(moved, repository.id("id"))
         return replace(call, repo=moved, is_moved=True)
 
     async def _attempt(self, call: Call) -> Answer:
-        """One try with its turn: limits waited out, an expired token renewed once.
+        """Send the call; wait for a rate limit, and renew an expired token once.
 
-        Neither a limit nor a 401 has done anything, so writes may go on as well.
+        GitHub did nothing when it answers with a limit or a 401, so a write may be sent again.
         """
         answer = await self._send(call)
         if answer.status == 401:
@@ -203,7 +201,7 @@ class Client:
 
     async def _obey(self, call: Call, finding: Finding) -> None:
         grant = await self.tokens.of(call.repo)
-        wait_s = self._pacer(grant.installation).strike(finding, _resource(call))
+        wait_s = self._pacer(grant.installation).strike(finding, call.resource)
         impatient = call.priority is Priority.LANDING or wait_s > pacing.PATIENCE_S
         if impatient:
             later = self.clock.now() + timedelta(seconds=wait_s)
@@ -213,34 +211,35 @@ class Client:
     async def _send(self, call: Call) -> Answer:
         grant = await self.tokens.of(call.repo)
         pacer = self._pacer(grant.installation)
-        if call.priority is Priority.STRANGER:
-            left = pacer.left_of(_resource(call))
-            self._strangers.take(grant.installation, call.repo.slug, left)
+        if call.priority is Priority.ANONYMOUS:
+            left = pacer.left_of(call.resource)
+            self._anonymous.take(grant.installation, call.repo.slug, left)
         url = self._url(call)
         key = (f"{grant.installation} {call.repo.slug}", url)
-        kept = self._kept.get(key) if call.is_kept else None
+        cached = self._answers.get(key) if call.is_kept else None
         exchange = Exchange(call.method, url, grant.token, False, call.body)
         async with pacer.turn(_cost(call)):
             answer = await self._follow(
                 replace(
                     exchange,
-                    etag=None if kept is None else kept.etag,
+                    etag=None if cached is None else cached.etag,
                     within_s=self._time_left_s(call),
                 ),
                 follows=call.is_read,
             )
         pacer.note(answer.headers)
-        self._tell_remaining()
+        self._report_remaining()
         if answer.status < 400:
-            pacer.fine()
-        if kept is not None and answer.status == 304:
-            return kept.answer
+            pacer.reset_strikes()
+        if cached is not None and answer.status == 304:
+            return cached.answer
         if call.is_kept and answer.status == 200:
-            self._keep(key, answer)
+            self._cache(key, answer)
         return answer
 
-    def _tell_remaining(self) -> None:
-        left = [one for pacer in self._pacers.values() if (one := pacer.remaining) is not None]
+    def _report_remaining(self) -> None:
+        pacers = self._pacers.values()
+        left = [pacer.remaining for pacer in pacers if pacer.remaining is not None]
         if left:
             self._telemetry.level("headgate_provider_rate_limit_remaining", min(left))
 
@@ -253,7 +252,7 @@ class Client:
         return left_s
 
     async def _follow(self, exchange: Exchange, *, follows: bool) -> Answer:
-        """The answer, through redirects on the same host for what may be sent twice."""
+        """Return the answer; `follows`: after redirects on the same host."""
         root = self.options.addresses.api + "/"
         answer = await self._wire.send(exchange)
         for _ in range(REDIRECTS_MAX):
@@ -263,10 +262,10 @@ class Client:
             answer = await self._wire.send(replace(exchange, url=location))
         return answer
 
-    def _keep(self, key: tuple[str, str], answer: Answer) -> None:
+    def _cache(self, key: tuple[str, str], answer: Answer) -> None:
         etag, length = answer.headers.get("etag"), answer.headers.get("content-length", "0")
-        if etag and length.isdecimal() and int(length) <= KEPT_BYTES_MAX:
-            self._kept[key] = Kept(etag, answer)
+        if etag and length.isdecimal() and int(length) <= CACHED_BYTES_MAX:
+            self._answers[key] = CachedAnswer(etag, answer)
 
     async def _accepted(self, call: Call, answer: Answer) -> Answer:
         if answer.status < 300 or answer.status in call.expects:
@@ -276,13 +275,10 @@ class Client:
         raise self.error_of(answer, call.tail)
 
     async def _gone(self, call: Call, answer: Answer) -> ProviderError:
-        """What is gone, after a second read one level up (GITHUB.md 2.5)."""
+        """Return what is gone, after a read of the repository itself."""
         if call.tail or call.is_graphql:
-            above = replace(
-                call, method="GET", tail="", query={}, body=None, is_read=True, is_graphql=False
-            )
             try:
-                await self.run(replace(above, expects=frozenset(), is_kept=False))
+                await self.run(_repository_read(call))
             except Gone as gone:
                 return gone
             words = answer.message or "Not Found"
@@ -295,25 +291,9 @@ class Client:
         return Gone(f"{call.repo.slug} is gone.", GoneKind.REPOSITORY)
 
     def error_of(self, answer: Answer, path: str) -> ProviderError:
-        """What a refusal means where its status was not expected."""
-        words = quoted(answer.message) or f"GitHub answered {answer.status}."
-        finding = limits.finding_of(answer.status, answer.headers, answer.message)
-        match None if finding is None else finding.trouble:
-            case Trouble.SUSPENDED:
-                return Suspended("The owner has suspended the App.")
-            case Trouble.WORKFLOWS:
-                return Refused(words, RefusedCode.WORKFLOWS)
-            case Trouble.FORBIDDEN | Trouble.UNAUTHORIZED:
-                return NotPermitted(words, limits.permission_of(path, answer.headers))
-            case Trouble.REFUSED:
-                return Refused(words, limits.refusal_of(answer.message))
-            case Trouble.MISSING | Trouble.GONE:
-                return Gone(words, GoneKind.REPOSITORY)
-            case Trouble.SECONDARY | Trouble.PRIMARY:
-                later = self.clock.now() + timedelta(seconds=limits.SECONDARY_S)
-                return Throttled("GitHub's rate limit is used up for now.", later)
-            case _:
-                return self._unavailable(words)
+        """Return the error that a refusal means when its status was not expected."""
+        error = limits.error_of(answer, path, self.clock.now())
+        return error or self._unavailable(limits.words_of(answer))
 
     def _unavailable(self, words: str) -> Unavailable:
         later = self.clock.now() + timedelta(seconds=self._outage.failed())
@@ -328,32 +308,174 @@ class Client:
             )
         return self._pacers[installation]
 
+    def _absolute(self, path: str) -> str:
+        root = self.options.addresses.api
+        return path if path.startswith(f"{root}/") else root + path
+
     def _url(self, call: Call) -> str:
         if call.is_graphql:
             return self.options.addresses.graphql
         if call.tail.startswith(self.options.addresses.api + "/"):
             return call.tail
         query = f"?{urlencode(call.query)}" if call.query else ""
-        return f"{self.options.addresses.api}{paths.of_repository(call.repo)}{call.tail}{query}"
+        return f"{self.options.addresses.of_repository(call.repo)}{call.tail}{query}"
 
 
-def quoted(words: str) -> str:
-    """GitHub's words, short enough to keep."""
-    return words if len(words) <= QUOTE_CHARS_MAX else words[: QUOTE_CHARS_MAX - 1] + "…"
+@dataclass(frozen=True, slots=True)
+class RepositoryClient:
+    """Calls to one repository at one priority."""
+
+    github: GitHubClient
+    repo: RepoRef
+    priority: Priority
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that every wait uses."""
+        return self.github.clock
+
+    @property
+    def caches(self) -> Caches:
+        """The caches of the host's repositories."""
+        return self.github.caches
+
+    async def get(
+        self,
+        tail: str,
+        query: Query | None = None,
+        *,
+        expects: tuple[int, ...] = (),
+        missing: GoneKind = GoneKind.BRANCH,
+        is_kept: bool = False,
+    ) -> Answer:
+        """Read below the repository's address."""
+        call = replace(self._call("GET", tail, expects, missing), query=query)
+        return await self.github.run(replace(call, is_read=True, is_kept=is_kept))
+
+    async def find(
+        self, tail: str, query: Query | None = None, *, absent: tuple[int, ...] = ABSENT
+    ) -> Answer | None:
+        """Read what may not exist; None on an `absent` status. Raises Gone(REPOSITORY)."""
+        answer = await self.get(tail, query, expects=absent)
+        if answer.status not in absent:
+            return answer
+        if answer.status == 404:
+            await self.check_repository()
+        return None
+
+    async def check_repository(self) -> None:
+        """Raise Gone when the whole repository is gone, which a 404 below it may mean."""
+        await self.get("")
+
+    async def pages(
+        self,
+        tail: str,
+        member: str | None = None,
+        query: Query | None = None,
+        *,
+        missing: GoneKind = GoneKind.BRANCH,
+        is_kept: bool = False,
+    ) -> AsyncIterator[Answer]:
+        """Yield every page of a list, at most 50; the last may still name a next one."""
+        asked: Query | None = {"per_page": 100, **(query or {})}
+        for _ in range(PAGES_MAX):
+            answer = await self.get(tail, asked, missing=missing, is_kept=is_kept)
+            yield answer if member is None else _member_of(answer, member)
+            if answer.next_page is None:
+                return
+            tail, asked, missing = self._checked(answer.next_page), None, GoneKind.BRANCH
+
+    async def listed(
+        self,
+        tail: str,
+        member: str | None = None,
+        query: Query | None = None,
+        *,
+        missing: GoneKind = GoneKind.BRANCH,
+        is_kept: bool = False,
+    ) -> tuple[tuple[Fields, ...], bool]:
+        """Return the members of a list, and whether these are all."""
+        members: list[Fields] = []
+        complete = True
+        async for page in self.pages(tail, member, query, missing=missing, is_kept=is_kept):
+            members += page.objects
+            complete = page.next_page is None
+        return tuple(members), complete
+
+    async def send(
+        self,
+        method: str,
+        tail: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        expects: tuple[int, ...] = (),
+    ) -> Answer:
+        """Write once. Raises OutcomeUnknown when the answer was lost."""
+        call = self._call(method, tail, expects, GoneKind.BRANCH)
+        return await self.github.run(replace(call, body=body))
+
+    async def create(
+        self,
+        method: str,
+        tail: str,
+        body: Mapping[str, object],
+        *,
+        expects: tuple[int, ...] = (),
+        missing: GoneKind = GoneKind.PULL_REQUEST,
+    ) -> Answer:
+        """Like `send`, for content that people see, which GitHub limits by itself."""
+        call = self._call(method, tail, expects, missing)
+        return await self.github.run(replace(call, body=body, is_content=True))
+
+    async def graphql(
+        self, document: str, variables: Mapping[str, object], *, is_mutation: bool = False
+    ) -> Answer:
+        """Run a document; the caller reads the errors inside a 200."""
+        call = replace(self._call("POST", "", (), GoneKind.BRANCH), is_graphql=True)
+        body = {"query": document, "variables": variables}
+        return await self.github.run(replace(call, body=body, is_read=not is_mutation))
+
+    def _call(self, method: str, tail: str, expects: tuple[int, ...], missing: GoneKind) -> Call:
+        return Call(
+            repo=self.repo,
+            priority=self.priority,
+            method=method,
+            tail=tail,
+            expects=expects,
+            missing=missing,
+        )
+
+    def _checked(self, url: str) -> str:
+        """Return the address of a next page; our token is sent to no other host."""
+        if not url.startswith(self.github.options.addresses.api + "/"):
+            raise Unreadable("next page: at another host")
+        return url
 
 
-def _resource(call: Call) -> str:
-    return "graphql" if call.is_graphql else "core"
+def _member_of(answer: Answer, member: str) -> Answer:
+    return replace(answer, content=answer.fields.members(member))
+
+
+def _repository_read(call: Call) -> Call:
+    """Return the read of the repository that a call is about."""
+    return Call(
+        repo=call.repo,
+        priority=call.priority,
+        method="GET",
+        missing=call.missing,
+        is_read=True,
+        until_s=call.until_s,
+    )
 
 
 def _cost(call: Call) -> Cost:
     if call.is_read:
-        return Cost(call.priority, False, 1, resource=_resource(call))
-    return Cost(call.priority, True, 5, call.is_content, _resource(call))
+        return Cost(call.priority, False, 1, resource=call.resource)
+    return Cost(call.priority, True, 5, call.is_content, call.resource)
 
 
 def _limit_of(answer: Answer) -> Finding | None:
-    """The limit that an answer tells of; GraphQL says it inside a success."""
+    """Return the rate limit that an answer reports; GraphQL reports it inside a success."""
     if answer.status == 200 and isinstance(answer.content, dict) and "errors" in answer.content:
         kinds = [error.words("type") for error in Fields(answer.content).each("errors")]
         if RATE_LIMITED in kinds:

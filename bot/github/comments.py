@@ -3,9 +3,9 @@
 import json
 from datetime import datetime
 
-from bot.github import payloads, translate
-from bot.github.fields import Fields
-from bot.github.line import Line
+from bot.github import translate
+from bot.github.client import RepositoryClient
+from bot.github.reading import Fields
 from bot.github.translate import OwnApp
 from service.provider.signals import Delivery, Where
 from service.provider.values import CommentsRead
@@ -15,7 +15,9 @@ PAGES_MAX = 3
 EVENT, ACTION = "issue_comment", "created"
 
 
-async def since(line: Line, where: Where, start: datetime, own: OwnApp) -> CommentsRead:
+async def since(
+    client: RepositoryClient, where: Where, start: datetime, own: OwnApp
+) -> CommentsRead:
     """Read comments changed since then, in the order of their change, as if just delivered.
 
     The question stays the same until somebody comments, so that its ETag holds and the call
@@ -26,11 +28,11 @@ async def since(line: Line, where: Where, start: datetime, own: OwnApp) -> Comme
     newest: datetime | None = None
     pages = 0
     complete = True
-    async for page in line.pages("/issues/comments", None, query, is_kept=True):
+    async for page in client.pages("/issues/comments", None, query, is_kept=True):
         for each in page.listed:
             comment = Fields(each)
             newest = comment.moment("updated_at")
-            delivery = _delivery(line, where, each)
+            delivery = _delivery(client, where, each)
             is_edited = comment.moment("created_at") != newest
             if delivery is not None and not is_edited and _is_command(delivery, own):
                 found.append(delivery)
@@ -41,10 +43,10 @@ async def since(line: Line, where: Where, start: datetime, own: OwnApp) -> Comme
     return CommentsRead(tuple(found), newest, complete)
 
 
-def _delivery(line: Line, where: Where, comment: object) -> Delivery | None:
-    """What GitHub would have delivered, as far as we read it; None on a plain issue."""
-    told = Fields(comment)
-    number = payloads.number_of_listed_comment(told)
+def _delivery(client: RepositoryClient, where: Where, comment: object) -> Delivery | None:
+    """Return the delivery that GitHub would have sent; None for a plain issue."""
+    fields = Fields(comment)
+    number = _number_of(fields)
     if number is None:
         return None
     payload = {
@@ -55,13 +57,20 @@ def _delivery(line: Line, where: Where, comment: object) -> Delivery | None:
     }
     return Delivery(
         host=where.ref.host,
-        id=f"comment-{told.id('id')}",
+        id=f"comment-{fields.id('id')}",
         event=EVENT,
         action=ACTION,
         repository_id=where.id.id,
         body=json.dumps(payload).encode(),
-        received_at=line.clock.now(),
+        received_at=client.clock.now(),
     )
+
+
+def _number_of(comment: Fields) -> int | None:
+    """Return the pull request of a listed comment; None when it is on a plain issue."""
+    page, _, _ = comment.text("html_url").partition("#")
+    kind, number = page.rsplit("/", 2)[1:]
+    return int(number) if kind == "pull" and number.isdecimal() else None
 
 
 def _is_command(delivery: Delivery, own: OwnApp) -> bool:

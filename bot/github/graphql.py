@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from bot.github import limits
-from bot.github.fields import Fields
-from bot.github.line import Line
+from bot.github.client import RepositoryClient
+from bot.github.reading import Fields
 from bot.github.wire import Answer
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
 from service.provider.values import (
@@ -15,7 +15,7 @@ from service.provider.values import (
 from service.vocabulary import Sha
 
 PAGES_MAX = 10
-SWEPT_MAX = 50  # pull requests in one document (GITHUB.md 7.2)
+SWEPT_MAX = 50  # pull requests in one document
 NO_COMMIT = Sha("0" * 40)
 
 # The fields of one pull request. Its checks stand beside the fragment, not in it: whether one
@@ -158,15 +158,15 @@ class Trouble:
     depth: int
 
 
-async def facts(line: Line, number: int) -> Facts:
+async def facts(client: RepositoryClient, number: int) -> Facts:
     """One pull request, all pages of its checks and threads. Raises Gone(PULL_REQUEST)."""
-    repository, pull = await _page(line, number, None, None)
+    repository, pull = await _page(client, number, None, None)
     found = _facts_of(pull, repository.text("id"))
     for _ in range(PAGES_MAX):
         contexts, threads = _next(_contexts(pull)), _next(pull.inner_or_none("reviewThreads"))
         if contexts is None and threads is None:
             break
-        _, pull = await _page(line, number, contexts, threads)
+        _, pull = await _page(client, number, contexts, threads)
         more = _facts_of(pull, found.repository_node)
         found = replace(
             found,
@@ -176,45 +176,47 @@ async def facts(line: Line, number: int) -> Facts:
     return found
 
 
-async def facts_of_many(line: Line, numbers: Sequence[int]) -> dict[int, Facts | None]:
+async def facts_of_many(
+    client: RepositoryClient, numbers: Sequence[int]
+) -> dict[int, Facts | None]:
     """At most 50 pull requests by one document, None for one that is gone.
 
     One with more checks or threads than a page holds is read by itself.
     """
     named = "\n".join(_aliased(number) for number in numbers)
-    data = await _query(line, SWEPT_PULL_REQUEST_FACTS % named, _name(line))
-    repository = await _shown(line, data)
+    data = await _query(client, SWEPT_PULL_REQUEST_FACTS % named, _name(client))
+    repository = await _shown(client, data)
     found: dict[int, Facts | None] = {}
     for number in numbers:
         pull = repository.inner_or_none(_alias(number))
         if pull is not None and _has_more(pull):
-            found[number] = await _facts_or_none(line, number)
+            found[number] = await _facts_or_none(client, number)
         else:
             found[number] = None if pull is None else _facts_of(pull, repository.text("id"))
     return found
 
 
-async def has_merge_queue(line: Line, branch: str) -> bool:
+async def has_merge_queue(client: RepositoryClient, branch: str) -> bool:
     """Whether GitHub's own merge queue owns a branch. Raises Unavailable on hosts without it."""
-    data = await _query(line, MERGE_QUEUE, {**_name(line), "branch": branch})
+    data = await _query(client, MERGE_QUEUE, {**_name(client), "branch": branch})
     repository = data.inner_or_none("repository")
     return repository is not None and repository.inner_or_none("mergeQueue") is not None
 
 
-async def is_queued(line: Line, number: int) -> bool:
+async def is_queued(client: RepositoryClient, number: int) -> bool:
     """Whether GitHub's own merge queue holds a pull request. Raises like `has_merge_queue`."""
-    data = await _query(line, IS_QUEUED, {**_name(line), "number": number})
+    data = await _query(client, IS_QUEUED, {**_name(client), "number": number})
     repository = data.inner_or_none("repository")
     pull = None if repository is None else repository.inner_or_none("pullRequest")
     return pull is not None and pull.flag("isInMergeQueue")
 
 
-async def repository_node(line: Line) -> str:
+async def repository_node(client: RepositoryClient) -> str:
     """The node id that mutations want. Raises Gone(REPOSITORY)."""
-    data = await _query(line, REPOSITORY_ID, _name(line))
+    data = await _query(client, REPOSITORY_ID, _name(client))
     repository = data.inner_or_none("repository")
     if repository is None:
-        raise Gone(f"{line.repo.slug} is gone.", GoneKind.REPOSITORY)
+        raise Gone(f"{client.repo.slug} is gone.", GoneKind.REPOSITORY)
     return repository.text("id")
 
 
@@ -228,7 +230,7 @@ class RefUpdate:
 
 
 async def update_refs(
-    line: Line, node: str, updates: Sequence[RefUpdate]
+    client: RepositoryClient, node: str, updates: Sequence[RefUpdate]
 ) -> tuple[Answer, tuple[Trouble, ...]]:
     """Move several refs at once or none, each from its expected commit; never by force."""
     asked = [
@@ -241,37 +243,37 @@ async def update_refs(
         for update in updates
     ]
     variables: dict[str, object] = {"repository": node, "updates": asked}
-    answer = await line.graphql(ADVANCE, variables, is_mutation=True)
+    answer = await client.graphql(ADVANCE, variables, is_mutation=True)
     return answer, _troubles(answer)
 
 
 async def _page(
-    line: Line, number: int, contexts: str | None, threads: str | None
+    client: RepositoryClient, number: int, contexts: str | None, threads: str | None
 ) -> tuple[Fields, Fields]:
     cursors = {"number": number, "contexts": contexts, "threads": threads}
-    data = await _query(line, PULL_REQUEST_FACTS, {**_name(line), **cursors})
-    repository = await _shown(line, data)
+    data = await _query(client, PULL_REQUEST_FACTS, {**_name(client), **cursors})
+    repository = await _shown(client, data)
     pull = repository.inner_or_none("pullRequest")
     if pull is None:
         raise Gone(f"Pull request {number} is gone.", GoneKind.PULL_REQUEST)
     return repository, pull
 
 
-async def _facts_or_none(line: Line, number: int) -> Facts | None:
+async def _facts_or_none(client: RepositoryClient, number: int) -> Facts | None:
     try:
-        return await facts(line, number)
+        return await facts(client, number)
     except Gone as gone:
         if gone.kind is not GoneKind.PULL_REQUEST:
             raise
         return None
 
 
-async def _shown(line: Line, data: Fields) -> Fields:
+async def _shown(client: RepositoryClient, data: Fields) -> Fields:
     """The repository of an answer, or why it is not there."""
     repository = data.inner_or_none("repository")
     if repository is None:
-        await line.get("")  # says whether the repository or our access to it is gone
-        raise Unavailable("GitHub does not show the repository.", line.clock.now())
+        await client.get("")  # says whether the repository or our access to it is gone
+        raise Unavailable("GitHub does not show the repository.", client.clock.now())
     return repository
 
 
@@ -284,19 +286,19 @@ def _aliased(number: int) -> str:
     return f"{_alias(number)}: pullRequest(number: {number}) {{ ...PullRequestFields {checks} }}"
 
 
-def _name(line: Line) -> dict[str, object]:
-    return {"owner": line.repo.owner, "name": line.repo.name}
+def _name(client: RepositoryClient) -> dict[str, object]:
+    return {"owner": client.repo.owner, "name": client.repo.name}
 
 
-async def _query(line: Line, document: str, variables: dict[str, object]) -> Fields:
+async def _query(client: RepositoryClient, document: str, variables: dict[str, object]) -> Fields:
     """The answer's data; an error other than "not found" means that it cannot be trusted."""
-    answer = await line.graphql(document, variables)
+    answer = await client.graphql(document, variables)
     troubles = _troubles(answer)
     for trouble in troubles:
         if trouble.type == "FORBIDDEN":
             raise NotPermitted(trouble.message)
         if trouble.type != "NOT_FOUND":
-            later = line.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
+            later = client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
             raise Unavailable(f"GitHub answered with an error: {trouble.message}", later)
     return answer.fields.inner_or_none("data") or Fields({})
 

@@ -1,20 +1,19 @@
 """Bringing tested commits onto the target: one call each, and what can be read back.
 
 Nothing here repeats a landing, repairs the target or judges what landed: commits, parents and
-trees are returned as read, and the service proves them (RELIABILITY.md 2).
+trees are returned as read, and the service proves them.
 """
 
-from bot.github import answers, commits, graphql, refusals
-from bot.github.answers import METHOD_WORDS
-from bot.github.client import quoted
+from bot.github import graphql, reading, refs, refusals
+from bot.github.client import RepositoryClient
 from bot.github.graphql import NO_COMMIT, RefUpdate
 from bot.github.graphql import Trouble as GraphQLTrouble
-from bot.github.line import Line
+from bot.github.limits import quoted
 from bot.github.notices import Notices
 from bot.github.protection import BranchRules, Protection
 from bot.github.pull_requests import PullRequests
+from bot.github.reading import METHOD_WORDS
 from bot.github.refusals import Evidence
-from bot.github.remembered import Remembered
 from bot.github.wire import Answer
 from service.provider.errors import (
     Gone,
@@ -69,47 +68,45 @@ class Landing:
 
     def __init__(
         self,
-        remembered: Remembered,
         pulls: PullRequests,
         protection: Protection,
         notices: Notices,
     ) -> None:
-        self._remembered = remembered
         self._pulls = pulls
         self._protection = protection
         self._notices = notices
 
-    async def merge(self, line: Line, request: MergeRequest) -> Merged | LandStop:
-        """One merge call, sent once. Raises OutcomeUnknown, Gone, Throttled, Unavailable."""
-        denied = self._method_denied(line.repo, request.target, request.method)
+    async def merge(self, client: RepositoryClient, request: MergeRequest) -> Merged | LandStop:
+        """Send one merge call, once. Raises OutcomeUnknown, Gone, Throttled, Unavailable."""
+        denied = self._method_denied(client.repo, request.target, request.method)
         if denied is not None:
             return denied
-        answer = await line.create(
+        answer = await client.create(
             "PUT",
             f"/pulls/{request.number}/merge",
             _merge_body(request),
             expects=REFUSALS,
         )
         if answer.status >= 300:
-            return await self._stop(line, request, answer)
+            return await self._stop(client, request, answer)
         commit = Sha(answer.fields.text("sha"))
-        return await self._landed(line, request.target, commit, request.expect_parent)
+        return await self._landed(client, request.target, commit, request.expect_parent)
 
-    async def merged(self, line: Line, request: MergeRequest) -> Merged | None:
-        """What a merge call landed, None while the pull request is not merged."""
-        facts = await self._pulls.pull_request(line, request.number, waits_s=())
+    async def merged(self, client: RepositoryClient, request: MergeRequest) -> Merged | None:
+        """Return what a merge call landed; None while the pull request is not merged."""
+        facts = await self._pulls.pull_request(client, request.number, waits_s=())
         if facts.state is not PullRequestState.MERGED or facts.merge_commit is None:
             return None
-        return await self._read(line, request.target, facts.merge_commit, request.expect_parent)
+        return await self._read(client, request.target, facts.merge_commit, request.expect_parent)
 
-    async def advance(self, line: Line, request: AdvanceRequest) -> Merged | LandStop:
-        """One compare-and-swap of target and test branch, sent once. Raises OutcomeUnknown."""
-        started_s = line.clock.monotonic_s()
-        if not await commits.contains(line, request.expect, request.to):
+    async def advance(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | LandStop:
+        """Send one compare-and-swap of target and test branch, once. Raises OutcomeUnknown."""
+        started_s = client.clock.monotonic_s()
+        if not await refs.is_ancestor(client, request.expect, request.to):
             words = f"{request.to} does not descend from {request.expect}."
             return LandStop(LandStopCode.STALE, words)
-        node = await self._node(line)
-        if line.clock.monotonic_s() - started_s > READS_S:
+        node = await self._node(client)
+        if client.clock.monotonic_s() - started_s > READS_S:
             words = "GitHub answers too slowly, so nothing was sent."
             return LandStop(LandStopCode.UNAVAILABLE, words)
         updates = (
@@ -117,43 +114,45 @@ class Landing:
             RefUpdate(request.test_branch, request.to, NO_COMMIT),
         )
         try:
-            answer, troubles = await graphql.update_refs(line, node, updates)
+            answer, troubles = await graphql.update_refs(client, node, updates)
         except NotPermitted as denied:
             return LandStop(LandStopCode.NOT_PERMITTED, quoted(denied.message))
         except Refused as refused:
             return LandStop(LandStopCode.RULE_DENIED, quoted(refused.message))
         if not troubles:
-            return await self._landed(line, request.target, request.to, request.expect)
-        tip = await commits.tip(line, self._remembered, request.target)
+            return await self._landed(client, request.target, request.to, request.expect)
+        tip = await refs.read_tip(client, request.target)
         code = advance_stop_of(troubles[0])
         if tip is None or tip.sha != request.expect:
             code = LandStopCode.BASE_MOVED
         return LandStop(code, quoted(troubles[0].message), answer.request_id)
 
-    async def advanced(self, line: Line, request: AdvanceRequest) -> Merged | None:
-        """What an advance landed, None while `to` is not in the target."""
-        tip = await commits.tip(line, self._remembered, request.target)
+    async def advanced(self, client: RepositoryClient, request: AdvanceRequest) -> Merged | None:
+        """Return what an advance landed; None while `to` is not in the target."""
+        tip = await refs.read_tip(client, request.target)
         if tip is None or tip.sha == request.expect:
             return None
-        if not await commits.contains(line, request.to, tip.sha):
+        if not await refs.is_ancestor(client, request.to, tip.sha):
             return None
-        return Merged(request.to, await commits.chain(line, self._remembered, tip, request.expect))
+        return Merged(request.to, await refs.first_parents(client, tip, request.expect))
 
-    async def settle_merged(self, line: Line, number: int, head: Sha, commit: Sha) -> bool:
-        """Wait until GitHub shows the pull request as merged, else say so and close it (5.5)."""
-        facts = await self._pulls.pull_request(line, number, waits_s=())
+    async def settle_merged(
+        self, client: RepositoryClient, number: int, head: Sha, commit: Sha
+    ) -> bool:
+        """Wait until GitHub shows the pull request as merged, else comment and close it."""
+        facts = await self._pulls.pull_request(client, number, waits_s=())
         for wait_s in SHOWN_WAITS_S:
             if facts.state is not PullRequestState.OPEN:
                 break
-            await line.clock.sleep(wait_s)
-            facts = await self._pulls.pull_request(line, number, waits_s=())
+            await client.clock.sleep(wait_s)
+            facts = await self._pulls.pull_request(client, number, waits_s=())
         if facts.state is PullRequestState.OPEN and facts.head_sha == head:
             words = (
                 f"The commits of this pull request are in `{facts.base_branch}` as "
                 f"`{commit[:8]}`. GitHub does not show it as merged, so it is closed here."
             )
-            await self._notices.say(line, Reply(number, f"landed-{commit}", words))
-            await line.create("PATCH", f"/pulls/{number}", {"state": "closed"})
+            await self._notices.say(client, Reply(number, f"landed-{commit}", words))
+            await client.create("PATCH", f"/pulls/{number}", {"state": "closed"})
         return facts.state is PullRequestState.MERGED
 
     def _method_denied(self, repo: RepoRef, target: str, method: MergeMethod) -> LandStop | None:
@@ -164,11 +163,13 @@ class Landing:
         words = f"The rules of {target} do not allow {METHOD_WORDS[method]} merges."
         return LandStop(LandStopCode.METHOD_DENIED, words)
 
-    async def _stop(self, line: Line, request: MergeRequest, answer: Answer) -> LandStop:
-        """Why it was refused, by facts and rules read after the refusal."""
+    async def _stop(
+        self, client: RepositoryClient, request: MergeRequest, answer: Answer
+    ) -> LandStop:
+        """Return why it was refused, by facts and rules read after the refusal."""
         words = quoted(answer.message)
         try:
-            evidence = await self._evidence(line, request, answer)
+            evidence = await self._evidence(client, request, answer)
         except NotPermitted:
             return LandStop(LandStopCode.NOT_PERMITTED, words, answer.request_id)
         except (Unavailable, OutcomeUnknown):
@@ -178,16 +179,18 @@ class Landing:
         found = refusals.judged(evidence)
         return LandStop(found.code, words, answer.request_id, found.blockers, evidence.pull)
 
-    async def _evidence(self, line: Line, request: MergeRequest, answer: Answer) -> Evidence:
-        self._remembered.keep_unstacked(line.repo, request.number, None)
-        rules = await self._rules(line, request.target)
-        pull, state = await self._pulls.with_state(line, request.number)
-        tip = await commits.tip(line, self._remembered, request.target)
-        repository = answers.repository_of((await line.get("")).fields, line.repo.host)
+    async def _evidence(
+        self, client: RepositoryClient, request: MergeRequest, answer: Answer
+    ) -> Evidence:
+        client.caches.keep_unstacked(client.repo, request.number, None)
+        rules = await self._rules(client, request.target)
+        pull, state = await self._pulls.with_state(client, request.number)
+        tip = await refs.read_tip(client, request.target)
+        repository = reading.repository_of((await client.get("")).fields, client.repo.host)
         is_signed = rules is None or not rules.needs_signatures
         is_behind = False
         if rules is not None and rules.is_strict and tip is not None:
-            is_behind = not await commits.contains(line, tip.sha, pull.head_sha)
+            is_behind = not await refs.is_ancestor(client, tip.sha, pull.head_sha)
         return Evidence(
             status=answer.status,
             message=answer.message,
@@ -199,53 +202,57 @@ class Landing:
             rules=rules,
             methods=repository.merge_methods,
             is_behind=is_behind,
-            is_queued=await self._is_queued(line, request.number),
-            is_unsigned=not is_signed and await self._is_unsigned(line, request),
-            may_write=answer.status != 403 or await _may_write(line),
+            is_queued=await self._is_queued(client, request.number),
+            is_unsigned=not is_signed and await self._is_unsigned(client, request),
+            may_write=answer.status != 403 or await _may_write(client),
         )
 
-    async def _rules(self, line: Line, branch: str) -> BranchRules | None:
+    async def _rules(self, client: RepositoryClient, branch: str) -> BranchRules | None:
         try:
-            return await self._protection.fresh_rules(line, branch)
+            return await self._protection.fresh_rules(client, branch)
         except (NotPermitted, Gone):
             return None
 
-    async def _is_queued(self, line: Line, number: int) -> bool:
+    async def _is_queued(self, client: RepositoryClient, number: int) -> bool:
         try:
-            return await graphql.is_queued(line, number)
+            return await graphql.is_queued(client, number)
         except (NotPermitted, Unavailable):
             return False  # a host without the field has no such queue
 
-    async def _is_unsigned(self, line: Line, request: MergeRequest) -> bool:
-        """Whether a commit that would come onto the branch has no verified signature."""
+    async def _is_unsigned(self, client: RepositoryClient, request: MergeRequest) -> bool:
+        """Return whether a commit that would come onto the branch has no verified signature."""
         if request.method is MergeMethod.SQUASH:
             return False
-        listed, _ = await line.listed(f"/pulls/{request.number}/commits")
-        return not all(answers.is_signed(each) for each in listed)
+        listed, _ = await client.listed(f"/pulls/{request.number}/commits")
+        return not all(reading.is_signed(each) for each in listed)
 
-    async def _landed(self, line: Line, target: str, commit: Sha, expect: Sha) -> Merged:
-        """The landing read back; if that fails it has happened all the same."""
+    async def _landed(
+        self, client: RepositoryClient, target: str, commit: Sha, expect: Sha
+    ) -> Merged:
+        """Read the landing back; it has happened even when that fails."""
         try:
-            return await self._read(line, target, commit, expect)
+            return await self._read(client, target, commit, expect)
         except ProviderError as failure:
             raise OutcomeUnknown(f"{commit} landed; its proof: {failure.message}") from failure
 
-    async def _read(self, line: Line, target: str, commit: Sha, expect: Sha) -> Merged:
+    async def _read(
+        self, client: RepositoryClient, target: str, commit: Sha, expect: Sha
+    ) -> Merged:
         tip = None
         for wait_s in TIP_WAITS_S:
-            await line.clock.sleep(wait_s)
-            tip = await commits.tip(line, self._remembered, target)
+            await client.clock.sleep(wait_s)
+            tip = await refs.read_tip(client, target)
             if tip is not None and tip.sha != expect:
                 break
         if tip is None:
             raise Gone(f"{target} is gone.", GoneKind.BRANCH)
-        return Merged(commit, await commits.chain(line, self._remembered, tip, expect))
+        return Merged(commit, await refs.first_parents(client, tip, expect))
 
-    async def _node(self, line: Line) -> str:
-        known = self._remembered.node(line.repo)
+    async def _node(self, client: RepositoryClient) -> str:
+        known = client.caches.node(client.repo)
         if known is None:
-            known = await graphql.repository_node(line)
-            self._remembered.keep_node(line.repo, known)
+            known = await graphql.repository_node(client)
+            client.caches.keep_node(client.repo, known)
         return known
 
 
@@ -261,8 +268,8 @@ def _merge_body(request: MergeRequest) -> dict[str, object]:
     return body
 
 
-async def _may_write(line: Line) -> bool:
-    """Whether a token minted now may change contents and pull requests."""
-    line.client.tokens.drop(line.repo)
-    granted = (await line.client.tokens.of(line.repo)).permissions
+async def _may_write(client: RepositoryClient) -> bool:
+    """Return whether a token minted now may change contents and pull requests."""
+    client.github.tokens.drop(client.repo)
+    granted = (await client.github.tokens.of(client.repo)).permissions
     return all(granted.get(name) == "write" for name in WRITES)

@@ -1,22 +1,34 @@
-"""From an answer to what it means: limits, refusals, lost rights (GITHUB.md 2.5). Pure."""
+"""The meaning of an answer that is no success: rate limits, refusals, missing rights. Pure."""
 
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 
-from service.provider.errors import RefusedCode
+from bot.github.wire import Answer
+from service.provider.errors import (
+    Gone,
+    GoneKind,
+    NotPermitted,
+    ProviderError,
+    Refused,
+    RefusedCode,
+    Suspended,
+    Throttled,
+)
 
 READ_TRIES = 5
 SECONDARY_S = 60.0
 SECONDARY_MAX_S = 900.0
 UNAVAILABLE_S = 60.0
 UNAVAILABLE_MAX_S = 900.0
+QUOTE_CHARS_MAX = 300
 YOUNG_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # "not yet visible" lasts up to 120 s
 
 
 class Trouble(StrEnum):
-    """Classes of answers that are no success; the reactions stand in `client.py`."""
+    """Classes of answers that are no success."""
 
     SECONDARY = "secondary"
     PRIMARY = "primary"
@@ -67,7 +79,7 @@ PERMISSIONS: tuple[tuple[str, str], ...] = (
 
 
 def finding_of(status: int, headers: Mapping[str, str], message: str) -> Finding | None:
-    """What kind of answer this is, None for success; header names in lower case."""
+    """Return the class of an answer, None for success; header names in lower case."""
     if status < 400:
         return None
     limit = _limit_of(status, headers, message.lower())
@@ -84,6 +96,38 @@ def finding_of(status: int, headers: Mapping[str, str], message: str) -> Finding
     if status in by_status:
         return Finding(by_status[status])
     return Finding(Trouble.BROKEN if status >= 500 else Trouble.REFUSED)
+
+
+def error_of(answer: Answer, path: str, now: datetime) -> ProviderError | None:
+    """Return the error that a refusal means; None when GitHub cannot be used."""
+    words = words_of(answer)
+    finding = finding_of(answer.status, answer.headers, answer.message)
+    match None if finding is None else finding.trouble:
+        case Trouble.SUSPENDED:
+            return Suspended("The owner has suspended the App.")
+        case Trouble.WORKFLOWS:
+            return Refused(words, RefusedCode.WORKFLOWS)
+        case Trouble.FORBIDDEN | Trouble.UNAUTHORIZED:
+            return NotPermitted(words, permission_of(path, answer.headers))
+        case Trouble.REFUSED:
+            return Refused(words, refusal_of(answer.message))
+        case Trouble.MISSING | Trouble.GONE:
+            return Gone(words, GoneKind.REPOSITORY)
+        case Trouble.SECONDARY | Trouble.PRIMARY:
+            later = now + timedelta(seconds=SECONDARY_S)
+            return Throttled("GitHub's rate limit is used up for now.", later)
+        case _:
+            return None
+
+
+def words_of(answer: Answer) -> str:
+    """Return GitHub's message, or the status when there is none."""
+    return quoted(answer.message) or f"GitHub answered {answer.status}."
+
+
+def quoted(words: str) -> str:
+    """Return a message of GitHub, cut to a length that can be stored."""
+    return words if len(words) <= QUOTE_CHARS_MAX else words[: QUOTE_CHARS_MAX - 1] + "…"
 
 
 def _limit_of(status: int, headers: Mapping[str, str], message: str) -> Finding | None:
@@ -115,7 +159,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def refusal_of(message: str) -> RefusedCode:
-    """Which rule said no, by the words of a 4xx answer."""
+    """Return the reason of a refusal, by the words of a 4xx answer."""
     words = message.lower().replace("`", "")
     return next((code for part, code in REFUSALS if part in words), RefusedCode.OTHER)
 

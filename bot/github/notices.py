@@ -1,7 +1,7 @@
-"""What people see on a pull request: comments, reactions, our check run (GITHUB.md 6.2).
+"""Notices on a pull request: comments, reactions, our check run.
 
-Texts come from the service. Each thing is found again by its hidden marker or external id and
-by its author, so that writing it twice changes nothing; none of it ever stops a landing.
+The service makes the texts. A notice is found again by its hidden marker or external id and by
+its author, so that writing it twice changes nothing. A notice never stops a landing.
 """
 
 import hashlib
@@ -11,10 +11,9 @@ from typing import assert_never
 import structlog
 from cachetools import LRUCache
 
-from bot.github import answers, outcomes, payloads, refs
-from bot.github.answers import RunReport
-from bot.github.line import Line
-from bot.github.payloads import Words
+from bot.github import outcomes, reading, refs
+from bot.github.client import RepositoryClient
+from bot.github.reading import RunReport, Words
 from bot.github.wire import Answer
 from service.provider import markers
 from service.provider.errors import GoneKind, NotPermitted, OutcomeUnknown
@@ -46,71 +45,73 @@ CHECK_WORDS: dict[CheckReportStatus, tuple[str, str | None]] = {
 
 
 class Notices:
-    """Writes notices; remembers digests of what stands, so that nothing is written twice."""
+    """Writes notices; caches digests of written texts to skip writes without a change."""
 
     def __init__(self, app_id: str) -> None:
         self._app_id = app_id
         self._written: LRUCache[tuple[str, str], str] = LRUCache(WRITTEN_MAX)
         self._completed: LRUCache[str, bool] = LRUCache(WRITTEN_MAX)
 
-    async def say(self, line: Line, notice: Notice) -> str | None:
-        """The id of what stands there now, None when it cannot be said there any more."""
+    async def say(self, client: RepositoryClient, notice: Notice) -> str | None:
+        """Write a notice; return its id, None when the place takes no more notices."""
         try:
-            return await self._say(line, notice)
+            return await self._say(client, notice)
         except OutcomeUnknown:
             again = notice if isinstance(notice, Reaction) else replace(notice, first=False)
-            return await refs.repeated(line, lambda: self._say(line, again))
+            return await refs.retry_unknown(client, lambda: self._say(client, again))
 
-    async def _say(self, line: Line, notice: Notice) -> str | None:
+    async def _say(self, client: RepositoryClient, notice: Notice) -> str | None:
         match notice:
             case StatusComment():
-                return await self._status(line, notice)
+                return await self._status(client, notice)
             case Reply():
-                return await self._reply(line, notice)
+                return await self._reply(client, notice)
             case Reaction():
-                return await _react(line, notice)
+                return await _react(client, notice)
             case CheckReport():
-                return await self._check(line, notice)
+                return await self._check(client, notice)
             case _:
                 assert_never(notice)
 
-    async def _status(self, line: Line, notice: StatusComment) -> str | None:
+    async def _status(self, client: RepositoryClient, notice: StatusComment) -> str | None:
         body = markers.marked(notice.body, notice.marker, BODY_CHARS_MAX)
         known = notice.known_id
         if known is None and not notice.first:
-            known = await self._found_comment(line, notice.number, notice.marker)
+            known = await self._found_comment(client, notice.number, notice.marker)
         if known is not None:
-            if self._stands(line, known, body):
+            if self._stands(client, known, body):
                 return known
             tail = f"/issues/comments/{known}"
-            answer = await line.create("PATCH", tail, {"body": body}, expects=(403, 404))
+            answer = await client.create("PATCH", tail, {"body": body}, expects=(403, 404))
             if answer.status < 300:
-                return self._wrote(line, known, body)
+                return self._wrote(client, known, body)
             if answer.status == 403:
-                return _drop(line, answer)
-        return await self._comment(line, notice.number, body)
+                return _drop(client, answer)
+        return await self._comment(client, notice.number, body)
 
-    async def _reply(self, line: Line, notice: Reply) -> str | None:
+    async def _reply(self, client: RepositoryClient, notice: Reply) -> str | None:
         marker = f"<!-- headgate:reply {notice.action_id} -->"
         if not notice.first:
-            known = await self._found_comment(line, notice.number, marker)
+            known = await self._found_comment(client, notice.number, marker)
             if known is not None:
                 return known
         body = markers.marked(notice.body, marker, BODY_CHARS_MAX)
-        return await self._comment(line, notice.number, body)
+        return await self._comment(client, notice.number, body)
 
-    async def _comment(self, line: Line, number: int, body: str) -> str | None:
+    async def _comment(self, client: RepositoryClient, number: int, body: str) -> str | None:
         tail = f"/issues/{number}/comments"
-        answer = await line.create("POST", tail, {"body": body}, expects=(403,))
+        answer = await client.create("POST", tail, {"body": body}, expects=(403,))
         if answer.status == 403:
-            return _drop(line, answer)
-        return self._wrote(line, answer.fields.id("id"), body)
+            return _drop(client, answer)
+        return self._wrote(client, answer.fields.id("id"), body)
 
-    async def _found_comment(self, line: Line, number: int, marker: str) -> str | None:
-        """The newest comment of our own App that the marker stands for."""
-        listed, _ = await line.listed(f"/issues/{number}/comments", missing=GoneKind.PULL_REQUEST)
-        login = f"{await line.client.slug()}[bot]"
-        found = [payloads.words_of(each) for each in listed]
+    async def _found_comment(
+        self, client: RepositoryClient, number: int, marker: str
+    ) -> str | None:
+        """Return the newest comment of our own App that contains the marker."""
+        listed, _ = await client.listed(f"/issues/{number}/comments", missing=GoneKind.PULL_REQUEST)
+        login = f"{await client.github.slug()}[bot]"
+        found = [reading.words_of(each) for each in listed]
         ours = [
             each.id
             for each in found
@@ -124,31 +125,31 @@ class Notices:
         author = words.author
         return author is not None and author.is_bot and author.login.lower() == login.lower()
 
-    async def _check(self, line: Line, notice: CheckReport) -> str | None:
+    async def _check(self, client: RepositoryClient, notice: CheckReport) -> str | None:
         body = _check_body(notice)
         key = repr(body)
         known = notice.known_id
         if known is None and not notice.first:
-            known = await self._found_run(line, notice)
-        if known is not None and self._stands(line, known, key):
+            known = await self._found_run(client, notice)
+        if known is not None and self._stands(client, known, key):
             return known
         is_over = CHECK_WORDS[notice.status][0] == outcomes.COMPLETED
         # What is completed stays so; going back is a new run on the same commit.
         if known is not None and (is_over or known not in self._completed):
-            answer = await line.create("PATCH", f"/check-runs/{known}", body, expects=(404,))
+            answer = await client.create("PATCH", f"/check-runs/{known}", body, expects=(404,))
             if answer.status < 300:
-                return self._ran(line, known, key, is_over=is_over)
-        made = await line.create("POST", "/check-runs", {**body, "head_sha": notice.sha})
-        return self._ran(line, made.fields.id("id"), key, is_over=is_over)
+                return self._ran(client, known, key, is_over=is_over)
+        made = await client.create("POST", "/check-runs", {**body, "head_sha": notice.sha})
+        return self._ran(client, made.fields.id("id"), key, is_over=is_over)
 
-    async def _found_run(self, line: Line, notice: CheckReport) -> str | None:
-        """Our newest run on that commit for the same submission."""
-        listed, _ = await line.listed(
+    async def _found_run(self, client: RepositoryClient, notice: CheckReport) -> str | None:
+        """Return our newest run on that commit for the same submission."""
+        listed, _ = await client.listed(
             f"/commits/{notice.sha}/check-runs",
             "check_runs",
             {"check_name": notice.name, "filter": "all"},
         )
-        runs = [answers.run_report_of(each) for each in listed]
+        runs = [reading.run_report_of(each) for each in listed]
         ours = [run for run in runs if self._is_ours(run, notice)]
         if not ours:
             return None
@@ -161,28 +162,28 @@ class Notices:
         same = run.name == notice.name and run.external_id == notice.external_id
         return same and run.app_id == self._app_id
 
-    def _ran(self, line: Line, number: str, key: str, *, is_over: bool) -> str:
+    def _ran(self, client: RepositoryClient, number: str, key: str, *, is_over: bool) -> str:
         if is_over:
             self._completed[number] = True
-        return self._wrote(line, number, key)
+        return self._wrote(client, number, key)
 
-    def _stands(self, line: Line, number: str, text: str) -> bool:
-        return self._written.get((line.repo.slug, number)) == _digest(text)
+    def _stands(self, client: RepositoryClient, number: str, text: str) -> bool:
+        return self._written.get((client.repo.slug, number)) == _digest(text)
 
-    def _wrote(self, line: Line, number: str, text: str) -> str:
-        self._written[line.repo.slug, number] = _digest(text)
+    def _wrote(self, client: RepositoryClient, number: str, text: str) -> str:
+        self._written[client.repo.slug, number] = _digest(text)
         return number
 
 
-async def _react(line: Line, notice: Reaction) -> str | None:
+async def _react(client: RepositoryClient, notice: Reaction) -> str | None:
     tail = f"/issues/comments/{notice.comment_id}/reactions"
-    answer = await line.create("POST", tail, {"content": notice.emoji.value}, expects=(403, 404))
+    answer = await client.create("POST", tail, {"content": notice.emoji.value}, expects=(403, 404))
     if answer.status == 403:
         try:
-            return _drop(line, answer)
+            return _drop(client, answer)
         except NotPermitted as lost:
             # A reaction is an ornament, and the right does not come back within seconds.
-            log.warning("reaction_dropped", repo=line.repo.slug, why=lost.message)
+            log.warning("reaction_dropped", repo=client.repo.slug, why=lost.message)
             return None
     return None if answer.status == 404 else answer.fields.id("id")
 
@@ -202,11 +203,11 @@ def _check_body(notice: CheckReport) -> dict[str, object]:
     return body
 
 
-def _drop(line: Line, answer: Answer) -> str | None:
-    """None: a locked conversation takes nothing more. Any other denial is an error."""
+def _drop(client: RepositoryClient, answer: Answer) -> str | None:
+    """Return None for a locked conversation; raise the error of any other denial."""
     if LOCKED in answer.message.lower():
         return None
-    raise line.client.error_of(answer, "/comments")
+    raise client.github.error_of(answer, "/comments")
 
 
 def _digest(text: str) -> str:

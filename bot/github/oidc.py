@@ -16,9 +16,9 @@ import aiohttp
 import jwt
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
-from bot.github.answers import CI_TRIGGERS
-from bot.github.fields import Fields, Unreadable
 from bot.github.options import CLOUD_SUFFIX, PUBLIC_HOST, GitHubOptions
+from bot.github.outcomes import CI_TRIGGERS
+from bot.github.reading import Fields, Unreadable
 from service.clock import Clock
 from service.errors import Unauthenticated
 from service.provider.ci import CiTrigger, ProvedJob

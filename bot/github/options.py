@@ -1,4 +1,4 @@
-"""What the adapter must know before it can talk: addresses, the App's number and keys.
+"""Options of the adapter: addresses, the App's number and keys.
 
 Pure: no environment is read here; `bot/settings.py` does that and calls these functions.
 """
@@ -10,17 +10,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from service.errors import StartRefused
+from service.provider.errors import Gone, GoneKind
+from service.vocabulary import RepoRef
 
 PUBLIC_HOST = "github.com"
 CLOUD_SUFFIX = ".ghe.com"
-SECRET_CHARS_MIN = 32  # GITHUB.md 7.1
+SECRET_CHARS_MIN = 32
 SECRETS_MAX = 2
 KEY_FILE_BYTES_MAX = 64 * 1024
 # What is surely meant as a path; one line of a key's base64 may begin with a slash too, but has
@@ -28,16 +30,22 @@ KEY_FILE_BYTES_MAX = 64 * 1024
 _PATH_LIKE = re.compile(
     r"(?![A-Za-z0-9+/=]{64})(?:(?:~|\.{0,2})/[^\n\0]{1,250}|[^\n\0]{1,250}\.(?:pem|key))"
 )
-PUBLIC_WRITE_SPACING_MS = 1000  # GITHUB.md 2.5
+PUBLIC_WRITE_SPACING_MS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Roots without a trailing slash: REST, GraphQL, and web with git (GITHUB.md 2.2)."""
+    """Roots without a trailing slash: REST, GraphQL, and web with git."""
 
     api: str
     graphql: str
     web: str
+
+    def of_repository(self, repo: RepoRef) -> str:
+        """Return the REST address of a repository. Raises Gone for a name such as `..`."""
+        if {repo.owner, repo.name} & {"", ".", ".."}:
+            raise Gone(f'"{repo.slug}" is not a repository.', GoneKind.REPOSITORY)
+        return f"{self.api}/repos/{quote(repo.owner, safe='')}/{quote(repo.name, safe='')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ class GitHubOptions:
 
 
 def addresses_of(host: str, url: str | None = None) -> Addresses:
-    """Where a host answers; `url` overrides the web root and everything below it.
+    """Return the addresses of a host; `url` overrides the web root and everything below it.
 
     Raises StartRefused for an address that is not https, unless it is this machine.
     """
@@ -93,7 +101,7 @@ def is_limited(options: GitHubOptions) -> bool:
 
 
 def is_run_by_github(options: GitHubOptions) -> bool:
-    """Whether GitHub itself runs the host."""
+    """Return whether GitHub itself runs the host."""
     return options.host == PUBLIC_HOST or options.host.endswith(CLOUD_SUFFIX)
 
 
@@ -117,7 +125,7 @@ def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -
 
 
 def check_webhook_secrets(secrets: Sequence[str]) -> tuple[str, ...]:
-    """One or two secrets of at least 32 characters each, or StartRefused (GITHUB.md 7.1)."""
+    """One or two secrets of at least 32 characters each, or StartRefused."""
     if not 1 <= len(secrets) <= SECRETS_MAX:
         raise StartRefused(
             "HEADGATE_GITHUB_WEBHOOK_SECRET: missing. Without it deliveries cannot be trusted; "

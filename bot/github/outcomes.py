@@ -1,12 +1,13 @@
-"""THE table from GitHub's words for a report to what it means (GITHUB.md 4.1, 4.2).
+"""The table of GitHub's words for reports and their outcomes.
 
-No other file knows those words, and nothing here knows a verdict.
+No other module contains those words, and this one knows no verdict.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from service.provider.ci import CiTrigger
 from service.vocabulary import Check, CheckKind, CheckOutcome
 
 COMPLETED = "completed"
@@ -42,6 +43,16 @@ STATES: Mapping[str, CheckOutcome] = {
     "expected": CheckOutcome.RUNNING,
 }
 
+# What began a run and which code it then tests; of others its steps alone know.
+CI_TRIGGERS: Mapping[str, CiTrigger] = {
+    "push": CiTrigger.HEAD,
+    "schedule": CiTrigger.HEAD,
+    "workflow_dispatch": CiTrigger.HEAD,
+    "merge_group": CiTrigger.HEAD,
+    "pull_request": CiTrigger.PULL_REQUEST,
+    "pull_request_target": CiTrigger.PULL_REQUEST,
+}
+
 WORST_FIRST = (
     CheckOutcome.FAILED,
     CheckOutcome.RUNNING,
@@ -65,7 +76,7 @@ GUARDING = frozenset(
 
 
 def of_run(status: str, conclusion: str | None, *, skipped_pass: bool) -> CheckOutcome:
-    """What one check run means on its own; the guard is applied by `guarded`."""
+    """Return the outcome of one check run by itself; see `guarded` for its suite."""
     if status != COMPLETED:
         return RUN_STATUSES.get(status, CheckOutcome.UNKNOWN)
     if conclusion in SWITCHED:
@@ -74,7 +85,7 @@ def of_run(status: str, conclusion: str | None, *, skipped_pass: bool) -> CheckO
 
 
 def of_state(state: str) -> CheckOutcome:
-    """What one commit status means."""
+    """Return the outcome of one commit status."""
     return STATES.get(state, CheckOutcome.UNKNOWN)
 
 
@@ -98,7 +109,7 @@ def guarded(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return the reports; a skipped run takes the worst outcome of its suite.
 
     A job that was skipped because the job before it failed would otherwise be green
-    (GITHUB.md 4.1, guard). Only the newest report of each name speaks for the suite.
+    Only the newest report of each name speaks for the suite.
     """
     reports = tuple(checks)
     guarding: dict[tuple[str | None, str], set[CheckOutcome]] = defaultdict(set)

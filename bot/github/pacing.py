@@ -1,7 +1,7 @@
-"""Who may call now: one limiter for each installation, in memory (GITHUB.md 2.5).
+"""Rate limits kept in memory: one `Pacer` per installation, outages, anonymous callers.
 
-Reads and writes wait in two lines, each strictly by priority, so that a landing never waits
-behind a comment. Waiting goes through the clock; a wait that is too long for the caller is
+Reads and writes wait in two queues, each strictly by priority, so that a landing never waits
+behind a comment. Every wait uses the clock; a wait that is too long for the caller raises
 `Throttled` instead.
 """
 
@@ -15,27 +15,37 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 
+from cachetools import LRUCache
+from gidgethub.sansio import RateLimit
+
 from bot.github import limits
 from bot.github.limits import Finding, Trouble
 from service.clock import Clock
 from service.provider.errors import Throttled
 
 IN_FLIGHT_MAX = 20
-POINTS_MAX = 600  # a minute
+POINTS_MAX = 600  # per minute
 CONTENT_MINUTE_MAX = 70
 CONTENT_HOUR_MAX = 450
-RESERVED_MINUTE = 10  # of these two, for landing
+RESERVED_MINUTE = 10  # of these two, for landings
 RESERVED_HOUR = 60
 PATIENCE_S = 60.0
 LANDING_PATIENCE_S = 5.0  # a permit lives 30 s
-STRANGER_PATIENCE_S = 1.0  # a caller without a token holds no connection for long
+ANONYMOUS_PATIENCE_S = 1.0  # a caller without a token holds no connection for long
 THROTTLED_SPACING_S = 1.0
 AFTER_RESET_S = 1.0
 LAST_CALLS = 100
 
+# Without a bound, anybody could use up an installation's limit and stop its queues.
+ANONYMOUS_SHARE = 0.05  # of what is left of an installation's limit, for all its repositories
+REPOSITORY_SHARE = 0.02  # for one repository, so that one under attack leaves room for others
+WINDOW_S = 3600.0
+LEFT_ASSUMED = 5000  # the smallest limit of an installation, also for a host without limits
+KEYS_MAX = 10_000
+
 
 class Priority(IntEnum):
-    """Whose turn comes first."""
+    """Priorities of calls, the most urgent first."""
 
     LANDING = 0
     VERDICT = 1
@@ -43,12 +53,12 @@ class Priority(IntEnum):
     ANSWER = 3
     NOTICE = 4
     SWEEP = 5
-    STRANGER = 6
+    ANONYMOUS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a call takes: GitHub's points, and whether it makes content people see."""
+    """The cost of a call: GitHub's points, and whether it creates content that people see."""
 
     priority: Priority
     is_write: bool
@@ -57,20 +67,11 @@ class Cost:
     resource: str = "core"
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What is left of a primary limit; `reset` in seconds since 1970."""
-
-    limit: int
-    remaining: int
-    reset: float
-
-
 class Pacer:
     """The limiter of one installation.
 
-    `is_limited` false: a host of its own, which limits nobody unless an admin says so; our own
-    allowances then begin with the first limit it names.
+    `is_limited` false: an Enterprise Server, which has no limits by default; our own limits then
+    start with the first limit that it reports.
     """
 
     def __init__(self, clock: Clock, spacing_s: float, *, is_limited: bool) -> None:
@@ -78,7 +79,7 @@ class Pacer:
         self._spacing_s = spacing_s
         self._is_limited = is_limited
         self._numbers = itertools.count()
-        self._lines: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
+        self._queues: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
         self._in_flight = 0
         self._is_writing = False
         self._next_write_s = 0.0
@@ -86,7 +87,7 @@ class Pacer:
         self._content: deque[float] = deque()
         self._closed_until_s = 0.0
         self._strikes = 0
-        self._allowances: dict[str, Allowance] = {}
+        self._rate_limits: dict[str, RateLimit] = {}
         self._changed = asyncio.Event()
 
     @asynccontextmanager
@@ -103,37 +104,39 @@ class Pacer:
             self._wake()
 
     def note(self, headers: Mapping[str, str]) -> None:
-        """Remember what an answer says is left of its limit."""
-        limit, left = headers.get("x-ratelimit-limit", ""), headers.get("x-ratelimit-remaining", "")
-        reset = headers.get("x-ratelimit-reset", "")
-        if limit.isdecimal() and left.isdecimal() and reset.isdecimal():
-            resource = headers.get("x-ratelimit-resource", "core")
-            self._allowances[resource] = Allowance(int(limit), int(left), float(reset))
+        """Store the rate limit that an answer reports."""
+        try:
+            limit = RateLimit.from_http(headers)
+        except ValueError:
+            return
+        if limit is not None:
+            self._rate_limits[headers.get("x-ratelimit-resource", "core")] = limit
 
     @property
     def remaining(self) -> int | None:
-        """What is left of the limit that is nearest its end, None while nothing was told."""
-        return min((one.remaining for one in self._allowances.values()), default=None)
+        """The calls left of the limit nearest its end; None before any limit was reported."""
+        return min((one.remaining for one in self._rate_limits.values()), default=None)
 
     def left_of(self, resource: str) -> int | None:
-        """What is left of one limit, None while it is unknown or begins anew."""
-        held = self._allowances.get(resource)
-        if held is None or held.reset <= self._clock.now().timestamp():
+        """Return the calls left of one limit; None while it is unknown or starts anew."""
+        limit = self._rate_limits.get(resource)
+        if limit is None or limit.reset_datetime <= self._clock.now():
             return None
-        return held.remaining
+        return limit.remaining
 
-    def fine(self) -> None:
-        """An answer without a limit came: the next secondary limit begins at its shortest."""
+    def reset_strikes(self) -> None:
+        """Note an answer without a limit: the next secondary limit starts at its shortest."""
         self._strikes = 0
 
     def strike(self, finding: Finding, resource: str) -> float:
-        """Obey a limit; the seconds until the next call makes sense."""
+        """Obey a limit; return the seconds until the next call makes sense."""
         self._is_limited = True
         now_s = self._clock.monotonic_s()
         if finding.trouble is Trouble.PRIMARY:
             reset = finding.reset or self._clock.now().timestamp() + limits.SECONDARY_S
-            held = self._allowances.get(resource)
-            self._allowances[resource] = Allowance(held.limit if held else 0, 0, reset)
+            known = self._rate_limits.get(resource)
+            most = 0 if known is None else known.limit
+            self._rate_limits[resource] = RateLimit(limit=most, remaining=0, reset_epoch=reset)
             return max(reset - self._clock.now().timestamp(), 0.0) + AFTER_RESET_S
         wait_s = finding.wait_s
         if wait_s is None:
@@ -145,13 +148,13 @@ class Pacer:
         return wait_s
 
     async def _enter(self, cost: Cost) -> None:
-        line = self._lines[cost.is_write]
+        queue = self._queues[cost.is_write]
         ticket = (int(cost.priority), next(self._numbers))
-        heapq.heappush(line, ticket)
+        heapq.heappush(queue, ticket)
         give_up_s = self._clock.monotonic_s() + _patience_s(cost)
         try:
             while True:
-                if line[0] != ticket or not self._has_room(cost):
+                if queue[0] != ticket or not self._has_room(cost):
                     await self._changed.wait()
                     continue
                 wait_s = self._wait_s(cost)
@@ -165,8 +168,8 @@ class Pacer:
                 await self._clock.sleep(wait_s)
             self._account(cost)
         finally:
-            line.remove(ticket)
-            heapq.heapify(line)
+            queue.remove(ticket)
+            heapq.heapify(queue)
             self._wake()
 
     def _has_room(self, cost: Cost) -> bool:
@@ -184,7 +187,7 @@ class Pacer:
         now_s = self._clock.monotonic_s()
         waits = [
             self._closed_until_s - now_s,
-            self._allowance_wait_s(cost),
+            self._rate_limit_wait_s(cost),
         ]
         if self._is_limited:
             waits.append(self._points_wait_s(now_s, cost))
@@ -194,11 +197,11 @@ class Pacer:
             waits.append(self._content_wait_s(now_s, cost))
         return max(waits)
 
-    def _allowance_wait_s(self, cost: Cost) -> float:
-        held = self._allowances.get(cost.resource)
-        if held is None or held.remaining > _floor(cost.priority, held.limit):
+    def _rate_limit_wait_s(self, cost: Cost) -> float:
+        limit = self._rate_limits.get(cost.resource)
+        if limit is None or limit.remaining > _floor(cost.priority, limit.limit):
             return 0.0
-        left_s = held.reset - self._clock.now().timestamp()
+        left_s = (limit.reset_datetime - self._clock.now()).total_seconds()
         return left_s + AFTER_RESET_S if left_s > 0 else 0.0
 
     def _points_wait_s(self, now_s: float, cost: Cost) -> float:
@@ -232,17 +235,88 @@ class Pacer:
 
 
 def _patience_s(cost: Cost) -> float:
-    if cost.priority is Priority.STRANGER:
-        return STRANGER_PATIENCE_S
+    if cost.priority is Priority.ANONYMOUS:
+        return ANONYMOUS_PATIENCE_S
     return LANDING_PATIENCE_S if cost.priority is Priority.LANDING else PATIENCE_S
 
 
 def _floor(priority: Priority, limit: int) -> int:
-    """What must be left for a call of this priority: landing may use the last one."""
+    """Return how many calls must be left for one of this priority; a landing may use the last."""
     floors = {
-        Priority.STRANGER: limit // 5,
+        Priority.ANONYMOUS: limit // 5,
         Priority.SWEEP: limit // 5,
         Priority.NOTICE: limit // 10,
         Priority.LANDING: 0,
     }
     return floors.get(priority, min(LAST_CALLS, limit // 10))
+
+
+class Outage:
+    """One wait shared by all calls: 60 s, doubled up to 15 min while GitHub stays unusable.
+
+    A call that fails during a wait does not lengthen it: with a doubling per call, the many calls
+    of one short outage would end in a wait of 15 minutes.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._waits = 0
+        self._over_at_s = 0.0
+
+    def failed(self) -> float:
+        """Note a failed call; return the seconds until the next one makes sense."""
+        now_s = self._clock.monotonic_s()
+        if not self._waits or now_s >= self._over_at_s:
+            self._waits += 1
+            self._over_at_s = now_s + self._wait_s()
+        return self._wait_s()
+
+    def answered(self) -> None:
+        """Note an answer of GitHub: the next wait starts at its shortest."""
+        self._waits = 0
+
+    def _wait_s(self) -> float:
+        return limits.doubled_s(limits.UNAVAILABLE_S, self._waits - 1, limits.UNAVAILABLE_MAX_S)
+
+
+class AnonymousShare:
+    """The share of GitHub's rate limit that callers without a token may use.
+
+    Counts the calls of the last hour, repeated ones too, by installation and by repository.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._calls: LRUCache[str, deque[float]] = LRUCache(KEYS_MAX)
+
+    def take(self, installation: str, repo: str, left: int | None) -> None:
+        """Count one call. Raises Throttled, without counting, when a share is used up.
+
+        `left`: what is left of the installation's limit, None when that is unknown.
+        """
+        rest = LEFT_ASSUMED if left is None else left
+        now_s = self._clock.monotonic_s()
+        keys = (
+            (installation, ANONYMOUS_SHARE),
+            (f"{installation} {repo.lower()}", REPOSITORY_SHARE),
+        )
+        counted = [(self._calls_of(key, now_s), int(rest * share)) for key, share in keys]
+        waits = [_free_after_s(calls, most, now_s) for calls, most in counted if len(calls) >= most]
+        if waits:
+            raise Throttled(
+                "Callers without a token have used their share of GitHub's rate limit",
+                self._clock.now() + timedelta(seconds=max(waits)),
+            )
+        for calls, _ in counted:
+            calls.append(now_s)
+
+    def _calls_of(self, key: str, now_s: float) -> deque[float]:
+        calls = self._calls.setdefault(key, deque())
+        while calls and calls[0] <= now_s - WINDOW_S:
+            calls.popleft()
+        return calls
+
+
+def _free_after_s(calls: deque[float], most: int, now_s: float) -> float:
+    """Return the seconds until a call is free again: an hour when the share is zero."""
+    return calls[-most] + WINDOW_S - now_s if most else WINDOW_S

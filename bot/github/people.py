@@ -1,9 +1,8 @@
-"""What somebody may do in a repository, asked afresh by number, not by name (GITHUB.md 6.1)."""
+"""Access of an account to a repository, never cached, by its number and not its name."""
 
 from urllib.parse import quote
 
-from bot.github import answers
-from bot.github.line import Line
+from bot.github.client import RepositoryClient
 from service.provider.errors import GoneKind, NotPermitted
 from service.provider.values import (
     AccessLevel,
@@ -19,7 +18,7 @@ ROLES = {
 }
 
 
-async def access(line: Line, actor: Actor) -> AccessLevel:
+async def access(client: RepositoryClient, actor: Actor) -> AccessLevel:
     """The rights of an account; NONE whenever GitHub does not clearly say otherwise.
 
     A login may have been taken by another account since the event, so the answer's number
@@ -28,31 +27,32 @@ async def access(line: Line, actor: Actor) -> AccessLevel:
     login = actor.login
     for _ in range(2):
         try:
-            held = await _permission(line, login)
+            held = await _permission(client, login)
         except NotPermitted:
             return AccessLevel.NONE
         if held is not None and actor.id and held[0] == actor.id:
             return held[1]
-        found = await _login_of(line, actor.id)
+        found = await _login_of(client, actor.id)
         if found is None or found == login:
             return AccessLevel.NONE
         login = found
     return AccessLevel.NONE
 
 
-async def _permission(line: Line, login: str) -> tuple[str, AccessLevel] | None:
+async def _permission(client: RepositoryClient, login: str) -> tuple[str, AccessLevel] | None:
     tail = f"/collaborators/{quote(login, safe='')}/permission"
-    answer = await line.get(tail, expects=(404,), missing=GoneKind.REPOSITORY)
+    answer = await client.get(tail, expects=(404,), missing=GoneKind.REPOSITORY)
     if answer.status == 404:
         return None
-    held = answers.permission_held_of(answer.fields)
-    level = ROLES.get(held.role, ROLES.get(held.permission, AccessLevel.NONE))
-    return held.user_id, level
+    role, user = answer.fields.words("role_name"), answer.fields.inner_or_none("user")
+    older = answer.fields.words("permission")  # GitHub's older field has fewer roles
+    level = ROLES.get(role, ROLES.get(older, AccessLevel.NONE))
+    return "" if user is None else user.id("id"), level
 
 
-async def _login_of(line: Line, number: str) -> str | None:
+async def _login_of(client: RepositoryClient, number: str) -> str | None:
     if not number.isdecimal():
         return None
-    root = line.client.options.addresses.api
-    answer = await line.get(f"{root}/user/{number}", expects=(404,))
+    root = client.github.options.addresses.api
+    answer = await client.get(f"{root}/user/{number}", expects=(404,))
     return None if answer.status == 404 else answer.fields.text("login")

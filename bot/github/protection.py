@@ -1,6 +1,6 @@
-"""What a branch's rules require: rulesets and classic protection, both of them (GITHUB.md 4.3).
+"""Requirements of a branch: rulesets and classic protection together.
 
-Not readable is never the same as "nothing required".
+Unreadable rules never count as "no requirements".
 """
 
 import math
@@ -9,9 +9,17 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from bot.github import answers, graphql, paths
-from bot.github.answers import Classic, Rule
-from bot.github.line import Line
+from bot.github import graphql, refs
+from bot.github.client import RepositoryClient
+from bot.github.rules import (
+    Classic,
+    Rule,
+    branch_checks_of,
+    can_bypass,
+    classic_checks_of,
+    protection_of,
+    rule_of,
+)
 from bot.github.wire import Answer
 from service.clock import Clock
 from service.provider.errors import (
@@ -97,7 +105,7 @@ class BranchRules:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was read: all rules, those that bind us, classic protection."""
+    """Everything that was read: all rules, those that bind us, classic protection."""
 
     rules: tuple[Rule, ...]
     binding: tuple[Rule, ...]
@@ -115,10 +123,10 @@ class Protection:
         self._kept: LRUCache[tuple[str, str], tuple[float, BranchRules]] = LRUCache(BRANCHES_MAX)
         self._queues: LRUCache[tuple[str, str], tuple[float, bool]] = LRUCache(BRANCHES_MAX)
 
-    async def required(self, line: Line, branch: str) -> Required:
+    async def required(self, client: RepositoryClient, branch: str) -> Required:
         """Required statuses of a branch. Raises Refused(PROVIDER_QUEUE), Gone(REPOSITORY)."""
         try:
-            rules = await self.rules(line, branch)
+            rules = await self.rules(client, branch)
         except (Unavailable, NotPermitted) as failure:
             return Unreadable(failure.message)
         except Gone as gone:
@@ -129,18 +137,18 @@ class Protection:
             raise Refused(f"{branch} uses GitHub's own merge queue.", RefusedCode.PROVIDER_QUEUE)
         return rules.known
 
-    async def rules(self, line: Line, branch: str) -> BranchRules:
+    async def rules(self, client: RepositoryClient, branch: str) -> BranchRules:
         """The same with what else is read there. Raises what a read raises."""
-        kept = self.kept(line.repo, branch)
+        kept = self.kept(client.repo, branch)
         if kept is None:
-            kept = await self._read(line, branch)
-            self._kept[_key(line.repo), branch] = (self._clock.monotonic_s(), kept)
+            kept = await self._read(client, branch)
+            self._kept[_key(client.repo), branch] = (self._clock.monotonic_s(), kept)
         return kept
 
-    async def fresh_rules(self, line: Line, branch: str) -> BranchRules:
+    async def fresh_rules(self, client: RepositoryClient, branch: str) -> BranchRules:
         """Read the rules of a branch now, after GitHub refused something there."""
-        self.forget(line.repo)
-        return await self.rules(line, branch)
+        self.forget(client.repo)
+        return await self.rules(client, branch)
 
     def kept(self, repo: RepoRef, branch: str) -> BranchRules | None:
         """The rules as last read, None when that is too long ago."""
@@ -157,16 +165,16 @@ class Protection:
             # What was known is still the answer while GitHub cannot be asked.
             self._queues[key] = (LONG_AGO_S, self._queues[key][1])
 
-    async def _read(self, line: Line, branch: str) -> BranchRules:
-        rules = await _rulesets(line, branch)
-        passed = await _bypassed(line, rules)
-        classic = await _classic(line, branch)
+    async def _read(self, client: RepositoryClient, branch: str) -> BranchRules:
+        rules = await _rulesets(client, branch)
+        passed = await _bypassed(client, rules)
+        classic = await _classic(client, branch)
         read = Read(
             rules=rules,
             binding=tuple(rule for rule in rules if rule.ruleset not in passed),
             classic=classic,
-            has_queue=await self._has_queue(line, branch, rules),
-            is_shut_out=await _is_shut_out(line, classic),
+            has_queue=await self._has_queue(client, branch, rules),
+            is_shut_out=await _is_shut_out(client, classic),
         )
         return self._branch_rules(read, branch)
 
@@ -199,19 +207,21 @@ class Protection:
             has_queue=read.has_queue or "merge_queue" in types,
         )
 
-    async def _has_queue(self, line: Line, branch: str, rules: Iterable[Rule]) -> bool:
-        """Whether a classic merge queue owns the branch: only GraphQL shows it.
+    async def _has_queue(
+        self, client: RepositoryClient, branch: str, rules: Iterable[Rule]
+    ) -> bool:
+        """Return whether a classic merge queue owns the branch: only GraphQL shows it.
 
         Where that cannot be read, what was known last; a host without the field has no queue.
         """
         if any(rule.type == "merge_queue" for rule in rules):
             return False  # the rule itself says whether it binds us
-        key, now_s = (_key(line.repo), branch), self._clock.monotonic_s()
+        key, now_s = (_key(client.repo), branch), self._clock.monotonic_s()
         read_s, known = self._queues.get(key, (LONG_AGO_S, False))
         if now_s - read_s < KEPT_S:
             return known
         try:
-            known = await graphql.has_merge_queue(line, branch)
+            known = await graphql.has_merge_queue(client, branch)
         except Throttled:
             raise
         except (Unavailable, NotPermitted):
@@ -228,68 +238,70 @@ def own_check(branch: str) -> str:
     return f"Headgate ({branch})"
 
 
-async def forbids_building(line: Line, branch: str) -> bool:
+async def forbids_building(client: RepositoryClient, branch: str) -> bool:
     """Whether rulesets cover a test branch of ours, which need not exist, with such a rule."""
     try:
-        rules = await _rulesets(line, branch)
-        passed = await _bypassed(line, rules)
+        rules = await _rulesets(client, branch)
+        passed = await _bypassed(client, rules)
     except (NotPermitted, Gone):
         return False
     return any(rule.type in AGAINST_BUILDING and rule.ruleset not in passed for rule in rules)
 
 
-async def _rulesets(line: Line, branch: str) -> tuple[Rule, ...]:
+async def _rulesets(client: RepositoryClient, branch: str) -> tuple[Rule, ...]:
     try:
-        listed, complete = await line.listed(
-            f"/rules/branches/{paths.of_branch(branch)}", is_kept=True
+        listed, complete = await client.listed(
+            f"/rules/branches/{refs.branch_path(branch)}", is_kept=True
         )
     except NotPermitted as denied:
         if NOT_IN_PLAN in denied.message.lower():
             return ()
         raise
     if not complete:
-        raise Unavailable("GitHub lists more rules than we read.", line.clock.now())
-    return tuple(answers.rule_of(each) for each in listed)
+        raise Unavailable("GitHub lists more rules than we read.", client.clock.now())
+    return tuple(rule_of(each) for each in listed)
 
 
-async def _bypassed(line: Line, rules: Iterable[Rule]) -> frozenset[str]:
+async def _bypassed(client: RepositoryClient, rules: Iterable[Rule]) -> frozenset[str]:
     """Ids of rulesets that our App may bypass; where GitHub does not say so, it may not."""
     found = set()
     for number in sorted({rule.ruleset for rule in rules if rule.ruleset is not None}):
-        answer = await line.get(f"/rulesets/{number}", expects=(403, 404), is_kept=True)
-        if answer.status == 200 and answers.can_bypass(answer.fields):
+        answer = await client.get(f"/rulesets/{number}", expects=(403, 404), is_kept=True)
+        if answer.status == 200 and can_bypass(answer.fields):
             found.add(number)
     return frozenset(found)
 
 
-async def _classic(line: Line, branch: str) -> Classic:
-    tail = f"/branches/{paths.of_branch(branch)}/protection"
-    answer = await line.get(tail, expects=(403, 404), is_kept=True)
+async def _classic(client: RepositoryClient, branch: str) -> Classic:
+    tail = f"/branches/{refs.branch_path(branch)}/protection"
+    answer = await client.get(tail, expects=(403, 404), is_kept=True)
     words = answer.message.lower()
     if answer.status == 200:
-        return answers.protection_of(answer.fields)
+        return protection_of(answer.fields)
     if NOT_IN_PLAN in words or (answer.status == 404 and NOT_PROTECTED in words):
         return Classic()
-    return await _required_checks(line, branch)
+    return await _required_checks(client, branch)
 
 
-async def _required_checks(line: Line, branch: str) -> Classic:
+async def _required_checks(client: RepositoryClient, branch: str) -> Classic:
     """At least the required checks, where the whole protection cannot be read."""
-    tail = f"/branches/{paths.of_branch(branch)}/protection/required_status_checks"
-    answer = await line.get(tail, expects=(403, 404), is_kept=True)
+    tail = f"/branches/{refs.branch_path(branch)}/protection/required_status_checks"
+    answer = await client.get(tail, expects=(403, 404), is_kept=True)
     if answer.status == 404 or NOT_IN_PLAN in answer.message.lower():
         return Classic()
     if answer.status == 403:
-        return Classic(checks=await _classic_from_branch(line, branch, answer))
-    checks = answers.classic_checks_of(answer.fields)
+        return Classic(checks=await _classic_from_branch(client, branch, answer))
+    checks = classic_checks_of(answer.fields)
     return Classic(checks=checks, is_strict=bool(checks) and answer.fields.flag("strict"))
 
 
-async def _classic_from_branch(line: Line, branch: str, denied: Answer) -> tuple[RequiredName, ...]:
+async def _classic_from_branch(
+    client: RepositoryClient, branch: str, denied: Answer
+) -> tuple[RequiredName, ...]:
     """The branch itself shows its required checks to some who may not read its protection."""
-    answer = await line.get(f"/branches/{paths.of_branch(branch)}", expects=(404,), is_kept=True)
+    answer = await client.get(f"/branches/{refs.branch_path(branch)}", expects=(404,), is_kept=True)
     if answer.status == 200:
-        found = answers.branch_checks_of(answer.fields)
+        found = branch_checks_of(answer.fields)
         if found is not None:
             return found
     raise NotPermitted(
@@ -297,11 +309,11 @@ async def _classic_from_branch(line: Line, branch: str, denied: Answer) -> tuple
     )
 
 
-async def _is_shut_out(line: Line, classic: Classic) -> bool:
-    """Whether classic protection lets only others push and merge, or nobody."""
+async def _is_shut_out(client: RepositoryClient, classic: Classic) -> bool:
+    """Return whether classic protection lets only others push and merge, or nobody."""
     if classic.pushers is None:
         return classic.is_locked
-    return classic.is_locked or await line.client.slug() not in classic.pushers
+    return classic.is_locked or await client.github.slug() not in classic.pushers
 
 
 def _names(rules: Iterable[Rule], classic: Classic) -> tuple[RequiredName, ...]:
@@ -310,7 +322,7 @@ def _names(rules: Iterable[Rule], classic: Classic) -> tuple[RequiredName, ...]:
 
 
 def _methods(read: Read, needs_signatures: bool) -> frozenset[MergeMethod] | None:
-    """What all rules together allow, None when none speaks of it."""
+    """Return the methods that all rules allow; None when no rule restricts them."""
     spoken = [rule.methods for rule in read.binding if rule.methods is not None]
     is_linear = any(rule.type == "required_linear_history" for rule in read.binding)
     if is_linear or read.classic.is_linear:

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from bot.github import answers, graphql, outcomes
+from bot.github import graphql, outcomes, reading
+from bot.github.caches import Files
+from bot.github.client import RepositoryClient
 from bot.github.graphql import Context, Facts
-from bot.github.line import Line
 from bot.github.protection import BranchRules, Protection, own_check
-from bot.github.remembered import Files, Remembered
+from bot.github.reading import Fields
 from service.provider.errors import GoneKind, ProviderError, Throttled, Unavailable
 from service.provider.values import (
     ChangedFiles,
@@ -50,61 +51,64 @@ ADMITTED = frozenset({CheckOutcome.PASSED, CheckOutcome.SKIPPED})
 class PullRequests:
     """Reads pull requests of one host; facts are never cached."""
 
-    def __init__(self, remembered: Remembered, protection: Protection, app_id: str) -> None:
-        self._remembered = remembered
+    def __init__(self, protection: Protection, app_id: str) -> None:
         self._protection = protection
         self._app_id = app_id
         self._swept_at_once = graphql.SWEPT_MAX
 
     async def pull_request(
-        self, line: Line, number: int, waits_s: tuple[float, ...] = MERGEABLE_WAITS_S
+        self, client: RepositoryClient, number: int, waits_s: tuple[float, ...] = MERGEABLE_WAITS_S
     ) -> PullRequest:
         """One pull request; while GitHub computes whether it merges, asked again for 31 s."""
-        facts = await graphql.facts(line, number)
+        facts = await graphql.facts(client, number)
         for wait_s in waits_s:
             if facts.state != "OPEN" or facts.mergeable != "UNKNOWN":
                 break
-            await line.clock.sleep(wait_s)
-            facts = await graphql.facts(line, number)
-        return await self._told(line, facts)
+            await client.clock.sleep(wait_s)
+            facts = await graphql.facts(client, number)
+        return await self._converted(client, facts)
 
-    async def with_state(self, line: Line, number: int) -> tuple[PullRequest, Facts]:
+    async def with_state(self, client: RepositoryClient, number: int) -> tuple[PullRequest, Facts]:
         """One pull request as it stands, with GitHub's own words about it."""
-        facts = await graphql.facts(line, number)
-        return await self._told(line, facts), facts
+        facts = await graphql.facts(client, number)
+        return await self._converted(client, facts), facts
 
     async def pull_requests(
-        self, line: Line, numbers: Sequence[int]
+        self, client: RepositoryClient, numbers: Sequence[int]
     ) -> dict[int, PullRequest | None]:
         """Many pull requests, 50 by one call, as they stand; None for one that is gone."""
         found: dict[int, PullRequest | None] = {}
         left = list(dict.fromkeys(numbers))
         while left:
             part, left = left[: self._swept_at_once], left[self._swept_at_once :]
-            for number, facts in (await self._swept(line, part)).items():
-                found[number] = None if facts is None else await self._told(line, facts)
+            for number, facts in (await self._swept(client, part)).items():
+                found[number] = None if facts is None else await self._converted(client, facts)
         return found
 
-    async def changed_files(self, line: Line, number: int) -> ChangedFiles:
+    async def changed_files(self, client: RepositoryClient, number: int) -> ChangedFiles:
         """Old and new names of changed files; those read with the facts a moment ago do."""
-        kept = self._remembered.files(line.repo, number, line.clock.monotonic_s())
+        kept = client.caches.files(client.repo, number, client.clock.monotonic_s())
         if kept is not None:
             return ChangedFiles(kept.paths, complete=True)
-        return await _listed_files(line, number)
+        return await _listed_files(client, number)
 
-    async def open_pull_requests(self, line: Line, base: str) -> tuple[tuple[int, Sha], ...]:
+    async def open_pull_requests(
+        self, client: RepositoryClient, base: str
+    ) -> tuple[tuple[int, Sha], ...]:
         """Numbers and heads of the open pull requests onto a branch."""
-        listed, _ = await line.listed("/pulls", None, {"state": "open", "base": base})
-        return tuple(answers.pull_ref_of(each)[:2] for each in listed)
+        listed, _ = await client.listed("/pulls", None, {"state": "open", "base": base})
+        return tuple(reading.pull_ref_of(each)[:2] for each in listed)
 
-    async def _swept(self, line: Line, numbers: Sequence[int]) -> dict[int, Facts | None]:
+    async def _swept(
+        self, client: RepositoryClient, numbers: Sequence[int]
+    ) -> dict[int, Facts | None]:
         """One call's worth. After a failure the next sweep asks for half, then slowly for more.
 
         So a repository whose pull requests are too heavy for GitHub to tell 50 at once within
         its time is swept in smaller parts instead of never.
         """
         try:
-            found = await graphql.facts_of_many(line, numbers)
+            found = await graphql.facts_of_many(client, numbers)
         except Throttled:
             raise
         except Unavailable:
@@ -113,69 +117,69 @@ class PullRequests:
         self._swept_at_once = min(self._swept_at_once + 1, graphql.SWEPT_MAX)
         return found
 
-    async def _told(self, line: Line, facts: Facts) -> PullRequest:
-        self._keep(line, facts)
-        return _pull_request(facts, await self._blockers(line, facts))
+    async def _converted(self, client: RepositoryClient, facts: Facts) -> PullRequest:
+        self._keep(client, facts)
+        return _pull_request(facts, await self._blockers(client, facts))
 
-    def _keep(self, line: Line, facts: Facts) -> None:
-        self._remembered.keep_node(line.repo, facts.repository_node)
+    def _keep(self, client: RepositoryClient, facts: Facts) -> None:
+        client.caches.keep_node(client.repo, facts.repository_node)
         if facts.base is not None:
-            self._remembered.keep_commit(line.repo, facts.base)
+            client.caches.keep_commit(client.repo, facts.base)
         if facts.files_complete:
-            files = Files(facts.head_sha, facts.files, line.clock.monotonic_s())
-            self._remembered.keep_files(line.repo, facts.number, files)
+            files = Files(facts.head_sha, facts.files, client.clock.monotonic_s())
+            client.caches.keep_files(client.repo, facts.number, files)
 
-    async def _blockers(self, line: Line, facts: Facts) -> tuple[Blocker, ...]:
+    async def _blockers(self, client: RepositoryClient, facts: Facts) -> tuple[Blocker, ...]:
         found = list(blockers_of(facts, self._app_id))
         if facts.state == "OPEN":
-            rules = await self._rules(line, facts.base_branch)
+            rules = await self._rules(client, facts.base_branch)
             found = [_with_reviewer(each, rules) for each in found]
             found += rule_blockers_of(facts, rules)
-            if await self._is_stacked(line, facts):
+            if await self._is_stacked(client, facts):
                 found.append(Blocker(BlockerCode.STACKED))
-            if await self._is_beyond_our_right(line, facts):
+            if await self._is_beyond_our_right(client, facts):
                 found.append(Blocker(BlockerCode.OTHER, WORKFLOWS_BLOCKER))
         return tuple(found)
 
-    async def _rules(self, line: Line, branch: str) -> BranchRules | None:
+    async def _rules(self, client: RepositoryClient, branch: str) -> BranchRules | None:
         try:
-            return await self._protection.rules(line, branch)
+            return await self._protection.rules(client, branch)
         except ProviderError:
             # Rules that cannot be read stop the queue where they are asked for themselves.
             return None
 
-    async def _is_stacked(self, line: Line, facts: Facts) -> bool:
+    async def _is_stacked(self, client: RepositoryClient, facts: Facts) -> bool:
         """Whether it is part of a native stack: only the REST answer of a pull request says so.
 
         A head seen outside of any stack is not read again; GitHub announces no leaving of one.
         """
-        if self._remembered.is_unstacked(line.repo, facts.number, facts.head_sha):
+        if client.caches.is_unstacked(client.repo, facts.number, facts.head_sha):
             return False
-        answer = await line.get(
+        answer = await client.get(
             f"/pulls/{facts.number}", missing=GoneKind.PULL_REQUEST, is_kept=True
         )
-        stacked = answers.is_stacked(answer.fields)
+        stacked = answer.fields.inner_or_none("stack") is not None
         known = None if stacked else facts.head_sha
-        self._remembered.keep_unstacked(line.repo, facts.number, known)
+        client.caches.keep_unstacked(client.repo, facts.number, known)
         return stacked
 
-    async def _is_beyond_our_right(self, line: Line, facts: Facts) -> bool:
-        """Whether it changes workflow files that our App may not write (GITHUB.md 4.5)."""
-        grant = await line.client.tokens.of(line.repo)
+    async def _is_beyond_our_right(self, client: RepositoryClient, facts: Facts) -> bool:
+        """Return whether it changes workflow files that our App may not write."""
+        grant = await client.github.tokens.of(client.repo)
         if grant.permissions.get("workflows") == "write":
             return False
-        known = self._remembered.workflows(line.repo, facts.number, facts.head_sha)
+        known = client.caches.workflows(client.repo, facts.number, facts.head_sha)
         if known is None:
             changed = ChangedFiles(facts.files, complete=True)
             if not facts.files_complete:
-                changed = await _listed_files(line, facts.number)
+                changed = await _listed_files(client, facts.number)
             known = any(path.startswith(WORKFLOWS) for path in changed.paths)
-            self._remembered.keep_workflows(line.repo, facts.number, facts.head_sha, known)
+            client.caches.keep_workflows(client.repo, facts.number, facts.head_sha, known)
         return known
 
 
 def blockers_of(facts: Facts, app_id: str) -> tuple[Blocker, ...]:
-    """Why GitHub would refuse to merge it, as far as its facts alone say (GITHUB.md 4.4)."""
+    """Return why GitHub would refuse to merge it, as far as its facts alone show."""
     found: list[Blocker] = []
     if facts.state != "OPEN":
         found.append(Blocker(BlockerCode.CLOSED))
@@ -204,7 +208,7 @@ def _with_reviewer(blocker: Blocker, rules: BranchRules | None) -> Blocker:
 
 
 def rule_blockers_of(facts: Facts, rules: BranchRules | None) -> tuple[Blocker, ...]:
-    """What the rules of its branch miss about it beyond what its facts say by themselves."""
+    """Return the blockers that follow from the rules of its branch and not from its facts alone."""
     if rules is None:
         return ()
     found: list[Blocker] = []
@@ -249,9 +253,15 @@ def _outcome_of(context: Context) -> CheckOutcome:
     return outcomes.of_state(context.status)
 
 
-async def _listed_files(line: Line, number: int) -> ChangedFiles:
-    listed, complete = await line.listed(f"/pulls/{number}/files", missing=GoneKind.PULL_REQUEST)
-    found = [path for each in listed for path in answers.paths_of(each)]
+def _names_of(file: Fields) -> tuple[str, ...]:
+    """Return the new name of a changed file and, after a rename, the old one."""
+    old = file.text_or("previous_filename", None)
+    return (file.text("filename"),) if old is None else (file.text("filename"), old)
+
+
+async def _listed_files(client: RepositoryClient, number: int) -> ChangedFiles:
+    listed, complete = await client.listed(f"/pulls/{number}/files", missing=GoneKind.PULL_REQUEST)
+    found = [path for each in listed for path in _names_of(each)]
     return ChangedFiles(tuple(dict.fromkeys(found)), complete and len(listed) < FILES_MAX)
 
 

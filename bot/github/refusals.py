@@ -1,4 +1,4 @@
-"""What a refused merge call means: judged by facts read after it, not by its wording.
+"""The meaning of a refused merge call, by facts read after it and not by its wording.
 
 GitHub's sentences change and differ by rule, so a sentence never decides more than the one pull
 request. What holds a whole queue comes from the rules of the branch or from our own rights.
@@ -24,7 +24,7 @@ from service.vocabulary import (
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was read after the refusal.
+    """The facts that were read after the refusal.
 
     `pull` has every blocker that its facts show. `merge_state` is GitHub's own summary. `rules`
     None: they could not be read. `may_write`: our token may change contents and pull requests.
@@ -47,7 +47,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Why a landing was refused, with the causes that are the pull request's own."""
+    """The reason of a refused landing, with the causes that are the pull request's own."""
 
     code: LandStopCode
     blockers: tuple[Blocker, ...] = ()
@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What a part of a sentence (lower case, without backticks) says of one pull request."""
+    """The meaning of a part of a sentence (lower case, no backticks) for one pull request."""
 
     part: str
     code: LandStopCode
@@ -149,7 +149,7 @@ def _own_causes(evidence: Evidence) -> tuple[Blocker, ...]:
 
 
 def _by_the_branch(evidence: Evidence) -> Finding | None:
-    """What excludes every landing as the branch is set up now."""
+    """Return the setting of the branch that excludes every landing."""
     rules = evidence.rules
     if evidence.method not in evidence.methods:
         return Finding(LandStopCode.METHOD_DENIED)

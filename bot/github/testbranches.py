@@ -1,20 +1,30 @@
-"""Test branches: made on a scratch branch, published whole, shown to CI, deleted (GITHUB.md 3)."""
+"""Test branches: built on a scratch branch, published at once, shown to CI, deleted.
 
-from collections.abc import Sequence
-from dataclasses import replace
+CI never sees the scratch branch. A build reads back whatever is already on our branches and
+continues from there, so that it can be repeated after any crash.
+"""
+
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from bot.github import answers, commits, limits, paths, protection, refs
-from bot.github.line import Line
+from bot.github import limits, protection, reading, refs
+from bot.github.client import RepositoryClient
 from bot.github.pull_requests import PullRequests
-from bot.github.remembered import Remembered
-from bot.github.scratch import Scratch, Stopped
 from bot.github.wire import Answer
-from service.provider.errors import GoneKind, OutcomeUnknown, Refused, RefusedCode, Unavailable
+from service.provider.errors import (
+    Gone,
+    GoneKind,
+    OutcomeUnknown,
+    Refused,
+    RefusedCode,
+    Unavailable,
+)
 from service.provider.values import (
     BuildRequest,
     BuildResult,
+    BuildStep,
     Built,
+    Commit,
     Conflicted,
     Construction,
     NothingToMerge,
@@ -29,223 +39,430 @@ TITLE_CHARS_MAX = 250
 CONFLICT_PATHS_MAX = 100
 RENAME_POLLS_S = (1.0, 1.0, 2.0, 4.0, 8.0, 14.0, 30.0)  # 60 s in all
 NO_COMMITS_PAUSE_S = 5.0
+CONFLICT_PAUSE_S = 2.0
+DENIED_PAUSE_S = 2.0
+DENIED_TRIES = 3
+CONFLICT_WORDS = "merge conflict"
 
+Prefixes = tuple[Prefix, ...]
 Draft = tuple[int, str]
+"""Number and address of a draft pull request."""
 
 
-class TestBranches:
-    """Builds, finds and removes the branches that runs are tested on."""
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The step whose head conflicts with the steps merged before it."""
 
-    __test__ = False  # not a collection of tests
+    step: BuildStep
+    before: Prefixes
 
-    def __init__(self, remembered: Remembered, pulls: PullRequests) -> None:
-        self._remembered = remembered
-        self._pulls = pulls
 
-    async def build(self, line: Line, request: BuildRequest) -> BuildResult:
-        """Make, or find and complete, the test branch; safe to repeat after any crash.
+@dataclass(slots=True)
+class Retries:
+    """How often one merge call was repeated, by reason."""
 
-        Raises Refused, Gone(PULL_REQUEST), Unavailable.
-        """
-        if not 0 < len(request.steps) <= STEPS_MAX:
-            raise Refused(f"A test branch merges 1 to {STEPS_MAX} heads.", RefusedCode.TOO_MANY)
+    conflicts: int = 0
+    denials: int = 0
+    absences: int = 0
+
+
+async def build(
+    client: RepositoryClient, pulls: PullRequests, request: BuildRequest
+) -> BuildResult:
+    """Make, or find and complete, the test branch; safe to repeat after any crash.
+
+    Raises Refused, Gone(PULL_REQUEST), Unavailable.
+    """
+    if not 0 < len(request.steps) <= STEPS_MAX:
+        raise Refused(f"A test branch merges 1 to {STEPS_MAX} heads.", RefusedCode.TOO_MANY)
+    made = Build(client, pulls, request)
+    try:
         try:
-            return await self._build_again(line, request)
-        except Refused as refused:
-            if refused.code is not RefusedCode.OTHER:
-                raise
-            # The rules of the branch decide, not the sentence.
-            if not await protection.forbids_building(line, request.scratch):
-                raise
-            raise Refused(refused.message, RefusedCode.RULE_DENIED) from refused
-
-    async def discard(self, line: Line, branch: str) -> None:
-        """Delete the branch, which closes its draft pull request; absent is done."""
-        await refs.repeated(line, lambda: self._discard(line, branch))
-
-    async def restore(self, line: Line, branch: str, sha: Sha) -> None:
-        """Put the branch back and open its draft again; raises Refused(NAME_TAKEN)."""
-        await refs.repeated(line, lambda: self._restore(line, branch, sha))
-
-    async def vehicles(self, line: Line) -> tuple[VehicleRef, ...]:
-        """Every branch under our prefix."""
-        listed, _ = await line.listed(f"/git/matching-refs/{paths.of_head(refs.PREFIX)}")
-        found = [answers.ref_of(each) for each in listed]
-        return tuple(VehicleRef(name.removeprefix(paths.HEADS), sha) for name, sha in found)
-
-    async def _build_again(self, line: Line, request: BuildRequest) -> BuildResult:
-        """Build, once more if it is unknown what a call did."""
-        try:
-            return await self._build(line, request)
+            return await made.start()
         except OutcomeUnknown:
-            return await refs.repeated(line, lambda: self._rebuild(line, request))
+            return await refs.retry_unknown(client, made.resume)
+    except Refused as refused:
+        if refused.code is not RefusedCode.OTHER:
+            raise
+        # The rules of the branch decide, not the sentence.
+        if not await protection.forbids_building(client, request.scratch):
+            raise
+        raise Refused(refused.message, RefusedCode.RULE_DENIED) from refused
 
-    async def _build(self, line: Line, request: BuildRequest) -> BuildResult:
-        scratch = Scratch(line, self._remembered, request)
-        made = await scratch.merged()
+
+async def discard(client: RepositoryClient, branch: str) -> None:
+    """Delete the branch, which closes its draft pull request; does nothing without a branch."""
+    await refs.retry_unknown(client, lambda: _discard(client, branch))
+
+
+async def restore(client: RepositoryClient, branch: str, sha: Sha) -> None:
+    """Create the branch again and reopen its draft; raises Refused(NAME_TAKEN)."""
+    await refs.retry_unknown(client, lambda: _restore(client, branch, sha))
+
+
+async def vehicles(client: RepositoryClient) -> tuple[VehicleRef, ...]:
+    """Return every branch under our prefix."""
+    listed, _ = await client.listed(f"/git/matching-refs/{refs.head_path(refs.PREFIX)}")
+    named = [reading.ref_of(each) for each in listed]
+    return tuple(VehicleRef(name.removeprefix(refs.HEADS), sha) for name, sha in named)
+
+
+class Build:
+    """Builds the test branch of one request."""
+
+    def __init__(
+        self, client: RepositoryClient, pulls: PullRequests, request: BuildRequest
+    ) -> None:
+        self._client = client
+        self._pulls = pulls
+        self._request = request
+
+    async def start(self) -> BuildResult:
+        """Merge every step on the scratch branch, then publish it."""
+        made = await self._merged()
         if isinstance(made, Stopped):
-            await refs.delete(line, request.scratch)
-            return await self._conflict(line, made)
-        if all(each.contained for each in _tested(request, made)):
-            await refs.delete(line, request.scratch)
+            await self._delete_scratch()
+            return await self._conflict(made)
+        tested = zip(made, self._request.steps, strict=True)
+        if all(prefix.contained for prefix, step in tested if step.tested):
+            await self._delete_scratch()
             return NothingToMerge()
-        if made[-1].tree in request.known_trees:
-            return await _built(scratch, request.scratch, made, None)
-        taken = await self._publish(line, request, made[-1].commit)
+        if made[-1].tree in self._request.known_trees:
+            return await self._built(self._request.scratch, made)
+        taken = await self._publish(made[-1].commit)
         if taken is not None:
-            made = await scratch.completed(taken)
-            await refs.delete(line, request.scratch)
-        return await self._show(line, request, scratch, made)
+            made = await self._completed(taken)
+            await self._delete_scratch()
+        return await self._show(made)
 
-    async def _rebuild(self, line: Line, request: BuildRequest) -> BuildResult:
-        """Like `_build`, after looking whether the test branch stands there already."""
-        tip = await commits.head_of(line, request.branch)
+    async def resume(self) -> BuildResult:
+        """Like `start`, unless the test branch exists already."""
+        tip = await refs.read_head(self._client, self._request.branch)
         if tip is None:
-            return await self._build(line, request)
-        scratch = Scratch(line, self._remembered, request)
-        made = await scratch.completed(tip)
-        await refs.delete(line, request.scratch)
-        return await self._show(line, request, scratch, made)
+            return await self.start()
+        made = await self._completed(tip)
+        await self._delete_scratch()
+        return await self._show(made)
 
-    async def _show(
-        self, line: Line, request: BuildRequest, scratch: Scratch, made: tuple[Prefix, ...]
-    ) -> BuildResult:
-        """Give the published branch its vehicle."""
-        if request.vehicle is Vehicle.PUSH:
-            return await _built(scratch, request.branch, made, None)
+    # The scratch branch.
+
+    async def _merged(self) -> Prefixes | Stopped:
+        """Merge every step, from where an earlier try stopped."""
+        steps = self._request.steps[:-1]
+        reused = next((n for n, step in enumerate(steps) if step.commit is None), len(steps))
+        start = await self._reused(reused)
+        sha = start[-1].commit if start else self._request.base_sha
+        if not await refs.create_branch(self._client, self._request.scratch, sha):
+            head = await refs.read_head(self._client, self._request.scratch)
+            if head is None:
+                raise self._unavailable("the scratch branch is not visible yet")
+            start = await self._recognized(head)
+        return await self._with_own_tip(start, reused)
+
+    async def _recognized(self, tip: Sha) -> Prefixes:
+        """Return the leading steps, or all, that a branch of ours already merges.
+
+        Raises Refused(NAME_TAKEN) when it contains anything else.
+        """
+        chain = await self._chain(tip)
+        before = await self._commit(self._request.base_sha)
+        made: list[Prefix] = []
+        place = 0
+        for step in self._request.steps:
+            if place == len(chain):
+                break
+            if chain[place].parents == (before.sha, step.head_sha):
+                before = chain[place]
+                place += 1
+                made.append(Prefix(step.number, before.sha, before.tree, contained=False))
+            elif await refs.is_ancestor(self._client, step.head_sha, before.sha):
+                made.append(Prefix(step.number, before.sha, before.tree, contained=True))
+            else:
+                raise self._foreign()
+        if place < len(chain):
+            raise self._foreign()
+        return tuple(made)
+
+    async def _completed(self, tip: Sha) -> Prefixes:
+        """Like `_recognized`, for a branch that must contain every step."""
+        made = list(await self._recognized(tip))
+        for step in self._request.steps[len(made) :]:
+            if not await refs.is_ancestor(self._client, step.head_sha, tip):
+                raise self._foreign()
+            before = await self._commit(tip)
+            made.append(Prefix(step.number, before.sha, before.tree, contained=True))
+        return tuple(made)
+
+    async def _with_own_tip(self, start: Prefixes, reused: int) -> Prefixes | Stopped:
+        """Merge what is missing; reuse one commit less while the tip belongs to another run.
+
+        A run's tip is its own, and so are the reports on it, unless there is nothing to merge.
+        """
+        made = await self._merge_after(start)
+        while isinstance(made, tuple) and reused and self._needs_own_tip(made):
+            while reused and made[reused - 1].contained:
+                reused -= 1
+            reused = max(reused - 1, 0)
+            start = made[:reused]
+            sha = start[-1].commit if start else self._request.base_sha
+            await refs.reset_branch(self._client, self._request.scratch, sha)
+            made = await self._merge_after(start)
+        return made
+
+    def _needs_own_tip(self, made: Prefixes) -> bool:
+        pairs = zip(made, self._request.steps, strict=True)
+        is_tested = any(step.tested and not prefix.contained for prefix, step in pairs)
+        return is_tested and made[-1].commit in {step.commit for step in self._request.steps}
+
+    async def _merge_after(self, start: Prefixes) -> Prefixes | Stopped:
+        made = list(start)
+        before = await self._commit(made[-1].commit if made else self._request.base_sha)
+        for step in self._request.steps[len(made) :]:
+            merged = await self._merge(step, before)
+            if merged is None:
+                return Stopped(step, tuple(made))
+            contained = merged.sha == before.sha
+            before = merged
+            made.append(Prefix(step.number, before.sha, before.tree, contained))
+        return tuple(made)
+
+    async def _merge(self, step: BuildStep, before: Commit) -> Commit | None:
+        """Return the commit after this step; None when GitHub reported a conflict twice."""
+        body = {
+            "base": self._request.scratch,
+            "head": step.head_sha,
+            "commit_message": step.message,
+        }
+        retries = Retries()
+        while retries.conflicts < 2:
+            try:
+                answer = await self._client.create("POST", "/merges", body, expects=(404, 409))
+            except Refused as refused:
+                raise Refused(refused.message, refused.code, step.number) from refused
+            if answer.status == 204:
+                return before
+            if answer.status < 300:
+                commit = reading.commit_of(answer.fields)
+                if commit.parents != (before.sha, step.head_sha):
+                    raise self._foreign()
+                return self._client.caches.keep_commit(self._client.repo, commit)
+            await self._wait_to_retry(answer, step, before, retries)
+        return None
+
+    async def _wait_to_retry(
+        self, answer: Answer, step: BuildStep, before: Commit, retries: Retries
+    ) -> None:
+        """Wait until a refused merge call may be sent again, or raise."""
+        if answer.status == 404:
+            await self._wait_for_head(answer, step, retries)
+        elif CONFLICT_WORDS in answer.message.lower():
+            retries.conflicts += 1
+            if retries.conflicts == 1:
+                await self._client.clock.sleep(CONFLICT_PAUSE_S)
+                await self._check_both(step, before)
+        elif retries.denials == DENIED_TRIES:
+            if await protection.forbids_building(self._client, self._request.scratch):
+                raise Refused(answer.message, RefusedCode.RULE_DENIED)
+            raise self._unavailable(answer.message or "GitHub answered 409")
+        else:
+            # A passing permission fault looks like this; no pull request is to blame.
+            retries.denials += 1
+            await self._client.clock.sleep(DENIED_PAUSE_S)
+
+    async def _check_both(self, step: BuildStep, before: Commit) -> None:
+        """Read base and head again: a conflict between other commits would prove nothing."""
+        if await refs.read_head(self._client, self._request.scratch) != before.sha:
+            raise self._foreign()
+        if await refs.read_commit(self._client, step.head_sha) is None:
+            raise _head_gone(step)
+
+    async def _wait_for_head(self, answer: Answer, step: BuildStep, retries: Retries) -> None:
+        """Wait: a head just pushed, or our own scratch branch, may not be visible yet."""
+        if retries.absences == len(limits.YOUNG_WAITS_S):
+            await self._client.check_repository()
+            if "base" in answer.message.lower():
+                raise self._unavailable("the scratch branch is gone")
+            raise _head_gone(step)
+        await self._client.clock.sleep(limits.YOUNG_WAITS_S[retries.absences])
+        retries.absences += 1
+
+    async def _reused(self, count: int) -> Prefixes:
+        """Return the leading steps with the commits that earlier runs made of them."""
+        made: list[Prefix] = []
+        before = self._request.base_sha
+        for step in self._request.steps[:count]:
+            commit = await self._commit(step.commit or before)
+            is_contained = commit.sha == before
+            made.append(Prefix(step.number, commit.sha, commit.tree, contained=is_contained))
+            before = commit.sha
+        return tuple(made)
+
+    async def _chain(self, tip: Sha) -> list[Commit]:
+        """Return the first parents from the base, oldest first; a longer chain is not ours."""
+        chain: list[Commit] = []
+        at = tip
+        while at != self._request.base_sha:
+            commit = await self._commit(at)
+            if len(commit.parents) != 2 or len(chain) == len(self._request.steps):
+                raise self._foreign()
+            chain.append(commit)
+            at = commit.parents[0]
+        return chain[::-1]
+
+    async def _commit(self, sha: Sha) -> Commit:
+        commit = await refs.read_commit(self._client, sha)
+        if commit is None:
+            raise Gone(f"Commit {sha} is gone.", GoneKind.BRANCH)
+        return commit
+
+    async def _delete_scratch(self) -> None:
+        await refs.delete_branch(self._client, self._request.scratch)
+
+    # The test branch.
+
+    async def _publish(self, tip: Sha) -> Sha | None:
+        """Make the test branch appear at `tip`; return where it points if it is elsewhere."""
+        if self._request.construction is Construction.RENAME_TEMP_BRANCH:
+            head = await self._renamed()
+            if head is not None:
+                return None if head == tip else head
+        if await refs.create_branch(self._client, self._request.branch, tip):
+            await self._delete_scratch()
+            return None
+        head = await refs.read_head(self._client, self._request.branch)
+        if head == tip:
+            await self._delete_scratch()
+        return None if head in (tip, None) else head
+
+    async def _renamed(self) -> Sha | None:
+        """Rename the scratch branch; return where the test branch points, None if it is absent."""
+        tail = f"/branches/{refs.branch_path(self._request.scratch)}/rename"
+        body = {"new_name": self._request.branch}
+        answer = await self._client.send("POST", tail, body, expects=(403, 404, 409, 422))
+        for wait_s in RENAME_POLLS_S if answer.status < 300 else RENAME_POLLS_S[:1]:
+            await self._client.clock.sleep(wait_s)
+            head = await refs.read_head(self._client, self._request.branch, is_awaited=True)
+            if head is not None:
+                return head
+        return None
+
+    async def _show(self, made: Prefixes) -> BuildResult:
+        """Open the draft pull request of the published branch, where one is wanted."""
+        branch = self._request.branch
+        if self._request.vehicle is Vehicle.PUSH:
+            return await self._built(branch, made)
         try:
-            draft = await self._draft(line, request)
+            draft = await self._draft()
         except Refused as refused:
             if refused.code is not RefusedCode.DRAFT_NOT_SUPPORTED:
                 raise
-            built = await _built(scratch, request.branch, made, None)
-            return replace(built, draft_refused=refused.message)
+            return replace(await self._built(branch, made), draft_refused=refused.message)
         if draft is None:
-            await refs.delete(line, request.branch)
+            await refs.delete_branch(self._client, branch)
             return NothingToMerge()
-        return await _built(scratch, request.branch, made, draft)
+        return await self._built(branch, made, draft)
 
-    async def _publish(self, line: Line, request: BuildRequest, tip: Sha) -> Sha | None:
-        """Let the test branch appear at `tip`; where it points if one was there before."""
-        if request.construction is Construction.RENAME_TEMP_BRANCH:
-            found = await self._renamed(line, request)
-            if found is not None:
-                return None if found == tip else found
-        if await refs.create(line, request.branch, tip):
-            await refs.delete(line, request.scratch)
-            return None
-        found = await commits.head_of(line, request.branch)
-        if found == tip:
-            await refs.delete(line, request.scratch)
-        return None if found in (tip, None) else found
-
-    async def _renamed(self, line: Line, request: BuildRequest) -> Sha | None:
-        """Rename the scratch branch; where the test branch points, None if it never came."""
-        tail = f"/branches/{paths.of_branch(request.scratch)}/rename"
-        body = {"new_name": request.branch}
-        answer = await line.send("POST", tail, body, expects=(403, 404, 409, 422))
-        for wait_s in RENAME_POLLS_S if answer.status < 300 else RENAME_POLLS_S[:1]:
-            await line.clock.sleep(wait_s)
-            found = await commits.head_of(line, request.branch, is_awaited=True)
-            if found is not None:
-                return found
-        return None
-
-    async def _draft(self, line: Line, request: BuildRequest) -> Draft | None:
-        """The draft pull request of the branch, made or found; None: nothing to merge."""
+    async def _draft(self) -> Draft | None:
+        """Open or find the draft pull request of the branch; None: nothing to merge."""
         body = {
-            "title": request.title[:TITLE_CHARS_MAX],
-            "body": request.body,
-            "head": request.branch,
-            "base": request.target,
+            "title": self._request.title[:TITLE_CHARS_MAX],
+            "body": self._request.body,
+            "head": self._request.branch,
+            "base": self._request.target,
             "draft": True,
         }
         empty, absences = 0, iter(limits.YOUNG_WAITS_S)
         while empty < 2:
-            answer = await line.create("POST", "/pulls", body, expects=(422,))
+            answer = await self._client.create("POST", "/pulls", body, expects=(422,))
             words = answer.message.lower()
             if answer.status < 300:
-                number, _, url = answers.pull_ref_of(answer.fields)
+                number, _, url = reading.pull_ref_of(answer.fields)
                 return number, url
             if "already exists" in words:
-                return await self._open_draft(line, request.branch, answer)
+                return await self._open_draft(answer)
             if "no commits between" in words:
                 empty += 1
                 # Our ref may not be visible yet where pull requests are made.
-                await line.clock.sleep(NO_COMMITS_PAUSE_S if empty == 1 else 0.0)
+                await self._client.clock.sleep(NO_COMMITS_PAUSE_S if empty == 1 else 0.0)
                 continue
             wait_s = next(absences, None) if "head invalid" in words else None
             if wait_s is None:
-                raise line.client.error_of(answer, "/pulls")
-            await line.clock.sleep(wait_s)
+                raise self._client.github.error_of(answer, "/pulls")
+            await self._client.clock.sleep(wait_s)
         return None
 
-    async def _open_draft(self, line: Line, branch: str, answer: Answer) -> Draft:
-        for number, _, url in await _pulls_of(line, branch, "open"):
+    async def _open_draft(self, answer: Answer) -> Draft:
+        for number, _, url in await _pulls_of(self._client, self._request.branch, "open"):
             return number, url
-        raise Unavailable(answer.message, line.clock.now() + timedelta(seconds=1))
+        raise Unavailable(answer.message, self._client.clock.now() + timedelta(seconds=1))
 
-    async def _conflict(self, line: Line, stopped: Stopped) -> Conflicted:
+    async def _conflict(self, stopped: Stopped) -> Conflicted:
         number = stopped.step.number
         ahead = [each.number for each in stopped.before if not each.contained]
         if not ahead:
             return Conflicted(number, with_base=True, culprit=None, paths=())
-        facts = await self._pulls.pull_request(line, number)
+        facts = await self._pulls.pull_request(self._client, number)
         if facts.mergeability is Mergeability.NOT_MERGEABLE:
             return Conflicted(number, with_base=True, culprit=None, paths=())
         if len(ahead) > 1:
             return Conflicted(number, with_base=False, culprit=None, paths=())
-        mine = await self._pulls.changed_files(line, number)
-        theirs = set((await self._pulls.changed_files(line, ahead[0])).paths)
-        both = [path for path in mine.paths if path in theirs]
+        own = await self._pulls.changed_files(self._client, number)
+        others = set((await self._pulls.changed_files(self._client, ahead[0])).paths)
+        both = [path for path in own.paths if path in others]
         return Conflicted(number, False, ahead[0], tuple(both[:CONFLICT_PATHS_MAX]))
 
-    async def _discard(self, line: Line, branch: str) -> None:
-        if await refs.delete(line, branch):
-            return
-        # Gone before: then GitHub closed the draft as well, unless the deletion was not ours.
-        for number, _, _ in await _pulls_of(line, branch, "open"):
-            await _set_state(line, number, "closed")
+    async def _built(self, branch: str, made: Prefixes, draft: Draft | None = None) -> Built:
+        return Built(
+            tip=made[-1].commit,
+            base_tree=(await self._commit(self._request.base_sha)).tree,
+            prefixes=made,
+            branch=branch,
+            published=branch == self._request.branch,
+            vehicle_number=None if draft is None else draft[0],
+            vehicle_url=None if draft is None else draft[1],
+        )
 
-    async def _restore(self, line: Line, branch: str, sha: Sha) -> None:
-        if not await refs.create(line, branch, sha):
-            found = await commits.head_of(line, branch)
-            if found != sha:
-                raise Refused(f"{branch} points elsewhere.", RefusedCode.NAME_TAKEN)
-        if await _pulls_of(line, branch, "open"):
-            return
-        for number, head, _ in (await _pulls_of(line, branch, "closed"))[:1]:
-            if head == sha:
-                await _set_state(line, number, "open")
+    def _foreign(self) -> Refused:
+        words = f"{self._request.branch} or its scratch branch holds something else."
+        return Refused(words, RefusedCode.NAME_TAKEN)
 
-
-def _tested(request: BuildRequest, made: Sequence[Prefix]) -> list[Prefix]:
-    return [prefix for prefix, step in zip(made, request.steps, strict=True) if step.tested]
+    def _unavailable(self, words: str) -> Unavailable:
+        later = self._client.clock.now() + timedelta(seconds=limits.UNAVAILABLE_S)
+        return Unavailable(f"The test branch cannot be made now: {words}.", later)
 
 
-async def _built(
-    scratch: Scratch, branch: str, made: tuple[Prefix, ...], draft: Draft | None
-) -> Built:
-    return Built(
-        tip=made[-1].commit,
-        base_tree=(await scratch.base()).tree,
-        prefixes=made,
-        branch=branch,
-        published=branch == scratch.request.branch,
-        vehicle_number=None if draft is None else draft[0],
-        vehicle_url=None if draft is None else draft[1],
-    )
+def _head_gone(step: BuildStep) -> Gone:
+    return Gone(f"The head of {step.number} is gone.", GoneKind.PULL_REQUEST)
 
 
-async def _pulls_of(line: Line, branch: str, state: str) -> list[tuple[int, Sha, str]]:
-    """Pull requests with this branch of ours as head, newest first."""
-    query = {"head": f"{line.repo.owner}:{branch}", "state": state}
-    listed, _ = await line.listed("/pulls", None, query)
-    return [answers.pull_ref_of(each) for each in listed]
+async def _discard(client: RepositoryClient, branch: str) -> None:
+    if await refs.delete_branch(client, branch):
+        return
+    # Gone before: then GitHub closed the draft as well, unless the deletion was not ours.
+    for number, _, _ in await _pulls_of(client, branch, "open"):
+        await _set_state(client, number, "closed")
 
 
-async def _set_state(line: Line, number: int, state: str) -> None:
-    """Close or open again; GitHub refuses to open what shows as merged, and that is fine."""
-    body = {"state": state}
-    tail = f"/pulls/{number}"
-    await line.create("PATCH", tail, body, expects=(422,), missing=GoneKind.PULL_REQUEST)
+async def _restore(client: RepositoryClient, branch: str, sha: Sha) -> None:
+    is_created = await refs.create_branch(client, branch, sha)
+    if not is_created and await refs.read_head(client, branch) != sha:
+        raise Refused(f"{branch} points elsewhere.", RefusedCode.NAME_TAKEN)
+    if await _pulls_of(client, branch, "open"):
+        return
+    for number, head, _ in (await _pulls_of(client, branch, "closed"))[:1]:
+        if head == sha:
+            await _set_state(client, number, "open")
+
+
+async def _pulls_of(
+    client: RepositoryClient, branch: str, state: str
+) -> list[tuple[int, Sha, str]]:
+    """Return the pull requests with this branch of ours as head, newest first."""
+    query = {"head": f"{client.repo.owner}:{branch}", "state": state}
+    listed, _ = await client.listed("/pulls", None, query)
+    return [reading.pull_ref_of(each) for each in listed]
+
+
+async def _set_state(client: RepositoryClient, number: int, state: str) -> None:
+    """Close or reopen a pull request; GitHub refuses to reopen a merged one, which is fine."""
+    await client.create("PATCH", f"/pulls/{number}", {"state": state}, expects=(422,))

@@ -1,12 +1,14 @@
-"""Issues of our own, one for each marker (GITHUB.md 2.4; FLAKY.md 8).
+"""Issues of our own, one for each marker.
 
 Needs `issues: write`. An issue counts as ours by its author, never by its text alone; the list
 of issues holds pull requests too, and those are left out.
 """
 
-from bot.github import answers
-from bot.github.answers import IssueSeen
-from bot.github.line import Line
+from dataclasses import dataclass
+
+from bot.github import reading
+from bot.github.client import RepositoryClient
+from bot.github.reading import Fields, Person
 from bot.github.wire import Answer
 from service.provider import markers
 from service.provider.errors import GoneKind, Refused, RefusedCode
@@ -24,21 +26,32 @@ NOT_GRANTED = NotPossible("The App does not have the permission `issues: write`.
 SWITCHED_OFF = NotPossible("Issues are switched off in the repository.")
 
 
-async def ticket(line: Line, app_id: str, marker: str, number: int | None) -> Ticket | None:
+@dataclass(frozen=True, slots=True)
+class IssueSeen:
+    """An issue, or a pull request in a list of them; `app_id` when an App wrote it."""
+
+    ticket: Ticket
+    author: Person | None
+    app_id: str | None
+    is_pull: bool
+
+
+async def ticket(
+    client: RepositoryClient, app_id: str, marker: str, number: int | None
+) -> Ticket | None:
     """The issue of that number if it is ours, else the newest of ours with the marker."""
     if number is None:
-        return await _with_marker(line, app_id, marker)
-    answer = await line.get(f"/issues/{number}", expects=ABSENT)
-    if answer.status >= 400:
-        await line.get("")  # says whether the whole repository is gone
+        return await _with_marker(client, app_id, marker)
+    answer = await client.find(f"/issues/{number}", absent=ABSENT)
+    if answer is None:
         return None
-    seen = answers.issue_of(answer.fields)
+    seen = issue_of(answer.fields)
     # One that was moved to another repository is followed there, where it is not ours to change.
     is_here = seen.ticket.number == number
-    return seen.ticket if is_here and await _is_own(line, app_id, seen) else None
+    return seen.ticket if is_here and await _is_own(client, app_id, seen) else None
 
 
-async def put(line: Line, request: TicketRequest) -> Ticket:
+async def put(client: RepositoryClient, request: TicketRequest) -> Ticket:
     """Make the issue, or change what is different."""
     wanted: dict[str, object] = {
         "title": request.title[:TITLE_CHARS_MAX],
@@ -48,7 +61,7 @@ async def put(line: Line, request: TicketRequest) -> Ticket:
     if found is None:
         missing = GoneKind.REPOSITORY
         return _stands(
-            await line.create("POST", "/issues", wanted, expects=(410,), missing=missing)
+            await client.create("POST", "/issues", wanted, expects=(410,), missing=missing)
         )
     changed = {name: text for name, text in wanted.items() if getattr(found, name) != text}
     if request.is_open not in (None, found.is_open):
@@ -56,27 +69,27 @@ async def put(line: Line, request: TicketRequest) -> Ticket:
     if not changed:
         return found
     tail = f"/issues/{found.number}"
-    return _stands(await line.create("PATCH", tail, changed, expects=ABSENT))
+    return _stands(await client.create("PATCH", tail, changed, expects=ABSENT))
 
 
-async def no_tickets(line: Line) -> NotPossible | None:
-    """Whether the permission or the repository's own switch is missing."""
+async def no_tickets(client: RepositoryClient) -> NotPossible | None:
+    """Return whether the permission or the repository's own switch is missing."""
     # What was granted a minute ago is not in the token that is kept.
-    line.client.tokens.drop(line.repo)
-    grant = await line.client.tokens.of(line.repo)
+    client.github.tokens.drop(client.repo)
+    grant = await client.github.tokens.of(client.repo)
     if grant.permissions.get("issues") != GRANTED:
         return NOT_GRANTED
-    found = await line.get("")
-    return None if answers.has_issues(found.fields) else SWITCHED_OFF
+    has_issues = (await client.get("")).fields.flag("has_issues", default=True)
+    return None if has_issues else SWITCHED_OFF
 
 
-async def _with_marker(line: Line, app_id: str, marker: str) -> Ticket | None:
-    query = {"creator": f"{await line.client.slug()}[bot]", "state": "all"}
+async def _with_marker(client: RepositoryClient, app_id: str, marker: str) -> Ticket | None:
+    query = {"creator": f"{await client.github.slug()}[bot]", "state": "all"}
     pages = 0
-    async for page in line.pages("/issues", query=query):
-        for seen in answers.issues_of(page.listed):
+    async for page in client.pages("/issues", query=query):
+        for seen in map(issue_of, page.objects):
             ours = not seen.is_pull and markers.is_marked(seen.ticket.body, marker)
-            if ours and await _is_own(line, app_id, seen):
+            if ours and await _is_own(client, app_id, seen):
                 return seen.ticket
         pages += 1
         if pages == PAGES_MAX:
@@ -84,18 +97,39 @@ async def _with_marker(line: Line, app_id: str, marker: str) -> Ticket | None:
     return None
 
 
-async def _is_own(line: Line, app_id: str, seen: IssueSeen) -> bool:
+async def _is_own(client: RepositoryClient, app_id: str, seen: IssueSeen) -> bool:
     if seen.is_pull:
         return False
     if seen.app_id is not None:
         return seen.app_id == app_id
     author = seen.author
-    login = f"{await line.client.slug()}[bot]"
+    login = f"{await client.github.slug()}[bot]"
     return author is not None and author.is_bot and author.login.lower() == login.lower()
 
 
 def _stands(answer: Answer) -> Ticket:
-    """What an answer shows. Deleted meanwhile, or issues switched off: the next look will tell."""
+    """Return the ticket of an answer. Raises Refused when it was deleted or issues are off."""
     if answer.status in ABSENT:
         raise Refused(answer.message or "GitHub has no such issue.", RefusedCode.OTHER)
-    return answers.issue_of(answer.fields).ticket
+    return issue_of(answer.fields).ticket
+
+
+def issue_of(answer: Fields) -> IssueSeen:
+    """An issue as it stands; a closed one without its time counts as closed since it changed."""
+    app = answer.inner_or_none("performed_via_github_app")
+    closed_at = None
+    if answer.text("state") == "closed":
+        closed_at = answer.moment_or_none("closed_at") or answer.moment("updated_at")
+    ticket = Ticket(
+        number=answer.number("number"),
+        url=answer.text("html_url"),
+        title=answer.words("title"),
+        body=answer.words("body"),
+        closed_at=closed_at,
+    )
+    return IssueSeen(
+        ticket=ticket,
+        author=reading.person_of(answer.inner_or_none("user")),
+        app_id=None if app is None else app.id_or_none("id"),
+        is_pull=answer.inner_or_none("pull_request") is not None,
+    )

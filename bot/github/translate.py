@@ -1,18 +1,18 @@
-"""From deliveries to signals: one table, (event, action) to a function (GITHUB.md 1.4).
+"""Translation of GitHub's deliveries to signals: one table, (event, action) to a function.
 
-Pure. Events and actions that are not in the table mean nothing to us and yield nothing. What
-our own App did yields facts, never a wish; what happens to our own test branches and their
-draft pull requests by our own hand yields nothing at all.
+Pure. An event or action that is not in the table yields no signals. Our own App's deliveries
+yield facts and never a command; its changes to our test branches and their draft pull requests
+yield no signals.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from bot import commands
-from bot.github import payloads, refs
-from bot.github.fields import Fields
-from bot.github.payloads import Person, Report, Words
+from bot.github import refs
+from bot.github.reading import Fields, Person, Words, person_of, repository_where_of, words_of
 from service.provider.signals import (
     AccessChanged,
     Asked,
@@ -35,28 +35,28 @@ from service.provider.signals import (
     Where,
 )
 from service.provider.values import Lost
-from service.vocabulary import Actor, ActorKind, Channel
+from service.vocabulary import Actor, ActorKind, Channel, Sha
 
-BRANCHES = "refs/heads/"
 GHOST = Person(id="", login="ghost", is_bot=False)
+COMMITS_LISTED_MAX = 2048  # of one push
 
 
 @dataclass(frozen=True, slots=True)
 class OwnApp:
-    """How we recognize ourselves: the App's number and its name in addresses."""
+    """The App's number and slug, by which we recognize our own actions."""
 
     id: str
     slug: str
 
     @property
     def login(self) -> str:
-        """What GitHub shows as the author of our acts."""
+        """The author that GitHub shows for our App."""
         return f"{self.slug}[bot]"
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """One delivery, decoded, with what its translation needs to know."""
+class Event:
+    """One decoded delivery, with what its translation needs."""
 
     delivery: Delivery
     payload: Fields
@@ -66,158 +66,201 @@ class Read:
     @property
     def where(self) -> Where:
         """The repository it is about."""
-        return payloads.where_of(self.payload, self.delivery.host)
-
-    def actor(self, person: Person | None, channel: Channel = Channel.SYSTEM) -> Actor:
-        """Somebody who acted, as one of us, a bot or a person."""
-        who = person or GHOST
-        kind = ActorKind.BOT if who.is_bot else ActorKind.PERSON
-        if who.is_bot and who.login.lower() == self.own.login.lower():
-            kind = ActorKind.SELF
-        return Actor(kind, who.login, who.id, channel)
+        return repository_where_of(self.payload.inner("repository"), self.delivery.host)
 
     @property
-    def sender(self) -> Actor:
-        """Who caused it."""
-        return self.actor(payloads.sender_of(self.payload))
+    def pull_request(self) -> Fields:
+        """The pull request that it contains."""
+        return self.payload.inner("pull_request")
+
+    def actor(self, person: Person | None, channel: Channel = Channel.SYSTEM) -> Actor:
+        """Return an account as an actor: ourselves, another bot, or a person."""
+        account = person or GHOST
+        kind = ActorKind.BOT if account.is_bot else ActorKind.PERSON
+        if account.is_bot and account.login.lower() == self.own.login.lower():
+            kind = ActorKind.SELF
+        return Actor(kind, account.login, account.id, channel)
+
+    def sender(self, channel: Channel = Channel.SYSTEM) -> Actor:
+        """Return the account that caused it."""
+        return self.actor(person_of(self.payload.inner_or_none("sender")), channel)
+
+    def repositories(self, member: str) -> tuple[Where, ...]:
+        """Return the repositories of an installation event."""
+        listed = self.payload.each(member)
+        return tuple(repository_where_of(each, self.delivery.host) for each in listed)
 
 
 Signals = tuple[Signal, ...]
-Translation = Callable[[Read], Signals]
+Translation = Callable[[Event], Signals]
 
 
 def signals_of(delivery: Delivery, own: OwnApp, prefix: str = commands.PREFIX) -> Signals:
-    """What a delivery tells, in order; nothing for unknown events and actions.
+    """Return the signals of a delivery, in order; none for unknown events and actions.
 
-    Raises `fields.Unreadable` when a field we need is not there.
+    Raises `reading.Unreadable` when a field that we need is missing.
     """
     translation = TABLE.get((delivery.event, delivery.action))
     if translation is None:
         return ()
     payload = Fields(json.loads(delivery.body))
-    return translation(Read(delivery, payload, own, prefix))
+    return translation(Event(delivery, payload, own, prefix))
 
 
-def _comment(read: Read) -> Signals:
-    number = payloads.number_of_comment(read.payload)
-    if number is None:
+def _comment(event: Event) -> Signals:
+    issue = event.payload.inner("issue")
+    if issue.inner_or_none("pull_request") is None:
         return ()
-    return _asked(read, number, payloads.comment_of(read.payload), AskSource.COMMENT)
+    written = words_of(event.payload.inner("comment"))
+    return _command(event, issue.number("number"), written, AskSource.COMMENT)
 
 
-def _review_submitted(read: Read) -> Signals:
-    number = payloads.pull_event_of(read.payload).number
-    asked = _asked(read, number, payloads.review_of(read.payload), AskSource.REVIEW)
-    return (*asked, *_pull(read))
+def _review_submitted(event: Event) -> Signals:
+    number = event.pull_request.number("number")
+    written = words_of(event.payload.inner("review"))
+    return (*_command(event, number, written, AskSource.REVIEW), *_pull(event))
 
 
-def _asked(read: Read, number: int, words: Words, source: AskSource) -> Signals:
-    ask = commands.parse(words.body, read.prefix)
-    if ask is None or words.author is None or words.app_id == read.own.id:
+def _command(event: Event, number: int, written: Words, source: AskSource) -> Signals:
+    command = commands.parse(written.body, event.prefix)
+    if command is None or written.author is None or written.app_id == event.own.id:
         return ()
-    actor = read.actor(words.author, Channel.COMMENT)
+    actor = event.actor(written.author, Channel.COMMENT)
     if actor.kind is ActorKind.SELF:
         return ()
-    at = words.at or read.delivery.received_at
-    return (Asked(read.where, number, actor, ask, source, words.id, at),)
+    at = written.at or event.delivery.received_at
+    return (Asked(event.where, number, actor, command, source, written.id, at),)
 
 
-def _pull(read: Read) -> Signals:
-    event = payloads.pull_event_of(read.payload)
-    where = read.where
-    if event.head_branch.startswith(refs.PREFIX) and event.head_repo == where.id.id:
+def _pull(event: Event) -> Signals:
+    pull, where = event.pull_request, event.where
+    head = pull.inner("head")
+    repository = head.inner_or_none("repo")
+    is_own_repository = repository is not None and repository.id("id") == where.id.id
+    if is_own_repository and head.text("ref").startswith(refs.PREFIX):
         return ()
-    return (PullRequestChanged(where, event.number, event.head_sha),)
+    return (PullRequestChanged(where, pull.number("number"), Sha(head.text("sha"))),)
 
 
-def _label(read: Read) -> Signals:
-    event, actor = payloads.pull_event_of(read.payload), read.sender
-    if event.label is None or actor.kind is ActorKind.SELF:
+def _label(event: Event) -> Signals:
+    label, actor = event.payload.inner_or_none("label"), event.sender(Channel.LABEL)
+    if label is None or actor.kind is ActorKind.SELF:
         return ()
-    actor = Actor(actor.kind, actor.login, actor.id, Channel.LABEL)
-    added = read.delivery.action == "labeled"
-    changed = LabelChanged(read.where, event.number, actor, event.label, added, event.at)
-    return (changed, *_pull(read))
+    pull = event.pull_request
+    changed = LabelChanged(
+        event.where,
+        pull.number("number"),
+        actor,
+        label.text("name"),
+        event.delivery.action == "labeled",
+        pull.moment("updated_at"),
+    )
+    return (changed, *_pull(event))
 
 
-def _push(read: Read) -> Signals:
-    push, actor = payloads.push_of(read.payload), read.sender
-    branch = push.ref.removeprefix(BRANCHES)
-    is_own_act = actor.kind is ActorKind.SELF and branch.startswith(refs.PREFIX)
-    if not push.ref.startswith(BRANCHES) or is_own_act:
+def _push(event: Event) -> Signals:
+    payload, actor = event.payload, event.sender()
+    ref = payload.text("ref")
+    branch = ref.removeprefix(refs.HEADS)
+    is_own_push = actor.kind is ActorKind.SELF and branch.startswith(refs.PREFIX)
+    if not ref.startswith(refs.HEADS) or is_own_push:
         return ()
-    if push.deleted:
-        return (BranchGone(read.where, branch, actor),)
-    return (BranchMoved(read.where, branch, push.after, actor, push.forced, push.paths),)
+    if payload.flag("deleted"):
+        return (BranchGone(event.where, branch, actor),)
+    after, forced = Sha(payload.text("after")), payload.flag("forced")
+    return (BranchMoved(event.where, branch, after, actor, forced, _pushed_paths(payload)),)
 
 
-def _report(member: str) -> Translation:
-    def reported(read: Read) -> Signals:
-        report = payloads.report_of(read.payload, member)
-        return () if report.app_id == read.own.id else (_told(read, report),)
+def _pushed_paths(payload: Fields) -> frozenset[str] | None:
+    """Return the paths that a push changes; None when the event may not list them all.
 
-    return reported
-
-
-def _ci_run_ended(read: Read) -> Signals:
-    reported = _report("workflow_run")(read)
-    return (*reported, CiRunEnded(read.where, *payloads.ci_run_of(read.payload)))
+    The event of a forced push does not list the paths that it drops.
+    """
+    commits = payload.each("commits")
+    if not commits or payload.flag("forced") or len(commits) >= COMMITS_LISTED_MAX:
+        return None
+    return frozenset(path for commit in commits for path in _changed_paths(commit))
 
 
-def _status(read: Read) -> Signals:
-    return (_told(read, payloads.status_of(read.payload)),)
+def _changed_paths(commit: Fields) -> Iterator[str]:
+    for kind in ("added", "removed", "modified"):
+        yield from (path for path in commit.members(kind) if isinstance(path, str))
 
 
-def _told(read: Read, report: Report) -> CheckReported:
-    """A conclusion that can be taken back later is not told from one that stays."""
-    if report.word is None:
-        news = News.BEGAN
-    else:
-        news = News.PASSED if report.word == "success" else News.OTHER
-    return CheckReported(read.where, report.sha, news)
+def _report(event: Event, member: str) -> Signals:
+    report = event.payload.inner(member)
+    app, sha = report.inner_or_none("app"), Sha(report.text("head_sha"))
+    if app is not None and app.id_or_none("id") == event.own.id:
+        return ()
+    return (CheckReported(event.where, sha, _news_of(report.text_or("conclusion", None))),)
 
 
-def _rules(read: Read) -> Signals:
-    return (RulesChanged(read.where),) if payloads.has_repository(read.payload) else ()
+def _ci_run_ended(event: Event) -> Signals:
+    run = event.payload.inner("workflow_run")
+    attempt = int(run.id_or_none("run_attempt") or 1)
+    ended = CiRunEnded(event.where, run.id("id"), attempt)
+    return (*_report(event, "workflow_run"), ended)
 
 
-def _repository_edited(read: Read) -> Signals:
-    change = payloads.default_branch_change_of(read.payload)
-    if change is None:
-        return (RepositoryChanged(read.where),)
-    return (DefaultBranchRenamed(read.where, *change),)
+def _status(event: Event) -> Signals:
+    state = event.payload.text_or("state", None)
+    news = _news_of(None if state == "pending" else state)
+    return (CheckReported(event.where, Sha(event.payload.text("sha")), news),)
 
 
-def _repository_changed(read: Read) -> Signals:
-    return (RepositoryChanged(read.where),)
+def _news_of(conclusion: str | None) -> News:
+    """Return the news of a report, without a difference between revocable and final failures."""
+    if conclusion is None:
+        return News.BEGAN
+    return News.PASSED if conclusion == "success" else News.OTHER
+
+
+def _rules(event: Event) -> Signals:
+    # Events of a whole organization have no repository.
+    is_of_repository = event.payload.inner_or_none("repository") is not None
+    return (RulesChanged(event.where),) if is_of_repository else ()
+
+
+def _repository_edited(event: Event) -> Signals:
+    changes = event.payload.inner_or_none("changes")
+    changed = None if changes is None else changes.inner_or_none("default_branch")
+    if changed is None:
+        return (RepositoryChanged(event.where),)
+    branch = event.payload.inner("repository").text("default_branch")
+    return (DefaultBranchRenamed(event.where, changed.text("from"), branch),)
+
+
+def _repository_changed(event: Event) -> Signals:
+    return (RepositoryChanged(event.where),)
 
 
 def _repository_lost(why: RemovedWhy) -> Translation:
-    return lambda read: (RepositoryRemoved(read.where, why),)
+    return lambda event: (RepositoryRemoved(event.where, why),)
 
 
 def _added(member: str) -> Translation:
-    return lambda read: tuple(
-        RepositoryAdded(where)
-        for where in payloads.repositories_of(read.payload, member, read.delivery.host)
-    )
+    return lambda event: tuple(map(RepositoryAdded, event.repositories(member)))
 
 
 def _removed(member: str) -> Translation:
-    return lambda read: tuple(
-        RepositoryRemoved(where, RemovedWhy.UNINSTALLED)
-        for where in payloads.repositories_of(read.payload, member, read.delivery.host)
+    return lambda event: tuple(
+        RepositoryRemoved(where, RemovedWhy.UNINSTALLED) for where in event.repositories(member)
     )
 
 
-def _access(*, suspended: bool) -> Translation:
-    return lambda read: (
-        AccessChanged(read.delivery.host, payloads.owner_id_of(read.payload), suspended),
-    )
+def _access(event: Event, *, suspended: bool) -> Signals:
+    installation = event.payload.inner_or_none("installation")
+    account = None if installation is None else installation.inner_or_none("account")
+    owner = (account or event.payload.inner("account")).id("id")
+    return (AccessChanged(event.delivery.host, owner, suspended),)
 
 
-def _nothing(_read: Read) -> Signals:
+def _no_signals(_event: Event) -> Signals:
     return ()
+
+
+def _reports(event: str, *actions: str) -> dict[tuple[str, str | None], Translation]:
+    return _each(event, *actions, by=partial(_report, member=event))
 
 
 def _each(event: str, *actions: str, by: Translation) -> dict[tuple[str, str | None], Translation]:
@@ -232,13 +275,13 @@ COMMANDS = frozenset(
         ("pull_request", "unlabeled"),
     }
 )
-"""Deliveries that may hold a person's command."""
+"""Deliveries that may contain a person's command."""
 
 SWEPT = frozenset({"check_run", "check_suite", "status"})
 """Events whose facts the sweeps read every minute or so.
 
-Not `workflow_run`: the sweep of ended CI runs passes over repositories without a queue and
-without tests, and such an event may bring the first test results of one.
+Not `workflow_run`: the sweep of ended CI runs skips repositories without a queue and without
+tests, and such an event may announce the first test results of one.
 """
 
 
@@ -246,8 +289,8 @@ def lost_with(event: str, action: str | None) -> Lost:
     """Return what is lost when a delivery of this kind never arrives."""
     if (event, action) in COMMANDS:
         return Lost.COMMAND
-    translation = TABLE.get((event, action), _nothing)
-    return Lost.SWEPT if event in SWEPT or translation is _nothing else Lost.FACT
+    translation = TABLE.get((event, action), _no_signals)
+    return Lost.SWEPT if event in SWEPT or translation is _no_signals else Lost.FACT
 
 
 TABLE: Mapping[tuple[str, str | None], Translation] = {
@@ -258,9 +301,11 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     **_each("pull_request", "opened", "edited", "reopened", "closed", "synchronize", by=_pull),
     **_each("pull_request", "ready_for_review", "converted_to_draft", by=_pull),
     **_each("pull_request", "labeled", "unlabeled", by=_label),
-    **_each("check_run", "created", "completed", "rerequested", by=_report("check_run")),
-    **_each("check_suite", "completed", "rerequested", by=_report("check_suite")),
-    **_each("workflow_run", "requested", "in_progress", by=_report("workflow_run")),
+    **_each(
+        "check_run", "created", "completed", "rerequested", by=partial(_report, member="check_run")
+    ),
+    **_reports("check_suite", "completed", "rerequested"),
+    **_reports("workflow_run", "requested", "in_progress"),
     ("workflow_run", "completed"): _ci_run_ended,
     ("status", None): _status,
     ("push", None): _push,
@@ -273,12 +318,12 @@ TABLE: Mapping[tuple[str, str | None], Translation] = {
     ("repository", "transferred"): _repository_lost(RemovedWhy.TRANSFERRED),
     ("installation", "created"): _added("repositories"),
     ("installation", "deleted"): _removed("repositories"),
-    ("installation", "suspend"): _access(suspended=True),
-    **_each("installation", "unsuspend", by=_access(suspended=False)),
-    **_each("installation", "new_permissions_accepted", by=_access(suspended=False)),
+    ("installation", "suspend"): partial(_access, suspended=True),
+    **_each("installation", "unsuspend", by=partial(_access, suspended=False)),
+    **_each("installation", "new_permissions_accepted", by=partial(_access, suspended=False)),
     ("installation_repositories", "added"): _added("repositories_added"),
     ("installation_repositories", "removed"): _removed("repositories_removed"),
-    ("installation_target", "renamed"): _access(suspended=False),
-    ("github_app_authorization", "revoked"): _nothing,
-    ("ping", None): _nothing,
+    ("installation_target", "renamed"): partial(_access, suspended=False),
+    ("github_app_authorization", "revoked"): _no_signals,
+    ("ping", None): _no_signals,
 }

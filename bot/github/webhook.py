@@ -1,7 +1,7 @@
-"""Where GitHub's deliveries come in: checked, stored, answered; nothing is decided here.
+"""The receiver of GitHub's deliveries: checks, stores and answers them, and decides nothing.
 
-The order of the checks is GITHUB.md 7.1: the signature is compared over the raw bytes before
-anything is parsed, and nothing of a refused delivery is kept or echoed.
+The signature is compared over the raw bytes before anything is parsed. No part of a refused
+delivery is stored or echoed.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """What a receiver stands on; `secrets` are one or two, checked at start."""
+    """The parts of a receiver; `secrets` are one or two, checked at start."""
 
     host: str
     secrets: tuple[str, ...]
@@ -133,7 +133,7 @@ class Proof:
             digest.update(chunk)
 
     def holds(self) -> bool:
-        """Whether exactly one signature was given and one of the secrets made it."""
+        """Return whether exactly one signature was given and one of the secrets made it."""
         matches = [
             hmac.compare_digest(self._given, b"sha256=" + digest.hexdigest().encode())
             for digest in self._digests
@@ -142,7 +142,7 @@ class Proof:
 
 
 def is_signed(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> bool:
-    """Whether exactly one signature stands there and one of the secrets made it."""
+    """Return whether exactly one signature stands there and one of the secrets made it."""
     proof = Proof(signatures, secrets)
     proof.feed(body)
     return proof.holds()
@@ -150,7 +150,7 @@ def is_signed(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) ->
 
 @dataclass(frozen=True, slots=True)
 class Taking:
-    """What a body passes while it is read: its time limit, its share of memory, its proof."""
+    """The checks on a body while it is read: time limit, share of memory, signature."""
 
     limit: asyncio.Timeout
     share: Share
@@ -158,7 +158,7 @@ class Taking:
 
 
 def _refusal_of(request: web.Request) -> int | None:
-    """Why the body is not even read."""
+    """Return the status that refuses a request before its body is read; None without one."""
     if request.content_length is not None and request.content_length > BODY_BYTES_MAX:
         return 413
     if request.headers.get("Content-Encoding") or request.content_type != "application/json":

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import aiohttp
 from gidgethub import sansio
 
-from bot.github.fields import Fields, Unreadable
 from bot.github.options import GitHubOptions
+from bot.github.reading import Fields, Unreadable
 from service.telemetry import SILENT, Meter
 
 API_VERSION = "2022-11-28"
@@ -65,6 +65,11 @@ class Answer:
         if not isinstance(self.content, list):
             raise Unreadable("answer: not a list")
         return self.content
+
+    @property
+    def objects(self) -> list[Fields]:
+        """The content as a list of objects. Raises Unreadable when it is something else."""
+        return [Fields(each) for each in self.listed]
 
     @property
     def message(self) -> str:

@@ -1,4 +1,4 @@
-"""Which kind of test branch the workflow files of a branch call for.
+"""The kind of test branch that the workflow files of a branch need.
 
 `advise` decides on the texts of the files; `read` reads them within bounds. Rules: GitHub's
 "Workflow syntax" and "Events that trigger workflows" (docs/reference/queue-settings.md).
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import yaml
 
 from bot.github import files
-from bot.github.line import Line
+from bot.github.client import RepositoryClient
 from service.provider.errors import Refused
 from service.provider.values import Vehicle, VehicleAdvice
 from service.vocabulary import Sha
@@ -34,7 +34,7 @@ TOKENS = re.compile(r"(\*\*|\*|\[[^\]]*\]|\\.|.)([?+]?)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """What one workflow file says of test branches.
+    """The triggers of one workflow file, as far as they concern test branches.
 
     `on_draft`: a draft pull request onto the target starts it. `guarded` are its jobs that skip
     drafts, `wrong_types` says that it leaves out `opened`.
@@ -79,11 +79,10 @@ def advise(texts: Mapping[str, str], target: str) -> VehicleAdvice:
     return VehicleAdvice(None, "The branch has no readable workflow files.")
 
 
-async def read(line: Line, commit: Sha) -> Mapping[str, str] | None:
+async def read(client: RepositoryClient, commit: Sha) -> Mapping[str, str] | None:
     """Return the workflow files of a commit by name, None when they are too many or too large."""
-    answer = await line.get(f"/contents/{FOLDER}", {"ref": commit}, expects=files.ABSENT)
-    if answer.status in files.ABSENT:
-        await line.get("")
+    answer = await client.find(f"/contents/{FOLDER}", {"ref": commit})
+    if answer is None:
         return {}
     names = [name for each in answer.listed if (name := _workflow_file(each))]
     if len(names) > FILES_MAX:
@@ -91,16 +90,16 @@ async def read(line: Line, commit: Sha) -> Mapping[str, str] | None:
     found: dict[str, str] = {}
     for name in names:
         try:
-            content = await files.read_file(line, f"{FOLDER}/{name}", commit, FILE_BYTES_MAX)
+            content = await files.read_file(client, f"{FOLDER}/{name}", commit, FILE_BYTES_MAX)
         except Refused:
             return None
         found[name] = (content or b"").decode("utf-8", "replace")
     return found
 
 
-async def advice(line: Line, target: str, commit: Sha) -> VehicleAdvice:
+async def advice(client: RepositoryClient, target: str, commit: Sha) -> VehicleAdvice:
     """Return what the workflow files at a commit call for."""
-    texts = await read(line, commit)
+    texts = await read(client, commit)
     if texts is None:
         return VehicleAdvice(None, "The workflow files are too many or too large to be read.")
     return await asyncio.to_thread(advise, texts, target)
@@ -156,7 +155,7 @@ def _words(value: object) -> list[str]:
 
 
 def _covers(filters: Mapping[object, object], branch: str) -> bool:
-    """Whether the branch filters of an event let a branch through; later patterns win."""
+    """Return whether the branch filters of an event let a branch through; later patterns win."""
     if "branches" in filters:
         is_in = False
         for pattern in _words(filters["branches"]):
@@ -169,7 +168,7 @@ def _covers(filters: Mapping[object, object], branch: str) -> bool:
 
 
 def _matches(pattern: str, branch: str) -> bool:
-    """Whether a filter pattern means a branch; steps through it without backtracking."""
+    """Return whether a filter pattern means a branch; steps through it without backtracking."""
     if len(pattern) > PATTERN_CHARS_MAX:
         return False
     places = {0}

@@ -10,15 +10,15 @@ How it stands together, from the ground up:
   owns the clock decides when CI ends, a webhook leaves or a branch is renamed.
 * `git.py`, `merges.py`, `command.py` are real repositories: objects in git's own format, refs,
   and the git command for whatever needs its judgement. A fork shares its parent's objects.
-* `records.py` and `world.py` are the state, as plain mutable values; `faults.py` too.
-* `standing.py` and `rules.py` decide, and change nothing: which reports count, what a branch
-  demands, why a merge is refused, in the provider's words.
-* `shapes/` draws JSON; `deliver.py` tells the App of an event, in a picture taken at once.
+* `records.py`, `world.py` and `faults.py` are the state, as plain mutable values.
+* `standing.py`, `rules.py` and `merge_rules.py` decide and change nothing: which reports count,
+  what a branch demands, why a merge is refused, in the provider's words.
+* `shapes/` makes JSON; `deliver.py` sends events to the App, each with a payload built at once.
 * `reports.py` and `ci.py` report on commits; `ci_file.py` is the grammar of `.sandbox/ci.yml`.
-* `acts/` changes the world. A branch moves in `acts/refs.py` and nowhere else, whoever asks, and
-  drags its pull requests, events and CI behind it.
+* `acts/` changes the world. A branch moves in `acts/refs.py` and nowhere else, and the move
+  carries its pull requests, events and CI along.
 * `rest/`, `graph/`, `smart_http.py`, `control.py` and `pages.py` are the ways in. Each call of
-  the API passes `rest/door.py`, where faults strike and the log is written.
+  the API passes `rest/door.py`, where faults apply and the log is written.
 * `app.py` puts it together: `running(SandboxOptions(…))`.
 
 A world serves one event loop. Whoever changes a repository holds its lock, which its forks

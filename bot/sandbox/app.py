@@ -17,21 +17,21 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from bot.sandbox import auth, command, pages, smart_http, storage, strikes
-from bot.sandbox.acts import people, seeds
+from bot.sandbox import auth, command, pages, smart_http, storage
+from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.auth import Credentials
 from bot.sandbox.control import Control
 from bot.sandbox.deliver import APP_SLUG, HttpCourier
-from bot.sandbox.faults import Fault
+from bot.sandbox.faults import Fault, lands_other_tree
 from bot.sandbox.graph import endpoint
-from bot.sandbox.records import HOST, Json, Repository
+from bot.sandbox.records import HOST, Json
 from bot.sandbox.rest import (
     actions,
     apps,
     checks,
+    fault_effects,
     git_data,
     issues,
-    meddling,
     pulls,
     repositories,
     stacks,
@@ -40,7 +40,7 @@ from bot.sandbox.rest import door as doors
 from bot.sandbox.rest.call import Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.timeline import Clock, ManualClock, RunningClock, Timeline
-from bot.sandbox.world import COMMANDS_AT_ONCE, World
+from bot.sandbox.world import COMMANDS_AT_ONCE, Repository, World
 
 BODY_MAX = 256 << 20  # a push may carry this much
 MANUAL_START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
@@ -86,7 +86,7 @@ READS = ("GET", "HEAD", "OPTIONS")
 
 @dataclass(frozen=True, slots=True)
 class SandboxOptions:
-    """How to run a sandbox.
+    """The options of a sandbox.
 
     Port 0 takes a free one. Without `data` everything lives in a temporary folder. With a
     `clock` nothing happens by itself: whoever owns the clock also does the jobs. More commands of
@@ -140,8 +140,9 @@ class Sandbox:
         return await seeds.seed(self.world, value)
 
     async def act(self, name: str, by: str, repo: str, **fields: Any) -> Json:
-        """Let the person `by` do something: acts/people.py."""
-        return await people.act(self.world, {"act": name, "as": by, "repo": repo, **fields})
+        """Do an action of the person `by`: acts/actions_by_people.py."""
+        value = {"act": name, "as": by, "repo": repo, **fields}
+        return await actions_by_people.act(self.world, value)
 
     async def settle(self) -> int:
         """Move the world's clock until nothing is left to do; how many jobs were done."""
@@ -257,7 +258,7 @@ def build_app(
     """The whole application of one world; `hosts`: see `guard`."""
     served = Door(world, credentials)
     app = web.Application(
-        middlewares=[guard(hosts), meddling_middleware(served)], client_max_size=BODY_MAX
+        middlewares=[guard(hosts), fault_middleware(served)], client_max_size=BODY_MAX
     )
     for route in ROUTES:
         app.router.add_route(
@@ -304,39 +305,39 @@ def guard(hosts: frozenset[str]) -> Any:
     return refuse_foreign_pages
 
 
-def meddling_middleware(served: Door) -> Any:
-    """The middleware that notes every API call and lets faults meddle with it."""
+def fault_middleware(served: Door) -> Any:
+    """The middleware that logs every API call and applies faults to it."""
 
     @web.middleware
-    async def meddle(request: web.Request, handler: Handler) -> web.StreamResponse:
-        path = request.rel_url.path
+    async def serve(request: web.Request, handler: Handler) -> web.StreamResponse:
+        path, world = request.rel_url.path, served.world
         if not path.startswith(("/api/", storage.PREFIX)):
             answer: web.StreamResponse = await handler(request)
             return answer
-        request[doors.REQUEST_ID] = f"SBOX:{served.world.new_id():X}"
+        request[doors.REQUEST_ID] = f"SBOX:{world.new_id():X}"
         document = (await request.text()) if path == "/api/graphql" else None
         below = path.removeprefix(doors.PREFIX)
-        hits = strikes.of_call(served.world, request.method, below, document)
-        beyond = meddling.beyond_limits(served.world, request.method, below)
-        answer = beyond or await _meddled(served, request, handler, hits)
+        hits = world.faults.of_call(world.chance.random, request.method, below, document)
+        beyond = fault_effects.beyond_limits(world, request.method, below)
+        answer = beyond or await _with_faults(served, request, handler, hits)
         served.note(request, answer.status, [fault.kind for fault in hits])
         return answer
 
-    return meddle
+    return serve
 
 
-async def _meddled(
+async def _with_faults(
     served: Door, request: web.Request, handler: Handler, hits: list[Fault]
 ) -> web.StreamResponse:
-    token = strikes.lands_other_tree.set(False)
+    token = lands_other_tree.set(False)
     try:
         for fault in hits:
-            instead = await meddling.before(served, request, fault)
+            instead = await fault_effects.before(served, request, fault)
             if instead is not None:
                 return instead
         answer: web.StreamResponse = await handler(request)
     finally:
-        strikes.lands_other_tree.reset(token)
+        lands_other_tree.reset(token)
     for fault in hits:
-        answer = await meddling.after(request, fault, answer)
+        answer = await fault_effects.after(request, fault, answer)
     return answer

@@ -1,4 +1,4 @@
-"""What CI leaves behind: report files, packed as an artifact of the workflow run.
+"""Artifacts of CI: report files, packed for the workflow run.
 
 Files of the tested commit as they are, a report made up from the tests that the CI file lists,
 or the file that a command wrote. Where the archives are fetched: storage.py.
@@ -12,19 +12,19 @@ from xml.sax.saxutils import quoteattr
 
 from bot.sandbox import ci_file
 from bot.sandbox.ci_file import CheckPlan, TestPlan
-from bot.sandbox.records import Artifact, Repository, WorkflowRun
-from bot.sandbox.world import World
+from bot.sandbox.records import Artifact, WorkflowRun
+from bot.sandbox.world import Repository, World
 
 MADE_UP = "junit.xml"
 
 
 def failing_tests(
-    world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan
+    repository: Repository, run: WorkflowRun, plan: CheckPlan
 ) -> tuple[TestPlan, ...]:
     """The tests of a check that fail in this attempt; chance is drawn anew for each."""
     if plan.reports is None:
         return ()
-    draw = f"{world.seed}:{run.head_sha}:{plan.name}:{run.attempt}"
+    draw = f"{repository.world.seed}:{run.head_sha}:{plan.name}:{run.attempt}"
     return tuple(
         test
         for test in plan.reports.tests
@@ -40,21 +40,21 @@ def failing_tests(
 
 
 def leave_reports(
-    world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan, written: bytes | None
+    repository: Repository, run: WorkflowRun, plan: CheckPlan, written: bytes | None
 ) -> None:
     """Leave what a check that has ended says it leaves; `written` is its command's file."""
     if written is not None and plan.junit is not None:
         name = PurePosixPath(plan.junit).name
-        leave(world, run, f"junit-{plan.name}", [(name, written)])
+        leave(repository.world, run, f"junit-{plan.name}", [(name, written)])
     if plan.reports is None:
         return
     objects = repository.git.objects
     read = ((path, objects.file_at(run.tested_sha, path)) for path in plan.reports.files)
     files = [(path, content) for path, content in read if content is not None]
     if plan.reports.tests:
-        failing = failing_tests(world, repository, run, plan)
+        failing = failing_tests(repository, run, plan)
         files.append((MADE_UP, made_up(plan.name, plan.reports.tests, failing)))
-    leave(world, run, plan.reports.artifact, files)
+    leave(repository.world, run, plan.reports.artifact, files)
 
 
 def leave(

@@ -1,8 +1,7 @@
-"""Who is calling: App keys and JWTs, installation tokens, tokens of people.
+"""Callers and their credentials: App keys and JWTs, installation tokens, tokens of people.
 
 Rules: the provider's pages "Generating a JSON Web Token for a GitHub App" and "Generating an
-installation access token"; design/GITHUB.md 8, row Auth. What a caller may do to a repository
-is decided per call in rest/call.py.
+installation access token". rest/call.py decides what a caller may do to a repository.
 """
 
 import hashlib
@@ -133,7 +132,7 @@ class Credentials:
         return token
 
     def grant_of(self, token: str) -> InstallationToken:
-        """What a token allows. Raises KeyError for one that never was."""
+        """Return the grant of a token. Raises KeyError for an unknown one."""
         return self._tokens[token]
 
     def revoke(self, token: str) -> None:
@@ -141,7 +140,7 @@ class Credentials:
         self._tokens.pop(token, None)
 
     def caller_of(self, secret: str | None) -> Caller:
-        """Who a bearer token speaks for; None is nobody.
+        """Return the caller that a bearer token stands for; None is nobody.
 
         Raises Refusal(401) for anything unknown, expired or badly signed.
         """
@@ -186,7 +185,7 @@ class Credentials:
 
 
 def actor_of(caller: Caller) -> Actor | None:
-    """Who acts when this caller changes something; None where nobody can."""
+    """Return the actor of a caller's changes; None when it can change nothing."""
     match caller:
         case TokenCaller(grant=grant):
             app = grant.installation.app

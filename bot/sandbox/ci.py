@@ -11,10 +11,9 @@ from functools import partial
 
 from bot.sandbox import artifacts, ci_file, command_runner, deliver, reports
 from bot.sandbox.ci_file import CheckPlan, Plan
-from bot.sandbox.deliver import Event
-from bot.sandbox.records import Account, Actor, App, CheckRun, Issue, Repository, WorkflowRun
+from bot.sandbox.records import Account, Actor, App, CheckRun, Issue, WorkflowRun
 from bot.sandbox.shapes import checks
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 CI_SLUG = "sandbox-ci"
 SKIP_MARKERS = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions skip]")
@@ -22,7 +21,7 @@ SKIP_MARKERS = ("[skip ci]", "[ci skip]", "[no ci]", "[skip actions]", "[actions
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What CI is started for: the event, the commit it reports on and the one it tests."""
+    """The reason to start CI: the event, the commit it reports on and the one it tests."""
 
     event: str
     branch: str
@@ -42,14 +41,14 @@ def ci_app(world: World, slug: str = CI_SLUG) -> App:
     return known
 
 
-def on_push(world: World, repository: Repository, branch: str, sha: str, actor: Account) -> None:
+def on_push(repository: Repository, branch: str, sha: str, actor: Account) -> None:
     """Start what a pushed branch triggers."""
     plan = ci_file.read(repository.git.objects, sha)
     if plan is not None and plan.runs_on_push(branch):
-        start(world, repository, plan, Trigger("push", branch, sha, sha, repository.id, actor))
+        start(repository, plan, Trigger("push", branch, sha, sha, repository.id, actor))
 
 
-def on_pull(world: World, repository: Repository, issue: Issue) -> None:
+def on_pull(repository: Repository, issue: Issue) -> None:
     """Start what a pull request triggers; its test merge is known and clean."""
     pull = issue.pull
     if pull is None or pull.test_merge is None:
@@ -66,10 +65,10 @@ def on_pull(world: World, repository: Repository, issue: Issue) -> None:
             (issue.number,),
             pull.draft,
         )
-        start(world, repository, plan, trigger)
+        start(repository, plan, trigger)
 
 
-def start(world: World, repository: Repository, plan: Plan, trigger: Trigger) -> None:
+def start(repository: Repository, plan: Plan, trigger: Trigger) -> None:
     """Make the workflow run and its checks after the delay of the file.
 
     Nothing is made, and nothing reports, where the head commit says to skip CI or no changed
@@ -82,14 +81,14 @@ def start(world: World, repository: Repository, plan: Plan, trigger: Trigger) ->
         return
     delay_s = plan.delays.get(trigger.event, 0.0)
     if not delay_s:
-        _start(world, repository, plan, trigger)
+        _start(repository, plan, trigger)
         return
 
     async def begin() -> None:
-        _start(world, repository, plan, trigger)
+        _start(repository, plan, trigger)
 
     name = f"CI of {repository.full_name} for {trigger.event}"
-    world.timeline.later(delay_s, name, begin)
+    repository.world.timeline.later(delay_s, name, begin)
 
 
 def _changed(repository: Repository, sha: str) -> set[str]:
@@ -103,11 +102,13 @@ def _changed(repository: Repository, sha: str) -> set[str]:
     return {path for path, _, _ in objects.changed(start, sha)}
 
 
-def _start(world: World, repository: Repository, plan: Plan, trigger: Trigger) -> None:
-    now = world.now()
-    suite = reports.new_suite(world, repository, ci_app(world), trigger.head_sha, trigger.branch)
+def _start(repository: Repository, plan: Plan, trigger: Trigger) -> None:
+    now = repository.world.now()
+    suite = reports.new_suite(
+        repository, ci_app(repository.world), trigger.head_sha, trigger.branch
+    )
     run = WorkflowRun(
-        id=world.new_id("run"),
+        id=repository.world.new_id("run"),
         number=len(repository.workflow_runs) + 1,
         suite=suite,
         name="ci",
@@ -124,66 +125,63 @@ def _start(world: World, repository: Repository, plan: Plan, trigger: Trigger) -
         is_draft=trigger.is_draft,
     )
     repository.workflow_runs.append(run)
-    _tell(world, repository, run, "requested")
+    _tell(repository, run, "requested")
     if plan.error is not None:
         suite.forced_conclusion = "startup_failure"
-        _finish(world, repository, run, "startup_failure")
+        _finish(repository, run, "startup_failure")
         return
-    begin_attempt(world, repository, run, plan.checks)
+    begin_attempt(repository, run, plan.checks)
 
 
-def begin_attempt(
-    world: World, repository: Repository, run: WorkflowRun, planned: list[CheckPlan]
-) -> None:
+def begin_attempt(repository: Repository, run: WorkflowRun, planned: list[CheckPlan]) -> None:
     """Start checks of a run under its present attempt number."""
     run.status, run.conclusion = "in_progress", None
-    run.updated_at = run.begun[run.attempt] = world.now()
+    run.updated_at = run.begun[run.attempt] = repository.world.now()
     jobs = run.jobs.setdefault(run.attempt, [])
     for plan in planned:
-        conclusion = _conclusion(world, repository, run, plan)
+        conclusion = _conclusion(repository, run, plan)
         if conclusion == "never":
             continue
         begin = _begin_check if plan.kind == "check" else _begin_status
-        begin(world, repository, run, plan, conclusion)
-    _tell(world, repository, run, "in_progress")
+        begin(repository, run, plan, conclusion)
+    _tell(repository, run, "in_progress")
     if not jobs:
-        close_when_done(world, repository, run)
+        close_when_done(repository, run)
 
 
-def _conclusion(world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan) -> str:
+def _conclusion(repository: Repository, run: WorkflowRun, plan: CheckPlan) -> str:
     if run.is_draft and plan.skips_drafts:
         return "skipped"
     if plan.paths and not ci_file.touches(plan.paths, _changed(repository, run.tested_sha)):
         return "skipped"
-    draw = f"{world.seed}:{run.head_sha}:{plan.name}:{run.attempt}"
+    draw = f"{repository.world.seed}:{run.head_sha}:{plan.name}:{run.attempt}"
     ruled = ci_file.conclusion_of(
         repository.git.objects, plan.rules, run.tested_sha, run.head_branch, draw
     )
-    if ruled == "success" and artifacts.failing_tests(world, repository, run, plan):
+    if ruled == "success" and artifacts.failing_tests(repository, run, plan):
         return "failure"
     return ruled
 
 
 def _begin_check(
-    world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan, conclusion: str
+    repository: Repository, run: WorkflowRun, plan: CheckPlan, conclusion: str
 ) -> None:
     suite = run.suite
-    app = ci_app(world, plan.app)
+    app = ci_app(repository.world, plan.app)
     if app is not suite.app:
-        suite = reports.suite_of(world, repository, app, run.head_sha, run.head_branch)
+        suite = reports.suite_of(repository, app, run.head_sha, run.head_branch)
     fields = {"name": plan.name, "status": "in_progress"}
-    check = reports.add_run(world, repository, suite, Actor(app.bot, app), fields)
+    check = reports.add_run(repository, suite, Actor(app.bot, app), fields)
     check.runner, check.failed_steps = plan.runner, plan.failed_steps
     run.jobs[run.attempt].append(check)
     if conclusion != "hang":
         word = "failure" if conclusion == "error" else conclusion
         name = f"CI check {plan.name} of {repository.full_name}"
-        end = partial(_end_check, world, repository, run, (check, plan, word))
-        world.timeline.later(0.0 if plan.command else plan.seconds, name, end)
+        end = partial(_end_check, repository, run, (check, plan, word))
+        repository.world.timeline.later(0.0 if plan.command else plan.seconds, name, end)
 
 
 async def _end_check(
-    world: World,
     repository: Repository,
     run: WorkflowRun,
     ending: tuple[CheckRun, CheckPlan, str],
@@ -192,43 +190,43 @@ async def _end_check(
     fields: dict[str, object] = {}
     written = None
     if plan.command is not None and check.status != "completed":
-        done = await command_runner.run(world, repository, run, plan)
+        done = await command_runner.run(repository, run, plan)
         conclusion, written = done.conclusion, done.report
         fields["output"] = {"title": done.title, "summary": done.title, "text": done.text}
     if check.status == "completed":
         return
-    artifacts.leave_reports(world, repository, run, plan, written)
+    artifacts.leave_reports(repository, run, plan, written)
     fields.update(status="completed", conclusion=conclusion)
     actor = Actor(check.suite.app.bot, check.suite.app)
-    reports.change_run(world, repository, check, actor, fields)
-    close_when_done(world, repository, run)
+    reports.change_run(repository, check, actor, fields)
+    close_when_done(repository, run)
 
 
 def _begin_status(
-    world: World, repository: Repository, run: WorkflowRun, plan: CheckPlan, conclusion: str
+    repository: Repository, run: WorkflowRun, plan: CheckPlan, conclusion: str
 ) -> None:
-    bot = ci_app(world, plan.app).bot
+    bot = ci_app(repository.world, plan.app).bot
     new = reports.NewStatus(plan.name, "pending", f"{plan.name} is running")
-    reports.add_status(world, repository, run.head_sha, bot, new)
+    reports.add_status(repository, run.head_sha, bot, new)
     state = "success" if conclusion in ("success", "neutral", "skipped") else conclusion
     state = state if state in reports.STATES else "failure"
 
     async def end() -> None:
         done = reports.NewStatus(plan.name, state, f"{plan.name}: {state}")
-        reports.add_status(world, repository, run.head_sha, bot, done)
+        reports.add_status(repository, run.head_sha, bot, done)
 
     if conclusion != "hang":
-        world.timeline.later(plan.seconds, f"CI status {plan.name}", end)
+        repository.world.timeline.later(plan.seconds, f"CI status {plan.name}", end)
 
 
-def close_when_done(world: World, repository: Repository, run: WorkflowRun) -> None:
+def close_when_done(repository: Repository, run: WorkflowRun) -> None:
     """End a run whose jobs have all ended."""
     jobs = run.jobs.get(run.attempt, [])
     if run.status == "completed" or any(job.status != "completed" for job in jobs):
         return
     found = {job.conclusion or "" for job in latest_jobs(run)}
     order = ("failure", "timed_out", "action_required", "cancelled", "stale")
-    _finish(world, repository, run, next((word for word in order if word in found), "success"))
+    _finish(repository, run, next((word for word in order if word in found), "success"))
 
 
 def latest_jobs(run: WorkflowRun) -> list[CheckRun]:
@@ -237,21 +235,21 @@ def latest_jobs(run: WorkflowRun) -> list[CheckRun]:
     return sorted(newest.values(), key=lambda job: job.id)
 
 
-def _finish(world: World, repository: Repository, run: WorkflowRun, conclusion: str) -> None:
-    run.status, run.conclusion, run.updated_at = "completed", conclusion, world.now()
+def _finish(repository: Repository, run: WorkflowRun, conclusion: str) -> None:
+    run.status, run.conclusion, run.updated_at = "completed", conclusion, repository.world.now()
     run.ended[run.attempt] = conclusion
-    _tell(world, repository, run, "completed")
+    _tell(repository, run, "completed")
 
 
-def _tell(world: World, repository: Repository, run: WorkflowRun, action: str) -> None:
+def _tell(repository: Repository, run: WorkflowRun, action: str) -> None:
     fields = {
-        "workflow_run": checks.workflow_run(world, repository, run),
-        "workflow": checks.workflow(world, repository),
+        "workflow_run": checks.workflow_run(repository, run),
+        "workflow": checks.workflow(repository),
     }
-    deliver.emit(world, repository, Event("workflow_run", action, fields, run.actor))
+    deliver.emit(repository, "workflow_run", action, fields, run.actor)
 
 
-def cancel(world: World, repository: Repository, run: WorkflowRun) -> None:
+def cancel(repository: Repository, run: WorkflowRun) -> None:
     """Cancel what still runs; a run that is over stays as it is."""
     if run.status == "completed":
         return
@@ -259,11 +257,11 @@ def cancel(world: World, repository: Repository, run: WorkflowRun) -> None:
         if job.status != "completed":
             actor = Actor(job.suite.app.bot, job.suite.app)
             fields = {"status": "completed", "conclusion": "cancelled"}
-            reports.change_run(world, repository, job, actor, fields)
-    _finish(world, repository, run, "cancelled")
+            reports.change_run(repository, job, actor, fields)
+    _finish(repository, run, "cancelled")
 
 
-def rerun(world: World, repository: Repository, run: WorkflowRun, *, failed_only: bool) -> None:
+def rerun(repository: Repository, run: WorkflowRun, *, failed_only: bool) -> None:
     """Start a run again as its next attempt, in the same suite with new check runs.
 
     What earlier attempts left goes when everything runs again (actions/upload-artifact 323).
@@ -276,4 +274,4 @@ def rerun(world: World, repository: Repository, run: WorkflowRun, *, failed_only
     if not failed_only:
         run.artifacts.clear()
     run.attempt += 1
-    begin_attempt(world, repository, run, chosen)
+    begin_attempt(repository, run, chosen)

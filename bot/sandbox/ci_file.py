@@ -1,6 +1,6 @@
 """`.sandbox/ci.yml`: its grammar, and what a check of it comes to for a tree.
 
-Pure but for reading the tree. Grammar: design/GITHUB.md 8.
+Pure but for reading the tree. The fields are those of `CheckPlan` and `Rule`.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ class TestPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReportPlan:
-    """What a check leaves behind as an artifact: files of its commit, and a made-up report."""
+    """The artifact of a check: files of its commit, and a made-up report."""
 
     artifact: str
     files: tuple[str, ...]
@@ -123,7 +123,7 @@ class Plan:
     error: str | None = None
 
     def runs_on_push(self, branch: str) -> bool:
-        """Whether a push to a branch starts it."""
+        """Return whether a push to a branch starts it."""
         return any(rules.matches(pattern, branch, "") for pattern in self.push)
 
 
@@ -240,14 +240,14 @@ def _keys(value: Any, allowed: set[str] | frozenset[str], where: str) -> Mapping
 
 
 def touches(paths: tuple[str, ...], changed: Iterable[str]) -> bool:
-    """Whether a path filter lets these changes through; an empty one lets all."""
+    """Return whether a path filter lets these changes through; an empty one lets all."""
     return not paths or any(rules.matches(one, path, "") for one in paths for path in changed)
 
 
 def conclusion_of(
     objects: Objects, rules_of_it: tuple[Rule, ...], commit: str, branch: str, draw: str
 ) -> str:
-    """What a check or a test comes to: the first rule that holds decides, else success.
+    """Return the conclusion of a check or test: of the first rule that holds, else success.
 
     `draw` names the chance of a `flake`: equal draws give equal results.
     """

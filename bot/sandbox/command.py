@@ -16,7 +16,7 @@ class GitFailed(Exception):
 async def run(
     *args: str, cwd: Path, feed: bytes = b"", env: Mapping[str, str] | None = None
 ) -> bytes:
-    """What `git ARGS` prints, apart from every configuration of this machine.
+    """Return the output of `git ARGS`, run without any configuration of this machine.
 
     Raises GitFailed when it exits with anything but 0.
     """

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bot.sandbox.ci_file import CheckPlan
 from bot.sandbox.git import Objects
-from bot.sandbox.records import Repository, WorkflowRun
-from bot.sandbox.world import World
+from bot.sandbox.records import WorkflowRun
+from bot.sandbox.world import Repository
 
 OUTPUT_MAX = 1 << 20
 REPORT_MAX = 64 << 20
@@ -24,7 +24,7 @@ SYMLINK_MODE = "120000"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a command came to, and the report file it wrote, None without one."""
+    """The result of a command, and the report file that it wrote, None without one."""
 
     conclusion: str
     title: str
@@ -32,19 +32,17 @@ class Done:
     report: bytes | None = None
 
 
-async def run(
-    world: World, repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan
-) -> Done:
+async def run(repository: Repository, run_of_ci: WorkflowRun, plan: CheckPlan) -> Done:
     """Run the command of a check on its commit."""
-    if not world.allow_commands or plan.command is None:
+    if not repository.world.allow_commands or plan.command is None:
         said = "commands are off; start the sandbox with --allow-commands"
         return Done("failure", said, said)
-    async with world.command_places:
+    async with repository.world.command_places:
         with tempfile.TemporaryDirectory(prefix="sandbox-ci-") as folder:
             await asyncio.to_thread(
                 export, repository.git.objects, run_of_ci.tested_sha, Path(folder)
             )
-            environment = _environment(world, repository, run_of_ci)
+            environment = _environment(repository, run_of_ci)
             done = await _shell(plan.command, Path(folder), environment, plan.timeout_s)
             return replace(done, report=_report(Path(folder), plan.junit))
 
@@ -71,8 +69,8 @@ def export(objects: Objects, commit: str, folder: Path) -> None:
             target.chmod(0o755 if item.mode == "100755" else 0o644)
 
 
-def _environment(world: World, repository: Repository, run_of_ci: WorkflowRun) -> dict[str, str]:
-    passed = {name: os.environ[name] for name in world.pass_env if name in os.environ}
+def _environment(repository: Repository, run_of_ci: WorkflowRun) -> dict[str, str]:
+    passed = {name: os.environ[name] for name in repository.world.pass_env if name in os.environ}
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": tempfile.gettempdir(),

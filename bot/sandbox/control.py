@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from aiohttp import web
 
-from bot.sandbox.acts import people, seeds
+from bot.sandbox.acts import actions_by_people, seeds
 from bot.sandbox.records import Json
 from bot.sandbox.refusal import Refusal
 from bot.sandbox.timeline import RunningClock, stamp
@@ -66,8 +66,8 @@ class Control:
         return await seeds.seed(self.world, value)
 
     async def act(self, value: Json) -> Json:
-        """Something a person does: acts/people.py."""
-        return await people.act(self.world, value)
+        """Something a person does: acts/actions_by_people.py."""
+        return await actions_by_people.act(self.world, value)
 
     async def people(self, value: Json) -> Json:
         """More people: `{"people": […]}` as in a seed."""
@@ -78,7 +78,7 @@ class Control:
         repository = self.world.repository(value["repo"])
         if repository is None:
             raise Refusal(400, f"no repository is called {value['repo']!r}")
-        seeds.set_rules(self.world, repository, value)
+        seeds.set_rules(repository, value)
         return {}
 
     async def knobs(self, value: Json) -> Json:

@@ -1,8 +1,8 @@
-"""Webhooks: what is told to the App, when, and the log of every attempt.
+"""Webhooks: events as deliveries to the App, and the log of every attempt.
 
-`emit` takes a picture of the payload at once and sends it when it is due, so a delivery may
-be late but never knows the future. One attempt each, 10 s, no retry (the provider's "Handling
-failed webhook deliveries"). Faults of deliveries are asked of strikes.py before sending.
+`emit` builds the payload at once and sends it when it is due, so that a delivery may be late but
+never contains what happened later. Each is sent once, within 10 s, without retries (the
+provider's "Handling failed webhook deliveries"). Faults are applied before sending.
 """
 
 import hashlib
@@ -15,10 +15,10 @@ from functools import partial
 
 import aiohttp
 
-from bot.sandbox import strikes
-from bot.sandbox.records import Account, App, Installation, Json, Repository
+from bot.sandbox.faults import Fault
+from bot.sandbox.records import Account, Installation, Json
 from bot.sandbox.shapes import people, repositories
-from bot.sandbox.world import Attempt, World
+from bot.sandbox.world import Attempt, Repository, World
 
 TIMEOUT_S = 10.0
 LOG_KEPT = timedelta(days=3)
@@ -35,10 +35,17 @@ ALWAYS_SENT = frozenset(
     }
 )
 
+# An empty value removes the header.
+FORGED_HEADERS = {
+    "bad_signature": {"X-Hub-Signature-256": "sha256=" + "0" * 64},
+    "sha1_only": {"X-Hub-Signature-256": ""},
+    "unsigned": {"X-Hub-Signature-256": "", "X-Hub-Signature": ""},
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened, to be told: `fields` are its own part of the payload."""
+    """An event to send; `fields` are its own part of the payload."""
 
     name: str
     action: str | None
@@ -46,25 +53,28 @@ class Event:
     sender: Account
 
 
-def emit(world: World, repository: Repository | None, event: Event) -> None:
-    """Tell the App of an event, if an installation of it sees the repository and wants it."""
+def emit(
+    repository: Repository, name: str, action: str | None, fields: Json, sender: Account
+) -> None:
+    """Send an event of a repository to the App, if an installation sees it and wants it."""
+    world = repository.world
     app = world.apps.get(APP_SLUG)
-    if app is None or not _is_wanted(app, event.name):
+    if app is None or not (name in ALWAYS_SENT or name in app.events):
         return
     for installation in list(world.installations.values()):
-        sees = repository is None or world.covers(installation, repository)
+        sees = world.covers(installation, repository)
         if installation.app is app and sees and installation.suspended_at is None:
-            emit_to(world, installation, repository, event)
+            emit_to(world, installation, repository, Event(name, action, fields, sender))
 
 
 def emit_to(
     world: World, installation: Installation, repository: Repository | None, event: Event
 ) -> None:
-    """Tell one installation, suspended or not."""
+    """Send an event to one installation, suspended or not."""
     payload: Json = {"action": event.action} if event.action is not None else {}
     payload.update(event.fields)
     if repository is not None:
-        payload["repository"] = repositories.repository(world, repository)
+        payload["repository"] = repositories.repository(repository)
         if people.owner_is_organization(repository):
             payload["organization"] = people.organization(world, repository.owner)
     payload["sender"] = people.account(world, event.sender)
@@ -84,12 +94,40 @@ def emit_to(
         redelivery=False,
         at=world.now(),
     )
-    for delay, copy in strikes.of_delivery(world, attempt, _guid):
+    copies = [(0.0, attempt)]
+    for fault in world.faults.of_delivery(world.chance.random, event.name, event.action):
+        copies = _struck(world, fault, copies)
+    for delay, copy in copies:
         dispatch(world, copy, delay)
 
 
-def _is_wanted(app: App, event: str) -> bool:
-    return event in ALWAYS_SENT or event in app.events
+def _struck(
+    world: World, fault: Fault, copies: list[tuple[float, Attempt]]
+) -> list[tuple[float, Attempt]]:
+    """Return what a fault sends in place of these attempts, each after a delay in seconds."""
+    value = fault.fault
+    match fault.kind:
+        case "drop":
+            return []
+        case "duplicate":
+            times = range(int(value.get("n", 1)))
+            return copies + [
+                (delay, replace(one, id=world.new_id())) for delay, one in copies for _ in times
+            ]
+        case "delay":
+            return [(delay + float(value.get("s", 60)), one) for delay, one in copies]
+        case "reorder":
+            window = float(value.get("window", 10))
+            return [(delay + world.chance.random() * window, one) for delay, one in copies]
+        case _:
+            return copies + [(0.0, _forged(world, value["how"], one)) for _, one in copies[:1]]
+
+
+def _forged(world: World, how: str, real: Attempt) -> Attempt:
+    if how == "old_replay":
+        old = world.attempts[0] if world.attempts else real
+        return replace(old, id=world.new_id(), headers={})
+    return replace(real, id=world.new_id(), guid=_guid(world), headers=dict(FORGED_HEADERS[how]))
 
 
 def _guid(world: World) -> str:
@@ -181,5 +219,5 @@ class HttpCourier:
 
 
 def is_failure(attempt: Attempt) -> bool:
-    """Whether the receiver did not answer with 2xx."""
+    """Return whether the receiver did not answer with 2xx."""
     return attempt.status not in ("OK", "queued")

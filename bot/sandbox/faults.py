@@ -1,11 +1,12 @@
-"""Faults as values: which call or delivery is hit, and what becomes of it.
+"""Faults of the control plane: a `match` that selects calls or deliveries, and a `fault`.
 
-A fault is a `match` and a `fault` of the control plane (design/GITHUB.md 8). What they hit
-is decided in strikes.py.
+rest/fault_effects.py applies them to calls, deliver.py to deliveries.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from bot.sandbox.records import Json
 from bot.sandbox.refusal import Refusal
@@ -38,6 +39,10 @@ MATCH_KEYS = frozenset(
 )
 
 
+# True while a call is served that must land another tree than the merged one.
+lands_other_tree: ContextVar[bool] = ContextVar("lands_other_tree", default=False)
+
+
 @dataclass(slots=True)
 class Fault:
     """One fault and how often it has matched and struck.
@@ -54,11 +59,11 @@ class Fault:
 
     @property
     def kind(self) -> str:
-        """Its name."""
+        """The name of its effect."""
         return str(self.fault["kind"])
 
     def strikes(self, chance: Callable[[], float]) -> bool:
-        """Count a match; whether the fault acts on it."""
+        """Count a match; return whether the fault strikes."""
         self.matched += 1
         nth = self.match.get("nth")
         times = self.match.get("times", 1 if nth is not None else None)
@@ -97,3 +102,43 @@ class Faults:
     def clear(self, number: int | None = None) -> None:
         """Remove one fault, or all."""
         self.listed = [one for one in self.listed if number is not None and one.id != number]
+
+    def of_call(
+        self, chance: Callable[[], float], method: str, path: str, document: str | None
+    ) -> list[Fault]:
+        """Return the faults that strike a call; `path` is below `/api/v3`.
+
+        `match.path` is a glob (`*` also crosses slashes), `match.graphql` a part of the document.
+        """
+        return [
+            fault
+            for fault in self.listed
+            if fault.kind in CALL_KINDS
+            and _matches_call(fault.match, method, path, document)
+            and fault.strikes(chance)
+        ]
+
+    def of_delivery(
+        self, chance: Callable[[], float], event: str, action: str | None
+    ) -> Iterator[Fault]:
+        """Yield the faults that strike a delivery."""
+        for fault in self.listed:
+            match = fault.match
+            is_hit = (
+                fault.kind in DELIVERY_KINDS
+                and not {"method", "path", "graphql"} & set(match)
+                and match.get("event", event) == event
+                and match.get("action", action) == action
+            )
+            if is_hit and fault.strikes(chance):
+                yield fault
+
+
+def _matches_call(match: Json, method: str, path: str, document: str | None) -> bool:
+    if "event" in match or "action" in match:
+        return False
+    if "method" in match and match["method"].upper() != method:
+        return False
+    if "graphql" in match:
+        return document is not None and match["graphql"] in document
+    return "path" not in match or fnmatchcase(path, match["path"])

@@ -24,7 +24,7 @@ SHA = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Who made a commit, and when."""
+    """The author or committer of a commit, and the time."""
 
     name: str
     email: str
@@ -135,7 +135,7 @@ class Objects:
         return found[1] if found is not None and found[0] == "blob" else None
 
     def item_at(self, tree: str, path: str) -> TreeItem | None:
-        """What stands at a path below a tree (or a commit); None when nothing does."""
+        """Return the item at a path below a tree (or a commit); None when there is none."""
         item = TreeItem(TREE_MODE, "tree", tree, "")
         for name in filter(None, path.split("/")):
             lines = self.tree(item.sha) if item.kind == "tree" else None
@@ -239,7 +239,7 @@ class Objects:
         return self._generations[sha]
 
     def is_ancestor(self, ancestor: str, commit: str) -> bool:
-        """Whether `ancestor` is `commit` or reachable from it."""
+        """Return whether `ancestor` is `commit` or reachable from it."""
         floor = self.generation(ancestor)
         seen, todo = {commit}, [commit]
         while todo:

@@ -1,4 +1,4 @@
-"""What the rules say to the merging of a pull request, and the state that follows from them.
+"""The rules that apply when a pull request is merged, and the merge state that follows.
 
 Decides and changes nothing. Rules: the provider's "Available rules for rulesets" and "About
 protected branches"; sentences: refusal.py.
@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.sandbox import rules, standing
-from bot.sandbox.records import Account, Actor, Issue, Json, Kind, Pull, Repository, Review
+from bot.sandbox.records import Account, Actor, Issue, Json, Kind, Pull, Review
 from bot.sandbox.refusal import say
 from bot.sandbox.rules import Broken
+from bot.sandbox.world import Repository
 
 WRITERS = ("write", "maintain", "admin")
 CODE_OWNERS = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
@@ -18,7 +19,7 @@ CODE_OWNERS = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
 
 @dataclass(frozen=True, slots=True)
 class Reviewing:
-    """What one source asks of reviews."""
+    """The review requirements of one source."""
 
     approvals: int
     code_owners: bool
@@ -37,7 +38,7 @@ def _by_rule(rule: Json) -> Reviewing:
 
 
 def _reviewing(repository: Repository, branch: str) -> list[Reviewing]:
-    """What every source asks of reviews; empty where none speaks of them."""
+    """Return the review requirements of every source; empty when there are none."""
     found = [
         _by_rule(rule)
         for _, rule in rules.rules_of(repository, branch)
@@ -250,7 +251,7 @@ def _deployments_missing(repository: Repository, pull: Pull, named: list[str]) -
 
 
 def is_discussed(pull: Pull) -> bool:
-    """Whether a conversation on the code is open."""
+    """Return whether a conversation on the code is open."""
     return any(not thread.is_resolved for thread in pull.threads)
 
 

@@ -115,7 +115,7 @@ def _stand_in(commit: Commit, message: str, parents: tuple[str, ...]) -> NewComm
 
 
 async def changes(objects: Objects, before: str, after: str) -> tuple[FileChange, ...]:
-    """What differs between two commits or trees, by path; renames are found as git finds them."""
+    """Return the differences of two commits or trees, by path, with renames as git finds them."""
     key = (objects.folder, before, after)
     if key not in _changes:
         args = ("diff-tree", "-r", "-M", "-z", "--raw", "--numstat", before, after)

@@ -1,7 +1,7 @@
 """The sandbox in a browser: repositories, histories, pull requests, as a chosen person.
 
-Plain server-made HTML and forms, without JavaScript. Every form is an act of acts/people.py, so
-nothing can be done here that the control plane cannot do.
+Plain server-made HTML and forms, without JavaScript. Every form is an action of
+acts/actions_by_people.py, so nothing can be done here that the control plane cannot do.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,12 +14,12 @@ import jinja2
 from aiohttp import web
 
 from bot.sandbox import merge_rules, rules, standing
-from bot.sandbox.acts import differences, people
+from bot.sandbox.acts import actions_by_people, pull_states
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.markdown import rendered
-from bot.sandbox.records import Account, CheckRun, Issue, Json, Kind, Pull, Repository, Status
+from bot.sandbox.records import Account, CheckRun, Issue, Json, Kind, Pull, Status
 from bot.sandbox.refusal import Refusal
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 HISTORY_SHOWN = 50
 FOLLOW_S = 2
@@ -175,8 +175,8 @@ class Pages:
             decision=merge_rules.review_decision(repository, pull),
             methods=sorted(rules.merge_methods(repository, pull.base_ref)),
             checks=self._checks(repository, pull.head_sha),
-            files=await differences.files(repository, issue, pull),
-            commits=differences.commits(repository, issue, pull),
+            files=await pull_states.changed_files(repository, issue, pull),
+            commits=pull_states.commits_of(repository, issue, pull),
             conversation=conversation_of(issue, pull),
             rendered=rendered,
             error=error,
@@ -216,7 +216,7 @@ class Pages:
         if "draft" in form:
             value["draft"] = form["draft"] == "true"
         try:
-            made = await people.act(self.world, value)
+            made = await actions_by_people.act(self.world, value)
         except Refusal as refused:
             if "number" in request.match_info:
                 return await self._pull(request, refused.message)
@@ -302,7 +302,7 @@ def state_of(issue: Issue) -> str:
 
 
 def merge_words(repository: Repository, issue: Issue, pull: Pull) -> str:
-    """What the merge box says."""
+    """Return the text of the merge box."""
     return {
         "UNKNOWN": "Checking whether it can be merged…" if issue.open else "",
         "DIRTY": "This branch conflicts with its base.",

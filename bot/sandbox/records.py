@@ -1,17 +1,13 @@
-"""What a world is made of: people, repositories, pull requests, checks, as plain values.
+"""The records of a world: people, pull requests, checks, rules, as plain values.
 
 Nothing here decides, sends or draws JSON. The acts (acts/) change these values, shapes/ shows
 them. They are mutable on purpose: a record of the outside world, not of the product.
 """
 
-import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
-
-from bot.sandbox.git import BareRepository
 
 Json = dict[str, Any]
 
@@ -21,7 +17,7 @@ NOREPLY = f"users.noreply.{HOST}"
 
 
 class Kind(StrEnum):
-    """What an account is, in the provider's words."""
+    """The kind of an account, in the provider's words."""
 
     USER = "User"
     BOT = "Bot"
@@ -70,7 +66,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who does something: an account and, when it acts through an App, that App.
+    """The author of a change: an account and, when it acts through an App, that App.
 
     `permissions` are what the token grants; None for people, who are judged by their role.
     """
@@ -80,7 +76,7 @@ class Actor:
     permissions: dict[str, str] | None = None
 
     def may(self, permission: str, level: str = "write") -> bool:
-        """Whether the token grants this; people are never asked."""
+        """Return whether the token grants this; people are never asked."""
         if self.permissions is None:
             return True
         granted = self.permissions.get(permission)
@@ -145,7 +141,7 @@ class Thread:
 
 @dataclass(slots=True)
 class Pull:
-    """What a pull request has beside its issue.
+    """The part of a pull request that its issue lacks.
 
     `base_sha` is the base as of the last push or retarget, not its present tip. `mergeable` is
     None while the provider has not looked yet; `looked` counts the looks begun, so that only
@@ -358,65 +354,3 @@ class Settings:
     squash_message: str = "COMMIT_MESSAGES"
     merge_title: str = "MERGE_MESSAGE"
     merge_message: str = "PR_TITLE"
-
-
-@dataclass(slots=True)
-class Repository:
-    """A repository with everything in it. `lock` is shared with its forks.
-
-    `deployed` holds commits with the environment of a successful deployment, `scanned` commits
-    with results of code scanning.
-    """
-
-    id: int
-    owner: Account
-    name: str
-    private: bool
-    default_branch: str
-    git: BareRepository
-    created_at: datetime
-    pushed_at: datetime
-    lock: asyncio.Lock
-    parent: int | None = None
-    archived: bool = False
-    settings: Settings = field(default_factory=Settings)
-    collaborators: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, Label] = field(default_factory=dict)
-    issues: dict[int, Issue] = field(default_factory=dict)
-    suites: dict[str, list[CheckSuite]] = field(default_factory=dict)
-    statuses: dict[str, list[Status]] = field(default_factory=dict)
-    workflow_runs: list[WorkflowRun] = field(default_factory=list)
-    rulesets: list[Ruleset] = field(default_factory=list)
-    protected: dict[str, Classic] = field(default_factory=dict)
-    stacks: list[Stack] = field(default_factory=list)
-    deployed: set[tuple[str, str]] = field(default_factory=set)
-    scanned: set[str] = field(default_factory=set)
-
-    @property
-    def full_name(self) -> str:
-        """`owner/name`."""
-        return f"{self.owner.login}/{self.name}"
-
-    def pulls(self) -> Iterator[tuple[Issue, Pull]]:
-        """All pull requests, oldest first."""
-        for issue in self.issues.values():
-            if issue.pull is not None:
-                yield issue, issue.pull
-
-    def open_pulls(self) -> list[tuple[Issue, Pull]]:
-        """The open pull requests, oldest first."""
-        return [(issue, pull) for issue, pull in self.pulls() if issue.open]
-
-    def stack_of(self, number: int) -> Stack | None:
-        """The native stack of a pull request, None without one."""
-        return next((one for one in self.stacks if number in one.members), None)
-
-    def check_runs(self, sha: str) -> list[CheckRun]:
-        """Every check run on a commit, oldest first."""
-        return [run for suite in self.suites.get(sha, ()) for run in suite.runs]
-
-    def role_of(self, account: Account) -> str:
-        """The role of an account; of the owner `admin`, of everybody else `none`."""
-        if account.id == self.owner.id:
-            return "admin"
-        return self.collaborators.get(account.login.lower(), "none")

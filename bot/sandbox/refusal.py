@@ -1,4 +1,4 @@
-"""How an act or a call is refused, in the provider's own words.
+"""Refusals of actions and calls, in the provider's own words.
 
 `SENTENCES` holds sentences that GitHub was seen to answer, `STATUS_KNOWN` those of which only the
 status is documented. tests/sandbox/test_refusals.py compares both with the collected answers in
@@ -102,7 +102,6 @@ SENTENCES: Mapping[str, Sentence] = {
     "pull.draft": Sentence(422, "Draft pull requests are not supported in this repository."),
     "pull.exists": Sentence(422, "A pull request already exists for {owner}:{branch}."),
     "pull.no_commits": Sentence(422, "No commits between {base} and {head}"),
-    "pull.update_none": Sentence(422, "There are no new commits on the base branch."),
     "push.queued": Sentence(
         422,
         "A pull request for this branch has been added to a merge queue. Branches that are "
@@ -181,7 +180,6 @@ FORMS: Mapping[str, Sentence] = {
         405, "{n} of {m} required status checks have not succeeded: {k} {word}."
     ),
     "merges.absent/head": Sentence(404, "Head does not exist"),
-    "pull.update_none/conflict": Sentence(422, "merge conflict between base and head"),
     "review.approvals/many": Sentence(
         405, "At least {n} approving reviews are required by reviewers with write access."
     ),
@@ -226,16 +224,12 @@ STATUS_KNOWN: Mapping[str, Sentence] = {
     ),
     "commit.absent": Sentence(422, "No commit found for SHA: {sha}"),
     "commit.no_ref": Sentence(404, "No commit found for the ref {ref}"),
-    "commit.parent": Sentence(422, "Parent SHA does not exist or is not a commit object"),
-    "commit.tree": Sentence(422, "Tree SHA does not exist"),
     "compare.unrelated": Sentence(404, "No common ancestor between {base} and {head}."),
     "field.invalid": Sentence(422, "Validation Failed"),
     "graphql.query": Sentence(400, "A query attribute must be specified and must be a string."),
     "label.absent": Sentence(404, "Label does not exist"),
     "not_found": Sentence(404, "Not Found"),
     "protection.no_checks": Sentence(404, "Required status checks not enabled"),
-    "pull.moved": Sentence(422, "expected head sha didn't match current head ref."),
-    "pull.not_open": Sentence(422, "Pull request is not open"),
     "pull.reopen": Sentence(
         422, "state cannot be changed. The head or the base branch is gone, or it was merged."
     ),

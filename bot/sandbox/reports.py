@@ -8,20 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot.sandbox import deliver, standing
-from bot.sandbox.deliver import Event
-from bot.sandbox.records import (
-    Account,
-    Actor,
-    App,
-    CheckRun,
-    CheckSuite,
-    Json,
-    Repository,
-    Status,
-)
+from bot.sandbox.records import Account, Actor, App, CheckRun, CheckSuite, Json, Status
 from bot.sandbox.refusal import Refusal, invalid, say
 from bot.sandbox.shapes import checks, git_data
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 STATUSES_PER_CONTEXT_MAX = 1000
 ANNOTATIONS_PER_CALL_MAX = 50
@@ -42,44 +32,36 @@ CONCLUSIONS = (
 STATES = ("error", "failure", "pending", "success")
 
 
-def new_suite(
-    world: World, repository: Repository, app: App, sha: str, branch: str | None
-) -> CheckSuite:
+def new_suite(repository: Repository, app: App, sha: str, branch: str | None) -> CheckSuite:
     """One more suite of an App on a commit, without runs."""
-    now = world.now()
-    suite = CheckSuite(world.new_id("suite"), app, sha, branch, None, now, now)
+    now = repository.world.now()
+    suite = CheckSuite(repository.world.new_id("suite"), app, sha, branch, None, now, now)
     repository.suites.setdefault(sha, []).append(suite)
     return suite
 
 
-def suite_of(
-    world: World, repository: Repository, app: App, sha: str, branch: str | None
-) -> CheckSuite:
+def suite_of(repository: Repository, app: App, sha: str, branch: str | None) -> CheckSuite:
     """The suite of an App on a commit, made when there is none."""
     for suite in repository.suites.get(sha, ()):
         if suite.app is app:
             return suite
-    return new_suite(world, repository, app, sha, branch)
+    return new_suite(repository, app, sha, branch)
 
 
-def announce_push(
-    world: World, repository: Repository, sha: str, branch: str, sender: Account
-) -> None:
+def announce_push(repository: Repository, sha: str, branch: str, sender: Account) -> None:
     """The empty suite that every App with checks:write gets for a pushed commit."""
-    for installation in world.installations.values():
-        if not world.covers(installation, repository):
+    for installation in repository.world.installations.values():
+        if not repository.world.covers(installation, repository):
             continue
         if installation.permissions.get("checks") != "write":
             continue
         if all(one.app is not installation.app for one in repository.suites.get(sha, ())):
-            suite = new_suite(world, repository, installation.app, sha, branch)
-            shown = checks.suite(world, repository, suite)
-            event = Event("check_suite", "requested", {"check_suite": shown}, sender)
-            deliver.emit(world, repository, event)
+            suite = new_suite(repository, installation.app, sha, branch)
+            shown = checks.suite(repository, suite)
+            deliver.emit(repository, "check_suite", "requested", {"check_suite": shown}, sender)
 
 
 def add_run(
-    world: World,
     repository: Repository,
     suite: CheckSuite,
     actor: Actor,
@@ -92,41 +74,40 @@ def add_run(
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         raise invalid("name is required", field="name", resource="CheckRun")
-    run = CheckRun(world.new_id("check"), suite, name, "queued", None, world.now())
-    _change(world, run, fields)
+    run = CheckRun(
+        repository.world.new_id("check"), suite, name, "queued", None, repository.world.now()
+    )
+    _change(repository.world, run, fields)
     suite.runs.append(run)
-    suite.updated_at = world.now()
-    tell_run(world, repository, run, "created", actor.account)
+    suite.updated_at = repository.world.now()
+    tell_run(repository, run, "created", actor.account)
     if run.status == "completed":
-        _tell_completed(world, repository, run, actor.account)
+        _tell_completed(repository, run, actor.account)
     return run
 
 
 def change_run(
-    world: World, repository: Repository, run: CheckRun, actor: Actor, fields: Mapping[str, object]
+    repository: Repository, run: CheckRun, actor: Actor, fields: Mapping[str, object]
 ) -> None:
     """Change a check run; completing it raises `check_run.completed`, and so on."""
     was_completed = run.status == "completed"
-    _change(world, run, fields)
-    run.suite.updated_at = world.now()
+    _change(repository.world, run, fields)
+    run.suite.updated_at = repository.world.now()
     if run.status == "completed" and not was_completed:
-        _tell_completed(world, repository, run, actor.account)
+        _tell_completed(repository, run, actor.account)
 
 
-def _tell_completed(world: World, repository: Repository, run: CheckRun, sender: Account) -> None:
-    tell_run(world, repository, run, "completed", sender)
+def _tell_completed(repository: Repository, run: CheckRun, sender: Account) -> None:
+    tell_run(repository, run, "completed", sender)
     if standing.suite_state(run.suite)[0] == "completed":
-        shown = checks.suite(world, repository, run.suite)
-        event = Event("check_suite", "completed", {"check_suite": shown}, sender)
-        deliver.emit(world, repository, event)
+        shown = checks.suite(repository, run.suite)
+        deliver.emit(repository, "check_suite", "completed", {"check_suite": shown}, sender)
 
 
-def tell_run(
-    world: World, repository: Repository, run: CheckRun, action: str, sender: Account
-) -> None:
+def tell_run(repository: Repository, run: CheckRun, action: str, sender: Account) -> None:
     """Raise a `check_run` event."""
-    shown = checks.check_run_event(world, repository, run)
-    deliver.emit(world, repository, Event("check_run", action, {"check_run": shown}, sender))
+    shown = checks.check_run_event(repository, run)
+    deliver.emit(repository, "check_run", action, {"check_run": shown}, sender)
 
 
 def _change(world: World, run: CheckRun, fields: Mapping[str, object]) -> None:
@@ -204,9 +185,7 @@ class NewStatus:
     target_url: str | None = None
 
 
-def add_status(
-    world: World, repository: Repository, sha: str, creator: Account, new: NewStatus
-) -> Status:
+def add_status(repository: Repository, sha: str, creator: Account, new: NewStatus) -> Status:
     """One more status on a commit; raises `status`."""
     if new.state not in STATES:
         raise invalid(f"state {new.state} is unknown", field="state", resource="Status")
@@ -214,24 +193,22 @@ def add_status(
     if sum(one.context == new.context for one in listed) >= STATUSES_PER_CONTEXT_MAX:
         raise Refusal(422, "Validation Failed", f"Validation failed: {say('status.count')}")
     made = Status(
-        world.new_id(),
+        repository.world.new_id(),
         sha,
         new.context,
         new.state,
         new.description,
         new.target_url,
         creator,
-        world.now(),
+        repository.world.now(),
     )
     listed.append(made)
-    deliver.emit(
-        world, repository, Event("status", None, _status_event(world, repository, made), creator)
-    )
+    deliver.emit(repository, "status", None, _status_event(repository, made), creator)
     return made
 
 
-def _status_event(world: World, repository: Repository, made: Status) -> Json:
-    commit = git_data.commit(world, repository, repository.git.objects.a_commit(made.sha))
+def _status_event(repository: Repository, made: Status) -> Json:
+    commit = git_data.commit(repository, repository.git.objects.a_commit(made.sha))
     branches = [
         {
             "name": name.removeprefix("refs/heads/"),
@@ -241,7 +218,7 @@ def _status_event(world: World, repository: Repository, made: Status) -> Json:
         for name, sha in repository.git.refs.items()
         if name.startswith("refs/heads/") and sha == made.sha
     ]
-    shown = checks.simple_status(world, repository, made)
+    shown = checks.simple_status(repository, made)
     return {
         "id": made.id,
         "sha": made.sha,

@@ -1,4 +1,4 @@
-"""What a repository demands of its branches: rulesets and classic protection together.
+"""The rules of a repository's branches: rulesets and classic protection together.
 
 Decides and changes nothing. The sentences are the provider's; where one is not published the
 nearest known one stands. Rules: the provider's "Available rules for rulesets" and "About
@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from bot.sandbox import standing
 from bot.sandbox.git import ZERO, Commit
-from bot.sandbox.records import Actor, Classic, Json, Repository, Ruleset
+from bot.sandbox.records import Actor, Classic, Json, Ruleset
 from bot.sandbox.refusal import RULE_PREFIX, Refusal, refused, say
+from bot.sandbox.world import Repository
 
 METHODS = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
 ROLE_IDS = {2: "maintain", 4: "write", 5: "admin"}
@@ -67,7 +68,7 @@ class Broken:
 
 
 def matches(pattern: str, ref: str, default_branch: str) -> bool:
-    """Whether a ref-name condition of a ruleset means this ref."""
+    """Return whether a ref-name condition of a ruleset means this ref."""
     if pattern == "~ALL":
         return True
     if pattern == "~DEFAULT_BRANCH":
@@ -130,7 +131,7 @@ def is_strict(repository: Repository, branch: str) -> bool:
 
 
 def bypasses(repository: Repository, ruleset: Ruleset, actor: Actor, *, is_merge: bool) -> bool:
-    """Whether an actor may pass a ruleset by."""
+    """Return whether an actor may pass a ruleset by."""
     role = repository.role_of(actor.account) if actor.app is None else None
     for one in ruleset.bypass_actors:
         if one.get("bypass_mode", "always") == "pull_request" and not is_merge:
@@ -146,7 +147,7 @@ def bypasses(repository: Repository, ruleset: Ruleset, actor: Actor, *, is_merge
 
 
 def is_classic_bypassed(repository: Repository, classic: Classic, actor: Actor) -> bool:
-    """Whether an actor may pass classic protection by: admins, unless it binds them too."""
+    """Return whether an actor may pass classic protection by: admins, unless it binds them too."""
     return (
         actor.app is None
         and not classic.enforce_admins
@@ -155,7 +156,7 @@ def is_classic_bypassed(repository: Repository, classic: Classic, actor: Actor) 
 
 
 def may_push(classic: Classic, actor: Actor) -> bool:
-    """Whether push restrictions let an actor through."""
+    """Return whether push restrictions let an actor through."""
     name = actor.app.slug if actor.app is not None else actor.account.login
     return classic.pushers is None or name in classic.pushers
 

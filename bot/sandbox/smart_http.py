@@ -14,10 +14,10 @@ from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.auth import Caller, Credentials, Nobody, PersonCaller, TokenCaller
 from bot.sandbox.git import ZERO
-from bot.sandbox.records import ROLES, Actor, Repository
+from bot.sandbox.records import ROLES, Actor
 from bot.sandbox.refusal import Refusal, refused, say
 from bot.sandbox.rest.call import repository_of
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 FLUSH = b"0000"
 BAND = 65_515  # the most that one line of a side band carries
@@ -87,7 +87,7 @@ class SmartHttp:
             raise refused("push.hidden")
         if one.before not in (None, ZERO) and one.after != ZERO:
             await refs.refuse_workflow_files(repository, actor, one.before or ZERO, one.after)
-        await refs.move(self.world, repository, actor, [one], How("git push"))
+        await refs.move(repository, actor, [one], How("git push"))
 
     def _admit(self, request: web.Request, *, is_write: bool) -> Repository:
         """The repository, if the caller may do this to it."""

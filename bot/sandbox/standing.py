@@ -1,10 +1,11 @@
-"""Which reports on a commit count, as the provider reckons them.
+"""The reports on a commit that count, by the provider's rules.
 
 Newest check run of each name of each suite, newest status of each context. No rule of a branch
 is here (rules.py), and no JSON (shapes/checks.py).
 """
 
-from bot.sandbox.records import CheckRun, CheckSuite, Repository, Status
+from bot.sandbox.records import CheckRun, CheckSuite, Status
+from bot.sandbox.world import Repository
 
 BLAME = ("failure", "startup_failure", "timed_out", "action_required", "cancelled", "stale")
 GOOD = ("success", "neutral", "skipped")
@@ -50,7 +51,7 @@ def of_status(status: Status) -> str:
 
 
 def of_name(repository: Repository, sha: str, name: str, app_id: int | None) -> str:
-    """What all reports of a name come to; with `app_id`, those of that App alone.
+    """Return the state of all reports of a name; with `app_id`, those of that App alone.
 
     `expected` without any, `wrong_source` if only others reported, else the worst of `failing`,
     `in_progress` (a check run), `pending` (a status) and `ok`. A status is its App's if its bot

@@ -1,6 +1,6 @@
-"""Where archives of artifacts are fetched: an address of its own, signed, good for a minute.
+"""The storage of archives of artifacts: signed addresses that are valid for a minute.
 
-As at the provider's storage, whoever sends a token along is refused: no token belongs here.
+Like the provider's storage, it refuses a request with a token.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ GOOD_FOR = timedelta(minutes=1)
 
 
 def address_of(world: World, artifact: Artifact) -> str:
-    """Where the archive can be fetched for the next minute."""
+    """Return an address of the archive, valid for the next minute."""
     until = int((world.timeline.callers_now() + GOOD_FOR).timestamp())
     query = f"until={until}&sig={_signature(world, artifact, until)}"
     # Another host to clients, which therefore leave their token behind.

@@ -22,7 +22,7 @@ Act = Callable[[], Awaitable[None]]
 
 
 class Clock(Protocol):
-    """What the sandbox asks of a clock; a test's own clock satisfies it."""
+    """The clock of a sandbox; a test's own clock satisfies it."""
 
     def now(self) -> datetime:
         """The time of the world, with zone UTC."""
@@ -129,11 +129,11 @@ class Timeline:
         await over
 
     def next_due(self) -> datetime | None:
-        """When the next job is due; None when there is none."""
+        """Return the time of the next job; None when there is none."""
         return self._jobs[0].due if self._jobs else None
 
     def is_busy(self) -> bool:
-        """Whether a job is being done at this moment."""
+        """Return whether a job is being done at this moment."""
         return bool(self._running)
 
     def waiting(self) -> list[str]:

@@ -1,11 +1,12 @@
-"""The whole world: everything there is, found by id and by name, and what has happened.
+"""The whole world: its repositories, everything by id and by name, and the history of events.
 
-The values themselves stand in records.py; nothing here decides or sends.
+The other values are in records.py. This module decides nothing and sends nothing.
 """
 
 import asyncio
 import random
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -13,7 +14,25 @@ from pathlib import Path
 from typing import Protocol
 
 from bot.sandbox.faults import Faults
-from bot.sandbox.records import Account, App, Installation, Json, Kind, Repository
+from bot.sandbox.git import BareRepository
+from bot.sandbox.records import (
+    Account,
+    App,
+    CheckRun,
+    CheckSuite,
+    Classic,
+    Installation,
+    Issue,
+    Json,
+    Kind,
+    Label,
+    Pull,
+    Ruleset,
+    Settings,
+    Stack,
+    Status,
+    WorkflowRun,
+)
 from bot.sandbox.timeline import Timeline
 
 CALLS_KEPT = 50_000
@@ -82,6 +101,69 @@ class Knobs:
     head_delay_s: float = 0.0
     content_minute_max: float = 0.0
     content_hour_max: float = 0.0
+
+
+@dataclass(slots=True)
+class Repository:
+    """A repository with everything in it, and its world. Its forks share `lock`.
+
+    `deployed` holds commits with the environment of a successful deployment, `scanned` commits
+    with results of code scanning.
+    """
+
+    world: "World" = field(repr=False, compare=False)
+    id: int
+    owner: Account
+    name: str
+    private: bool
+    default_branch: str
+    git: BareRepository
+    created_at: datetime
+    pushed_at: datetime
+    lock: asyncio.Lock
+    parent: int | None = None
+    archived: bool = False
+    settings: Settings = field(default_factory=Settings)
+    collaborators: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, Label] = field(default_factory=dict)
+    issues: dict[int, Issue] = field(default_factory=dict)
+    suites: dict[str, list[CheckSuite]] = field(default_factory=dict)
+    statuses: dict[str, list[Status]] = field(default_factory=dict)
+    workflow_runs: list[WorkflowRun] = field(default_factory=list)
+    rulesets: list[Ruleset] = field(default_factory=list)
+    protected: dict[str, Classic] = field(default_factory=dict)
+    stacks: list[Stack] = field(default_factory=list)
+    deployed: set[tuple[str, str]] = field(default_factory=set)
+    scanned: set[str] = field(default_factory=set)
+
+    @property
+    def full_name(self) -> str:
+        """`owner/name`."""
+        return f"{self.owner.login}/{self.name}"
+
+    def pulls(self) -> Iterator[tuple[Issue, Pull]]:
+        """All pull requests, oldest first."""
+        for issue in self.issues.values():
+            if issue.pull is not None:
+                yield issue, issue.pull
+
+    def open_pulls(self) -> list[tuple[Issue, Pull]]:
+        """The open pull requests, oldest first."""
+        return [(issue, pull) for issue, pull in self.pulls() if issue.open]
+
+    def stack_of(self, number: int) -> Stack | None:
+        """The native stack of a pull request, None without one."""
+        return next((one for one in self.stacks if number in one.members), None)
+
+    def check_runs(self, sha: str) -> list[CheckRun]:
+        """Every check run on a commit, oldest first."""
+        return [run for suite in self.suites.get(sha, ()) for run in suite.runs]
+
+    def role_of(self, account: Account) -> str:
+        """The role of an account; of the owner `admin`, of everybody else `none`."""
+        if account.id == self.owner.id:
+            return "admin"
+        return self.collaborators.get(account.login.lower(), "none")
 
 
 class World:
@@ -193,11 +275,11 @@ class World:
         return None
 
     def repositories_of(self, installation: Installation) -> list[Repository]:
-        """What an installation can see, oldest first."""
+        """Return the repositories that an installation can see, oldest first."""
         return [one for one in self.repositories.values() if self.covers(installation, one)]
 
     def covers(self, installation: Installation, repository: Repository) -> bool:
-        """Whether an installation can see a repository."""
+        """Return whether an installation can see a repository."""
         chosen = installation.repositories
         return repository.owner is installation.account and (
             chosen is None or repository.id in chosen

@@ -170,8 +170,8 @@ async def ending_of(world: World, ask: Asker, files: tuple[str, ...]) -> str:
     )
     actor = Actor(gate.check.suite.app.bot, gate.check.suite.app)
     fields = {"status": "completed", "conclusion": "failure"}
-    reports.change_run(world.sandbox.world, world.repository, gate.check, actor, fields)
-    ci.close_when_done(world.sandbox.world, world.repository, ran)
+    reports.change_run(world.repository, gate.check, actor, fields)
+    ci.close_when_done(world.repository, ran)
     await world.settle()
     return await world.state(number)
 

@@ -26,7 +26,7 @@ def world_options() -> WorldOptions:
 
 def set_rules(world: World, **value: Any) -> None:
     """Set rules of the repository in the sandbox (bot/sandbox/acts/seeds.py)."""
-    seeds.set_rules(world.sandbox.world, world.repository, value)
+    seeds.set_rules(world.repository, value)
 
 
 def rulesets(*rules: dict[str, Any], **more: Any) -> dict[str, Any]:

@@ -245,7 +245,7 @@ async def test_another_app_does_not_speak_for_a_pinned_check(world: World) -> No
         },
     }
     ruleset = {"name": "required", "include": ["~DEFAULT_BRANCH"], "rules": [rule]}
-    seeds.set_rules(world.sandbox.world, world.repository, {"rulesets": [ruleset]})
+    seeds.set_rules(world.repository, {"rulesets": [ruleset]})
     await merge(world, one)
     assert await landed_on(world) == []
 
@@ -253,14 +253,14 @@ async def test_another_app_does_not_speak_for_a_pinned_check(world: World) -> No
 def second_suite(world: World, sha: str) -> CheckSuite:
     """Begin a second suite of the same App on a commit; it has no check run yet."""
     app = world.sandbox.world.apps["sandbox-ci"]
-    return reports.new_suite(world.sandbox.world, world.repository, app, sha, None)
+    return reports.new_suite(world.repository, app, sha, None)
 
 
 def job(world: World, suite: CheckSuite, name: str, **fields: str) -> CheckRun:
     """Begin a job in a suite."""
     given = {"name": name, "status": "in_progress", **fields}
     actor = Actor(suite.app.bot, suite.app)
-    return reports.add_run(world.sandbox.world, world.repository, suite, actor, given)
+    return reports.add_run(world.repository, suite, actor, given)
 
 
 @pytest.mark.parametrize("world_options", [WorldOptions(ci=gates.CI)], indirect=True)

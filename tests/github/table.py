@@ -17,8 +17,7 @@ from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bot.github.client import Client
-from bot.github.line import Line
+from bot.github.client import GitHubClient, RepositoryClient
 from bot.github.options import GitHubOptions, addresses_of
 from bot.github.pacing import Priority
 from service.vocabulary import RepoRef
@@ -98,8 +97,8 @@ class Table:
 
 
 @asynccontextmanager
-async def on_table() -> AsyncIterator[tuple[Table, Line]]:
-    """A table, and a line to the repository octo/widgets there."""
+async def on_table() -> AsyncIterator[tuple[Table, RepositoryClient]]:
+    """A table, and a client of the repository octo/widgets there."""
     clock = SharedClock(START)
     table = Table(clock)
     app = web.Application()
@@ -109,9 +108,9 @@ async def on_table() -> AsyncIterator[tuple[Table, Line]]:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     addresses = addresses_of(HOST, f"http://127.0.0.1:{runner.addresses[0][1]}")
     options = GitHubOptions(HOST, addresses, APP_ID, (a_key(),), (), write_spacing_ms=0)
-    client = Client(options, clock)
+    github = GitHubClient(options, clock)
     try:
-        yield table, Line(client, REPO, Priority.VERDICT)
+        yield table, RepositoryClient(github, REPO, Priority.VERDICT)
     finally:
-        await client.close()
+        await github.close()
         await runner.cleanup()

@@ -9,7 +9,6 @@ from bot.github.landing import READS_S, SHOWN_WAITS_S, TIP_WAITS_S, Landing
 from bot.github.notices import Notices
 from bot.github.protection import Protection
 from bot.github.pull_requests import PullRequests
-from bot.github.remembered import Remembered
 from service.provider.errors import OutcomeUnknown
 from service.provider.values import (
     AdvanceRequest,
@@ -41,7 +40,7 @@ LANDED = Merged(MADE, (Commit(MADE, TREE, (BASE,)),))
 @pytest.fixture
 async def made():
     """Pull request 3 is open, nothing refuses it, and main is where it was tested."""
-    async with on_table() as (table, line):
+    async with on_table() as (table, client):
         table.says(RULES, [])
         table.denies("GET /branches/main/protection", 404, "Branch not protected")
         table.says("graphql MergeQueue", {"data": {"repository": {"mergeQueue": None}}})
@@ -55,7 +54,7 @@ async def made():
         table.says(SAID, {"id": 1}, status=201)
         table.says("GET /issues/3/comments", [])
         table.says(CLOSED, {"state": "closed"})
-        yield table, line
+        yield table, client
 
 
 @pytest.fixture
@@ -64,20 +63,19 @@ def table(made):
 
 
 @pytest.fixture
-def line(made):
+def client(made):
     return made[1]
 
 
 @pytest.fixture
-def kept(line):
-    return Protection(line.clock, APP_ID)
+def kept(client):
+    return Protection(client.clock, APP_ID)
 
 
 @pytest.fixture
 def landing(kept):
-    remembered = Remembered()
-    pulls = PullRequests(remembered, kept, APP_ID)
-    return Landing(remembered, pulls, kept, Notices(APP_ID))
+    pulls = PullRequests(kept, APP_ID)
+    return Landing(pulls, kept, Notices(APP_ID))
 
 
 def a_pull(**changes):
@@ -133,51 +131,51 @@ def refuses(table, status=405):
 # The merge call.
 
 
-async def test_a_merge_call_says_the_head_that_was_tested(table, line, landing):
+async def test_a_merge_call_says_the_head_that_was_tested(table, client, landing):
     lands(table)
-    assert await landing.merge(line, a_request()) == LANDED
+    assert await landing.merge(client, a_request()) == LANDED
     assert table.bodies[MERGE] == {"sha": HEAD, "merge_method": "squash"}
     assert table.calls[MERGE] == 1
 
 
-async def test_a_merge_call_gives_the_words_that_it_is_asked_to(table, line, landing):
+async def test_a_merge_call_gives_the_words_that_it_is_asked_to(table, client, landing):
     lands(table)
-    await landing.merge(line, a_request(title="T"))
+    await landing.merge(client, a_request(title="T"))
     assert table.bodies[MERGE].keys() == {"sha", "merge_method", "commit_title"}
-    await landing.merge(line, a_request(message="M"))
+    await landing.merge(client, a_request(message="M"))
     assert table.bodies[MERGE].keys() == {"sha", "merge_method", "commit_message"}
 
 
-async def test_a_method_that_known_rules_exclude_is_not_even_tried(table, line, kept, landing):
+async def test_a_method_that_known_rules_exclude_is_not_even_tried(table, client, kept, landing):
     lands(table)
     parameters = {"allowed_merge_methods": ["merge"]}
     table.says(RULES, [{"type": "pull_request", "parameters": parameters}])
-    await kept.rules(line, "main")
-    stop = await landing.merge(line, a_request())
+    await kept.rules(client, "main")
+    stop = await landing.merge(client, a_request())
     assert stop.code is LandStopCode.METHOD_DENIED
     assert table.calls[MERGE] == 0
-    assert await landing.merge(line, a_request(MergeMethod.MERGE_COMMIT)) == LANDED
+    assert await landing.merge(client, a_request(MergeMethod.MERGE_COMMIT)) == LANDED
 
 
-async def test_rules_that_speak_of_no_method_allow_each(table, line, kept, landing):
+async def test_rules_that_speak_of_no_method_allow_each(table, client, kept, landing):
     lands(table)
-    await kept.rules(line, "main")
-    assert await landing.merge(line, a_request()) == LANDED
+    await kept.rules(client, "main")
+    assert await landing.merge(client, a_request()) == LANDED
 
 
-async def test_a_landing_is_proved_by_the_first_tip_that_is_not_the_old_one(table, line, landing):
+async def test_a_landing_is_proved_by_the_first_tip_that_is_not_the_old_one(table, client, landing):
     lands(table)
     table.says(TIP, a_commit(BASE), a_commit(BASE), a_commit(MADE, BASE))
-    before = line.clock.monotonic_s()
-    assert await landing.merge(line, a_request()) == LANDED
-    assert line.clock.monotonic_s() - before == sum(TIP_WAITS_S[:3])
+    before = client.clock.monotonic_s()
+    assert await landing.merge(client, a_request()) == LANDED
+    assert client.clock.monotonic_s() - before == sum(TIP_WAITS_S[:3])
 
 
-async def test_a_branch_that_is_gone_leaves_a_landing_without_a_proof(table, line, landing):
+async def test_a_branch_that_is_gone_leaves_a_landing_without_a_proof(table, client, landing):
     lands(table)
     table.denies(TIP, 404, "Not Found")
     with pytest.raises(OutcomeUnknown, match="main is gone"):
-        await landing.merge(line, a_request())
+        await landing.merge(client, a_request())
 
 
 @pytest.mark.parametrize(
@@ -191,35 +189,35 @@ async def test_a_branch_that_is_gone_leaves_a_landing_without_a_proof(table, lin
     ],
 )
 async def test_a_merge_call_landed_if_the_pull_request_is_merged_and_its_commit_is_shown(
-    table, line, landing, facts, found
+    table, client, landing, facts, found
 ):
     table.says(FACTS, facts)
     table.says(TIP, a_commit(MADE, BASE))
-    assert await landing.merged(line, a_request()) == found
+    assert await landing.merged(client, a_request()) == found
 
 
 # Why it was refused, by what is read afterwards.
 
 
-async def stopped(line, landing, request=None):
-    stop = await landing.merge(line, request or a_request())
+async def stopped(client, landing, request=None):
+    stop = await landing.merge(client, request or a_request())
     assert isinstance(stop, LandStop)
     assert stop.message == REFUSED
     return stop.code
 
 
-async def test_a_refusal_that_nothing_explains_is_told_as_such(table, line, landing):
+async def test_a_refusal_that_nothing_explains_is_told_as_such(table, client, landing):
     refuses(table)
-    assert await stopped(line, landing) is LandStopCode.OTHER
+    assert await stopped(client, landing) is LandStopCode.OTHER
     assert table.calls[COMMITS] == 0
 
 
-async def test_a_target_that_moved_or_is_gone_is_why_it_was_refused(table, line, landing):
+async def test_a_target_that_moved_or_is_gone_is_why_it_was_refused(table, client, landing):
     refuses(table)
     table.says(TIP, a_commit(ELSEWHERE))
-    assert await stopped(line, landing) is LandStopCode.BASE_MOVED
+    assert await stopped(client, landing) is LandStopCode.BASE_MOVED
     table.denies(TIP, 404, "Not Found")
-    assert await stopped(line, landing) is LandStopCode.BASE_MOVED
+    assert await stopped(client, landing) is LandStopCode.BASE_MOVED
 
 
 def strict_rules():
@@ -246,36 +244,36 @@ def passed_check():
     ("status", "code"), [("diverged", LandStopCode.STRICT), ("ahead", LandStopCode.OTHER)]
 )
 async def test_under_a_strict_rule_a_head_that_lacks_the_tip_is_behind(
-    table, line, landing, status, code
+    table, client, landing, status, code
 ):
     refuses(table)
     table.says(RULES, strict_rules())
     table.says(FACTS, passed_check())
     call, answer = related(BASE, HEAD, status)
     table.says(call, answer)
-    assert await stopped(line, landing) is code
+    assert await stopped(client, landing) is code
 
 
-async def test_under_a_strict_rule_a_branch_that_is_gone_has_moved(table, line, landing):
+async def test_under_a_strict_rule_a_branch_that_is_gone_has_moved(table, client, landing):
     refuses(table)
     table.says(RULES, strict_rules())
     table.says(FACTS, passed_check())
     table.denies(TIP, 404, "Not Found")
-    assert await stopped(line, landing) is LandStopCode.BASE_MOVED
+    assert await stopped(client, landing) is LandStopCode.BASE_MOVED
 
 
-async def test_whether_a_head_is_behind_is_read_only_under_a_strict_rule(table, line, landing):
+async def test_whether_a_head_is_behind_is_read_only_under_a_strict_rule(table, client, landing):
     refuses(table)
     call, answer = related(BASE, HEAD, "diverged")
     table.says(call, answer)
-    assert await stopped(line, landing) is LandStopCode.OTHER
+    assert await stopped(client, landing) is LandStopCode.OTHER
     assert table.calls[call] == 0
 
 
-async def test_rules_that_cannot_be_read_explain_nothing(table, line, landing):
+async def test_rules_that_cannot_be_read_explain_nothing(table, client, landing):
     refuses(table)
     table.denies(RULES, 403, "Resource not accessible by integration")
-    assert await stopped(line, landing) is LandStopCode.OTHER
+    assert await stopped(client, landing) is LandStopCode.OTHER
     assert table.calls[COMMITS] == 0
 
 
@@ -295,18 +293,18 @@ def commits_signed(*signed):
 async def test_where_signatures_are_required_each_commit_that_comes_onto_the_branch_has_one(
     made, landing, method, commits, code
 ):
-    table, line = made
+    table, client = made
     refuses(table)
     table.says(RULES, [{"type": "required_signatures"}])
     table.says(COMMITS, commits)
-    assert await stopped(line, landing, a_request(method)) is code
+    assert await stopped(client, landing, a_request(method)) is code
 
 
-async def test_no_signature_is_looked_for_where_none_is_required(table, line, landing):
+async def test_no_signature_is_looked_for_where_none_is_required(table, client, landing):
     refuses(table)
     table.says(COMMITS, commits_signed(False))
     request = a_request(MergeMethod.MERGE_COMMIT)
-    assert await stopped(line, landing, request) is LandStopCode.OTHER
+    assert await stopped(client, landing, request) is LandStopCode.OTHER
     assert table.calls[COMMITS] == 0
 
 
@@ -318,10 +316,10 @@ async def test_no_signature_is_looked_for_where_none_is_required(table, line, la
         ({"data": None, "errors": [{"message": "no", "type": "FORBIDDEN"}]}, "other"),
     ],
 )
-async def test_a_host_that_knows_no_merge_queue_has_none(table, line, landing, answer, code):
+async def test_a_host_that_knows_no_merge_queue_has_none(table, client, landing, answer, code):
     refuses(table)
     table.says(QUEUED, answer)
-    assert await stopped(line, landing) == code
+    assert await stopped(client, landing) == code
 
 
 @pytest.mark.parametrize(
@@ -336,23 +334,23 @@ async def test_a_host_that_knows_no_merge_queue_has_none(table, line, landing, a
 async def test_a_forbidden_merge_is_our_lost_right_only_if_a_new_token_lacks_it(
     made, landing, status, permissions, code
 ):
-    table, line = made
+    table, client = made
     refuses(table, status)
     table.permissions = permissions
-    assert await stopped(line, landing) is code
+    assert await stopped(client, landing) is code
 
 
 # The advance.
 
 
 async def test_an_advance_moves_the_target_and_deletes_the_test_branch_at_once(
-    table, line, landing
+    table, client, landing
 ):
     call, answer = related(BASE, MADE, "ahead")
     table.says(call, answer)
     lands(table, ADVANCE)
     for _ in range(2):
-        assert await landing.advance(line, ADVANCED) == LANDED
+        assert await landing.advance(client, ADVANCED) == LANDED
     variables = table.bodies[ADVANCE]["variables"]
     assert variables["repository"] == "R_1"
     assert [(one["beforeOid"], one["afterOid"]) for one in variables["updates"]] == [
@@ -362,22 +360,22 @@ async def test_an_advance_moves_the_target_and_deletes_the_test_branch_at_once(
     assert (table.calls[ADVANCE], table.calls[NODE]) == (2, 1)
 
 
-async def test_what_does_not_descend_from_the_tip_is_not_sent(table, line, landing):
+async def test_what_does_not_descend_from_the_tip_is_not_sent(table, client, landing):
     call, answer = related(BASE, MADE, "diverged")
     table.says(call, answer)
-    assert (await landing.advance(line, ADVANCED)).code is LandStopCode.STALE
+    assert (await landing.advance(client, ADVANCED)).code is LandStopCode.STALE
     assert table.calls[ADVANCE] == 0
 
 
 @pytest.mark.parametrize(("took_s", "is_sent"), [(READS_S, True), (READS_S + 0.5, False)])
 async def test_an_advance_whose_reads_took_too_long_is_not_sent(
-    table, line, landing, took_s, is_sent
+    table, client, landing, took_s, is_sent
 ):
     call, answer = related(BASE, MADE, "ahead")
     table.says(call, answer)
     table.slow[call] = took_s
     lands(table, ADVANCE)
-    answer = await landing.advance(line, ADVANCED)
+    answer = await landing.advance(client, ADVANCED)
     assert (answer == LANDED) is is_sent
     assert table.calls[ADVANCE] == int(is_sent)
     if not is_sent:
@@ -392,7 +390,9 @@ async def test_an_advance_whose_reads_took_too_long_is_not_sent(
         (None, LandStopCode.BASE_MOVED),
     ],
 )
-async def test_a_refused_advance_says_whether_the_target_has_moved(table, line, landing, tip, code):
+async def test_a_refused_advance_says_whether_the_target_has_moved(
+    table, client, landing, tip, code
+):
     call, answer = related(BASE, MADE, "ahead")
     table.says(call, answer)
     table.says(ADVANCE, {"data": None, "errors": [{"message": REFUSED, "type": ""}]})
@@ -400,61 +400,61 @@ async def test_a_refused_advance_says_whether_the_target_has_moved(table, line, 
         table.denies(TIP, 404, "Not Found")
     else:
         table.says(TIP, a_commit(tip))
-    stop = await landing.advance(line, ADVANCED)
+    stop = await landing.advance(client, ADVANCED)
     assert (stop.code, stop.message) == (code, REFUSED)
 
 
 @pytest.mark.parametrize(("status", "is_landed"), [("ahead", True), ("diverged", False)])
 async def test_an_advance_landed_if_the_tip_contains_what_was_sent(
-    table, line, landing, status, is_landed
+    table, client, landing, status, is_landed
 ):
     above = a_commit(ELSEWHERE, MADE)
     table.says(TIP, above)
     call, answer = related(MADE, ELSEWHERE, status)
     table.says(call, answer)
     table.says(f"GET /compare/{BASE}...{ELSEWHERE}", {"commits": [a_commit(MADE, BASE), above]})
-    found = await landing.advanced(line, ADVANCED)
+    found = await landing.advanced(client, ADVANCED)
     assert (found is not None) is is_landed
     if found is not None:
         assert found.commit == MADE
         assert [each.sha for each in found.chain] == [ELSEWHERE, MADE]
 
 
-async def test_a_target_that_did_not_move_or_is_gone_landed_nothing(table, line, landing):
+async def test_a_target_that_did_not_move_or_is_gone_landed_nothing(table, client, landing):
     call, answer = related(MADE, BASE, "ahead")
     table.says(call, answer)
-    assert await landing.advanced(line, ADVANCED) is None
+    assert await landing.advanced(client, ADVANCED) is None
     table.denies(TIP, 404, "Not Found")
-    assert await landing.advanced(line, ADVANCED) is None
+    assert await landing.advanced(client, ADVANCED) is None
     assert table.calls[call] == 0
 
 
 # What GitHub shows afterwards.
 
 
-async def settled(line, landing):
-    before = line.clock.monotonic_s()
-    is_merged = await landing.settle_merged(line, 3, HEAD, MADE)
-    return is_merged, line.clock.monotonic_s() - before
+async def settled(client, landing):
+    before = client.clock.monotonic_s()
+    is_merged = await landing.settle_merged(client, 3, HEAD, MADE)
+    return is_merged, client.clock.monotonic_s() - before
 
 
-async def test_a_pull_request_that_is_shown_as_merged_is_left_alone(table, line, landing):
+async def test_a_pull_request_that_is_shown_as_merged_is_left_alone(table, client, landing):
     table.says(FACTS, a_pull(), a_pull(), merged_pull())
-    assert await settled(line, landing) == (True, sum(SHOWN_WAITS_S[:2]))
+    assert await settled(client, landing) == (True, sum(SHOWN_WAITS_S[:2]))
     table.says(FACTS, merged_pull())
-    assert await settled(line, landing) == (True, 0)
+    assert await settled(client, landing) == (True, 0)
     assert (table.calls[SAID], table.calls[CLOSED]) == (0, 0)
 
 
 async def test_a_pull_request_that_is_never_shown_as_merged_is_explained_and_closed(
-    table, line, landing
+    table, client, landing
 ):
-    assert await settled(line, landing) == (False, sum(SHOWN_WAITS_S))
+    assert await settled(client, landing) == (False, sum(SHOWN_WAITS_S))
     assert table.bodies[CLOSED] == {"state": "closed"}
     assert MADE[:8] in table.bodies[SAID]["body"]
 
 
-async def test_a_pull_request_with_another_head_by_now_stays_open(table, line, landing):
+async def test_a_pull_request_with_another_head_by_now_stays_open(table, client, landing):
     table.says(FACTS, a_pull(headRefOid=ELSEWHERE))
-    assert await settled(line, landing) == (False, sum(SHOWN_WAITS_S))
+    assert await settled(client, landing) == (False, sum(SHOWN_WAITS_S))
     assert (table.calls[SAID], table.calls[CLOSED]) == (0, 0)

@@ -170,7 +170,7 @@ async def test_unnamed_limits_double_up_to_a_quarter_of_an_hour_until_all_is_fin
     unnamed = Finding(Trouble.SECONDARY)
     waits = [pacer.strike(unnamed, "core") for _ in range(6)]
     assert waits == [60, 120, 240, 480, 900, 900]
-    pacer.fine()
+    pacer.reset_strikes()
     assert pacer.strike(unnamed, "core") == 60
 
 
@@ -207,8 +207,8 @@ def left(clock, remaining, limit=5000, resource="core"):
     ("remaining", "stopped"),
     [
         (1001, set()),
-        (1000, {Priority.SWEEP, Priority.STRANGER}),
-        (500, {Priority.SWEEP, Priority.NOTICE, Priority.STRANGER}),
+        (1000, {Priority.SWEEP, Priority.ANONYMOUS}),
+        (500, {Priority.SWEEP, Priority.NOTICE, Priority.ANONYMOUS}),
         (100, set(Priority) - {Priority.LANDING}),
         (1, set(Priority) - {Priority.LANDING}),
         (0, set(Priority)),

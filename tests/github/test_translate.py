@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from bot.github import translate
-from bot.github.fields import Unreadable
+from bot.github.reading import Unreadable
 from bot.github.translate import OwnApp
 from service.provider import signals
 from service.provider.signals import (

@@ -64,7 +64,7 @@ async def ends(
     app = gate.check.suite.app
     fields = {"status": "completed", "conclusion": conclusion}
     actor = Actor(app.bot, app)
-    reports.change_run(world.sandbox.world, world.repository, gate.check, actor, fields)
+    reports.change_run(world.repository, gate.check, actor, fields)
     return gate.run
 
 

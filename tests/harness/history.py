@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from bot.sandbox.app import Sandbox
 from bot.sandbox.git import Commit, Objects, TreeItem
-from bot.sandbox.records import Repository
+from bot.sandbox.world import Repository
 from service.database.database import Store, Tx
 from service.database.tables_deliveries import OutboxRow
 from service.mergequeue.store.tables_queues import EntryRow, LandingRow, RunRow

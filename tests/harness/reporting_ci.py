@@ -93,8 +93,8 @@ async def ends(ask: Asker, number: int, tests: Failing, *, sends: bool = True) -
     actor = Actor(gate.check.suite.app.bot, gate.check.suite.app)
     fields = {"status": "completed", "conclusion": conclusion}
     ran = workflow_run_of(world, gate.check)
-    reports.change_run(world.sandbox.world, world.repository, gate.check, actor, fields)
-    ci.close_when_done(world.sandbox.world, world.repository, ran)
+    reports.change_run(world.repository, gate.check, actor, fields)
+    ci.close_when_done(world.repository, ran)
     return gate.run
 
 

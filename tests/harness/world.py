@@ -18,7 +18,7 @@ from bot.sandbox.acts import seeds
 from bot.sandbox.app import PERMISSIONS, Sandbox, SandboxOptions
 from bot.sandbox.deliver import APP_SLUG
 from bot.sandbox.git import BareRepository
-from bot.sandbox.records import Repository
+from bot.sandbox.world import Repository
 from bot.settings import Settings
 from service.accounts.store import access as stored_access
 from service.boundary import Boundary, NoBoundary
@@ -273,7 +273,7 @@ async def living(folder: Path, options: WorldOptions) -> AsyncIterator[World]:
         newer = {"branch": "main", "files": {"newer.txt": "x\n"}, "message": "Move on"}
         await sandbox.act("push", "alice", REPO, **newer)
         rules = {"required_checks": list(options.required)}
-        seeds.set_rules(sandbox.world, repository, rules)
+        seeds.set_rules(repository, rules)
         if options.permissions:
             granted = {**PERMISSIONS, **options.permissions}
             await sandbox.act("permissions", "alice", REPO, permissions=granted)

@@ -145,6 +145,7 @@ def _take_all(
             if functions[1].__module__ == module:
                 functions[0].__code__ = functions[1].__code__
                 functions[0].__defaults__ = functions[1].__defaults__
+                functions[0].__kwdefaults__ = functions[1].__kwdefaults__
         elif isinstance(known, type) and isinstance(value, type):
             if value.__module__ == module:
                 _take_all(vars(known), vars(value), module, lambda *_: None)

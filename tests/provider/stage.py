@@ -110,7 +110,7 @@ class Stage:
     async def run_again(self, run_id, *, failed_only=False):
         """Run CI again, until it has ended."""
         run = self._workflow_run(run_id)
-        ci.rerun(self.sandbox.world, self.world, run, failed_only=failed_only)
+        ci.rerun(self.world, run, failed_only=failed_only)
         await self.settle()
 
     def repeat_run(self, run_id, *, times):

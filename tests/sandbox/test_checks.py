@@ -100,12 +100,6 @@ async def test_statuses_list_every_update_newest_first(sandbox, app, person):
         assert answer.status == 201
     listed = await app.get(f"/repos/{REPO}/commits/{pull['head']}/statuses")
     assert [one["state"] for one in listed] == ["success", "failure", "pending"]
-    combined = await app.get(f"/repos/{REPO}/commits/{pull['head']}/status")
-    assert (combined["state"], combined["total_count"]) == ("success", 1)
-
-
-async def test_the_combined_status_is_pending_when_there_is_nothing(app):
-    assert (await app.get(f"/repos/{REPO}/commits/main/status"))["state"] == "pending"
 
 
 async def test_a_context_takes_a_thousand_statuses(sandbox, person):

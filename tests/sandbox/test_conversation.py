@@ -30,14 +30,6 @@ async def test_an_edit_tells_what_stood_there_before(sandbox, app, pull, receive
     assert edited[0]["comment"]["body"] == "two"
 
 
-async def test_a_deleted_comment_is_gone(app, pull):
-    path = f"/repos/{REPO}/issues"
-    made = await app.call("POST", f"{path}/{pull}/comments", {"body": "one"})
-    assert (await app.call("DELETE", f"{path}/comments/{made.body['id']}")).status == 204
-    patched = await app.call("PATCH", f"{path}/comments/{made.body['id']}", {"body": "x"})
-    assert patched.status == 404
-
-
 @pytest.mark.parametrize("body", ["  ", "x" * 262_145])
 async def test_an_empty_or_too_long_comment_is_422(app, pull, body):
     answer = await app.call("POST", f"/repos/{REPO}/issues/{pull}/comments", {"body": body})
@@ -59,8 +51,6 @@ async def test_a_reaction_is_made_once(sandbox, app, pull):
     assert (first.status, again.status) == (201, 200)
     assert first.body["id"] == again.body["id"]
     assert (await app.call("POST", path, {"content": "shrug"})).status == 422
-    assert (await app.call("DELETE", f"{path}/{first.body['id']}")).status == 204
-    assert await app.get(path) == []
 
 
 async def test_labels_are_made_when_missing_and_added_once(sandbox, app, pull, receiver):
@@ -73,8 +63,6 @@ async def test_labels_are_made_when_missing_and_added_once(sandbox, app, pull, r
     await sandbox.settle()
     actions = [one["action"] for one in receiver.payloads("pull_request")]
     assert actions == ["labeled", "unlabeled"]
-    made = await app.call("POST", f"/repos/{REPO}/labels", {"name": "queued"})
-    assert made.body["errors"][0]["code"] == "already_exists"
 
 
 async def test_a_ticked_box_is_an_edit_by_the_person(sandbox, app, pull, receiver):

@@ -117,10 +117,12 @@ async def test_a_merge_lands_another_tree(sandbox, app, pull, method):
 
 
 async def test_a_graphql_answer_comes_in_part(sandbox, app, pull):
-    await fault(sandbox, "graphql_partial", {"graphql": "rateLimit"})
-    answer = await app.graphql("{ viewer { login } rateLimit { cost } }")
-    assert answer["data"] == {"viewer": {"login": "headgate"}, "rateLimit": None}
-    assert answer["errors"][0]["path"] == ["rateLimit"]
+    await fault(sandbox, "graphql_partial", {"graphql": "repository"})
+    answer = await app.graphql(
+        '{ viewer { login } repository(owner: "octo", name: "widgets") { id } }'
+    )
+    assert answer["data"] == {"viewer": {"login": "headgate"}, "repository": None}
+    assert answer["errors"][0]["path"] == ["repository"]
 
 
 async def test_a_token_expires_early_and_the_app_is_suspended_for_a_call(sandbox, app):

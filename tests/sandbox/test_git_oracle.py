@@ -103,7 +103,7 @@ async def test_a_merge_of_branches_is_what_git_makes(sandbox, app, tmp_path):
 async def test_a_criss_cross_history_merges_as_in_git(sandbox, app, tmp_path):
     """Two best common ancestors: git merges them first."""
     number = await story(sandbox, [{"long.txt": changed(3, "three")}])
-    await app.call("PUT", f"/repos/{REPO}/pulls/{number}/update-branch", {})
+    await app.call("POST", f"/repos/{REPO}/merges", {"base": "topic", "head": "main"})
     repository = sandbox.repository(REPO)
     await sandbox.act("push", "alice", REPO, branch="main", files={"side.txt": "s"})
     before = repository.git.objects.a_commit(repository.git.branch("topic")).parents[0]

@@ -185,21 +185,3 @@ async def test_a_merged_head_is_deleted_where_the_repository_wants_it(sandbox, a
     await merge(app, pull["number"])
     assert git_of(sandbox).branch("topic") is None
     assert (await app.facts(pull["number"]))["state"] == "MERGED"
-
-
-async def test_a_head_is_brought_up_to_date(sandbox, app):
-    pull = await opened(sandbox, {"a.txt": "a"})
-    tip = (await sandbox.act("push", "alice", REPO, branch="main", files={"c.txt": "c"}))["sha"]
-    path = f"/repos/{REPO}/pulls/{pull['number']}/update-branch"
-    assert (await app.call("PUT", path, {"expected_head_sha": tip})).status == 422
-    assert (await app.call("PUT", path, {"expected_head_sha": pull["head"]})).status == 202
-    facts = await app.facts(pull["number"])
-    assert git_of(sandbox).objects.a_commit(facts["headRefOid"]).parents == (pull["head"], tip)
-
-
-async def test_is_merged_answers_by_its_status(sandbox, app):
-    pull = await opened(sandbox, {"a.txt": "a"})
-    path = f"/repos/{REPO}/pulls/{pull['number']}/merge"
-    assert (await app.call("GET", path)).status == 404
-    await merge(app, pull["number"])
-    assert (await app.call("GET", path)).status == 204

@@ -224,8 +224,10 @@ async def test_a_missing_pull_request_is_a_graphql_error_beside_what_was_found(a
     assert error["message"] == "Could not resolve to a PullRequest with the number of 9."
 
 
-async def test_an_unknown_field_and_a_missing_bound_are_graphql_errors(app):
-    answer = await app.graphql('{ repository(owner: "octo", name: "widgets") { stargazers } }')
+async def test_an_unknown_field_and_a_missing_bound_are_graphql_errors(sandbox, app):
+    place = 'repository(owner: "octo", name: "widgets")'
+    answer = await app.graphql(f"{{ {place} {{ stargazers }} }}")
     assert "stargazers" in answer["errors"][0]["message"]
-    document = '{ repository(owner: "octo", name: "widgets") { pullRequests { totalCount } } }'
+    await sandbox.act("open", "bob", REPO, files={"a.txt": "a"})
+    document = f"{{ {place} {{ pullRequest(number: 1) {{ labels {{ totalCount }} }} }} }}"
     assert "`first` or `last`" in (await app.graphql(document))["errors"][0]["message"]

@@ -199,8 +199,6 @@ async def test_a_failed_delivery_is_logged_not_repeated_and_can_be_sent_again(
     assert [(one["event"], one["status_code"]) for one in failed] == [("repository", 500)]
     receiver.status = 202
     path = f"/app/hook/deliveries/{failed[0]['id']}"
-    shown = await jwt_client.get(path)
-    assert shown["request"]["payload"]["action"] == "archived"
     assert (await jwt_client.call("POST", f"{path}/attempts")).status == 202
     await sandbox.settle()
     first, again = (headers["X-GitHub-Delivery"] for headers, _ in receiver.received)

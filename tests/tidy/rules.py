@@ -40,7 +40,6 @@ SEEDED = "random.Random"
 
 TABLES = re.compile(r"service/(\w+/store|database)/tables_\w+\.py")
 MAY_SAY_ANY = (
-    "bot/github/payloads.py",
     "bot/sandbox",
     "service/http/strict_json.py",
     "service/database/codec.py",

@@ -1,52 +1,47 @@
-"""What a moved branch does to the pull requests that hang on it."""
+"""The effects of a moved branch on its pull requests."""
 
 from bot.sandbox import deliver, rules
 from bot.sandbox.acts import pull_states
-from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO
-from bot.sandbox.records import Account, Issue, Pull, Repository, Review
+from bot.sandbox.records import Account, Issue, Pull, Review
 from bot.sandbox.rules import Update
 from bot.sandbox.shapes import pulls
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository
 
 
-async def follow(world: World, repository: Repository, update: Update, by_whom: Account) -> None:
+async def follow(repository: Repository, update: Update, by_whom: Account) -> None:
     """Carry a branch's move over to all pull requests of the network."""
-    network = [one for one in world.repositories.values() if one.lock is repository.lock]
+    network = [one for one in repository.world.repositories.values() if one.lock is repository.lock]
     for base in network:
         for issue, pull in base.open_pulls():
             if pull.head_repo == repository.id and pull.head_ref == update.branch:
-                await _follow_head(world, base, issue, update, by_whom)
+                await _follow_head(base, issue, update, by_whom)
     for issue, pull in repository.open_pulls():
         if pull.base_ref == update.branch:
-            await _follow_base(world, repository, issue, update, by_whom)
+            await _follow_base(repository, issue, update, by_whom)
 
 
-async def _follow_head(
-    world: World, base: Repository, issue: Issue, update: Update, by_whom: Account
-) -> None:
+async def _follow_head(base: Repository, issue: Issue, update: Update, by_whom: Account) -> None:
     pull = issue.pull
     if pull is None:
         return
     if update.after == ZERO:
-        await pull_states.close(world, base, issue, by_whom)
+        await pull_states.close(base, issue, by_whom)
         return
-    if world.knobs.head_delay_s == 0.0:
-        await _show_head(world, base, issue, update, by_whom)
+    if base.world.knobs.head_delay_s == 0.0:
+        await _show_head(base, issue, update, by_whom)
         return
 
     async def show() -> None:
         async with base.lock:
             if issue.open:
-                await _show_head(world, base, issue, update, by_whom)
+                await _show_head(base, issue, update, by_whom)
 
     name = f"pushed head of {base.full_name}#{issue.number}"
-    world.timeline.later(world.knobs.head_delay_s, name, show)
+    base.world.timeline.later(base.world.knobs.head_delay_s, name, show)
 
 
-async def _show_head(
-    world: World, base: Repository, issue: Issue, update: Update, by_whom: Account
-) -> None:
+async def _show_head(base: Repository, issue: Issue, update: Update, by_whom: Account) -> None:
     """Let a pull request show its new head."""
     pull = issue.pull
     if pull is None:
@@ -54,32 +49,33 @@ async def _show_head(
     pull.pusher = by_whom
     before, pull.head_sha = pull.head_sha, update.after
     pull.base_sha = base.git.branch(pull.base_ref) or pull.base_sha
-    issue.updated_at = world.now()
+    issue.updated_at = base.world.now()
     ref = f"refs/pull/{issue.number}/head"
     await base.git.move([(ref, base.git.refs.get(ref, ZERO), update.after)])
-    await _dismiss_stale(world, base, issue, pull, by_whom)
+    await _dismiss_stale(base, issue, pull, by_whom)
     pull.ci_due = True
-    pull_states.look_again(world, base, issue)
-    told = pull_states.by(by_whom, before=before, after=update.after)
-    await pull_states.tell(world, base, issue, "synchronize", told)
+    pull_states.look_again(base, issue)
+    await pull_states.announce(
+        base, issue, "synchronize", by_whom, before=before, after=update.after
+    )
 
 
 async def _follow_base(
-    world: World, repository: Repository, issue: Issue, update: Update, by_whom: Account
+    repository: Repository, issue: Issue, update: Update, by_whom: Account
 ) -> None:
     pull = issue.pull
     if pull is None or not issue.open:
         return
     if update.after == ZERO:
-        await pull_states.close(world, repository, issue, by_whom)
+        await pull_states.close(repository, issue, by_whom)
         return
     is_default = update.branch == repository.default_branch
     if is_default and repository.git.objects.is_ancestor(pull.head_sha, update.after):
         by_commit = _bringing(repository, pull.head_sha, update)
         landed = (update.before, by_commit)
-        await pull_states.mark_merged(world, repository, issue, by_whom, landed)
+        await pull_states.mark_merged(repository, issue, by_whom, landed)
         return
-    pull_states.look_again(world, repository, issue, base_moved=True)
+    pull_states.look_again(repository, issue, base_moved=True)
 
 
 def _bringing(repository: Repository, head: str, update: Update) -> str:
@@ -94,7 +90,7 @@ def _bringing(repository: Repository, head: str, update: Update) -> str:
 
 
 async def _dismiss_stale(
-    world: World, repository: Repository, issue: Issue, pull: Pull, by_whom: Account
+    repository: Repository, issue: Issue, pull: Pull, by_whom: Account
 ) -> None:
     classic = repository.protected.get(pull.base_ref)
     wanted = classic is not None and classic.dismiss_stale
@@ -102,27 +98,23 @@ async def _dismiss_stale(
         wanted = wanted or bool(rule.get("parameters", {}).get("dismiss_stale_reviews_on_push"))
     for review in pull.reviews if wanted else ():
         if review.state == "APPROVED":
-            dismiss(world, repository, issue, review, by_whom)
+            dismiss(repository, issue, review, by_whom)
 
 
-def dismiss(
-    world: World, repository: Repository, issue: Issue, review: Review, by_whom: Account
-) -> None:
+def dismiss(repository: Repository, issue: Issue, review: Review, by_whom: Account) -> None:
     """Take a review's weight away; raises `pull_request_review.dismissed`."""
     review.state = "DISMISSED"
-    tell_review(world, repository, issue, review, Event("", "dismissed", {}, by_whom))
+    announce_review(repository, issue, review, "dismissed", by_whom)
 
 
-def tell_review(
-    world: World, repository: Repository, issue: Issue, review: Review, told: Event
+def announce_review(
+    repository: Repository, issue: Issue, review: Review, action: str, sender: Account
 ) -> None:
-    """Raise a `pull_request_review` event with the action and sender of `told`."""
+    """Send a `pull_request_review` event."""
     if issue.pull is None:
         return
-    shown = pulls.review(world, repository, issue, review)
+    shown = pulls.review(repository, issue, review)
     shown["state"] = shown["state"].lower()
-    fields = {
-        "review": shown,
-        "pull_request": pulls.pull_simple(world, repository, issue, issue.pull),
-    }
-    deliver.emit(world, repository, Event("pull_request_review", told.action, fields, told.sender))
+    pull_request = pulls.pull_simple(repository, issue, issue.pull)
+    payload = {"review": shown, "pull_request": pull_request}
+    deliver.emit(repository, "pull_request_review", action, payload, sender)

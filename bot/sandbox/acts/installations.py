@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from bot.sandbox import deliver
 from bot.sandbox.deliver import APP_SLUG, Event
-from bot.sandbox.records import Account, Installation, Json, Repository
+from bot.sandbox.records import Account, Installation, Json
 from bot.sandbox.shapes import people
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
 def install(world: World, owner: Account) -> Installation:
@@ -86,10 +86,9 @@ def remove(world: World, installation: Installation, by_whom: Account) -> None:
     del world.installations[installation.id]
 
 
-def select(
-    world: World, installation: Installation, repository: Repository, *, is_selected: bool
-) -> None:
+def select(installation: Installation, repository: Repository, *, is_selected: bool) -> None:
     """Add one repository to those the App sees, or take it away from them."""
+    world = repository.world
     seen = {one.id for one in world.repositories_of(installation)}
     if is_selected == (repository.id in seen):
         return

@@ -1,52 +1,62 @@
-"""What becomes of a pull request: looked at, closed, merged, told.
+"""States of pull requests: changed files, mergeability, closing, merging, and their events.
 
-The only place that changes whether a pull request is open, merged or mergeable.
+The only module that changes whether a pull request is open, merged or mergeable.
 """
 
 from functools import partial
 
 from bot.sandbox import ci, deliver, merges
-from bot.sandbox.acts import differences
-from bot.sandbox.deliver import Event
-from bot.sandbox.git import NewCommit, Signature
-from bot.sandbox.merges import Clean
-from bot.sandbox.records import HOST, NOREPLY, Account, Issue, Json, Pull, Repository
+from bot.sandbox.git import Commit, NewCommit, Signature
+from bot.sandbox.merges import Clean, FileChange
+from bot.sandbox.records import HOST, NOREPLY, Account, Issue, Json, Pull
 from bot.sandbox.shapes import pulls
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
 def signature(world: World, account: Account) -> Signature:
-    """How an account signs a commit made now."""
+    """Return the signature of an account on a commit made now."""
     return Signature(account.login, f"{account.id}+{account.login}@{NOREPLY}", world.now())
 
 
 def provider_signature(world: World) -> Signature:
-    """How the provider signs a commit that it makes itself."""
+    """Return the signature of the provider on a commit that it makes itself."""
     return Signature("GitHub", f"noreply@{HOST}", world.now())
 
 
-async def tell(
-    world: World, repository: Repository, issue: Issue, action: str, told: Event
+def base_of(repository: Repository, issue: Issue, pull: Pull) -> str:
+    """Return the commit to compare a pull request with: its base's tip while it is open."""
+    tip = repository.git.branch(pull.base_ref) if issue.open else None
+    return tip or pull.base_sha
+
+
+def commits_of(repository: Repository, issue: Issue, pull: Pull) -> list[Commit]:
+    """Return the commits of a pull request, oldest first."""
+    base = base_of(repository, issue, pull)
+    return list(reversed(repository.git.objects.log(pull.head_sha, without=base)))
+
+
+async def changed_files(repository: Repository, issue: Issue, pull: Pull) -> tuple[FileChange, ...]:
+    """Return the files changed since it left its base; none for unrelated histories."""
+    objects = repository.git.objects
+    start = objects.merge_base(base_of(repository, issue, pull), pull.head_sha)
+    if start is None:
+        return ()
+    return await merges.changes(objects, start, pull.head_sha)
+
+
+async def announce(
+    repository: Repository, issue: Issue, action: str, sender: Account, **fields: object
 ) -> None:
-    """Raise a `pull_request` event; `told` brings more fields and the sender."""
+    """Send a `pull_request` event; `fields` are those that only this action has."""
     if issue.pull is None:
         return
-    files = await differences.files(repository, issue, issue.pull)
-    fields: Json = {
-        "number": issue.number,
-        "pull_request": pulls.pull(world, repository, issue, files),
-        **told.fields,
-    }
-    deliver.emit(world, repository, Event("pull_request", action, fields, told.sender))
-
-
-def by(sender: Account, **fields: object) -> Event:
-    """The sender of an event, and fields that only its action has."""
-    return Event("pull_request", None, dict(fields), sender)
+    files = await changed_files(repository, issue, issue.pull)
+    shown = pulls.pull(repository, issue, files)
+    payload: Json = {"number": issue.number, "pull_request": shown, **fields}
+    deliver.emit(repository, "pull_request", action, payload, sender)
 
 
 def look_again(
-    world: World,
     repository: Repository,
     issue: Issue,
     *,
@@ -60,22 +70,22 @@ def look_again(
     pull.mergeable = None
     pull.looked += 1
     if base_moved:
-        pull.base_moved_at = world.timeline.now()
-    wait = world.knobs.mergeable_delay_s if delay_s is None else delay_s
-    look = partial(_look, world, repository, issue, pull.looked)
-    world.timeline.later(wait, f"mergeability of {repository.full_name}#{issue.number}", look)
+        pull.base_moved_at = repository.world.timeline.now()
+    wait = repository.world.knobs.mergeable_delay_s if delay_s is None else delay_s
+    look = partial(_look, repository, issue, pull.looked)
+    repository.world.timeline.later(
+        wait, f"mergeability of {repository.full_name}#{issue.number}", look
+    )
 
 
-async def _look(world: World, repository: Repository, issue: Issue, number: int) -> None:
+async def _look(repository: Repository, issue: Issue, number: int) -> None:
     async with repository.lock:
         pull = issue.pull
         if pull is not None and issue.open and pull.looked == number:
-            await settle_mergeability(world, repository, issue, pull)
+            await settle_mergeability(repository, issue, pull)
 
 
-async def settle_mergeability(
-    world: World, repository: Repository, issue: Issue, pull: Pull
-) -> None:
+async def settle_mergeability(repository: Repository, issue: Issue, pull: Pull) -> None:
     """Find out now whether it can be merged, and start the CI that waited for it."""
     tip = repository.git.branch(pull.base_ref)
     if tip is None:
@@ -86,34 +96,34 @@ async def settle_mergeability(
     is_ci_due, pull.ci_due = pull.ci_due, False
     if isinstance(merged, Clean):
         message = f"Merge {pull.head_sha} into {tip}"
-        who = provider_signature(world)
+        who = provider_signature(repository.world)
         new = NewCommit(merged.tree, (tip, pull.head_sha), who, who, message)
         pull.test_merge = repository.git.objects.write_commit(new).sha
         if is_ci_due:
-            ci.on_pull(world, repository, issue)
+            ci.on_pull(repository, issue)
 
 
-async def close(world: World, repository: Repository, issue: Issue, by_whom: Account) -> None:
+async def close(repository: Repository, issue: Issue, by_whom: Account) -> None:
     """Close it unmerged; a second time changes nothing."""
     if not issue.open:
         return
     if issue.pull is not None:
         issue.pull.base_sha = repository.git.branch(issue.pull.base_ref) or issue.pull.base_sha
     issue.open, issue.closed_by = False, by_whom
-    issue.closed_at = issue.updated_at = world.now()
-    await tell(world, repository, issue, "closed", by(by_whom))
+    issue.closed_at = issue.updated_at = repository.world.now()
+    await announce(repository, issue, "closed", by_whom)
 
 
 async def mark_merged(
-    world: World, repository: Repository, issue: Issue, by_whom: Account, landed: tuple[str, str]
+    repository: Repository, issue: Issue, by_whom: Account, landed: tuple[str, str]
 ) -> None:
     """Show it as merged by the commit `landed[1]` onto what was at `landed[0]`."""
     pull = issue.pull
     if pull is None or not issue.open:
         return
     pull.base_sha, pull.merge_commit = landed
-    pull.merged_by, pull.merged_at = by_whom, world.now()
+    pull.merged_by, pull.merged_at = by_whom, repository.world.now()
     pull.mergeable = None
     issue.open, issue.closed_by = False, by_whom
     issue.closed_at = issue.updated_at = pull.merged_at
-    await tell(world, repository, issue, "closed", by(by_whom))
+    await announce(repository, issue, "closed", by_whom)

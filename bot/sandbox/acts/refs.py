@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from bot.sandbox import ci, deliver, merges, reports, rules
 from bot.sandbox.acts import heads
 from bot.sandbox.command import GitFailed
-from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO, Commit
-from bot.sandbox.records import Actor, Json, Repository
+from bot.sandbox.records import Actor, Json
 from bot.sandbox.refusal import refused
 from bot.sandbox.rules import Update
 from bot.sandbox.shapes import git_data
-from bot.sandbox.world import RefMoved, World
+from bot.sandbox.world import RefMoved, Repository
 
 COMMITS_OF_A_PUSH_MAX = 2048
 BRANCH = "refs/heads/"
@@ -35,7 +34,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Why refs move: a word for the reflog, and whether the rules were already asked.
+    """The reason of a move: a word for the reflog, and whether the rules were already asked.
 
     `status` is that of the answer where a rule refuses.
     """
@@ -45,9 +44,7 @@ class How:
     status: int = 422
 
 
-async def move(
-    world: World, repository: Repository, actor: Actor, moves: Sequence[Move], how: How
-) -> None:
+async def move(repository: Repository, actor: Actor, moves: Sequence[Move], how: How) -> None:
     """Set refs, all or none, then follow with events, pull requests and CI.
 
     Raises Refusal(422) for a missing or unexpected value, a move that is not a fast-forward,
@@ -67,10 +64,12 @@ async def move(
     app = actor.app.slug if actor.app is not None else None
     for one, update in zip(moves, updates, strict=True):
         line = (one.ref, update.before, update.after, actor.account.login, app, how.word)
-        world.reflog.append(RefMoved(world.now(), repository.full_name, *line))
+        repository.world.reflog.append(
+            RefMoved(repository.world.now(), repository.full_name, *line)
+        )
     for one, update in zip(moves, updates, strict=True):
         if one.ref.startswith(BRANCH) and update.before != update.after:
-            await _follow(world, repository, actor, update)
+            await _follow(repository, actor, update)
 
 
 def _judged(repository: Repository, one: Move) -> Update:
@@ -116,35 +115,35 @@ def _ask_rules(repository: Repository, actor: Actor, what: tuple[Move, Update], 
         raise broken.refusal(how.status)
 
 
-async def _follow(world: World, repository: Repository, actor: Actor, update: Update) -> None:
-    repository.pushed_at = world.now()
-    fields = _push_fields(world, repository, actor, update)
-    deliver.emit(world, repository, Event("push", None, fields, actor.account))
-    _tell_creation(world, repository, actor, update)
-    await heads.follow(world, repository, update, actor.account)
+async def _follow(repository: Repository, actor: Actor, update: Update) -> None:
+    repository.pushed_at = repository.world.now()
+    fields = _push_fields(repository, actor, update)
+    deliver.emit(repository, "push", None, fields, actor.account)
+    _tell_creation(repository, actor, update)
+    await heads.follow(repository, update, actor.account)
     if update.after != ZERO:
-        reports.announce_push(world, repository, update.after, update.branch, actor.account)
-        ci.on_push(world, repository, update.branch, update.after, actor.account)
+        reports.announce_push(repository, update.after, update.branch, actor.account)
+        ci.on_push(repository, update.branch, update.after, actor.account)
 
 
-def _tell_creation(world: World, repository: Repository, actor: Actor, update: Update) -> None:
+def _tell_creation(repository: Repository, actor: Actor, update: Update) -> None:
     if ZERO not in (update.before, update.after):
         return
     name = "create" if update.before == ZERO else "delete"
     fields: Json = {"ref": update.branch, "ref_type": "branch", "pusher_type": "user"}
     if name == "create":
         fields.update(master_branch=repository.default_branch, description=None)
-    deliver.emit(world, repository, Event(name, None, fields, actor.account))
+    deliver.emit(repository, name, None, fields, actor.account)
 
 
-def _push_fields(world: World, repository: Repository, actor: Actor, update: Update) -> Json:
+def _push_fields(repository: Repository, actor: Actor, update: Update) -> Json:
     arrived = _arrived(repository, update)[:COMMITS_OF_A_PUSH_MAX]
-    shown = [git_data.pushed_commit(world, repository, one) for one in reversed(arrived)]
+    shown = [git_data.pushed_commit(repository, one) for one in reversed(arrived)]
     head = None
     if update.after != ZERO:
         tip = repository.git.objects.a_commit(update.after)
-        head = git_data.pushed_commit(world, repository, tip)
-    web = f"{world.web}/{repository.full_name}"
+        head = git_data.pushed_commit(repository, tip)
+    web = f"{repository.world.web}/{repository.full_name}"
     return {
         "ref": f"{BRANCH}{update.branch}",
         "before": update.before,

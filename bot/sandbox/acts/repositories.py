@@ -11,21 +11,12 @@ from functools import partial
 from bot.sandbox import deliver, git
 from bot.sandbox.acts import installations, pull_states, refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.deliver import Event
 from bot.sandbox.git import ZERO, NewCommit
-from bot.sandbox.records import (
-    Account,
-    Actor,
-    Classic,
-    Json,
-    Kind,
-    Repository,
-    Ruleset,
-)
+from bot.sandbox.records import Account, Actor, Classic, Json, Kind, Ruleset
 from bot.sandbox.refusal import Refusal, custom, refused
 from bot.sandbox.shapes import people, repositories
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ async def create(world: World, new: NewRepository) -> Repository:
     bare = await git.create(folder, new.default_branch)
     now = world.now()
     made = Repository(
-        number, owner, name, new.private, new.default_branch, bare, now, now, asyncio.Lock()
+        world, number, owner, name, new.private, new.default_branch, bare, now, now, asyncio.Lock()
     )
     for person, role in new.collaborators.items():
         made.collaborators[world.add_account(person).login.lower()] = role
@@ -73,19 +64,20 @@ async def create(world: World, new: NewRepository) -> Repository:
     return made
 
 
-async def fork(world: World, parent: Repository, owner: Account) -> Repository:
+async def fork(parent: Repository, owner: Account) -> Repository:
     """The fork of a repository in an account, made when there is none."""
-    for one in world.repositories.values():
+    for one in parent.world.repositories.values():
         if one.parent == parent.id and one.owner is owner:
             return one
-    number = world.new_id("repository")
-    folder = world.folder / f"{number}.git"
+    number = parent.world.new_id("repository")
+    folder = parent.world.folder / f"{number}.git"
     bare = await git.create(folder, parent.default_branch, parent.git)
     tip = parent.git.branch(parent.default_branch)
     if tip is not None:
         await bare.move([(f"refs/heads/{parent.default_branch}", ZERO, tip)])
-    now = world.now()
+    now = parent.world.now()
     made = Repository(
+        parent.world,
         number,
         owner,
         parent.name,
@@ -97,47 +89,47 @@ async def fork(world: World, parent: Repository, owner: Account) -> Repository:
         parent.lock,
         parent.id,
     )
-    world.add_repository(made)
+    parent.world.add_repository(made)
     return made
 
 
-def rename(world: World, repository: Repository, actor: Actor, name: str) -> None:
+def rename(repository: Repository, actor: Actor, name: str) -> None:
     """Rename a repository; the old name redirects."""
     old = repository.name
-    world.rename_repository(repository, repository.owner, name)
+    repository.world.rename_repository(repository, repository.owner, name)
     changes = {"repository": {"name": {"from": old}}}
-    _tell(world, repository, actor, "renamed", changes)
+    _tell(repository, actor, "renamed", changes)
 
 
-def transfer(world: World, repository: Repository, actor: Actor, owner: Account) -> None:
+def transfer(repository: Repository, actor: Actor, owner: Account) -> None:
     """Give a repository to another owner; both installations are told what they see."""
     old = repository.owner
     kind = "organization" if old.kind is Kind.ORGANIZATION else "user"
     shape = people.organization if old.kind is Kind.ORGANIZATION else people.account
-    changes = {"owner": {"from": {kind: shape(world, old)}}}
-    world.rename_repository(repository, owner, repository.name)
-    installations.install(world, owner)
-    _tell(world, repository, actor, "transferred", changes)
+    changes = {"owner": {"from": {kind: shape(repository.world, old)}}}
+    repository.world.rename_repository(repository, owner, repository.name)
+    installations.install(repository.world, owner)
+    _tell(repository, actor, "transferred", changes)
 
 
-def set_archived(world: World, repository: Repository, actor: Actor, *, is_archived: bool) -> None:
+def set_archived(repository: Repository, actor: Actor, *, is_archived: bool) -> None:
     """Archive a repository, or take it back."""
     repository.archived = is_archived
-    _tell(world, repository, actor, "archived" if is_archived else "unarchived", {})
+    _tell(repository, actor, "archived" if is_archived else "unarchived", {})
 
 
-def delete(world: World, repository: Repository, actor: Actor) -> None:
+def delete(repository: Repository, actor: Actor) -> None:
     """Delete a repository; its folder stays for whoever looks into it."""
-    _tell(world, repository, actor, "deleted", {})
-    world.forget_repository(repository)
+    _tell(repository, actor, "deleted", {})
+    repository.world.forget_repository(repository)
 
 
-def _tell(world: World, repository: Repository, actor: Actor, action: str, changes: Json) -> None:
+def _tell(repository: Repository, actor: Actor, action: str, changes: Json) -> None:
     fields = {"changes": changes} if changes else {}
-    deliver.emit(world, repository, Event("repository", action, fields, actor.account))
+    deliver.emit(repository, "repository", action, fields, actor.account)
 
 
-def rename_branch(world: World, repository: Repository, actor: Actor, old: str, new: str) -> None:
+def rename_branch(repository: Repository, actor: Actor, old: str, new: str) -> None:
     """Rename a branch after a delay, as the provider does it in the background.
 
     Raises Refusal(422) when the new name is taken, 404 without the old one.
@@ -146,15 +138,13 @@ def rename_branch(world: World, repository: Repository, actor: Actor, old: str, 
         raise refused("branch.absent")
     if repository.git.branch(new) is not None:
         raise custom("branch.taken", "Branch")
-    delay = world.knobs.rename_delay_s
+    delay = repository.world.knobs.rename_delay_s
     name = f"rename of {repository.full_name} {old} to {new}"
-    act = partial(_rename_now, world, repository, actor, (old, new))
-    world.timeline.later(delay, name, act)
+    act = partial(_rename_now, repository, actor, (old, new))
+    repository.world.timeline.later(delay, name, act)
 
 
-async def _rename_now(
-    world: World, repository: Repository, actor: Actor, names: tuple[str, str]
-) -> None:
+async def _rename_now(repository: Repository, actor: Actor, names: tuple[str, str]) -> None:
     old, new = names
     async with repository.lock:
         tip = repository.git.branch(old)
@@ -173,26 +163,22 @@ async def _rename_now(
             repository.protected[new] = repository.protected.pop(old)
         how = How(f"rename of {old}", is_allowed=True)
         steps = [Move(f"refs/heads/{new}", tip, ZERO), Move(f"refs/heads/{old}", ZERO, tip)]
-        await refs.move(world, repository, actor, steps, how)
+        await refs.move(repository, actor, steps, how)
         if is_default:
             changes = {"default_branch": {"from": old}}
-            _tell(world, repository, actor, "edited", changes)
+            _tell(repository, actor, "edited", changes)
 
 
-async def set_default_branch(
-    world: World, repository: Repository, actor: Actor, branch: str
-) -> None:
+async def set_default_branch(repository: Repository, actor: Actor, branch: str) -> None:
     """Make another branch the default one. Raises Refusal(422) when there is none."""
     if repository.git.branch(branch) is None:
         raise refused("branch.unknown", branch)
     old, repository.default_branch = repository.default_branch, branch
     await repository.git.point_head_at(branch)
-    _tell(world, repository, actor, "edited", {"default_branch": {"from": old}})
+    _tell(repository, actor, "edited", {"default_branch": {"from": old}})
 
 
-def set_ruleset(
-    world: World, repository: Repository, actor: Actor, new: Ruleset | None, name: str
-) -> None:
+def set_ruleset(repository: Repository, actor: Actor, new: Ruleset | None, name: str) -> None:
     """Put a ruleset in the place of the one with its name; None removes that one."""
     known = next((one for one in repository.rulesets if one.name == name), None)
     if known is not None:
@@ -204,14 +190,13 @@ def set_ruleset(
     if shown is None:
         return
     action = "edited" if new and known else ("created" if new else "deleted")
-    value = repositories.ruleset(world, repository, shown, whole=True)
-    event = Event("repository_ruleset", action, {"repository_ruleset": value}, actor.account)
-    deliver.emit(world, repository, event)
+    value = repositories.ruleset(repository, shown, whole=True)
+    deliver.emit(
+        repository, "repository_ruleset", action, {"repository_ruleset": value}, actor.account
+    )
 
 
-def set_classic(
-    world: World, repository: Repository, actor: Actor, branch: str, new: Classic | None
-) -> None:
+def set_classic(repository: Repository, actor: Actor, branch: str, new: Classic | None) -> None:
     """Protect a branch in the classic way, or no longer."""
     known = repository.protected.pop(branch, None)
     if new is not None:
@@ -220,12 +205,11 @@ def set_classic(
     if shown is None:
         return
     action = "edited" if new and known else ("created" if new else "deleted")
-    rule = _rule_fields(world, repository, branch, shown)
-    event = Event("branch_protection_rule", action, {"rule": rule}, actor.account)
-    deliver.emit(world, repository, event)
+    rule = _rule_fields(repository, branch, shown)
+    deliver.emit(repository, "branch_protection_rule", action, {"rule": rule}, actor.account)
 
 
-def _rule_fields(world: World, repository: Repository, branch: str, rule: Classic) -> Json:
+def _rule_fields(repository: Repository, branch: str, rule: Classic) -> Json:
     def level(is_on: object) -> str:
         return "non_admins" if is_on else "off"
 
@@ -233,8 +217,8 @@ def _rule_fields(world: World, repository: Repository, branch: str, rule: Classi
         "id": repository.id,
         "repository_id": repository.id,
         "name": branch,
-        "created_at": stamp(world.now()),
-        "updated_at": stamp(world.now()),
+        "created_at": stamp(repository.world.now()),
+        "updated_at": stamp(repository.world.now()),
         "admin_enforced": rule.enforce_admins,
         "allow_deletions_enforcement_level": level(rule.deletions),
         "allow_force_pushes_enforcement_level": level(rule.force_pushes),

@@ -8,11 +8,11 @@ from dataclasses import fields, replace
 from typing import TypeVar
 
 from bot.sandbox.acts import conversation, installations, repositories
-from bot.sandbox.acts.asked import as_files
+from bot.sandbox.acts.actions_by_people import as_files
 from bot.sandbox.acts.repositories import NewRepository
-from bot.sandbox.records import Actor, Classic, Json, Kind, Repository, Ruleset, Settings
+from bot.sandbox.records import Actor, Classic, Json, Kind, Ruleset, Settings
 from bot.sandbox.refusal import Refusal
-from bot.sandbox.world import Knobs, World
+from bot.sandbox.world import Knobs, Repository, World
 
 PEOPLE = {"alice": "maintain", "bob": "write", "carol": "read"}
 STRANGER = "dave"
@@ -64,15 +64,15 @@ async def _repository(world: World, value: Json) -> Repository:
     )
     made = await repositories.create(world, new)
     world.add_account(STRANGER)
-    set_rules(world, made, value)
+    set_rules(made, value)
     for slug in value.get("apps", ()):
         installations.install_other(world, made.owner, slug)
     for name in value.get("labels", ()):
-        conversation.make_label(world, made, name)
+        conversation.make_label(made, name)
     return made
 
 
-def set_rules(world: World, repository: Repository, value: Json) -> None:
+def set_rules(repository: Repository, value: Json) -> None:
     """Settings and rules of a repository.
 
     Keys: `settings`, `rulesets` (a list; one of a known name is replaced, `{name, delete: true}`
@@ -83,11 +83,11 @@ def set_rules(world: World, repository: Repository, value: Json) -> None:
     if "settings" in value:
         repository.settings = _known(Settings, value["settings"], repository.settings)
     for one in value.get("rulesets", ()):
-        new = None if one.get("delete", False) else _ruleset(world, one)
-        repositories.set_ruleset(world, repository, actor, new, one["name"])
+        new = None if one.get("delete", False) else _ruleset(repository.world, one)
+        repositories.set_ruleset(repository, actor, new, one["name"])
     for branch, one in value.get("protection", {}).items():
         classic = None if one is None else _classic(one)
-        repositories.set_classic(world, repository, actor, branch, classic)
+        repositories.set_classic(repository, actor, branch, classic)
     if "required_checks" in value:
         listed = [{"context": name} for name in value["required_checks"]]
         rule = {
@@ -98,8 +98,8 @@ def set_rules(world: World, repository: Repository, value: Json) -> None:
             },
         }
         named = {"name": "required", "include": ["~DEFAULT_BRANCH"], "rules": [rule]}
-        made = _ruleset(world, named)
-        repositories.set_ruleset(world, repository, actor, made, "required")
+        made = _ruleset(repository.world, named)
+        repositories.set_ruleset(repository, actor, made, "required")
 
 
 def _ruleset(world: World, value: Json) -> Ruleset:

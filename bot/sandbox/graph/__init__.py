@@ -1,10 +1,10 @@
 """The GraphQL endpoint `/api/graphql`, over a part of the provider's published schema.
 
-`schema.graphql` holds that part with the provider's own names; whatever it lacks is a GraphQL
-error, as an unknown field is there. `endpoint.py` answers a call and knows the two roots, query
-and mutation; `connections.py` pages through lists; `objects.py` shapes repositories, refs and
-git objects, `pull_requests.py` pull requests and the checks on their heads.
+`schema.graphql` is that part, with the provider's own names; a field that it lacks is a GraphQL
+error, like an unknown field at the provider. `endpoint.py` answers a call and holds the roots of
+query and mutation; `connections.py` pages through lists; `repositories.py` shapes repositories
+and pull requests, `rollups.py` the checks on their heads.
 
-Values are dicts whose entries may be functions of the field's arguments: graphql-core calls them
-only when they are asked for, so a query costs what it names.
+Values are dicts whose entries may be functions of the field's arguments. graphql-core calls only
+those of requested fields, so a query costs what it names.
 """

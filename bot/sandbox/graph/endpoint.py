@@ -12,16 +12,15 @@ from graphql import GraphQLError, GraphQLResolveInfo, GraphQLSchema
 from bot.sandbox.acts import refs
 from bot.sandbox.acts.refs import How, Move
 from bot.sandbox.auth import AppCaller, Nobody
-from bot.sandbox.graph import accounts, pull_requests
-from bot.sandbox.records import Json, Repository
+from bot.sandbox.graph import accounts, repositories
+from bot.sandbox.records import Json
 from bot.sandbox.refusal import Refusal, refused
 from bot.sandbox.rest import call as calls
 from bot.sandbox.rest.call import Answer, Call, Reply, Route
 from bot.sandbox.rest.door import Door
 from bot.sandbox.shapes.people import number_of
-from bot.sandbox.timeline import stamp
+from bot.sandbox.world import Repository
 
-LIMIT = 5000
 ERROR_TYPES = {401: "FORBIDDEN", 403: "FORBIDDEN", 404: "NOT_FOUND"}
 
 
@@ -88,12 +87,10 @@ def _roots(call: Call) -> Json:
 
     return {
         "repository": lambda _, **asked: _repository(call, asked["owner"], asked["name"]),
-        "node": lambda _, **asked: _node(call, asked["id"]),
         "viewer": lambda _: {
             **accounts.account(call.world, call.actor.account),
             "__typename": "User",
         },
-        "rateLimit": lambda _, **_asked: _rate_limit(call),
         "updateRefs": update_refs,
     }
 
@@ -108,29 +105,7 @@ def _repository(call: Call, owner: str, name: str) -> Json:
         if refused.status == 404:
             raise accounts.not_found(said) from None
         raise
-    return pull_requests.repository(call.world, found)
-
-
-def _node(call: Call, number: str) -> Json:
-    for repository in call.world.repositories.values():
-        if number_of("Repository", number) == repository.id:
-            return _repository(call, repository.owner.login, repository.name)
-        for issue, pull in repository.pulls():
-            if number == pull_requests.pull_id(repository, issue):
-                _repository(call, repository.owner.login, repository.name)
-                return pull_requests.pull_request(call.world, repository, issue, pull)
-    raise accounts.not_found(f"Could not resolve to a node with the global id of '{number}'.")
-
-
-def _rate_limit(call: Call) -> Json:
-    return {
-        "cost": 1,
-        "limit": LIMIT,
-        "nodeCount": 1,
-        "remaining": LIMIT,
-        "used": 0,
-        "resetAt": stamp(call.world.timeline.callers_now()),
-    }
+    return repositories.repository(found)
 
 
 async def _update_refs(call: Call, asked: Json) -> Json:
@@ -154,5 +129,5 @@ async def _update_refs(call: Call, asked: Json) -> Json:
             is_known = found.git.objects.commit(move.after) is not None
             if now is not None and is_known:
                 await refs.refuse_workflow_files(found, call.actor, now, move.after)
-        await refs.move(call.world, found, call.actor, moves, How("updateRefs"))
+        await refs.move(found, call.actor, moves, How("updateRefs"))
     return {"clientMutationId": asked.get("clientMutationId")}

@@ -6,13 +6,13 @@ from typing import Any
 
 from bot.sandbox import rules, standing
 from bot.sandbox.graph import accounts, connections
-from bot.sandbox.records import App, CheckRun, Json, Pull, Repository, Status
+from bot.sandbox.records import App, CheckRun, Json, Pull, Status
 from bot.sandbox.shapes.people import node_id, number_of
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository
 
 
-def rollup(world: World, one: Repository, sha: str) -> Json | None:
+def rollup(one: Repository, sha: str) -> Json | None:
     """Everything that reported on a commit; None when nothing did."""
     runs = standing.latest(one.check_runs(sha))
     statuses = standing.latest_statuses(one, sha)
@@ -25,8 +25,8 @@ def rollup(world: World, one: Repository, sha: str) -> Json | None:
 
     def shape(item: CheckRun | Status) -> Json:
         if isinstance(item, CheckRun):
-            return _check_run(world, one, item)
-        return _status(world, one, item)
+            return _check_run(one, item)
+        return _status(one, item)
 
     return {
         "id": node_id("StatusCheckRollup", f"{one.id}:{sha}"),
@@ -35,7 +35,7 @@ def rollup(world: World, one: Repository, sha: str) -> Json | None:
     }
 
 
-def _check_run(world: World, one: Repository, run: CheckRun) -> Json:
+def _check_run(one: Repository, run: CheckRun) -> Json:
     app = run.suite.app
     return {
         "__typename": "CheckRun",
@@ -47,7 +47,7 @@ def _check_run(world: World, one: Repository, run: CheckRun) -> Json:
         "startedAt": _when(run.started_at),
         "completedAt": _when(run.completed_at),
         "detailsUrl": run.details_url,
-        "url": f"{world.web}/{one.full_name}/runs/{run.id}",
+        "url": f"{one.world.web}/{one.full_name}/runs/{run.id}",
         "title": run.title,
         "summary": run.summary,
         "externalId": run.external_id,
@@ -69,7 +69,7 @@ def _app(app: App) -> Json:
     }
 
 
-def _status(world: World, one: Repository, status: Status) -> Json:
+def _status(one: Repository, status: Status) -> Json:
     return {
         "__typename": "StatusContext",
         "id": node_id("StatusContext", status.id),
@@ -78,7 +78,7 @@ def _status(world: World, one: Repository, status: Status) -> Json:
         "description": status.description,
         "targetUrl": status.target_url,
         "createdAt": stamp(status.created_at),
-        "creator": accounts.account(world, status.creator),
+        "creator": accounts.account(one.world, status.creator),
         "isRequired": _is_required(one, status.context, status.creator.app_id),
     }
 

@@ -1,8 +1,8 @@
 """The REST API under `/api/v3`, as far as the sandbox imitates it.
 
-`door.py` is what every call passes: faults (`meddling.py`), rights (`call.py`), paging, headers,
-the log. The other files hold one table `ROUTES` each and the handlers it names, by the chapters
-of the provider's reference. A handler reads the world and shapes it, or calls one act of
+Every call passes `door.py`: faults (`fault_effects.py`), rights (`call.py`), paging, headers, the
+log. The other files hold one table `ROUTES` each and the handlers it names, by the chapters
+of the provider's reference. A handler reads the world and shapes it, or calls one function of
 `acts/`; it never draws HTTP and never changes the world itself.
 
 To add an operation: a line in the table of its chapter with the permission that the provider's

@@ -1,6 +1,7 @@
 """Workflow runs of the sandbox's CI, their jobs and artifacts."""
 
 import re
+from functools import partial
 
 from bot.sandbox import ci, storage
 from bot.sandbox.records import Artifact, WorkflowRun
@@ -29,8 +30,7 @@ async def list_runs(call: Call) -> Answer:
         and wanted["status"] in (None, one.status, one.conclusion)
         and one.created_at.date().isoformat() >= created.removeprefix(">=")
     ]
-    world, repository = call.world, call.repository
-    return Listing(found, lambda one: checks.workflow_run(world, repository, one), "workflow_runs")
+    return Listing(found, partial(checks.workflow_run, call.repository), "workflow_runs")
 
 
 def _run(call: Call) -> WorkflowRun:
@@ -46,7 +46,7 @@ async def get_run(call: Call) -> Answer:
     attempt = int(call.params.get("attempt", run.attempt))
     if attempt not in run.begun:
         raise not_found()
-    return Reply(checks.workflow_run(call.world, call.repository, run, attempt))
+    return Reply(checks.workflow_run(call.repository, run, attempt))
 
 
 async def list_jobs(call: Call) -> Answer:
@@ -60,21 +60,19 @@ async def list_jobs(call: Call) -> Answer:
         found = run.jobs.get(attempt, [])
     elif call.query.get("filter") == "all":
         found = [job for attempt in sorted(run.jobs) for job in run.jobs[attempt]]
-    world, repository = call.world, call.repository
-    return Listing(found, lambda one: checks.job(world, repository, run, one), "jobs")
+    return Listing(found, partial(checks.job, call.repository, run), "jobs")
 
 
 async def list_artifacts(call: Call) -> Answer:
-    """What a run left, newest first; `name` asks for one name."""
+    """The artifacts of a run, newest first; `name` selects one name."""
     run = _run(call)
     name = call.query.get("name")
     found = [one for one in reversed(run.artifacts) if name in (None, one.name)]
-    world, repository = call.world, call.repository
-    return Listing(found, lambda one: checks.artifact(world, repository, run, one), "artifacts")
+    return Listing(found, partial(checks.artifact, call.repository, run), "artifacts")
 
 
 async def download(call: Call) -> Answer:
-    """Where the archive of an artifact is fetched; 410 when it has expired."""
+    """Redirect to the archive of an artifact; 410 when it has expired."""
     artifact = _artifact(call)
     if artifact.expired:
         raise refused("artifact.expired")
@@ -94,7 +92,7 @@ async def cancel(call: Call) -> Answer:
     run = _run(call)
     if run.status == "completed":
         raise refused("actions.cancel_done")
-    ci.cancel(call.world, call.repository, run)
+    ci.cancel(call.repository, run)
     return Reply({}, 202)
 
 
@@ -114,7 +112,7 @@ def _rerun(call: Call, *, failed_only: bool) -> Reply:
         raise refused("actions.rerun_running")
     if failed_only and run.conclusion == "success":
         raise refused("actions.rerun_none")
-    ci.rerun(call.world, call.repository, run, failed_only=failed_only)
+    ci.rerun(call.repository, run, failed_only=failed_only)
     return Reply({}, 201)
 
 

@@ -3,12 +3,12 @@
 from bot.sandbox import deliver
 from bot.sandbox.auth import TokenCaller
 from bot.sandbox.deliver import APP_SLUG
-from bot.sandbox.records import Account, Installation, Json, Repository
-from bot.sandbox.refusal import invalid, not_accessible, not_found, refused
+from bot.sandbox.records import Account, Installation, Json
+from bot.sandbox.refusal import invalid, not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of
 from bot.sandbox.shapes import people, repositories
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import Attempt
+from bot.sandbox.world import Attempt, Repository
 
 LIMIT = 5000
 
@@ -31,11 +31,6 @@ async def list_installations(call: Call) -> Answer:
     app = call.app
     found = [one for one in call.world.installations.values() if one.app is app]
     return Listing(found, lambda one: people.installation(call.world, one))
-
-
-async def get_installation(call: Call) -> Answer:
-    """One installation."""
-    return Reply(people.installation(call.world, _installation(call)))
 
 
 def _installation(call: Call) -> Installation:
@@ -69,7 +64,7 @@ async def create_token(call: Call) -> Answer:
     }
     if chosen is not None:
         known = (call.world.repositories[number] for number in sorted(chosen))
-        answer["repositories"] = [repositories.repository(call.world, one) for one in known]
+        answer["repositories"] = [repositories.repository(one) for one in known]
     return Reply(answer, 201)
 
 
@@ -88,14 +83,6 @@ def _chosen_repositories(call: Call, installation: Installation) -> frozenset[in
     return frozenset(wanted)
 
 
-async def revoke_token(call: Call) -> Answer:
-    """Make the token of this very call worthless."""
-    if not isinstance(call.caller, TokenCaller):
-        raise refused("auth.token_only")
-    call.credentials.revoke(call.caller.token)
-    return Reply(status=204)
-
-
 async def installation_repositories(call: Call) -> Answer:
     """The repositories that the token sees."""
     if not isinstance(call.caller, TokenCaller):
@@ -109,7 +96,7 @@ async def installation_repositories(call: Call) -> Answer:
     extra = {"repository_selection": "all" if grant.repositories is None else "selected"}
 
     def shape(one: Repository) -> Json:
-        return repositories.repository(call.world, one)
+        return repositories.repository(one)
 
     return Listing(found, shape, "repositories", extra)
 
@@ -124,18 +111,8 @@ async def installation_of_repository(call: Call) -> Answer:
     raise not_found()
 
 
-async def installation_of_account(call: Call) -> Answer:
-    """The installation on an organization or a person."""
-    app = call.app
-    account = call.world.account(call.params["login"])
-    found = call.world.installation_of(app, account) if account is not None else None
-    if found is None:
-        raise not_found()
-    return Reply(people.installation(call.world, found))
-
-
 async def get_hook_config(call: Call) -> Answer:
-    """Where deliveries go; the secret is never shown."""
+    """The address of deliveries; the secret is never shown."""
     if call.app is None:
         raise not_found()
     return Reply(_hook_config(call))
@@ -208,15 +185,6 @@ def _find_attempt(call: Call) -> Attempt:
     raise not_found()
 
 
-async def get_delivery(call: Call) -> Answer:
-    """One attempt with what was sent and what came back."""
-    one = _find_attempt(call)
-    request = {"headers": dict(one.headers), "payload": one.payload}
-    response = {"headers": dict(one.answer_headers), "payload": one.answer}
-    url = call.world.webhook_url or ""
-    return Reply({**_attempt(one), "url": url, "request": request, "response": response})
-
-
 async def redeliver(call: Call) -> Answer:
     """Send an old delivery again."""
     deliver.redeliver(call.world, _find_attempt(call))
@@ -252,13 +220,6 @@ async def get_user_by_id(call: Call) -> Answer:
     return Reply(people.public_user(call.world, found))
 
 
-async def get_own_user(call: Call) -> Answer:
-    """The person of the token."""
-    if isinstance(call.caller, TokenCaller):
-        raise not_accessible()
-    return Reply(people.public_user(call.world, call.actor.account))
-
-
 def _account(call: Call) -> Account:
     found = call.world.account(call.params["login"])
     if found is None:
@@ -266,25 +227,12 @@ def _account(call: Call) -> Account:
     return found
 
 
-async def team_membership(call: Call) -> Answer:
-    """Whether somebody is in a team of an organization."""
-    organization = call.world.account(call.params["org"])
-    person = _account(call)
-    slug = call.params["team"]
-    teams = organization.teams if organization is not None else {}
-    if person.login.lower() not in teams.get(slug, ()):
-        raise not_found()
-    url = f"{people.api(call.world)}/orgs/{call.params['org']}/teams/{slug}"
-    member = f"{url}/memberships/{person.login}"
-    return Reply({"url": member, "role": "member", "state": "active"})
-
-
 async def collaborator_permission(call: Call) -> Answer:
     """The role of somebody in a repository; `none` for strangers."""
     account = _account(call)
     if account.app_id is not None and account.login == f"{APP_SLUG}[bot]":
         raise invalid("is not a user", field="username", resource="Collaborator")
-    shown = repositories.collaborator_permission(call.world, call.repository, account)
+    shown = repositories.collaborator_permission(call.repository, account)
     return Reply(shown)
 
 
@@ -295,27 +243,18 @@ ROUTES = (
     Route("GET", "/app", get_app, APP_ONLY),
     Route("GET", "/apps/{slug}", get_app_by_slug),
     Route("GET", "/app/installations", list_installations, APP_ONLY),
-    Route("GET", r"/app/installations/{id:\d+}", get_installation, APP_ONLY),
     Route("POST", r"/app/installations/{id:\d+}/access_tokens", create_token, APP_ONLY),
     Route("GET", "/app/hook/config", get_hook_config, APP_ONLY),
     Route("PATCH", "/app/hook/config", patch_hook_config, APP_ONLY),
     Route("GET", "/app/hook/deliveries", list_deliveries, APP_ONLY),
-    Route("GET", r"/app/hook/deliveries/{id:\d+}", get_delivery, APP_ONLY),
     Route("POST", r"/app/hook/deliveries/{id:\d+}/attempts", redeliver, APP_ONLY),
     Route(
         "GET", "/repos/{owner_name}/{repo_name}/installation", installation_of_repository, APP_ONLY
     ),
-    Route("GET", "/orgs/{login}/installation", installation_of_account, APP_ONLY),
-    Route("GET", "/users/{login}/installation", installation_of_account, APP_ONLY),
     Route("GET", "/installation/repositories", installation_repositories),
-    Route("DELETE", "/installation/token", revoke_token),
     Route("GET", "/rate_limit", rate_limit, APP_ONLY),
     Route("GET", "/meta", meta, APP_ONLY),
-    Route("GET", "/user", get_own_user),
     Route("GET", r"/user/{id:\d+}", get_user_by_id),
     Route("GET", "/users/{login}", get_user),
-    Route(
-        "GET", "/orgs/{org}/teams/{team}/memberships/{login}", team_membership, ("members:read",)
-    ),
     Route("GET", f"{REPO}/collaborators/{{login}}/permission", collaborator_permission),
 )

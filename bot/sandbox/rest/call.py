@@ -11,9 +11,9 @@ from typing import Any
 
 from bot.sandbox import auth
 from bot.sandbox.auth import AppCaller, Caller, Credentials, Nobody, PersonCaller, TokenCaller
-from bot.sandbox.records import ROLES, Account, Actor, App, Json, Repository
+from bot.sandbox.records import ROLES, Account, Actor, App, Json
 from bot.sandbox.refusal import Refusal, not_accessible, not_found, refused, say
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 PER_PAGE = 30
 PER_PAGE_MAX = 100
@@ -43,7 +43,7 @@ Answer = Reply | Listing
 
 @dataclass(slots=True)
 class Call:
-    """What a handler is given. `repository` is the one of the path, visible to the caller."""
+    """The input of a handler; `repository` is that of the path, visible to the caller."""
 
     world: World
     credentials: Credentials
@@ -64,7 +64,7 @@ class Call:
 
     @property
     def actor(self) -> Actor:
-        """Who acts. Raises Refusal(401) for nobody, 403 for a bare App."""
+        """The account that acts. Raises Refusal(401) without one."""
         actor = auth.actor_of(self.caller)
         if actor is None:
             raise refused("auth.needed")

@@ -1,14 +1,15 @@
 """Check runs, check suites and commit statuses."""
 
+from functools import partial
+
 from bot.sandbox import reports, standing
 from bot.sandbox.acts import conversation
-from bot.sandbox.records import CheckRun, CheckSuite, Json
+from bot.sandbox.records import CheckRun
 from bot.sandbox.refusal import invalid, not_found, refused
 from bot.sandbox.reports import NewStatus
 from bot.sandbox.rest import repositories as repository_calls
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.shapes import checks
-from bot.sandbox.shapes import repositories as shapes
 
 SUITES_LISTED_MAX = 1000
 
@@ -29,9 +30,9 @@ async def create_run(call: Call) -> Answer:
         ),
         None,
     )
-    suite = reports.suite_of(call.world, call.repository, app, sha, branch)
-    made = reports.add_run(call.world, call.repository, suite, call.actor, call.body)
-    return Reply(checks.check_run(call.world, call.repository, made), 201)
+    suite = reports.suite_of(call.repository, app, sha, branch)
+    made = reports.add_run(call.repository, suite, call.actor, call.body)
+    return Reply(checks.check_run(call.repository, made), 201)
 
 
 async def patch_run(call: Call) -> Answer:
@@ -39,8 +40,8 @@ async def patch_run(call: Call) -> Answer:
     found = _run(call)
     if call.actor.app is not found.suite.app:
         raise refused("check.foreign")
-    reports.change_run(call.world, call.repository, found, call.actor, call.body)
-    return Reply(checks.check_run(call.world, call.repository, found))
+    reports.change_run(call.repository, found, call.actor, call.body)
+    return Reply(checks.check_run(call.repository, found))
 
 
 def _run(call: Call) -> CheckRun:
@@ -55,28 +56,12 @@ def _run(call: Call) -> CheckRun:
 
 async def get_run(call: Call) -> Answer:
     """One check run."""
-    return Reply(checks.check_run(call.world, call.repository, _run(call)))
-
-
-async def list_annotations(call: Call) -> Answer:
-    """The annotations of a check run."""
-
-    def shape(one: Json) -> Json:
-        return {
-            "blob_href": "",
-            "start_column": None,
-            "end_column": None,
-            "title": None,
-            "raw_details": None,
-            **one,
-        }
-
-    return Listing(_run(call).annotations, shape)
+    return Reply(checks.check_run(call.repository, _run(call)))
 
 
 async def rerequest_run(call: Call) -> Answer:
     """Ask for a check run again."""
-    conversation.rerequest(call.world, call.repository, call.actor, _run(call))
+    conversation.rerequest(call.repository, call.actor, _run(call))
     return Reply({}, 201)
 
 
@@ -98,8 +83,7 @@ def _listed_runs(call: Call, found: list[CheckRun]) -> Listing:
         and status in (None, one.status)
         and app in (None, str(one.suite.app.id))
     ]
-    world, repository = call.world, call.repository
-    return Listing(chosen, lambda one: checks.check_run(world, repository, one), "check_runs")
+    return Listing(chosen, partial(checks.check_run, call.repository), "check_runs")
 
 
 async def list_suites(call: Call) -> Answer:
@@ -109,38 +93,11 @@ async def list_suites(call: Call) -> Answer:
     found = [
         one for one in call.repository.suites.get(commit.sha, ()) if app in (None, str(one.app.id))
     ]
-    world, repository = call.world, call.repository
     return Listing(
         found[-SUITES_LISTED_MAX:],
-        lambda one: checks.suite(world, repository, one),
+        partial(checks.suite, call.repository),
         "check_suites",
     )
-
-
-def _suite(call: Call) -> CheckSuite:
-    number = int(call.params["id"])
-    for suites in call.repository.suites.values():
-        for suite in suites:
-            if suite.id == number:
-                return suite
-    raise not_found()
-
-
-async def get_suite(call: Call) -> Answer:
-    """One check suite."""
-    return Reply(checks.suite(call.world, call.repository, _suite(call)))
-
-
-async def list_suite_runs(call: Call) -> Answer:
-    """The check runs of a suite."""
-    return _listed_runs(call, _suite(call).runs)
-
-
-async def rerequest_suite(call: Call) -> Answer:
-    """Ask for a suite again; each of its runs is asked for."""
-    for one in standing.latest(_suite(call).runs):
-        conversation.rerequest(call.world, call.repository, call.actor, one)
-    return Reply({}, 201)
 
 
 async def create_status(call: Call) -> Answer:
@@ -154,38 +111,15 @@ async def create_status(call: Call) -> Answer:
         call.optional("description"),
         call.optional("target_url"),
     )
-    made = reports.add_status(call.world, call.repository, sha, call.actor.account, new)
-    return Reply(checks.status(call.world, call.repository, made), 201)
+    made = reports.add_status(call.repository, sha, call.actor.account, new)
+    return Reply(checks.status(call.repository, made), 201)
 
 
 async def list_statuses(call: Call) -> Answer:
     """Every update of every context, newest first."""
     commit = repository_calls.resolve(call, call.params["ref"])
     found = list(reversed(call.repository.statuses.get(commit.sha, [])))
-    return Listing(found, lambda one: checks.status(call.world, call.repository, one))
-
-
-async def combined_status(call: Call) -> Answer:
-    """The newest status of each context; `pending` also when there is none."""
-    world, repository = call.world, call.repository
-    commit = repository_calls.resolve(call, call.params["ref"])
-    newest = standing.latest_statuses(repository, commit.sha)
-    words = {standing.of_status(one) for one in newest}
-    state = "failure" if "failing" in words else "pending"
-    if words == {"ok"}:
-        state = "success"
-    address = shapes.address(world, repository)
-    return Reply(
-        {
-            "state": state,
-            "sha": commit.sha,
-            "total_count": len(newest),
-            "statuses": [checks.simple_status(world, repository, one) for one in newest],
-            "repository": shapes.minimal(world, repository),
-            "commit_url": f"{address}/commits/{commit.sha}",
-            "url": f"{address}/commits/{commit.sha}/status",
-        }
-    )
+    return Listing(found, partial(checks.status, call.repository))
 
 
 REPO = "/repos/{owner}/{repo}"
@@ -198,14 +132,9 @@ ROUTES = (
     Route("POST", f"{REPO}/check-runs", create_run, WRITE),
     Route("GET", RUN, get_run, READ),
     Route("PATCH", RUN, patch_run, WRITE),
-    Route("GET", f"{RUN}/annotations", list_annotations, READ),
     Route("POST", f"{RUN}/rerequest", rerequest_run, WRITE),
     Route("GET", f"{COMMITS}/check-runs", list_runs, READ),
     Route("GET", f"{COMMITS}/check-suites", list_suites, READ),
-    Route("GET", SUITE, get_suite, READ),
-    Route("GET", f"{SUITE}/check-runs", list_suite_runs, READ),
-    Route("POST", f"{SUITE}/rerequest", rerequest_suite, WRITE),
     Route("POST", f"{REPO}/statuses/{{sha}}", create_status, ("statuses:write",)),
     Route("GET", f"{COMMITS}/statuses", list_statuses, ("statuses:read",)),
-    Route("GET", f"{COMMITS}/status", combined_status, ("statuses:read",)),
 )

@@ -1,6 +1,6 @@
-"""What every API call passes through: faults, errors as JSON, headers, paging, the log.
+"""The path of every API call: rights, errors as JSON, headers, paging, the log.
 
-The handlers behind it never see HTTP; what a fault does to a call is in meddling.py.
+The handlers behind it never see HTTP; fault_effects.py applies faults.
 """
 
 import hashlib

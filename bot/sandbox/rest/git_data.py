@@ -1,8 +1,8 @@
 """The git database: refs, commits, trees; and merges of branches."""
 
-from bot.sandbox.acts import merging, pull_states, refs
+from bot.sandbox.acts import merging, refs
 from bot.sandbox.acts.refs import How, Move
-from bot.sandbox.git import ZERO, NewCommit, Signature, TreeItem
+from bot.sandbox.git import ZERO, TreeItem
 from bot.sandbox.records import Json
 from bot.sandbox.refusal import not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
@@ -16,7 +16,7 @@ async def get_ref(call: Call) -> Answer:
     name = f"refs/{call.params['ref']}"
     if name not in call.repository.git.refs:
         raise not_found()
-    return Reply(git_data.ref(call.world, call.repository, name))
+    return Reply(git_data.ref(call.repository, name))
 
 
 async def matching_refs(call: Call) -> Answer:
@@ -24,7 +24,7 @@ async def matching_refs(call: Call) -> Answer:
     prefix = f"refs/{call.params.get('ref', '')}"
     repository = call.repository
     found = sorted(name for name in repository.git.refs if name.startswith(prefix))
-    return Listing(found, lambda name: git_data.ref(call.world, repository, name))
+    return Listing(found, lambda name: git_data.ref(repository, name))
 
 
 async def create_ref(call: Call) -> Answer:
@@ -35,9 +35,9 @@ async def create_ref(call: Call) -> Answer:
     if call.repository.git.objects.commit(sha) is None:
         raise refused("ref.no_object")
     step = Move(name, sha, ZERO)
-    await refs.move(call.world, call.repository, call.actor, [step], How("creation by REST"))
-    headers = {"Location": git_data.ref(call.world, call.repository, name)["url"]}
-    return Reply(git_data.ref(call.world, call.repository, name), 201, headers)
+    await refs.move(call.repository, call.actor, [step], How("creation by REST"))
+    headers = {"Location": git_data.ref(call.repository, name)["url"]}
+    return Reply(git_data.ref(call.repository, name), 201, headers)
 
 
 async def update_ref(call: Call) -> Answer:
@@ -50,14 +50,14 @@ async def update_ref(call: Call) -> Answer:
         raise refused("ref.no_object")
     await refs.refuse_workflow_files(call.repository, call.actor, before, sha)
     step = Move(name, sha, force=bool(call.body.get("force", False)))
-    await refs.move(call.world, call.repository, call.actor, [step], How("update by REST"))
-    return Reply(git_data.ref(call.world, call.repository, name))
+    await refs.move(call.repository, call.actor, [step], How("update by REST"))
+    return Reply(git_data.ref(call.repository, name))
 
 
 async def delete_ref(call: Call) -> Answer:
     """Remove a ref; its pull request closes with it."""
     step = Move(f"refs/{call.params['ref']}", ZERO)
-    await refs.move(call.world, call.repository, call.actor, [step], How("deletion by REST"))
+    await refs.move(call.repository, call.actor, [step], How("deletion by REST"))
     return Reply(status=204)
 
 
@@ -66,30 +66,7 @@ async def get_git_commit(call: Call) -> Answer:
     found = call.repository.git.objects.commit(call.params["sha"])
     if found is None:
         raise not_found()
-    return Reply(git_data.git_commit(call.world, call.repository, found))
-
-
-async def create_git_commit(call: Call) -> Answer:
-    """A new commit of a known tree."""
-    objects = call.repository.git.objects
-    tree, parents = call.text("tree"), call.body.get("parents", [])
-    if objects.tree(tree) is None:
-        raise refused("commit.tree")
-    if any(objects.commit(one) is None for one in parents):
-        raise refused("commit.parent")
-    own = pull_states.signature(call.world, call.actor.account)
-    author = _signature(call, "author", own)
-    committer = _signature(call, "committer", own if call.actor.app is None else author)
-    new = NewCommit(tree, tuple(parents), author, committer, call.text("message"))
-    made = objects.write_commit(new, signed=call.actor.app is not None)
-    return Reply(git_data.git_commit(call.world, call.repository, made), 201)
-
-
-def _signature(call: Call, name: str, otherwise: Signature) -> Signature:
-    given = call.body.get(name)
-    if given is None:
-        return otherwise
-    return Signature(given["name"], given["email"], otherwise.at)
+    return Reply(git_data.git_commit(call.repository, found))
 
 
 async def get_tree(call: Call) -> Answer:
@@ -106,11 +83,10 @@ async def get_tree(call: Call) -> Answer:
     if call.query.get("recursive") is not None:
         found = list(objects.walk(sha))
     shown: list[Json] = [
-        git_data.tree_line(call.world, repository, path, item)
-        for path, item in found[:TREE_LINES_MAX]
+        git_data.tree_line(repository, path, item) for path, item in found[:TREE_LINES_MAX]
     ]
     tree = commit.tree if commit is not None else sha
-    url = f"{git_data.address(call.world, repository)}/git/trees/{tree}"
+    url = f"{git_data.address(repository)}/git/trees/{tree}"
     is_cut = len(found) > TREE_LINES_MAX
     return Reply({"sha": tree, "url": url, "tree": shown, "truncated": is_cut})
 
@@ -121,17 +97,17 @@ async def get_blob(call: Call) -> Answer:
     body = call.repository.git.objects.blob(sha)
     if body is None:
         raise not_found()
-    return Reply(git_data.blob(call.world, call.repository, sha, body))
+    return Reply(git_data.blob(call.repository, sha, body))
 
 
 async def merge_branch(call: Call) -> Answer:
     """Merge a branch or a commit into a branch: 201, or 204 with nothing new."""
     ends = (call.text("base"), call.text("head"))
     message = call.optional("commit_message")
-    made = await merging.merge_branch(call.world, call.repository, call.actor, ends, message)
+    made = await merging.merge_branch(call.repository, call.actor, ends, message)
     if made is None:
         return Reply(status=204)
-    return Reply(git_data.commit(call.world, call.repository, made), 201)
+    return Reply(git_data.commit(call.repository, made), 201)
 
 
 REPO = "/repos/{owner}/{repo}"
@@ -144,7 +120,6 @@ ROUTES = (
     Route("PATCH", f"{REPO}/git/refs/{{ref:.+}}", update_ref, WRITE),
     Route("DELETE", f"{REPO}/git/refs/{{ref:.+}}", delete_ref, WRITE),
     Route("GET", f"{REPO}/git/commits/{{sha}}", get_git_commit, READ),
-    Route("POST", f"{REPO}/git/commits", create_git_commit, WRITE),
     Route("GET", f"{REPO}/git/trees/{{sha:.+}}", get_tree, READ),
     Route("GET", f"{REPO}/git/blobs/{{sha}}", get_blob, READ),
     Route("POST", f"{REPO}/merges", merge_branch, WRITE),

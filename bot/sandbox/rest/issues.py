@@ -1,10 +1,12 @@
 """Issues, comments, reactions and labels; a pull request is an issue too."""
 
+from functools import partial
+
 from bot.sandbox.acts import conversation
 from bot.sandbox.records import ROLES, Comment, Issue, Json, Reaction
 from bot.sandbox.refusal import not_accessible, not_found, refused
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
-from bot.sandbox.shapes import pulls, repositories
+from bot.sandbox.shapes import pulls
 from bot.sandbox.timeline import stamp
 
 
@@ -25,14 +27,14 @@ async def list_issues(call: Call) -> Answer:
         if state in ("all", "open" if one.open else "closed")
         and creator in (None, one.author.login)
     ]
-    return Listing(found, lambda one: pulls.issue(call.world, call.repository, one))
+    return Listing(found, partial(pulls.issue, call.repository))
 
 
 async def create_issue(call: Call) -> Answer:
     """A new issue."""
     title, body = call.text("title"), call.optional("body")
-    made = conversation.open_issue(call.world, call.repository, call.actor, title, body)
-    return Reply(pulls.issue(call.world, call.repository, made), 201)
+    made = conversation.open_issue(call.repository, call.actor, title, body)
+    return Reply(pulls.issue(call.repository, made), 201)
 
 
 async def patch_issue(call: Call) -> Answer:
@@ -42,25 +44,24 @@ async def patch_issue(call: Call) -> Answer:
         raise not_found()
     given = [name for name in ("title", "body", "state") if name in call.body]
     fields: Json = {name: call.text(name) for name in given}
-    conversation.edit_issue(call.world, call.repository, call.actor, issue, fields)
-    return Reply(pulls.issue(call.world, call.repository, issue))
+    conversation.edit_issue(call.repository, call.actor, issue, fields)
+    return Reply(pulls.issue(call.repository, issue))
 
 
 async def get_issue(call: Call) -> Answer:
     """One issue, or a pull request as an issue."""
-    return Reply(pulls.issue(call.world, call.repository, issue_of(call)))
+    return Reply(pulls.issue(call.repository, issue_of(call)))
 
 
 async def list_comments(call: Call) -> Answer:
     """The comments, oldest first."""
     issue = issue_of(call)
-    world, repository = call.world, call.repository
-    return Listing(issue.comments, lambda one: pulls.comment(world, repository, issue, one))
+    return Listing(issue.comments, partial(pulls.comment, call.repository, issue))
 
 
 async def list_repository_comments(call: Call) -> Answer:
     """The comments of all issues and pull requests, by `since`, `sort` and `direction`."""
-    world, repository = call.world, call.repository
+    repository = call.repository
     by_update = call.query.get("sort") == "updated"
     since = call.query.get("since", "")
     found = [
@@ -70,7 +71,7 @@ async def list_repository_comments(call: Call) -> Answer:
         if stamp(one.updated_at) >= since
     ]
     found.sort(key=lambda each: each[:2], reverse=call.query.get("direction") == "desc")
-    return Listing(found, lambda each: pulls.comment(world, repository, each[2], each[3]))
+    return Listing(found, lambda each: pulls.comment(repository, each[2], each[3]))
 
 
 async def create_comment(call: Call) -> Answer:
@@ -78,8 +79,8 @@ async def create_comment(call: Call) -> Answer:
     issue = issue_of(call)
     if issue.pull is None and not call.actor.may("issues"):
         raise not_accessible()
-    made = conversation.comment(call.world, call.repository, call.actor, issue, call.text("body"))
-    return Reply(pulls.comment(call.world, call.repository, issue, made), 201)
+    made = conversation.comment(call.repository, call.actor, issue, call.text("body"))
+    return Reply(pulls.comment(call.repository, issue, made), 201)
 
 
 def _comment(call: Call) -> tuple[Issue, Comment]:
@@ -94,34 +95,13 @@ def _own_or_writer(call: Call, comment: Comment) -> None:
         raise refused("role.admin")
 
 
-async def get_comment(call: Call) -> Answer:
-    """One comment."""
-    issue, found = _comment(call)
-    return Reply(pulls.comment(call.world, call.repository, issue, found))
-
-
 async def patch_comment(call: Call) -> Answer:
     """Change a comment; one's own, or as somebody who writes."""
     place = _comment(call)
     _own_or_writer(call, place[1])
     body = call.text("body")
-    conversation.edit_comment(call.world, call.repository, call.actor, place, body)
-    return Reply(pulls.comment(call.world, call.repository, *place))
-
-
-async def delete_comment(call: Call) -> Answer:
-    """Remove a comment."""
-    place = _comment(call)
-    _own_or_writer(call, place[1])
-    conversation.delete_comment(call.world, call.repository, call.actor, place)
-    return Reply(status=204)
-
-
-async def list_reactions(call: Call) -> Answer:
-    """The reactions to a comment or an issue; `content` picks one kind."""
-    wanted = call.query.get("content")
-    found = [one for one in _reactions(call) if wanted in (None, one.content)]
-    return Listing(found, lambda one: pulls.reaction(call.world, one))
+    conversation.edit_comment(call.repository, call.actor, place, body)
+    return Reply(pulls.comment(call.repository, *place))
 
 
 def _reactions(call: Call) -> list[Reaction]:
@@ -135,44 +115,21 @@ async def create_reaction(call: Call) -> Answer:
     return Reply(pulls.reaction(call.world, made), 201 if is_new else 200)
 
 
-async def delete_reaction(call: Call) -> Answer:
-    """Take a reaction back."""
-    reactions = _reactions(call)
-    for one in reactions:
-        if one.id == int(call.params["reaction"]):
-            reactions.remove(one)
-            return Reply(status=204)
-    raise not_found()
-
-
-async def list_labels(call: Call) -> Answer:
-    """The labels of an issue."""
-    issue = issue_of(call)
-    return Listing(pulls.labels(call.world, call.repository, issue), lambda one: one)
-
-
 async def add_labels(call: Call) -> Answer:
     """Add labels, made when missing; the body is a list or `{"labels": […]}`."""
     names = call.body.get("labels") or call.body.get("") or []
     issue = issue_of(call)
     plain = [one["name"] if isinstance(one, dict) else str(one) for one in names]
-    await conversation.label(call.world, call.repository, call.actor, issue, plain)
-    return Reply(pulls.labels(call.world, call.repository, issue))
+    await conversation.label(call.repository, call.actor, issue, plain)
+    return Reply(pulls.labels(call.repository, issue))
 
 
 async def remove_label(call: Call) -> Answer:
     """Take a label away; 404 when it is not there."""
     issue = issue_of(call)
     name = call.params["name"]
-    await conversation.unlabel(call.world, call.repository, call.actor, issue, name)
-    return Reply(pulls.labels(call.world, call.repository, issue))
-
-
-async def create_label(call: Call) -> Answer:
-    """A new label of the repository."""
-    color, text = call.optional("color") or "", call.optional("description")
-    made = conversation.make_label(call.world, call.repository, call.text("name"), color, text)
-    return Reply(repositories.label(call.world, call.repository, made), 201)
+    await conversation.unlabel(call.repository, call.actor, issue, name)
+    return Reply(pulls.labels(call.repository, issue))
 
 
 REPO = "/repos/{owner}/{repo}"
@@ -189,17 +146,9 @@ ROUTES = (
     Route("GET", f"{ISSUE}/comments", list_comments, READ),
     Route("POST", f"{ISSUE}/comments", create_comment, WRITE, role="read"),
     Route("GET", f"{REPO}/issues/comments", list_repository_comments, READ),
-    Route("GET", COMMENT, get_comment, READ),
     Route("PATCH", COMMENT, patch_comment, WRITE, role="read"),
-    Route("DELETE", COMMENT, delete_comment, WRITE, role="read"),
-    Route("GET", f"{COMMENT}/reactions", list_reactions, READ),
     Route("POST", f"{COMMENT}/reactions", create_reaction, WRITE, role="read"),
-    Route("DELETE", rf"{COMMENT}/reactions/{{reaction:\d+}}", delete_reaction, WRITE, role="read"),
-    Route("GET", f"{ISSUE}/reactions", list_reactions, READ),
     Route("POST", f"{ISSUE}/reactions", create_reaction, WRITE, role="read"),
-    Route("DELETE", rf"{ISSUE}/reactions/{{reaction:\d+}}", delete_reaction, WRITE, role="read"),
-    Route("GET", f"{ISSUE}/labels", list_labels, READ),
     Route("POST", f"{ISSUE}/labels", add_labels, WRITE, role="triage"),
     Route("DELETE", f"{ISSUE}/labels/{{name:.+}}", remove_label, WRITE, role="triage"),
-    Route("POST", f"{REPO}/labels", create_label, WRITE, role="write"),
 )

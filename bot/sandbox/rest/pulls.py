@@ -1,10 +1,12 @@
 """Pull requests and their reviews."""
 
-from bot.sandbox.acts import differences, merging, pull_requests
+from functools import partial
+
+from bot.sandbox.acts import merging, pull_requests, pull_states
 from bot.sandbox.acts.merging import MergeCall
 from bot.sandbox.acts.pull_requests import NewPull, NewReview
 from bot.sandbox.records import ROLES, Issue, Pull
-from bot.sandbox.refusal import invalid, not_found, refused
+from bot.sandbox.refusal import invalid, not_found
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
 from bot.sandbox.rules import METHODS
 from bot.sandbox.shapes import git_data, pulls
@@ -34,8 +36,7 @@ async def list_pulls(call: Call) -> Answer:
     ]
     if call.query.get("direction", "desc") == "desc":
         found.reverse()
-    world, repository = call.world, call.repository
-    return Listing(found, lambda one: pulls.pull_simple(world, repository, one[0], one[1]))
+    return Listing(found, lambda one: pulls.pull_simple(call.repository, one[0], one[1]))
 
 
 async def create_pull(call: Call) -> Answer:
@@ -47,15 +48,15 @@ async def create_pull(call: Call) -> Answer:
         call.optional("body"),
         bool(call.body.get("draft", False)),
     )
-    issue = await pull_requests.open_pull(call.world, call.repository, call.actor, new)
+    issue = await pull_requests.open_pull(call.repository, call.actor, new)
     return Reply(await _shown(call, issue), 201)
 
 
 async def _shown(call: Call, issue: Issue) -> dict[str, object]:
     if issue.pull is None:
         raise not_found()
-    files = await differences.files(call.repository, issue, issue.pull)
-    return pulls.pull(call.world, call.repository, issue, files)
+    files = await pull_states.changed_files(call.repository, issue, issue.pull)
+    return pulls.pull(call.repository, issue, files)
 
 
 async def get_pull(call: Call) -> Answer:
@@ -72,46 +73,37 @@ async def patch_pull(call: Call) -> Answer:
     is_writer = actor.app is not None or ROLES.index(role) >= ROLES.index("write")
     if not is_writer and actor.account is not issue.author:
         raise not_found()
-    await pull_requests.edit(call.world, call.repository, actor, issue, call.body)
+    await pull_requests.edit(call.repository, actor, issue, call.body)
     return Reply(await _shown(call, issue))
 
 
 async def list_files(call: Call) -> Answer:
     """The changed files, at most FILES_MAX."""
     issue, pull = pull_of(call)
-    world, repository = call.world, call.repository
-    files = (await differences.files(repository, issue, pull))[:FILES_MAX]
-    return Listing(files, lambda one: git_data.changed_file(world, repository, one, pull.head_sha))
+    repository = call.repository
+    files = (await pull_states.changed_files(repository, issue, pull))[:FILES_MAX]
+    return Listing(files, lambda one: git_data.changed_file(repository, one, pull.head_sha))
 
 
 async def list_commits(call: Call) -> Answer:
     """The commits, oldest first, at most COMMITS_MAX."""
     issue, pull = pull_of(call)
-    found = differences.commits(call.repository, issue, pull)[:COMMITS_MAX]
-    return Listing(found, lambda one: git_data.commit(call.world, call.repository, one))
+    found = pull_states.commits_of(call.repository, issue, pull)[:COMMITS_MAX]
+    return Listing(found, partial(git_data.commit, call.repository))
 
 
 async def list_reviews(call: Call) -> Answer:
     """The reviews, oldest first."""
     issue, pull = pull_of(call)
-    world, repository = call.world, call.repository
-    return Listing(pull.reviews, lambda one: pulls.review(world, repository, issue, one))
+    return Listing(pull.reviews, partial(pulls.review, call.repository, issue))
 
 
 async def create_review(call: Call) -> Answer:
     """Review it; a review without `event` would be a draft and is not imitated."""
     issue, _ = pull_of(call)
     new = NewReview(call.text("event"), call.optional("body") or "", call.optional("commit_id"))
-    made = pull_requests.review(call.world, call.repository, call.actor, issue, new)
-    return Reply(pulls.review(call.world, call.repository, issue, made))
-
-
-async def is_merged(call: Call) -> Answer:
-    """204 when it was merged, else 404."""
-    issue, _ = pull_of(call)
-    if not issue.merged:
-        raise not_found()
-    return Reply(status=204)
+    made = pull_requests.review(call.repository, call.actor, issue, new)
+    return Reply(pulls.review(call.repository, issue, made))
 
 
 async def merge_pull(call: Call) -> Answer:
@@ -126,19 +118,8 @@ async def merge_pull(call: Call) -> Answer:
         call.optional("commit_title"),
         call.optional("commit_message"),
     )
-    sha = await merging.merge_pull(call.world, call.repository, call.actor, issue, asked)
+    sha = await merging.merge_pull(call.repository, call.actor, issue, asked)
     return Reply({"sha": sha, "merged": True, "message": "Pull Request successfully merged"})
-
-
-async def update_branch(call: Call) -> Answer:
-    """Merge the base into the head."""
-    issue, _ = pull_of(call)
-    if not issue.open:
-        raise refused("pull.not_open")
-    expected = call.optional("expected_head_sha")
-    await merging.update_branch(call.world, call.repository, call.actor, issue, expected)
-    url = pulls.page(call.world, call.repository, issue)
-    return Reply({"message": "Updating pull request branch.", "url": url}, 202)
 
 
 REPO = "/repos/{owner}/{repo}"
@@ -154,7 +135,5 @@ ROUTES = (
     Route("GET", f"{PULL}/commits", list_commits, READ),
     Route("GET", f"{PULL}/reviews", list_reviews, READ),
     Route("POST", f"{PULL}/reviews", create_review, WRITE, role="read"),
-    Route("GET", f"{PULL}/merge", is_merged, ("contents:read",)),
     Route("PUT", f"{PULL}/merge", merge_pull, ("contents:write",)),
-    Route("PUT", f"{PULL}/update-branch", update_branch, WRITE),
 )

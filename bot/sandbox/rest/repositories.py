@@ -1,12 +1,14 @@
 """Repositories, branches, protection, rules, contents and comparisons."""
 
+from functools import partial
+
 from bot.sandbox import merges, rules
 from bot.sandbox.acts import repositories as repository_acts
 from bot.sandbox.auth import PersonCaller, TokenCaller
 from bot.sandbox.git import Commit
 from bot.sandbox.records import Json, Ruleset
 from bot.sandbox.refusal import Refusal, not_accessible, not_found, refused
-from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of, repository_of
+from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route, page_of
 from bot.sandbox.shapes import git_data
 from bot.sandbox.shapes import repositories as shapes
 
@@ -23,43 +25,27 @@ async def get_repository(call: Call) -> Answer:
             role = call.repository.role_of(account)
         case TokenCaller():
             role = "write" if call.actor.may("contents") else "read"
-    return Reply(shapes.full(call.world, call.repository, role))
-
-
-async def get_repository_by_id(call: Call) -> Answer:
-    """The repository of a number, which outlives renames."""
-    found = call.world.repositories.get(int(call.params["id"]))
-    if found is None:
-        raise not_found()
-    call.found = repository_of(call.world, call.caller, found.full_name)
-    return await get_repository(call)
+    return Reply(shapes.full(call.repository, role))
 
 
 async def list_branches(call: Call) -> Answer:
-    """The branches by name; `protected=true` or `false` picks some."""
-    repository = call.repository
-    wanted = call.query.get("protected")
-    names = sorted(
-        name.removeprefix("refs/heads/")
-        for name in repository.git.refs
-        if name.startswith("refs/heads/")
-    )
+    """The branches by name; `protected=true` or `false` selects some."""
+    repository, wanted = call.repository, call.query.get("protected")
+    heads = sorted(name for name in repository.git.refs if name.startswith("refs/heads/"))
     chosen = [
         name
-        for name in names
+        for name in (head.removeprefix("refs/heads/") for head in heads)
         if wanted is None or (name in repository.protected) == (wanted == "true")
     ]
-
-    def shape(name: str) -> Json:
-        return shapes.short_branch(call.world, repository, name, name in repository.protected)
-
-    return Listing(chosen, shape)
+    return Listing(
+        chosen, lambda name: shapes.short_branch(repository, name, name in repository.protected)
+    )
 
 
 async def get_branch(call: Call) -> Answer:
     """One branch."""
     name = call.params["branch"]
-    return Reply(shapes.branch(call.world, call.repository, name, _tip(call)))
+    return Reply(shapes.branch(call.repository, name, _tip(call)))
 
 
 def _tip(call: Call) -> Commit:
@@ -76,8 +62,8 @@ async def rename_branch(call: Call) -> Answer:
     is_default = old == call.repository.default_branch
     if is_default and not call.actor.may("administration"):
         raise not_accessible()
-    repository_acts.rename_branch(call.world, call.repository, call.actor, old, new)
-    shown = shapes.branch(call.world, call.repository, old, commit)
+    repository_acts.rename_branch(call.repository, call.actor, old, new)
+    shown = shapes.branch(call.repository, old, commit)
     return Reply({**shown, "name": new}, 201)
 
 
@@ -90,7 +76,7 @@ async def get_required_status_checks(call: Call) -> Answer:
         raise refused("protection.none")
     if classic.checks is None:
         raise refused("protection.no_checks")
-    return Reply(shapes.status_check_policy(call.world, call.repository, branch, classic))
+    return Reply(shapes.status_check_policy(call.repository, branch, classic))
 
 
 async def get_protection(call: Call) -> Answer:
@@ -100,7 +86,7 @@ async def get_protection(call: Call) -> Answer:
     classic = call.repository.protected.get(branch)
     if classic is None:
         raise refused("protection.none")
-    return Reply(shapes.whole_protection(call.world, call.repository, branch, classic))
+    return Reply(shapes.whole_protection(call.repository, branch, classic))
 
 
 async def rules_for_branch(call: Call) -> Answer:
@@ -121,16 +107,16 @@ async def rules_for_branch(call: Call) -> Answer:
 
 async def list_rulesets(call: Call) -> Answer:
     """All rulesets, active or not."""
-    world, repository = call.world, call.repository
+    repository = call.repository
     found = repository.rulesets
-    return Listing(found, lambda one: shapes.ruleset(world, repository, one, whole=False))
+    return Listing(found, lambda one: shapes.ruleset(repository, one, whole=False))
 
 
 async def get_ruleset(call: Call) -> Answer:
     """One ruleset with its rules; bypass actors only for those who may write rules."""
     for one in call.repository.rulesets:
         if one.id == int(call.params["id"]):
-            shown = shapes.ruleset(call.world, call.repository, one, whole=True)
+            shown = shapes.ruleset(call.repository, one, whole=True)
             passes = rules.bypasses(call.repository, one, call.actor, is_merge=True)
             shown["current_user_can_bypass"] = "always" if passes else "never"
             if isinstance(call.caller, TokenCaller) and not call.actor.may("administration"):
@@ -154,9 +140,7 @@ async def get_contents(call: Call) -> Answer:
         return Reply(
             [
                 {
-                    **git_data.content_file(
-                        call.world, repository, f"{prefix}{one.name}", one, wanted
-                    ),
+                    **git_data.content_file(repository, f"{prefix}{one.name}", one, wanted),
                     "type": "dir" if one.kind == "tree" else "file",
                 }
                 for one in lines
@@ -165,7 +149,7 @@ async def get_contents(call: Call) -> Answer:
     if RAW in call.accept or "application/vnd.github.v3.raw" in call.accept:
         body = repository.git.objects.blob(item.sha) or b""
         return Reply(body, 200, {"Content-Type": f"{RAW}; charset=utf-8"})
-    return Reply(git_data.content_file(call.world, repository, path, item, wanted))
+    return Reply(git_data.content_file(repository, path, item, wanted))
 
 
 def resolve(call: Call, wanted: str) -> Commit:
@@ -182,8 +166,7 @@ async def list_commits(call: Call) -> Answer:
     """The history of `sha`, newest first."""
     repository = call.repository
     tip = resolve(call, call.query.get("sha", repository.default_branch))
-    found = repository.git.objects.log(tip.sha)
-    return Listing(found, lambda one: git_data.commit(call.world, repository, one))
+    return Listing(repository.git.objects.log(tip.sha), partial(git_data.commit, repository))
 
 
 async def get_commit(call: Call) -> Answer:
@@ -193,15 +176,15 @@ async def get_commit(call: Call) -> Answer:
         commit = resolve(call, wanted)
     except Refusal:
         raise refused("commit.absent", wanted) from None
-    return Reply(git_data.commit(call.world, call.repository, commit))
+    return Reply(git_data.commit(call.repository, commit))
 
 
 async def compare(call: Call) -> Answer:
-    """How two commits stand to each other; commits come oldest first, page by page."""
+    """The comparison of two commits; commits are listed oldest first, page by page."""
     base_name, dots, head_name = call.params["basehead"].partition("...")
     if not dots:
         raise not_found()
-    world, repository = call.world, call.repository
+    repository = call.repository
     objects = repository.git.objects
     base, head = resolve(call, base_name), resolve(call, head_name)
     start = objects.merge_base(base.sha, head.sha)
@@ -215,8 +198,8 @@ async def compare(call: Call) -> Answer:
     if "per_page" not in call.query and "page" not in call.query:
         size = COMMITS_OF_A_COMPARISON_MAX
     files = await merges.changes(objects, start, head.sha) if page == 1 else ()
-    url = f"{shapes.address(world, repository)}/compare/{call.params['basehead']}"
-    web = f"{world.web}/{repository.full_name}/compare/{base_name}...{head_name}"
+    url = f"{git_data.address(repository)}/compare/{call.params['basehead']}"
+    web = f"{repository.world.web}/{repository.full_name}/compare/{base_name}...{head_name}"
     return Reply(
         {
             "url": url,
@@ -224,18 +207,17 @@ async def compare(call: Call) -> Answer:
             "permalink_url": web,
             "diff_url": f"{web}.diff",
             "patch_url": f"{web}.patch",
-            "base_commit": git_data.commit(world, repository, base),
-            "merge_base_commit": git_data.commit(world, repository, objects.a_commit(start)),
+            "base_commit": git_data.commit(repository, base),
+            "merge_base_commit": git_data.commit(repository, objects.a_commit(start)),
             "status": status,
             "ahead_by": len(ahead),
             "behind_by": len(behind),
             "total_commits": len(ahead),
             "commits": [
-                git_data.commit(world, repository, one)
-                for one in ahead[(page - 1) * size : page * size]
+                git_data.commit(repository, one) for one in ahead[(page - 1) * size : page * size]
             ],
             "files": [
-                git_data.changed_file(world, repository, one, head.sha)
+                git_data.changed_file(repository, one, head.sha)
                 for one in files[:FILES_OF_A_COMPARISON_MAX]
             ],
         }
@@ -248,7 +230,6 @@ BRANCH = f"{REPO}/branches/{{branch:.+}}"
 
 ROUTES = (
     Route("GET", REPO, get_repository),
-    Route("GET", r"/repositories/{id:\d+}", get_repository_by_id),
     Route("GET", f"{REPO}/branches", list_branches, CONTENTS),
     Route("POST", f"{BRANCH}/rename", rename_branch, ("contents:write",)),
     Route(

@@ -1,6 +1,8 @@
 """Native stacks of pull requests."""
 
-from bot.sandbox.acts import stacks
+from functools import partial
+
+from bot.sandbox.acts import pull_requests
 from bot.sandbox.records import Stack
 from bot.sandbox.refusal import not_found
 from bot.sandbox.rest.call import Answer, Call, Listing, Reply, Route
@@ -9,31 +11,31 @@ from bot.sandbox.shapes import pulls
 
 async def list_stacks(call: Call) -> Answer:
     """The stacks, newest first; `pull_request` asks for that of one pull request."""
-    world, repository = call.world, call.repository
+    repository = call.repository
     wanted = call.query.get("pull_request")
     found = [
         one
         for one in reversed(repository.stacks)
         if wanted is None or wanted in {str(number) for number in one.members}
     ]
-    return Listing(found, lambda one: pulls.stack(world, repository, one))
+    return Listing(found, partial(pulls.stack, repository))
 
 
 async def get_stack(call: Call) -> Answer:
     """One stack."""
-    return Reply(pulls.stack(call.world, call.repository, _stack(call)))
+    return Reply(pulls.stack(call.repository, _stack(call)))
 
 
 async def create_stack(call: Call) -> Answer:
     """Stack pull requests, the bottom first."""
     numbers = [int(one) for one in call.body.get("pull_requests", ())]
-    made = await stacks.create(call.world, call.repository, call.actor, numbers)
-    return Reply(pulls.stack(call.world, call.repository, made), 201)
+    made = await pull_requests.stack(call.repository, call.actor, numbers)
+    return Reply(pulls.stack(call.repository, made), 201)
 
 
 async def unstack(call: Call) -> Answer:
     """Dissolve a stack."""
-    stacks.dissolve(call.repository, _stack(call).members[0])
+    pull_requests.unstack(call.repository, _stack(call).members[0])
     return Reply(status=204)
 
 

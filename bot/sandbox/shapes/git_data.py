@@ -5,15 +5,15 @@ from urllib.parse import quote
 
 from bot.sandbox.git import Commit, Signature, TreeItem
 from bot.sandbox.merges import FileChange
-from bot.sandbox.records import NOREPLY, Json, Repository
+from bot.sandbox.records import NOREPLY, Json
 from bot.sandbox.shapes import people
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
-def address(world: World, one: Repository) -> str:
+def address(one: Repository) -> str:
     """The REST address of a repository."""
-    return f"{people.api(world)}/repos/{one.full_name}"
+    return f"{people.api(one.world)}/repos/{one.full_name}"
 
 
 def signature(who: Signature) -> Json:
@@ -39,15 +39,15 @@ def _account_of(world: World, who: Signature) -> Json | None:
     return people.account(world, found) if found is not None else None
 
 
-def commit(world: World, one: Repository, shown: Commit) -> Json:
+def commit(one: Repository, shown: Commit) -> Json:
     """A commit as lists, branches and comparisons show it."""
-    url = f"{address(world, one)}/commits/{shown.sha}"
-    git_url = f"{address(world, one)}/git/commits/{shown.sha}"
+    url = f"{address(one)}/commits/{shown.sha}"
+    git_url = f"{address(one)}/git/commits/{shown.sha}"
     return {
         "sha": shown.sha,
         "node_id": people.node_id("Commit", f"{one.id}:{shown.sha}"),
         "url": url,
-        "html_url": f"{world.web}/{one.full_name}/commit/{shown.sha}",
+        "html_url": f"{one.world.web}/{one.full_name}/commit/{shown.sha}",
         "comments_url": f"{url}/comments",
         "commit": {
             "url": git_url,
@@ -55,26 +55,26 @@ def commit(world: World, one: Repository, shown: Commit) -> Json:
             "committer": signature(shown.committer),
             "message": shown.message,
             "comment_count": 0,
-            "tree": _tree_link(world, one, shown.tree),
+            "tree": _tree_link(one, shown.tree),
             "verification": verification(one, shown.sha),
         },
-        "author": _account_of(world, shown.author),
-        "committer": _account_of(world, shown.committer),
+        "author": _account_of(one.world, shown.author),
+        "committer": _account_of(one.world, shown.committer),
         "parents": [
             {
                 "sha": parent,
-                "url": f"{address(world, one)}/commits/{parent}",
-                "html_url": f"{world.web}/{one.full_name}/commit/{parent}",
+                "url": f"{address(one)}/commits/{parent}",
+                "html_url": f"{one.world.web}/{one.full_name}/commit/{parent}",
             }
             for parent in shown.parents
         ],
     }
 
 
-def git_commit(world: World, one: Repository, shown: Commit) -> Json:
+def git_commit(one: Repository, shown: Commit) -> Json:
     """A commit as the git database shows it."""
-    url = f"{address(world, one)}/git/commits"
-    web = f"{world.web}/{one.full_name}/commit"
+    url = f"{address(one)}/git/commits"
+    web = f"{one.world.web}/{one.full_name}/commit"
     return {
         "sha": shown.sha,
         "node_id": people.node_id("Commit", f"{one.id}:{shown.sha}"),
@@ -83,7 +83,7 @@ def git_commit(world: World, one: Repository, shown: Commit) -> Json:
         "author": signature(shown.author),
         "committer": signature(shown.committer),
         "message": shown.message,
-        "tree": _tree_link(world, one, shown.tree),
+        "tree": _tree_link(one, shown.tree),
         "parents": [
             {"sha": parent, "url": f"{url}/{parent}", "html_url": f"{web}/{parent}"}
             for parent in shown.parents
@@ -104,7 +104,7 @@ def simple_commit(shown: Commit) -> Json:
     }
 
 
-def pushed_commit(world: World, one: Repository, shown: Commit) -> Json:
+def pushed_commit(one: Repository, shown: Commit) -> Json:
     """A commit inside a push event, with the files that differ from its first parent's."""
     objects = one.git.objects
     before = objects.a_commit(shown.parents[0]).tree if shown.parents else None
@@ -112,62 +112,62 @@ def pushed_commit(world: World, one: Repository, shown: Commit) -> Json:
     return {
         **simple_commit(shown),
         "distinct": True,
-        "url": f"{world.web}/{one.full_name}/commit/{shown.sha}",
+        "url": f"{one.world.web}/{one.full_name}/commit/{shown.sha}",
         "added": [path for path, old, _ in changed if old is None],
         "removed": [path for path, _, new in changed if new is None],
         "modified": [path for path, old, new in changed if old and new],
     }
 
 
-def ref(world: World, one: Repository, name: str) -> Json:
+def ref(one: Repository, name: str) -> Json:
     """A ref; `name` is the whole one, with `refs/`."""
     sha = one.git.refs[name]
     return {
         "ref": name,
         "node_id": people.node_id("Ref", f"{one.id}:{name}"),
-        "url": f"{address(world, one)}/git/{quote(name)}",
+        "url": f"{address(one)}/git/{quote(name)}",
         "object": {
             "sha": sha,
             "type": "commit",
-            "url": f"{address(world, one)}/git/commits/{sha}",
+            "url": f"{address(one)}/git/commits/{sha}",
         },
     }
 
 
-def _tree_link(world: World, one: Repository, sha: str) -> Json:
-    return {"sha": sha, "url": f"{address(world, one)}/git/trees/{sha}"}
+def _tree_link(one: Repository, sha: str) -> Json:
+    return {"sha": sha, "url": f"{address(one)}/git/trees/{sha}"}
 
 
-def tree_line(world: World, one: Repository, path: str, item: TreeItem) -> Json:
+def tree_line(one: Repository, path: str, item: TreeItem) -> Json:
     """One line of a tree; only files have a size."""
     kind = {"tree": "trees", "blob": "blobs"}.get(item.kind)
     line: Json = {"path": path, "mode": item.mode, "type": item.kind, "sha": item.sha}
     if kind is not None:
-        line["url"] = f"{address(world, one)}/git/{kind}/{item.sha}"
+        line["url"] = f"{address(one)}/git/{kind}/{item.sha}"
     if item.kind == "blob":
         line["size"] = len(one.git.objects.blob(item.sha) or b"")
     return line
 
 
-def blob(world: World, one: Repository, sha: str, body: bytes) -> Json:
+def blob(one: Repository, sha: str, body: bytes) -> Json:
     """A file's content in base64, however long it is."""
     return {
         "sha": sha,
         "node_id": people.node_id("Blob", f"{one.id}:{sha}"),
         "size": len(body),
-        "url": f"{address(world, one)}/git/blobs/{sha}",
+        "url": f"{address(one)}/git/blobs/{sha}",
         "content": encodebytes(body).decode(),
         "encoding": "base64",
     }
 
 
-def content_file(world: World, one: Repository, path: str, item: TreeItem, at: str) -> Json:
+def content_file(one: Repository, path: str, item: TreeItem, at: str) -> Json:
     """A file with its content in base64, empty above 1 MB as at the provider."""
     body = one.git.objects.blob(item.sha) or b""
     large = len(body) > 1_000_000
-    url = f"{address(world, one)}/contents/{quote(path)}?ref={at}"
-    web = f"{world.web}/{one.full_name}/blob/{at}/{quote(path)}"
-    git_url = f"{address(world, one)}/git/blobs/{item.sha}"
+    url = f"{address(one)}/contents/{quote(path)}?ref={at}"
+    web = f"{one.world.web}/{one.full_name}/blob/{at}/{quote(path)}"
+    git_url = f"{address(one)}/git/blobs/{item.sha}"
     return {
         "type": "file",
         "encoding": "none" if large else "base64",
@@ -179,12 +179,12 @@ def content_file(world: World, one: Repository, path: str, item: TreeItem, at: s
         "url": url,
         "git_url": git_url,
         "html_url": web,
-        "download_url": f"{world.web}/{one.full_name}/raw/{at}/{quote(path)}",
+        "download_url": f"{one.world.web}/{one.full_name}/raw/{at}/{quote(path)}",
         "_links": {"git": git_url, "self": url, "html": web},
     }
 
 
-def changed_file(world: World, one: Repository, change: FileChange, at: str) -> Json:
+def changed_file(one: Repository, change: FileChange, at: str) -> Json:
     """A changed file of a pull request or a comparison."""
     path = quote(change.path)
     shown: Json = {
@@ -194,9 +194,9 @@ def changed_file(world: World, one: Repository, change: FileChange, at: str) -> 
         "additions": change.additions,
         "deletions": change.deletions,
         "changes": change.additions + change.deletions,
-        "blob_url": f"{world.web}/{one.full_name}/blob/{at}/{path}",
-        "raw_url": f"{world.web}/{one.full_name}/raw/{at}/{path}",
-        "contents_url": f"{address(world, one)}/contents/{path}?ref={at}",
+        "blob_url": f"{one.world.web}/{one.full_name}/blob/{at}/{path}",
+        "raw_url": f"{one.world.web}/{one.full_name}/raw/{at}/{path}",
+        "contents_url": f"{address(one)}/contents/{path}?ref={at}",
     }
     if change.old_path is not None:
         shown["previous_filename"] = change.old_path

@@ -2,9 +2,9 @@
 
 from base64 import b64decode, b64encode
 
-from bot.sandbox.records import Account, App, Installation, Json, Kind, Repository
+from bot.sandbox.records import Account, App, Installation, Json, Kind
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 
 def api(world: World) -> str:
@@ -148,5 +148,5 @@ def repository_name(one: Repository) -> Json:
 
 
 def owner_is_organization(one: Repository) -> bool:
-    """Whether webhooks of this repository carry an organization."""
+    """Return whether webhooks of this repository carry an organization."""
     return one.owner.kind is Kind.ORGANIZATION

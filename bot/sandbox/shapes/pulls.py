@@ -4,39 +4,28 @@ from collections import Counter
 
 from bot.sandbox import merge_rules
 from bot.sandbox.merges import FileChange
-from bot.sandbox.records import (
-    Account,
-    Comment,
-    Issue,
-    Json,
-    Pull,
-    Reaction,
-    Repository,
-    Review,
-    Stack,
-    Thread,
-)
-from bot.sandbox.shapes import people, repositories
+from bot.sandbox.records import Account, Comment, Issue, Json, Pull, Reaction, Review, Stack, Thread
+from bot.sandbox.shapes import git_data, people, repositories
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 REACTIONS = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
 
 
 def association(one: Repository, who: Account) -> str:
-    """What an author is to the repository."""
+    """Return the association of an author with the repository."""
     if who is one.owner:
         return "OWNER"
     return "COLLABORATOR" if one.role_of(who) not in ("none", "read") else "NONE"
 
 
-def labels(world: World, one: Repository, issue: Issue) -> list[Json]:
+def labels(one: Repository, issue: Issue) -> list[Json]:
     """The labels of an issue, in the order they were added."""
-    return [repositories.label(world, one, one.labels[name.lower()]) for name in issue.labels]
+    return [repositories.label(one, one.labels[name.lower()]) for name in issue.labels]
 
 
 def reaction_rollup(url: str, reactions: list[Reaction]) -> Json:
-    """How many reactions of each kind."""
+    """Return the number of reactions of each kind."""
     counts = Counter(reaction.content for reaction in reactions)
     return {
         "url": f"{url}/reactions",
@@ -56,40 +45,40 @@ def reaction(world: World, shown: Reaction) -> Json:
     }
 
 
-def comment(world: World, one: Repository, issue: Issue, shown: Comment) -> Json:
+def comment(one: Repository, issue: Issue, shown: Comment) -> Json:
     """One comment."""
-    url = f"{repositories.address(world, one)}/issues/comments/{shown.id}"
+    url = f"{git_data.address(one)}/issues/comments/{shown.id}"
     return {
         "id": shown.id,
         "node_id": people.node_id("IssueComment", shown.id),
         "url": url,
-        "html_url": f"{page(world, one, issue)}#issuecomment-{shown.id}",
-        "issue_url": f"{repositories.address(world, one)}/issues/{issue.number}",
-        "user": people.account(world, shown.author),
+        "html_url": f"{page(one, issue)}#issuecomment-{shown.id}",
+        "issue_url": f"{git_data.address(one)}/issues/{issue.number}",
+        "user": people.account(one.world, shown.author),
         "created_at": stamp(shown.created_at),
         "updated_at": stamp(shown.updated_at),
         "author_association": association(one, shown.author),
         "body": shown.body,
-        "performed_via_github_app": people.app(world, shown.via) if shown.via else None,
+        "performed_via_github_app": people.app(one.world, shown.via) if shown.via else None,
         "reactions": reaction_rollup(url, shown.reactions),
     }
 
 
-def page(world: World, one: Repository, issue: Issue) -> str:
+def page(one: Repository, issue: Issue) -> str:
     """The address of the page a person opens."""
     kind = "pull" if issue.pull is not None else "issues"
-    return f"{world.web}/{one.full_name}/{kind}/{issue.number}"
+    return f"{one.world.web}/{one.full_name}/{kind}/{issue.number}"
 
 
-def issue(world: World, one: Repository, shown: Issue) -> Json:
+def issue(one: Repository, shown: Issue) -> Json:
     """An issue; a pull request is one too, told by `pull_request`."""
-    url = f"{repositories.address(world, one)}/issues/{shown.number}"
-    web = page(world, one, shown)
+    url = f"{git_data.address(one)}/issues/{shown.number}"
+    web = page(one, shown)
     answer: Json = {
         "id": shown.id,
         "node_id": people.node_id("Issue", shown.id),
         "url": url,
-        "repository_url": repositories.address(world, one),
+        "repository_url": git_data.address(one),
         "labels_url": f"{url}/labels{{/name}}",
         "comments_url": f"{url}/comments",
         "events_url": f"{url}/events",
@@ -100,8 +89,8 @@ def issue(world: World, one: Repository, shown: Issue) -> Json:
         "state_reason": None if shown.open or shown.pull else "completed",
         "title": shown.title,
         "body": shown.body,
-        "user": people.account(world, shown.author),
-        "labels": labels(world, one, shown),
+        "user": people.account(one.world, shown.author),
+        "labels": labels(one, shown),
         "assignee": None,
         "assignees": [],
         "milestone": None,
@@ -109,18 +98,18 @@ def issue(world: World, one: Repository, shown: Issue) -> Json:
         "active_lock_reason": None,
         "comments": len(shown.comments),
         "closed_at": stamp(shown.closed_at) if shown.closed_at else None,
-        "closed_by": people.account(world, shown.closed_by) if shown.closed_by else None,
+        "closed_by": people.account(one.world, shown.closed_by) if shown.closed_by else None,
         "created_at": stamp(shown.created_at),
         "updated_at": stamp(shown.updated_at),
         "author_association": association(one, shown.author),
-        "performed_via_github_app": people.app(world, shown.via) if shown.via else None,
+        "performed_via_github_app": people.app(one.world, shown.via) if shown.via else None,
         "reactions": reaction_rollup(url, shown.reactions),
     }
     if shown.pull is not None:
         merged = shown.pull.merged_at
         answer["draft"] = shown.pull.draft
         answer["pull_request"] = {
-            "url": f"{repositories.address(world, one)}/pulls/{shown.number}",
+            "url": f"{git_data.address(one)}/pulls/{shown.number}",
             "html_url": web,
             "diff_url": f"{web}.diff",
             "patch_url": f"{web}.patch",
@@ -129,13 +118,13 @@ def issue(world: World, one: Repository, shown: Issue) -> Json:
     return answer
 
 
-def _links(world: World, one: Repository, shown: Issue, pull: Pull) -> dict[str, str]:
-    api = repositories.address(world, one)
+def _links(one: Repository, shown: Issue, pull: Pull) -> dict[str, str]:
+    api = git_data.address(one)
     url = f"{api}/pulls/{shown.number}"
     issue_url = f"{api}/issues/{shown.number}"
     return {
         "self": url,
-        "html": page(world, one, shown),
+        "html": page(one, shown),
         "issue": issue_url,
         "comments": f"{issue_url}/comments",
         "review_comments": f"{url}/comments",
@@ -145,11 +134,11 @@ def _links(world: World, one: Repository, shown: Issue, pull: Pull) -> dict[str,
     }
 
 
-def pull_simple(world: World, one: Repository, shown: Issue, pull: Pull) -> Json:
+def pull_simple(one: Repository, shown: Issue, pull: Pull) -> Json:
     """A pull request in a list: no mergeability, no counts."""
-    web = page(world, one, shown)
-    links = _links(world, one, shown, pull)
-    head_repo = world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
+    web = page(one, shown)
+    links = _links(one, shown, pull)
+    head_repo = one.world.repositories.get(pull.head_repo) if pull.head_repo is not None else None
     return {
         "url": links["self"],
         "id": shown.id,
@@ -168,9 +157,9 @@ def pull_simple(world: World, one: Repository, shown: Issue, pull: Pull) -> Json
         "locked": shown.locked,
         "active_lock_reason": None,
         "title": shown.title,
-        "user": people.account(world, shown.author),
+        "user": people.account(one.world, shown.author),
         "body": shown.body,
-        "labels": labels(world, one, shown),
+        "labels": labels(one, shown),
         "milestone": None,
         "created_at": stamp(shown.created_at),
         "updated_at": stamp(shown.updated_at),
@@ -186,15 +175,15 @@ def pull_simple(world: World, one: Repository, shown: Issue, pull: Pull) -> Json
             "label": f"{pull.head_owner.login}:{pull.head_ref}",
             "ref": pull.head_ref,
             "sha": pull.head_sha,
-            "user": people.account(world, pull.head_owner),
-            "repo": repositories.repository(world, head_repo) if head_repo else None,
+            "user": people.account(one.world, pull.head_owner),
+            "repo": repositories.repository(head_repo) if head_repo else None,
         },
         "base": {
             "label": f"{one.owner.login}:{pull.base_ref}",
             "ref": pull.base_ref,
             "sha": pull.base_sha,
-            "user": people.account(world, one.owner),
-            "repo": repositories.repository(world, one),
+            "user": people.account(one.world, one.owner),
+            "repo": repositories.repository(one),
         },
         "_links": {name: {"href": href} for name, href in links.items()},
         "author_association": association(one, shown.author),
@@ -227,7 +216,7 @@ def trunk_of(one: Repository, found: Stack) -> str:
     return bottom.base_ref if bottom is not None else one.default_branch
 
 
-def stack(world: World, one: Repository, found: Stack) -> Json:
+def stack(one: Repository, found: Stack) -> Json:
     """A native stack asked for by itself, its pull requests from the bottom up."""
     members = [one.issues[number] for number in found.members]
     listed = [(issue, issue.pull) for issue in members if issue.pull is not None]
@@ -235,7 +224,7 @@ def stack(world: World, one: Repository, found: Stack) -> Json:
         "id": found.id,
         "number": found.number,
         "node_id": people.node_id("PullRequestStack", found.id),
-        "url": f"{repositories.address(world, one)}/stacks/{found.number}",
+        "url": f"{git_data.address(one)}/stacks/{found.number}",
         "base": {"ref": trunk_of(one, found)},
         "open": any(issue.open for issue in members),
         "created_at": stamp(found.created_at),
@@ -252,7 +241,7 @@ def stack(world: World, one: Repository, found: Stack) -> Json:
     }
 
 
-def pull(world: World, one: Repository, shown: Issue, files: tuple[FileChange, ...]) -> Json:
+def pull(one: Repository, shown: Issue, files: tuple[FileChange, ...]) -> Json:
     """A pull request asked for by itself, or in a webhook; `files` are its changes."""
     inner = shown.pull
     if inner is None:
@@ -261,12 +250,12 @@ def pull(world: World, one: Repository, shown: Issue, files: tuple[FileChange, .
     base = one.git.branch(inner.base_ref)
     commits = one.git.objects.log(inner.head_sha, without=base or inner.base_sha)
     return {
-        **pull_simple(world, one, shown, inner),
+        **pull_simple(one, shown, inner),
         "merged": inner.merged_at is not None,
         "mergeable": inner.mergeable,
         "rebaseable": inner.mergeable,
         "mergeable_state": "unknown" if shown.merged else state,
-        "merged_by": people.account(world, inner.merged_by) if inner.merged_by else None,
+        "merged_by": people.account(one.world, inner.merged_by) if inner.merged_by else None,
         "comments": len(shown.comments),
         "review_comments": len(inner.threads),
         "maintainer_can_modify": False,
@@ -277,14 +266,14 @@ def pull(world: World, one: Repository, shown: Issue, files: tuple[FileChange, .
     }
 
 
-def review(world: World, one: Repository, shown: Issue, given: Review) -> Json:
+def review(one: Repository, shown: Issue, given: Review) -> Json:
     """One review."""
-    web = f"{page(world, one, shown)}#pullrequestreview-{given.id}"
-    url = f"{repositories.address(world, one)}/pulls/{shown.number}"
+    web = f"{page(one, shown)}#pullrequestreview-{given.id}"
+    url = f"{git_data.address(one)}/pulls/{shown.number}"
     return {
         "id": given.id,
         "node_id": people.node_id("PullRequestReview", given.id),
-        "user": people.account(world, given.author),
+        "user": people.account(one.world, given.author),
         "body": given.body,
         "state": given.state,
         "html_url": web,
@@ -296,10 +285,10 @@ def review(world: World, one: Repository, shown: Issue, given: Review) -> Json:
     }
 
 
-def thread(world: World, one: Repository, shown: Issue, of: Thread) -> Json:
+def thread(one: Repository, shown: Issue, of: Thread) -> Json:
     """A conversation on the code, with its first comment."""
-    url = f"{repositories.address(world, one)}/pulls"
-    web = f"{page(world, one, shown)}#discussion_r{of.id}"
+    url = f"{git_data.address(one)}/pulls"
+    web = f"{page(one, shown)}#discussion_r{of.id}"
     pull_url = f"{url}/{shown.number}"
     head = shown.pull.head_sha if shown.pull is not None else ""
     comment_shown = {
@@ -322,7 +311,7 @@ def thread(world: World, one: Repository, shown: Issue, of: Thread) -> Json:
         "subject_type": "line",
         "commit_id": head,
         "original_commit_id": head,
-        "user": people.account(world, of.author),
+        "user": people.account(one.world, of.author),
         "body": of.body,
         "created_at": stamp(shown.updated_at),
         "updated_at": stamp(shown.updated_at),

@@ -3,10 +3,10 @@
 from urllib.parse import quote
 
 from bot.sandbox.git import Commit
-from bot.sandbox.records import Account, Classic, Json, Label, Repository, Ruleset
+from bot.sandbox.records import Account, Classic, Json, Label, Ruleset
 from bot.sandbox.shapes import git_data, people
 from bot.sandbox.timeline import stamp
-from bot.sandbox.world import World
+from bot.sandbox.world import Repository, World
 
 PATHS = {
     "archive_url": "/{archive_format}{/ref}",
@@ -48,22 +48,17 @@ PATHS = {
 }
 
 
-def address(world: World, one: Repository) -> str:
-    """The REST address of a repository."""
-    return f"{people.api(world)}/repos/{one.full_name}"
-
-
-def minimal(world: World, one: Repository) -> Json:
+def minimal(one: Repository) -> Json:
     """A repository inside another answer."""
-    url = address(world, one)
+    url = git_data.address(one)
     return {
         "id": one.id,
         "node_id": people.node_id("Repository", one.id),
         "name": one.name,
         "full_name": one.full_name,
         "private": one.private,
-        "owner": people.account(world, one.owner),
-        "html_url": f"{world.web}/{one.full_name}",
+        "owner": people.account(one.world, one.owner),
+        "html_url": f"{one.world.web}/{one.full_name}",
         "description": None,
         "fork": one.parent is not None,
         "url": url,
@@ -71,13 +66,13 @@ def minimal(world: World, one: Repository) -> Json:
     }
 
 
-def repository(world: World, one: Repository) -> Json:
+def repository(one: Repository) -> Json:
     """A repository as lists, pull requests and webhooks show it."""
-    web = f"{world.web}/{one.full_name}"
-    forks = sum(1 for other in world.repositories.values() if other.parent == one.id)
+    web = f"{one.world.web}/{one.full_name}"
+    forks = sum(1 for other in one.world.repositories.values() if other.parent == one.id)
     unclosed = sum(1 for issue in one.issues.values() if issue.open)
     return {
-        **minimal(world, one),
+        **minimal(one),
         "git_url": f"git:{web.partition(':')[2]}.git",
         "ssh_url": f"git@github.localhost:{one.full_name}.git",
         "clone_url": f"{web}.git",
@@ -114,12 +109,12 @@ def repository(world: World, one: Repository) -> Json:
     }
 
 
-def full(world: World, one: Repository, role: str) -> Json:
+def full(one: Repository, role: str) -> Json:
     """A repository asked for by itself, with what the caller may do there."""
     chosen = one.settings
-    parent = world.repositories.get(one.parent) if one.parent is not None else None
+    parent = one.world.repositories.get(one.parent) if one.parent is not None else None
     answer = {
-        **repository(world, one),
+        **repository(one),
         "allow_merge_commit": chosen.merge_commit,
         "allow_squash_merge": chosen.squash,
         "allow_rebase_merge": chosen.rebase,
@@ -136,9 +131,9 @@ def full(world: World, one: Repository, role: str) -> Json:
         "permissions": permissions(role),
     }
     if parent is not None:
-        answer["parent"] = answer["source"] = repository(world, parent)
+        answer["parent"] = answer["source"] = repository(parent)
     if people.owner_is_organization(one):
-        answer["organization"] = people.account(world, one.owner)
+        answer["organization"] = people.account(one.world, one.owner)
     return answer
 
 
@@ -150,20 +145,24 @@ def permissions(role: str) -> Json:
     return {word: level >= place for place, word in enumerate(words)}
 
 
-def collaborator_permission(world: World, one: Repository, account: Account) -> Json:
+def collaborator_permission(one: Repository, account: Account) -> Json:
     """A role; `permission` knows only four words, as at the provider."""
     role = one.role_of(account)
     folded = {"maintain": "write", "triage": "read"}.get(role, role)
-    user = {**people.account(world, account), "permissions": permissions(role), "role_name": role}
+    user = {
+        **people.account(one.world, account),
+        "permissions": permissions(role),
+        "role_name": role,
+    }
     return {"permission": folded, "role_name": role, "user": user}
 
 
-def label(world: World, one: Repository, shown: Label) -> Json:
+def label(one: Repository, shown: Label) -> Json:
     """A label."""
     return {
         "id": shown.id,
         "node_id": people.node_id("Label", shown.id),
-        "url": f"{address(world, one)}/labels/{quote(shown.name)}",
+        "url": f"{git_data.address(one)}/labels/{quote(shown.name)}",
         "name": shown.name,
         "description": shown.description,
         "color": shown.color,
@@ -173,10 +172,10 @@ def label(world: World, one: Repository, shown: Label) -> Json:
     }
 
 
-def protection(world: World, one: Repository, branch: str) -> Json:
+def protection(one: Repository, branch: str) -> Json:
     """The short protection that a branch carries with it."""
     classic = one.protected.get(branch)
-    url = f"{address(world, one)}/branches/{branch}/protection"
+    url = f"{git_data.address(one)}/branches/{branch}/protection"
     checks = classic.checks if classic is not None else None
     shown: Json = {"enforcement_level": "off", "contexts": [], "checks": []}
     if checks is not None:
@@ -192,9 +191,9 @@ def check_list(checks: list[tuple[str, int | None]]) -> Json:
     }
 
 
-def status_check_policy(world: World, one: Repository, branch: str, classic: Classic) -> Json:
+def status_check_policy(one: Repository, branch: str, classic: Classic) -> Json:
     """Classic protection's required checks, asked for by themselves."""
-    url = f"{address(world, one)}/branches/{branch}/protection/required_status_checks"
+    url = f"{git_data.address(one)}/branches/{branch}/protection/required_status_checks"
     return {
         "url": url,
         "strict": classic.strict,
@@ -203,9 +202,9 @@ def status_check_policy(world: World, one: Repository, branch: str, classic: Cla
     }
 
 
-def whole_protection(world: World, one: Repository, branch: str, classic: Classic) -> Json:
+def whole_protection(one: Repository, branch: str, classic: Classic) -> Json:
     """Classic protection as a whole; it says nothing of merge queues and deployments."""
-    url = f"{address(world, one)}/branches/{branch}/protection"
+    url = f"{git_data.address(one)}/branches/{branch}/protection"
     shown: Json = {
         "url": url,
         "required_signatures": {
@@ -222,7 +221,7 @@ def whole_protection(world: World, one: Repository, branch: str, classic: Classi
         "allow_fork_syncing": {"enabled": False},
     }
     if classic.checks is not None:
-        shown["required_status_checks"] = status_check_policy(world, one, branch, classic)
+        shown["required_status_checks"] = status_check_policy(one, branch, classic)
     if classic.approvals is not None:
         shown["required_pull_request_reviews"] = {
             "url": f"{url}/required_pull_request_reviews",
@@ -230,7 +229,7 @@ def whole_protection(world: World, one: Repository, branch: str, classic: Classi
             "require_code_owner_reviews": classic.code_owners,
             "require_last_push_approval": classic.last_push_approval,
             "required_approving_review_count": classic.approvals,
-            **_passing(world, classic),
+            **_passing(one.world, classic),
         }
     if classic.pushers is not None:
         named = classic.pushers
@@ -240,18 +239,20 @@ def whole_protection(world: World, one: Repository, branch: str, classic: Classi
             "teams_url": f"{url}/restrictions/teams",
             "apps_url": f"{url}/restrictions/apps",
             "users": [
-                people.account(world, account)
-                for account in world.accounts.values()
+                people.account(one.world, account)
+                for account in one.world.accounts.values()
                 if account.login in named
             ],
             "teams": [],
-            "apps": [people.app(world, app) for app in world.apps.values() if app.slug in named],
+            "apps": [
+                people.app(one.world, app) for app in one.world.apps.values() if app.slug in named
+            ],
         }
     return shown
 
 
 def _passing(world: World, classic: Classic) -> Json:
-    """Who may pass the rules about pull requests by; left out where nobody is named."""
+    """Return who may bypass the rules about pull requests; empty when it names no one."""
     apps = [
         people.app(world, app) for app in world.apps.values() if app.slug in classic.bypass_apps
     ]
@@ -260,36 +261,36 @@ def _passing(world: World, classic: Classic) -> Json:
     return {"bypass_pull_request_allowances": {"users": [], "teams": [], "apps": apps}}
 
 
-def short_branch(world: World, one: Repository, name: str, protected: bool) -> Json:
+def short_branch(one: Repository, name: str, protected: bool) -> Json:
     """A branch in a list."""
     sha = one.git.branch(name) or ""
     return {
         "name": name,
-        "commit": {"sha": sha, "url": f"{address(world, one)}/commits/{sha}"},
+        "commit": {"sha": sha, "url": f"{git_data.address(one)}/commits/{sha}"},
         "protected": protected,
-        "protection": protection(world, one, name),
-        "protection_url": f"{address(world, one)}/branches/{name}/protection",
+        "protection": protection(one, name),
+        "protection_url": f"{git_data.address(one)}/branches/{name}/protection",
     }
 
 
-def branch(world: World, one: Repository, name: str, commit: Commit) -> Json:
+def branch(one: Repository, name: str, commit: Commit) -> Json:
     """A branch asked for by itself."""
     protected = name in one.protected or any(
         ruleset.enforcement == "active" for ruleset in one.rulesets
     )
     return {
-        **short_branch(world, one, name, protected),
-        "commit": git_data.commit(world, one, commit),
+        **short_branch(one, name, protected),
+        "commit": git_data.commit(one, commit),
         "_links": {
-            "self": f"{address(world, one)}/branches/{name}",
-            "html": f"{world.web}/{one.full_name}/tree/{name}",
+            "self": f"{git_data.address(one)}/branches/{name}",
+            "html": f"{one.world.web}/{one.full_name}/tree/{name}",
         },
     }
 
 
-def ruleset(world: World, one: Repository, shown: Ruleset, *, whole: bool) -> Json:
+def ruleset(one: Repository, shown: Ruleset, *, whole: bool) -> Json:
     """A ruleset; only the single one shows conditions, rules and bypass actors."""
-    url = f"{address(world, one)}/rulesets/{shown.id}"
+    url = f"{git_data.address(one)}/rulesets/{shown.id}"
     answer: Json = {
         "id": shown.id,
         "node_id": people.node_id("RepositoryRuleset", shown.id),
@@ -302,7 +303,7 @@ def ruleset(world: World, one: Repository, shown: Ruleset, *, whole: bool) -> Js
         "updated_at": stamp(shown.created_at),
         "_links": {
             "self": {"href": url},
-            "html": {"href": f"{world.web}/{one.full_name}/rules/{shown.id}"},
+            "html": {"href": f"{one.world.web}/{one.full_name}/rules/{shown.id}"},
         },
     }
     if whole:

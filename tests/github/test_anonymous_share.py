@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from bot.github.strangers import Strangers
+from bot.github.pacing import AnonymousShare
 from service.provider.errors import Throttled
 from tests.harness.clock import FastClock
 
@@ -35,7 +35,7 @@ def taken(take: Callable[[], None]) -> int:
 
 
 def test_one_repository_has_two_percent_and_an_installation_five(clock):
-    strangers = Strangers(clock)
+    strangers = AnonymousShare(clock)
     takes = [partial(strangers.take, "7", repo, 5_000) for repo in ("o/a", "o/b", "o/c")]
     counts = [taken(take) for take in takes]
     assert counts == [100, 100, 50]
@@ -43,13 +43,13 @@ def test_one_repository_has_two_percent_and_an_installation_five(clock):
 
 
 def test_a_share_is_of_what_is_left_and_nothing_of_nothing(clock):
-    strangers = Strangers(clock)
+    strangers = AnonymousShare(clock)
     assert taken(lambda: strangers.take("7", "o/a", 500)) == 10
     assert taken(lambda: strangers.take("8", "o/a", 0)) == 0
 
 
 def test_a_refusal_says_when_the_oldest_call_is_an_hour_old(clock):
-    strangers = Strangers(clock)
+    strangers = AnonymousShare(clock)
     for second in range(100):
         clock.at_s = float(second)
         strangers.take("7", "O/A", None)

@@ -1,12 +1,10 @@
-"""What the adapter keeps in memory: facts that cannot change, and answers a moment old."""
+"""Caches of the adapter: facts that cannot change, and answers of a moment ago."""
 
 from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from service.provider.values import (
-    Commit,
-)
+from service.provider.values import Commit
 from service.vocabulary import RepoRef, Sha
 
 COMMITS_MAX = 20_000
@@ -24,7 +22,7 @@ class Files:
     read_s: float
 
 
-class Remembered:
+class Caches:
     """Bounded; the least recently used goes first."""
 
     def __init__(self) -> None:
@@ -68,11 +66,11 @@ class Remembered:
             self._unstacked[repo.slug, number] = head
 
     def is_unstacked(self, repo: RepoRef, number: int, head: Sha) -> bool:
-        """Whether this head was seen outside of any stack."""
+        """Return whether this head was seen outside of any stack."""
         return self._unstacked.get((repo.slug, number)) == head
 
     def keep_workflows(self, repo: RepoRef, number: int, head: Sha, touched: bool) -> None:
-        """Whether a head changes workflow files."""
+        """Return whether a head changes workflow files."""
         self._workflows[repo.slug, number, head] = touched
 
     def workflows(self, repo: RepoRef, number: int, head: Sha) -> bool | None:

@@ -1,4 +1,4 @@
-"""What a fault does to a call: before it is served, instead of it, or to its answer."""
+"""The effects of faults and of content limits on calls of the API."""
 
 import json
 import re
@@ -6,9 +6,10 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from bot.sandbox import strikes
-from bot.sandbox.acts import people, pull_states
+from bot.sandbox import faults
+from bot.sandbox.acts import actions_by_people, pull_states
 from bot.sandbox.faults import Fault
+from bot.sandbox.records import Json
 from bot.sandbox.refusal import DOCUMENTATION, say
 from bot.sandbox.rest import door
 from bot.sandbox.rest.door import Door
@@ -25,34 +26,35 @@ TRUNCATED_TO = 2  # the answer's length divided by this
 
 
 async def before(served: Door, request: web.Request, fault: Fault) -> web.StreamResponse | None:
-    """Do what the fault does ahead of the call; an answer means that nobody acts on it."""
+    """Apply a fault ahead of the call; an answer takes the place of the call."""
     value, world = fault.fault, served.world
+    wait_s = float(value.get("s", 60))
     match fault.kind:
         case "before":
-            await people.act(world, value["act"])
+            await actions_by_people.act(world, value["act"])
         case "hang":
-            await world.timeline.sleep(float(value.get("s", 60)))
+            await world.timeline.sleep(wait_s)
         case "mergeable_null":
             for repository in world.repositories.values():
                 for issue, _ in repository.open_pulls():
-                    wait = float(value.get("s", 60))
-                    pull_states.look_again(world, repository, issue, delay_s=wait)
+                    pull_states.look_again(repository, issue, delay_s=wait_s)
         case "other_tree":
-            strikes.lands_other_tree.set(True)
+            faults.lands_other_tree.set(True)
         case "reset_before":
             return reset(request)
         case "token_expired":
             served.credentials.revoke(door.bearer_of(request) or "")
             return refused(401, "Bad credentials")
+        case "primary_limit":
+            return _primary_limit(world, fault, wait_s)
         case _:
-            return instead(served, fault)
+            return _instead(value)
     return None
 
 
-def instead(served: Door, fault: Fault) -> web.Response | None:
-    """The answer that a fault gives in place of the call; None when it is of another kind."""
-    value = fault.fault
-    match fault.kind:
+def _instead(value: Json) -> web.Response | None:
+    """Return the answer in place of a call; None for a fault that strikes after it."""
+    match value["kind"]:
         case "fail_before":
             return failed(int(value.get("status", 502)))
         case "html":
@@ -64,24 +66,25 @@ def instead(served: Door, fault: Fault) -> web.Response | None:
             return refused(int(value["status"]), value["message"])
         case "suspended":
             return refused(403, say("token.suspended"))
-        case "primary_limit":
-            reset_at = served.world.timeline.callers_now().timestamp() + float(value.get("s", 60))
-            headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(reset_at) + 1)}
-            if "graphql" in fault.match:
-                error = {"type": "RATE_LIMITED", "message": say("limit.primary_gql", 1)}
-                return web.json_response({"errors": [error]}, headers=headers)
-            return refused(403, say("limit.primary", 1), headers)
         case "secondary_limit":
             after = value.get("retry_after")
-            return refused(
-                403, say("limit.secondary"), {"Retry-After": str(after)} if after else {}
-            )
+            headers = {"Retry-After": str(after)} if after else {}
+            return refused(403, say("limit.secondary"), headers)
         case _:
             return None
 
 
+def _primary_limit(world: World, fault: Fault, wait_s: float) -> web.Response:
+    reset_at = world.timeline.callers_now().timestamp() + wait_s
+    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(reset_at) + 1)}
+    if "graphql" not in fault.match:
+        return refused(403, say("limit.primary", 1), headers)
+    error = {"type": "RATE_LIMITED", "message": say("limit.primary_gql", 1)}
+    return web.json_response({"errors": [error]}, headers=headers)
+
+
 def beyond_limits(world: World, method: str, path: str) -> web.Response | None:
-    """The answer to a call that would create too much content; counts one that is let through."""
+    """Refuse a call that would create too much content; count any other."""
     if not any(method == verb and form.fullmatch(path) for verb, form in CONTENT):
         return None
     now = world.timeline.now()
@@ -97,7 +100,7 @@ def beyond_limits(world: World, method: str, path: str) -> web.Response | None:
 async def after(
     request: web.Request, fault: Fault, answer: web.StreamResponse
 ) -> web.StreamResponse:
-    """Do what the fault does to the answer of a call that was acted on."""
+    """Apply a fault to the answer of a call that was served."""
     match fault.kind:
         case "fail_after":
             return failed(int(fault.fault.get("status", 502)))

@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver
 
-from bot.github import downloads
-from bot.github.downloads import UNSAFE, Downloads, PublicOnly
+from bot.github import artifacts
+from bot.github.artifacts import UNSAFE, Downloads, PublicOnly
 from bot.github.options import GitHubOptions, addresses_of
 from bot.github.wire import Broken
 from service.provider import archives
@@ -123,7 +123,7 @@ async def test_a_public_name_is_found():
 
 
 async def test_a_private_name_is_not_called_for_the_public_host(monkeypatch):
-    monkeypatch.setattr(downloads, "ThreadedResolver", lambda: Finder("127.0.0.1"))
+    monkeypatch.setattr(artifacts, "ThreadedResolver", lambda: Finder("127.0.0.1"))
     made = Downloads(PUBLIC)
     with pytest.raises(Broken):
         await made.fetch("https://storage.example/archive")

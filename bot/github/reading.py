@@ -1,0 +1,277 @@
+"""Typed reading of GitHub's JSON: `Fields`, and the readers that several modules share.
+
+Unknown fields are ignored; a missing one that we need raises `Unreadable`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from service.provider.signals import Where
+from service.provider.values import Commit, Repository
+from service.vocabulary import MergeMethod, RepoId, RepoRef, Sha
+
+# The permissions whose absence changes what we do.
+PERMISSIONS_READ = ("workflows", "actions", "issues", "contents", "pull_requests")
+
+# What the provider calls a merge method in rules, in the merge call, and on a repository.
+METHOD_WORDS: Mapping[MergeMethod, str] = {
+    MergeMethod.MERGE_COMMIT: "merge",
+    MergeMethod.SQUASH: "squash",
+    MergeMethod.REBASE: "rebase",
+}
+
+METHOD_FLAGS: Mapping[MergeMethod, str] = {
+    MergeMethod.MERGE_COMMIT: "allow_merge_commit",
+    MergeMethod.SQUASH: "allow_squash_merge",
+    MergeMethod.REBASE: "allow_rebase_merge",
+}
+
+BOT = "Bot"
+
+
+class Unreadable(ValueError):
+    """A field we need is missing or of another kind; the text names its path, never its value."""
+
+
+class Fields:
+    """One JSON object. Unknown fields are ignored; `null` counts as missing."""
+
+    __slots__ = ("_members", "_path")
+
+    def __init__(self, value: object, path: str = "") -> None:
+        if not isinstance(value, dict):
+            raise Unreadable(f"{path or 'answer'}: not an object")
+        self._members: dict[str, object] = value
+        self._path = path
+
+    def text(self, name: str) -> str:
+        """A string that must be there."""
+        found = self.text_or(name, None)
+        if found is None:
+            raise self._missing(name)
+        return found
+
+    def text_or(self, name: str, default: str | None) -> str | None:
+        """A string, or the default when it is missing."""
+        found = self._members.get(name)
+        if found is None:
+            return default
+        if not isinstance(found, str):
+            raise self._wrong(name, "a text")
+        return found
+
+    def words(self, name: str) -> str:
+        """A string, empty when it is missing."""
+        return self.text_or(name, "") or ""
+
+    def id(self, name: str) -> str:
+        """An id, which may be a number or a text."""
+        found = self.id_or_none(name)
+        if found is None:
+            raise self._missing(name)
+        return found
+
+    def id_or_none(self, name: str) -> str | None:
+        """An id, None when it is missing."""
+        found = self._members.get(name)
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int | str):
+            raise self._wrong(name, "an id")
+        return str(found)
+
+    def number(self, name: str) -> int:
+        """A whole number, also as digits in a text."""
+        found = self.id(name)
+        if not found.lstrip("-").isdecimal():
+            raise self._wrong(name, "a number")
+        return int(found)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """True or false."""
+        found = self._members.get(name)
+        return found if isinstance(found, bool) else default
+
+    def inner(self, name: str) -> "Fields":
+        """An object that must be there."""
+        found = self.inner_or_none(name)
+        if found is None:
+            raise self._missing(name)
+        return found
+
+    def inner_or_none(self, name: str) -> "Fields | None":
+        """An object, None when it is missing."""
+        found = self._members.get(name)
+        return None if found is None else Fields(found, self._at(name))
+
+    def each(self, name: str) -> "tuple[Fields, ...]":
+        """The objects of a list, empty when it is missing; `null` members are left out."""
+        return tuple(
+            Fields(member, f"{self._at(name)}[{place}]")
+            for place, member in enumerate(self.members(name))
+            if member is not None
+        )
+
+    def members(self, name: str) -> list[object]:
+        """A list as it stands, empty when it is missing."""
+        found = self._members.get(name)
+        if found is None:
+            return []
+        if not isinstance(found, list):
+            raise self._wrong(name, "a list")
+        return found
+
+    def moment(self, name: str) -> datetime:
+        """An instant that must be there."""
+        found = self.moment_or_none(name)
+        if found is None:
+            raise self._missing(name)
+        return found
+
+    def moment_or_none(self, name: str) -> datetime | None:
+        """An instant in UTC, None when it is missing."""
+        found = self.text_or(name, None)
+        if found is None:
+            return None
+        try:
+            moment = datetime.fromisoformat(found)
+        except ValueError as failure:
+            raise self._wrong(name, "an instant") from failure
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+    def _at(self, name: str) -> str:
+        return f"{self._path}.{name}" if self._path else name
+
+    def _missing(self, name: str) -> Unreadable:
+        return Unreadable(f"{self._at(name)}: missing")
+
+    def _wrong(self, name: str, wanted: str) -> Unreadable:
+        return Unreadable(f"{self._at(name)}: not {wanted}")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """An account as it appears beside an act."""
+
+    id: str
+    login: str
+    is_bot: bool
+
+
+def person_of(account: Fields | None) -> Person | None:
+    """An account; None for a deleted one, which GitHub shows as null."""
+    if account is None:
+        return None
+    is_bot = account.words("type") == BOT
+    return Person(account.id("id"), account.text("login"), is_bot)
+
+
+def repository_where_of(repository: Fields, host: str) -> Where:
+    """A repository by identity and present spelling."""
+    owner, _, name = repository.text("full_name").partition("/")
+    return Where(RepoId(host, repository.id("id")), RepoRef(host, owner, name))
+
+
+def repository_of(answer: Fields, host: str) -> Repository:
+    """A repository. A merge flag GitHub does not show us counts as allowed."""
+    where = repository_where_of(answer, host)
+    return Repository(
+        ref=where.ref,
+        id=where.id,
+        owner_id=answer.inner("owner").id("id"),
+        default_branch=answer.text("default_branch"),
+        merge_methods=frozenset(
+            method for method, flag in METHOD_FLAGS.items() if answer.flag(flag, default=True)
+        ),
+        archived=answer.flag("archived"),
+        url=answer.words("html_url"),
+    )
+
+
+def commit_of(answer: Fields) -> Commit:
+    """A commit, in the shape of `/commits`, `/merges` or `/git/commits`."""
+    inner = answer.inner_or_none("commit") or answer
+    return Commit(
+        sha=Sha(answer.text("sha")),
+        tree=Sha(inner.inner("tree").text("sha")),
+        parents=tuple(Sha(each.text("sha")) for each in answer.each("parents")),
+    )
+
+
+def is_signed(commit: Fields) -> bool:
+    """Return whether the signature of a listed commit is verified."""
+    verification = commit.inner("commit").inner_or_none("verification")
+    return verification is not None and verification.flag("verified")
+
+
+def ref_of(answer: Fields) -> tuple[str, Sha]:
+    """Full name and commit of a git reference."""
+    return answer.text("ref"), Sha(answer.inner("object").text("sha"))
+
+
+def pull_ref_of(answer: Fields) -> tuple[int, Sha, str]:
+    """Number, head and address of a pull request in a list or as just made."""
+    return answer.number("number"), Sha(answer.inner("head").text("sha")), answer.text("html_url")
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One check run of a commit."""
+
+    id: str
+    name: str
+    status: str
+    conclusion: str | None
+    app_id: str | None
+    suite: str
+    external_id: str
+    url: str
+    started_at: datetime | None
+    completed_at: datetime | None
+
+
+def run_report_of(answer: Fields) -> RunReport:
+    """A check run."""
+    app, suite = answer.inner_or_none("app"), answer.inner_or_none("check_suite")
+    return RunReport(
+        id=answer.id("id"),
+        name=answer.text("name"),
+        status=answer.text("status"),
+        conclusion=answer.text_or("conclusion", None),
+        app_id=None if app is None else app.id_or_none("id"),
+        suite="" if suite is None else suite.id_or_none("id") or "",
+        external_id=answer.words("external_id"),
+        url=answer.words("details_url") or answer.words("html_url"),
+        started_at=answer.moment_or_none("started_at"),
+        completed_at=answer.moment_or_none("completed_at"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A comment or a review: what somebody wrote on a pull request; `app_id` when by an App."""
+
+    id: str
+    author: Person | None
+    body: str
+    at: datetime | None
+    app_id: str | None
+
+
+def words_of(written: Fields) -> Words:
+    """A comment or review, from an event or an answer."""
+    app = written.inner_or_none("performed_via_github_app")
+    return Words(
+        id=written.id("id"),
+        author=person_of(written.inner_or_none("user")),
+        body=written.words("body"),
+        at=written.moment_or_none("created_at") or written.moment_or_none("submitted_at"),
+        app_id=None if app is None else app.id_or_none("id"),
+    )
+
+
+def permissions_of(answer: Fields) -> Mapping[str, str]:
+    """Return the granted permissions that we read; empty text where none is granted."""
+    granted = answer.inner_or_none("permissions") or Fields({})
+    return {name: granted.words(name) for name in PERMISSIONS_READ}
