@@ -15,10 +15,11 @@ from service.accounts.store import access, audit
 from service.database.database import Tx
 from service.database.records import RepositoryRecord, TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
+from service.http import callers
 from service.http.callers import Caller
 from service.mergequeue.store import queues
 from service.runtime import Runtime
-from service.vocabulary import Actor, ActorKind, Channel, QueueRef, RepoRef
+from service.vocabulary import Actor, ActorKind, QueueRef, RepoRef
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PREFIX = "hgt_"
@@ -27,12 +28,6 @@ RANDOM_LENGTH = 43
 CHECKSUM_LENGTH = 6
 TOKEN_LENGTH = len(PREFIX) + PUBLIC_LENGTH + 1 + RANDOM_LENGTH + CHECKSUM_LENGTH
 _DUMMY = bytes(32)
-
-NO_TOKEN = (
-    "Missing or unknown x-api-token. Create one with `headgate token create`, and send it in the"
-    " header x-api-token."
-)
-"""What every caller is told who shows no token that exists."""
 
 EXPIRED = (
     'The x-api-token "{name}" expired on {at:%Y-%m-%d}. Create another with `headgate token'
@@ -104,7 +99,7 @@ async def look_up(runtime: Runtime, token: str) -> Caller:
     record = await runtime.store.read(access.token_by_id, public_id_of(token))
     is_its_own = _matches(runtime, token, record)
     if record is None or not is_its_own:
-        raise Unauthenticated(NO_TOKEN)
+        raise Unauthenticated(callers.NO_TOKEN)
     check_valid(record, runtime.clock.now())
     known = Known(caller_of(record), record.expires_at, record.last_used_at)
     runtime.memory.callers.put(version, token, known)
@@ -166,14 +161,14 @@ def recheck(session: Tx, actor: Actor, now: datetime) -> TokenRecord | None:
         return None
     record = access.token_by_id(session, actor.id)
     if record is None:
-        raise Unauthenticated(NO_TOKEN)
+        raise Unauthenticated(callers.NO_TOKEN)
     check_valid(record, now)
     return record
 
 
 async def note_denial(runtime: Runtime, caller: Caller, endpoint: str) -> None:
     """Write down that a token's role was too small (RELIABILITY.md 8.7)."""
-    row = deeds.deed(actor_of(caller), caller.org_id, "api.call", endpoint, runtime.clock.now())
+    row = deeds.deed(caller.actor, caller.org_id, "api.call", endpoint, runtime.clock.now())
     denied = replace(row, decision="denied", reason=f"has role {caller.role.value}")
     await runtime.store.run(audit.append, denied)
 
@@ -190,13 +185,6 @@ def _matches(runtime: Runtime, token: str, record: TokenRecord | None) -> bool:
     for digest in runtime.keys.token_digests(token):
         found |= hmac.compare_digest(digest, stored)
     return found
-
-
-def actor_of(caller: Caller) -> Actor:
-    """The caller as an actor of commands and events."""
-    if not caller.token_id:
-        return Actor(ActorKind.BOT, login=caller.name, channel=Channel.API)
-    return Actor(ActorKind.TOKEN, login=caller.name, id=caller.token_id, channel=Channel.API)
 
 
 async def find_repository(runtime: Runtime, caller: Caller, ref: RepoRef) -> RepositoryRecord:

@@ -16,21 +16,13 @@ from service.accounts.store import repeats
 from service.accounts.store.repeats import Kept, Keyed, Reused, Running
 from service.errors import Conflict, Invalid, Overloaded
 from service.http.callers import Caller
+from service.http.repeats import WholeAnswer
 from service.runtime import Runtime
 
 # Hashing a larger body would hold the loop for more than a millisecond.
 THREAD_BYTES = 262_144
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A whole answer: status, Content-Type and bytes."""
-
-    status: int
-    content_type: str
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +33,9 @@ class Claim:
     id: str
 
 
-async def begin(runtime: Runtime, caller: Caller, path: str, key: str, body: bytes) -> Claim | Said:
+async def begin(
+    runtime: Runtime, caller: Caller, path: str, key: str, body: bytes
+) -> Claim | WholeAnswer:
     """Claim a request, or what it was answered within the last 24 hours.
 
     A caller without token has no keys of its own and must not come here. Raises
@@ -55,7 +49,9 @@ async def begin(runtime: Runtime, caller: Caller, path: str, key: str, body: byt
     claim = Claim(keyed, runtime.ids.uuid())
     found = await runtime.store.run(repeats.claim, keyed, claim.id, runtime.clock.now())
     if isinstance(found, Kept):
-        return Said(found.status, found.content_type, runtime.keys.opened(found.body).encode())
+        return WholeAnswer(
+            found.status, found.content_type, runtime.keys.opened(found.body).encode()
+        )
     if isinstance(found, Reused):
         raise Invalid(
             f"Idempotency-Key {key[:40]!r} belongs to a request to {path} with another body. "
@@ -71,12 +67,12 @@ async def begin(runtime: Runtime, caller: Caller, path: str, key: str, body: byt
     return claim
 
 
-async def keep(runtime: Runtime, claim: Claim, said: Said) -> None:
+async def keep(runtime: Runtime, claim: Claim, answer: WholeAnswer) -> None:
     """Answer the same from now on, for 24 hours.
 
     When the database refuses, what is done stays done and the caller is told so all the same.
     """
-    kept = Kept(said.status, said.content_type, runtime.keys.sealed(said.body.decode()))
+    kept = Kept(answer.status, answer.content_type, runtime.keys.sealed(answer.body.decode()))
     try:
         await runtime.store.run(repeats.keep, claim.keyed, claim.id, kept)
     except Overloaded as refused:

@@ -1,24 +1,23 @@
 """The HTTP interface of API.md: bytes in, one operation, bytes out.
 
 A request takes one way, `app.py`, and each station may refuse it, in the order that API.md 1.1
-fixes: the path and method (`routes.py` joins the tables of `*_routes.py`), the token and its role
+fixes: the path and method (declared at each handler, see `route.py`), the token and its role
 (`auth.py`), the headers that say how the body is written, its size and speed while it arrives
 (`limits.py`), its syntax (`strict_json.py`), every field by itself (`models/`). Only then is a
-handler called. It finds what the request names, asks one operation, and hands the frozen view
-it gets to `responses.py`, which spells it as the API does. Whatever is refused on the way is
+handler called. It finds what the request names, asks one operation, and makes the answer's
+model of the frozen view that it gets. Whatever is refused on the way is
 an error of `service/errors.py` or of a provider; `errors.py` has the one table that gives it a
 status, a code and a body. Nothing below this package knows HTTP.
 
-Reads are meant to be asked often, so an answer costs little more than its bytes:
-`fragments.py` keeps the encoded parts of each entry until that entry changes, `answer.py`
-writes head and body in one piece, and no middleware stands in between. Our own output is not
-validated while running: tests hold its shape.
+Reads may be asked often: handlers may keep encoded answers (`Caches` in `callers.py`),
+`answer.py` writes head and body in one piece, and no middleware stands in between.
 
 Worked example. `POST /v1/getQueue` with `{"repo": …, "targetBranch": "main"}`. The route says
 POST, role read, model `GetQueue`. The token's caller comes from memory. The body is small and
 arrived with the head, so no deadline is set up; orjson reads it, a count shows that no key
 came twice, the model checks the fields. `queues.get` finds the queue, 404 with the branches
-that have one if there is none, reads its value, and joins kept fragments. A body of 20 MiB
+that have one if there is none, and reads its value; the encoded answer is kept until that
+value changes. A body of 20 MiB
 for `/setImpactedTargets` goes the long way: it waits for a place among the large ones, is
 counted and timed as it arrives, and is parsed on a thread.
 

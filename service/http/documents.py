@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from service.http import answer, codes, errors, openapi
 from service.http.errors import HttpRefused
 from service.http.models import common
-from service.http.route import Look, Page
+from service.http.route import Document, Look, Page, Route
 
 HTML = "text/html; charset=utf-8"
 
@@ -140,3 +140,18 @@ def _marked(text: str) -> str:
     return "".join(
         f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts)
     )
+
+
+DOCUMENT_ROUTES: tuple[Route, ...] = (
+    Document("/openapi.json", specification, answer.JSON),
+    Document("/docs", entrance, HTML, status=302),
+    Document("/docs/api", viewer, HTML),
+    Document(
+        "/docs/errors/{code}",
+        error,
+        HTML,
+        variables=ErrorCode,
+        codes=("unknown_endpoint",),
+    ),
+    Document("/static/{digest}/{name:.+}", static, "text/javascript", is_listed=False),
+)

@@ -13,15 +13,14 @@ from datetime import datetime
 import orjson
 
 from service import errors
-from service.accounts import access
 from service.errors import FieldError, ServiceError
-from service.http import answer
+from service.http import answer, callers
 from service.http.models import common
 from service.http.models.common import Spelling
 from service.provider import errors as provider
 from service.provider.errors import GoneKind, ProviderError
 
-UNAUTHORIZED = access.NO_TOKEN.encode()
+UNAUTHORIZED = callers.NO_TOKEN.encode()
 UNAUTHORIZED_TYPE = "application/plain-text"
 RETRY_AFTER_MAX_S = 3600
 

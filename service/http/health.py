@@ -3,8 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
 
 from service.errors import DatabaseUnavailable
+from service.http.models.answers.common import Answer, SnakeAnswer
+from service.http.route import VERSIONED, Open, Route
 
 READY_STATUS, NOT_READY_STATUS = 200, 503
 
@@ -109,46 +114,95 @@ class Readiness:
         return {**self._words, Check.PROVIDER: provider}
 
 
-async def healthz(_readiness: Readiness, _version: str) -> tuple[int, object]:
-    """The loop turns, or this would not be answered."""
-    return READY_STATUS, {"status": "ok"}
+ServiceName = Literal["api", "engine", "provider", "uploads", "webhooks"]
+Severity = Literal["yellow", "red"]
 
 
-async def readyz(readiness: Readiness, _version: str) -> tuple[int, object]:
-    """Whether a balancer may send requests here, and why not."""
+class ServiceShown(Answer):
+    """One part of the service."""
+
+    name: ServiceName
+    status: Literal["up", "impacted"]
+
+
+class ServiceStatus(Answer):
+    """How the service is; `red`: nothing can land, `yellow`: something limps."""
+
+    overall_status: Literal["up", "impacted"]
+    severity: Severity | None
+    services: list[ServiceShown]
+    version: str
+
+
+class Alive(Answer):
+    """The process turns."""
+
+    status: Literal["ok"]
+
+
+class Checks(SnakeAnswer):
+    """How each thing stands that readiness depends on; `provider` alone does not end it."""
+
+    database: Word
+    schema_: Word = Field(alias="schema")
+    recovery: Word
+    workers: Word
+    provider: Word
+
+
+class Ready(SnakeAnswer):
+    """Whether requests may be sent here."""
+
+    status: Literal["ready", "not_ready"]
+    checks: Checks
+
+
+async def healthz(_readiness: Readiness, _version: str) -> tuple[int, Alive]:
+    """Return that the loop turns."""
+    return READY_STATUS, Alive(status="ok")
+
+
+async def readyz(readiness: Readiness, _version: str) -> tuple[int, Ready]:
+    """Return whether a balancer may send requests here, and why not."""
     await readiness.probe()
     is_ready = readiness.is_ready
-    words = {check.value: word.value for check, word in readiness.checks().items()}
-    body = {"status": "ready" if is_ready else "not_ready", "checks": words}
+    checks = Checks.model_validate(readiness.checks())
+    body = Ready(status="ready" if is_ready else "not_ready", checks=checks)
     return READY_STATUS if is_ready else NOT_READY_STATUS, body
 
 
-async def status(readiness: Readiness, version: str) -> tuple[int, object]:
-    """`/v1/status`: `red` when nothing can land, `yellow` when something limps."""
+async def status(readiness: Readiness, version: str) -> tuple[int, ServiceStatus]:
+    """Return `red` when nothing can land, `yellow` when something limps."""
     await readiness.probe()
     words = readiness.checks()
     engine = all(
         words[check] is Word.OK for check in (Check.DATABASE, Check.RECOVERY, Check.WORKERS)
     )
-    provider = words[Check.PROVIDER]
-    services = {
-        "api": True,
-        "engine": engine and not readiness.is_stalled,
-        "provider": provider is Word.OK,
-        # Endpoints are told by workers of this process, from the same database.
-        "webhooks": engine,
-    }
-    severity = None
-    if not engine:
-        severity = "red"
-    elif provider is not Word.OK or readiness.is_stalled:
-        severity = "yellow"
-    return READY_STATUS, {
-        "overallStatus": "up" if severity is None else "impacted",
-        "severity": severity,
-        "services": [
-            {"name": name, "status": "up" if is_up else "impacted"}
-            for name, is_up in services.items()
-        ],
-        "version": version,
-    }
+    provider = words[Check.PROVIDER] is Word.OK
+    # Endpoints are notified by workers of this process, from the same database.
+    services = [
+        _shown("api", is_up=True),
+        _shown("engine", is_up=engine and not readiness.is_stalled),
+        _shown("provider", is_up=provider),
+        _shown("webhooks", is_up=engine),
+    ]
+    is_limping = not provider or readiness.is_stalled
+    severity: Severity | None = "red" if not engine else "yellow" if is_limping else None
+    return READY_STATUS, ServiceStatus(
+        overall_status="up" if severity is None else "impacted",
+        severity=severity,
+        services=services,
+        version=version,
+    )
+
+
+def _shown(name: ServiceName, *, is_up: bool) -> ServiceShown:
+    return ServiceShown(name=name, status="up" if is_up else "impacted")
+
+
+OPEN_ROUTES: tuple[Route, ...] = (
+    Open(f"{VERSIONED}/status", status, ServiceStatus),
+    Open("/healthz", healthz, Alive),
+    Open("/readyz", readyz, Ready, (200, 503)),
+)
+"""The endpoints that need no token."""

@@ -14,15 +14,15 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from service.accounts.api import auth
-from service.http import answer, codes, errors, repeats
+from service.http import answer, callers, codes, errors, repeats
 from service.http.models.answers.common import OPEN_WORDS
 from service.http.models.answers.problems import Problem
-from service.http.rendering import Json
 from service.http.route import VERSIONED, Answers, Document, Fetched, Open, Posted, Route
 
 CONTRACT_VERSION = "1.0.0"
 """Of the contract, not of the product (API.md 12)."""
+
+Json = Mapping[str, object]
 
 COMPONENT = "#/components/schemas/{model}"
 
@@ -79,7 +79,7 @@ HEADERS: Json = {
     "Allow": {"description": "The methods to ask by.", "schema": {"type": "string"}},
     "WWW-Authenticate": {
         "required": True,
-        "schema": {"type": "string", "const": auth.CHALLENGE["WWW-Authenticate"]},
+        "schema": {"type": "string", "const": callers.CHALLENGE["WWW-Authenticate"]},
     },
     "Location": {"description": "Where to go on.", "schema": {"type": "string"}},
 }
@@ -249,7 +249,7 @@ def _sent_headers(route: Posted) -> list[Json]:
         )
     if route.forks is not None:
         run = "A CI run of a fork's pull request, which may ask without a token."
-        found.append(_header(str(auth.FORKED_RUN), {"type": "string"}, run))
+        found.append(_header(str(callers.FORKED_RUN), {"type": "string"}, run))
     return found
 
 

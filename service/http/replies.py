@@ -5,18 +5,16 @@ Which of them a request gets is decided in `app.py`.
 
 from collections.abc import Mapping
 
-import orjson
 import structlog
 from aiohttp import web
 
-from service.accounts.api import auth
-from service.accounts.repeats import Said
 from service.errors import ServiceError
-from service.http import answer, errors
+from service.http import answer, callers, errors
 from service.http.answer import Answer
-from service.http.enum_case import Case
+from service.http.encoding import Encoder
 from service.http.errors import Problem
 from service.http.models.common import Spelling
+from service.http.repeats import WholeAnswer
 from service.http.route import Page, Shown
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
@@ -27,9 +25,9 @@ log = structlog.get_logger()
 class Replies:
     """Makes answers, with the head that all of them have."""
 
-    def __init__(self, runtime: Runtime, case: Case) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._case = case
+        self._encoder = Encoder(runtime.options.enum_case)
         self._heads = answer.Heads()
 
     def success(self, status: int, shown: Shown, request_id: str) -> Answer:
@@ -49,7 +47,7 @@ class Replies:
             return answer.JSON, shown
         if isinstance(shown, Page):
             return shown.content_type, shown.body
-        return answer.JSON, orjson.dumps(self._case(shown))
+        return answer.JSON, self._encoder.encoded(shown)
 
     def refusal(
         self,
@@ -88,7 +86,7 @@ class Replies:
         said = self.told(request, problem, request_id)
         return self.sent(said, request_id, problem.headers, closes=closes)
 
-    def told(self, request: web.BaseRequest, problem: Problem, request_id: str) -> Said:
+    def told(self, request: web.BaseRequest, problem: Problem, request_id: str) -> WholeAnswer:
         """A refusal in the form that the client wants."""
         content_type, body = errors.content(
             problem,
@@ -96,14 +94,19 @@ class Replies:
             public_url=self._runtime.options.public_url,
             request_id=request_id,
         )
-        return Said(problem.status, content_type, body)
+        return WholeAnswer(problem.status, content_type, body)
 
     def sent(
-        self, said: Said, request_id: str, headers: Mapping[str, str], *, closes: bool = False
+        self,
+        said: WholeAnswer,
+        request_id: str,
+        headers: Mapping[str, str],
+        *,
+        closes: bool = False,
     ) -> Answer:
         """An answer that is ready, with further headers of its own."""
         now = self._runtime.clock.now()
         head = self._heads.head(said.status, said.content_type, request_id, now)
         if said.status == 401:
-            head += answer.lines(auth.CHALLENGE)
+            head += answer.lines(callers.CHALLENGE)
         return Answer(said.status, head + answer.lines(headers), said.body, closes=closes)

@@ -1,7 +1,7 @@
-"""The kinds of endpoints, and what each of them says of itself.
+"""The kinds of endpoints.
 
-The lines stand in one file a group (`pull_request_routes.py` and its kin); `routes.py` joins
-them. What becomes of a request by these words is decided in `app.py`.
+Handlers become endpoints by the decorators `read` and `write`; each module of handlers ends
+with the table of its endpoints, and `service/process/api/routes.py` joins the tables.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,13 +11,10 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from service.http import intake
-from service.http.call import Call
-from service.http.callers import Caller
-from service.http.health import Readiness
+from service.http.callers import Call, Caller
 from service.http.intake import Intake
 from service.http.models.common import Request
 from service.http.rates import RateClass
-from service.http.rendering import Json
 from service.vocabulary import Role
 
 Asked = TypeVar("Asked", bound=Request)
@@ -42,7 +39,7 @@ class Page:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Shown = Json | bytes | Page
+Shown = BaseModel | bytes | Page
 """What handlers answer; bytes are encoded JSON."""
 
 
@@ -106,7 +103,7 @@ class Open:
     """An endpoint without token, about this process alone; it may answer `statuses`."""
 
     path: str
-    handler: Callable[[Readiness, str], Awaitable[tuple[int, object]]]
+    handler: Callable[..., Awaitable[tuple[int, BaseModel]]]
     answers: type[BaseModel]
     statuses: tuple[int, ...] = (200,)
     method = "GET"
@@ -141,19 +138,33 @@ class Look:
     table: tuple[Route, ...]
 
 
+Handler = Callable[[Call, Asked], Awaitable[Shown]]
+
+
 def read(
-    name: str,
-    model: type[Asked],
-    handler: Callable[[Call, Asked], Awaitable[Shown]],
-    role: Role = Role.READ,
-) -> Posted:
-    """A question under `/v1`."""
-    return Posted(f"{VERSIONED}/{name}", role, model, handler, writes=False)
+    name: str, model: type[Asked], answers: Answers, *codes: str, role: Role = Role.READ
+) -> Callable[[Handler[Asked]], Posted]:
+    """Make a handler the endpoint `/v1/NAME` that changes nothing.
+
+    `codes` are its own refusals; those of every endpoint of its kind are added.
+    """
+
+    def endpoint(handler: Handler[Asked]) -> Posted:
+        path = f"{VERSIONED}/{name}"
+        return Posted(path, role, model, handler, writes=False, answers=answers, codes=codes)
+
+    return endpoint
 
 
 def write(
-    name: str, role: Role, model: type[Asked], handler: Callable[[Call, Asked], Awaitable[Shown]]
-) -> Posted:
-    """A wish under `/v1`: what it is about may change."""
-    path = f"{VERSIONED}/{name}"
-    return Posted(path, role, model, handler, writes=True, rate=RateClass.WRITE)
+    name: str, role: Role, model: type[Asked], answers: Answers, *codes: str
+) -> Callable[[Handler[Asked]], Posted]:
+    """Make a handler the endpoint `/v1/NAME` that may change something; `codes` as for `read`."""
+
+    def endpoint(handler: Handler[Asked]) -> Posted:
+        made = Posted(
+            f"{VERSIONED}/{name}", role, model, handler, writes=True, rate=RateClass.WRITE
+        )
+        return replace(made, answers=answers, codes=codes)
+
+    return endpoint

@@ -307,6 +307,6 @@ def view_of(session: Tx, endpoint: Endpoint) -> EndpointView:
 
 
 def _deed(caller: Caller, action: str, endpoint: Endpoint, at: datetime) -> AuditRow:
-    actor = access.actor_of(caller)
+    actor = caller.actor
     row = deeds.deed(actor, caller.org_id, action, f"endpoint/{endpoint.id}", at)
     return replace(row, data={"origin": addresses.origin_of(endpoint.url)})

@@ -238,5 +238,5 @@ def _replay(session: Tx, caller: Caller, endpoint_id: str, wish: ReplayWish, row
 
 
 def _deed(caller: Caller, action: str, endpoint_id: str, at: datetime) -> AuditRow:
-    actor = access.actor_of(caller)
+    actor = caller.actor
     return deeds.deed(actor, caller.org_id, action, f"endpoint/{endpoint_id}", at)

@@ -7,9 +7,8 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from service import errors
-from service.accounts import access
 from service.errors import FieldError, ServiceError
-from service.http import answer
+from service.http import answer, callers
 from service.http import errors as answers
 from service.http.models import common
 from service.http.models.common import Spelling
@@ -159,10 +158,10 @@ def test_plain_text_is_the_detail_on_one_line():
 
 @pytest.mark.parametrize("as_text", [True, False])
 def test_a_missing_token_is_answered_in_one_form_only(as_text):
-    problem = answers.problem_of(errors.Unauthenticated(access.NO_TOKEN), NOW)
+    problem = answers.problem_of(errors.Unauthenticated(callers.NO_TOKEN), NOW)
     assert answers.content(problem, as_text=as_text, public_url=None, request_id="x") == (
         "application/plain-text",
-        access.NO_TOKEN.encode(),
+        callers.NO_TOKEN.encode(),
     )
 
 

@@ -14,7 +14,7 @@ from service.accounts.store import audit
 from service.accounts.tokens import TokenWish
 from service.errors import DatabaseUnavailable, FieldError, Malformed
 from service.http import connections, health
-from service.http.call import Call
+from service.http.callers import Call
 from service.http.health import Readiness
 from service.http.models.common import Request, SnakeRequest
 from service.http.route import Fetched, Page, Posted
@@ -212,7 +212,7 @@ async def test_the_status_says_what_limps_and_what_stands(readiness):
         ready = Readiness(lambda: troubled)
         for check, word in {"recovery": "ok", **words}.items():
             ready.mark(check, word)
-        body: Any = (await health.status(ready, "1"))[1]
+        body: Any = (await health.status(ready, "1"))[1].model_dump()
         services = {each["name"]: each["status"] for each in body["services"]}
         return body["overallStatus"], body["severity"], services
 
@@ -230,7 +230,7 @@ async def test_the_status_says_what_limps_and_what_stands(readiness):
 async def test_the_status_says_that_a_queue_stands_still():
     readiness = Readiness(stalled=lambda: {7: "build"})
     readiness.mark("recovery", "ok")
-    body: Any = (await health.status(readiness, "1"))[1]
+    body: Any = (await health.status(readiness, "1"))[1].model_dump()
     services = {each["name"]: each["status"] for each in body["services"]}
     assert (body["severity"], services["engine"]) == ("yellow", "impacted")
     assert readiness.is_ready

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.accounts import access, repositories
+from service.accounts import repositories
+from service.http import callers
 from service.http.health import Readiness
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode
@@ -40,7 +41,7 @@ RUN = CiRun(
     head_repo="9",
 )
 SOURCE = PullRequestSource(7, "9", "topic", HEAD, is_fork=True)
-UNAUTHENTICATED = access.NO_TOKEN.encode()
+UNAUTHENTICATED = callers.NO_TOKEN.encode()
 REFUSED = fork_runs.REFUSED.format(run="42").encode()
 FROM_42 = "x-forked-workflow-run-id: 42"
 

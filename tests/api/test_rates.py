@@ -8,7 +8,7 @@ import pytest
 
 from service.accounts import access, tokens
 from service.accounts.tokens import TokenWish
-from service.http.call import Call
+from service.http.callers import Call
 from service.http.models.common import Request
 from service.http.rates import RateClass
 from service.http.route import Fetched, Posted

@@ -1,5 +1,6 @@
 """Views as the API spells them, and the kept bytes of those that are read often."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta, timezone
 from typing import Any
@@ -7,9 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
-from service.http import enum_case, rendering
+from service.http import encoding
+from service.http.encoding import Encoder
+from service.http.models.answers import common
 from service.mergequeue.api import explanation, responses, testing
-from service.mergequeue.api.fragments import Fragments
+from service.mergequeue.api.encoded import EncodedAnswers
+from service.mergequeue.api.models.answers.pull_requests import ListedSubmission
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import NOTHING, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import (
@@ -30,11 +34,14 @@ from service.mergequeue.operations.views import (
     TestingView,
     TimelineEvent,
 )
+from service.runtime import EnumCase, Options
 from service.text.times import TimeLeft
 from service.vocabulary import SYSTEM, CheckKind, QueueRef, RepoRef, RequiredName, Sha
 from tests.store.builders import ANN, NOW, a_check, a_run, an_entry
 
 URL = "https://queue.example.org"
+OPTIONS = Options(version="0", public_url=URL)
+LOWER = replace(OPTIONS, enum_case=EnumCase.LOWER)
 QUEUE = QueueRef(7, 1, 2, RepoRef("github.com", "octo", "widgets"), "main")
 CONFIG = QueueConfig()
 
@@ -80,27 +87,42 @@ VIEWS = [
 ]
 
 
+def record(view: PullRequestView) -> bytes:
+    """The answer about one pull request."""
+    return Encoder(EnumCase.SPEC).encoded(responses.submission(view, URL))
+
+
+def listed(view: PullRequestView) -> Any:
+    """The same as one of many."""
+    answer = responses.submission(view, URL)
+    return orjson.loads(Encoder(EnumCase.SPEC).encoded(answer, ListedSubmission))
+
+
 @pytest.mark.parametrize("view", VIEWS, ids=range(len(VIEWS)))
 def test_kept_bytes_say_what_the_record_says_in_the_same_order(view):
-    fragments = Fragments(URL)
+    encoded = EncodedAnswers(OPTIONS)
     for _ in range(2):
-        assert fragments.record(view) == orjson.dumps(responses.record(view, URL))
-        listed = orjson.loads(fragments.queue(a_queue_view(view), NOW))["enqueuedPullRequests"]
-        again = responses.record_in_list(view, URL)
-        assert listed == [orjson.loads(orjson.dumps(again))]
-        assert list(listed[0]) == list(again)
+        assert encoded.submission(view) == record(view)
+        entries = orjson.loads(encoded.queue(a_queue_view(view), NOW))["enqueuedPullRequests"]
+        assert entries == [listed(view)]
+        assert list(entries[0]) == list(listed(view))
+    only_alone = {"readiness", "forceEnqueued", "isCurrentlySubmittedToQueue"}
+    alone = orjson.loads(record(view))
+    assert [name for name in alone if name not in only_alone] == list(listed(view))
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=range(len(VIEWS)))
 def test_kept_bytes_are_in_lower_case_where_all_answers_are(view):
-    fragments = Fragments(URL, enum_case.in_lower)
-    shown = orjson.loads(fragments.record(view))
-    assert shown == orjson.loads(orjson.dumps(enum_case.in_lower(responses.record(view, URL))))
+    encoded = EncodedAnswers(LOWER)
+    shown = orjson.loads(encoded.submission(view))
+    assert shown == encoding.in_lower(orjson.loads(record(view)))
     assert shown["state"] == view.entry.state.value.lower()
-    whole = orjson.loads(fragments.queue(a_queue_view(view), NOW))
-    words = [whole[name] for name in enum_case.WORDS if isinstance(whole.get(name), str)]
+    whole = orjson.loads(encoded.queue(a_queue_view(view), NOW))
+    words = [whole[name] for name in encoding.WORDS if isinstance(whole.get(name), str)]
     assert words
     assert all(word.islower() for word in words)
+    (entry,) = whole["enqueuedPullRequests"]
+    assert entry == encoding.in_lower(listed(view))
 
 
 CHANGES: list[dict[str, Any]] = [
@@ -120,29 +142,29 @@ CHANGES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("change", CHANGES, ids=[next(iter(each)) for each in CHANGES])
 def test_whatever_changes_in_a_view_changes_its_bytes(change):
-    fragments = Fragments(URL)
+    encoded = EncodedAnswers(OPTIONS)
     before = a_view()
-    fragments.record(before)
-    fragments.queue(a_queue_view(before), NOW)
+    encoded.submission(before)
+    encoded.queue(a_queue_view(before), NOW)
     after = replace(before, **change)
-    assert fragments.record(after) == orjson.dumps(responses.record(after, URL))
-    listed = orjson.loads(fragments.queue(a_queue_view(after), NOW))["enqueuedPullRequests"]
-    assert listed == [orjson.loads(orjson.dumps(responses.record_in_list(after, URL)))]
+    assert encoded.submission(after) == record(after)
+    entries = orjson.loads(encoded.queue(a_queue_view(after), NOW))["enqueuedPullRequests"]
+    assert entries == [listed(after)]
 
 
 def test_the_same_view_of_a_queue_is_encoded_once_and_another_one_anew():
-    fragments = Fragments(URL)
+    encoded = EncodedAnswers(OPTIONS)
     view = a_queue_view(a_view(1), a_view(2))
-    first = fragments.queue(view, NOW)
-    assert fragments.queue(view, NOW) is first
-    other = orjson.loads(fragments.queue(a_queue_view(a_view(1), state_reason="later"), NOW))
+    first = encoded.queue(view, NOW)
+    assert encoded.queue(view, NOW) is first
+    other = orjson.loads(encoded.queue(a_queue_view(a_view(1), state_reason="later"), NOW))
     assert (other["stateReason"], len(other["enqueuedPullRequests"])) == ("later", 1)
 
 
 def test_a_queue_that_changed_in_part_reads_as_if_it_were_encoded_anew():
     one, two, three = a_view(1), a_view(2), a_view(3)
     other = replace(two, entry=replace(two.entry, no_batch=True))
-    fragments = Fragments(URL)
+    encoded = EncodedAnswers(OPTIONS)
     for views in (
         (one, two, three),
         (one, other, three),
@@ -153,7 +175,7 @@ def test_a_queue_that_changed_in_part_reads_as_if_it_were_encoded_anew():
         (one, two, three),
     ):
         view = a_queue_view(*views)
-        assert fragments.queue(view, NOW) == Fragments(URL).queue(view, NOW)
+        assert encoded.queue(view, NOW) == EncodedAnswers(OPTIONS).queue(view, NOW)
 
 
 def test_answers_about_queues_are_kept_up_to_so_many_bytes(monkeypatch):
@@ -161,37 +183,37 @@ def test_answers_about_queues_are_kept_up_to_so_many_bytes(monkeypatch):
         return replace(a_queue_view(a_view()), queue=replace(QUEUE, id=queue_id))
 
     views = [of(queue_id) for queue_id in range(3)]
-    size = 2 * len(Fragments(URL).queue(views[0], NOW))
-    monkeypatch.setattr("service.mergequeue.api.fragments.QUEUES_BYTES_MAX", 2 * size)
-    fragments = Fragments(URL)
-    first = fragments.queue(views[0], NOW)
+    size = 2 * len(EncodedAnswers(OPTIONS).queue(views[0], NOW))
+    monkeypatch.setattr("service.mergequeue.api.encoded.QUEUES_BYTES_MAX", 2 * size)
+    encoded = EncodedAnswers(OPTIONS)
+    first = encoded.queue(views[0], NOW)
     # The same queue once more takes the place of its answer before.
     for _ in range(5):
-        fragments.queue(replace(views[1]), NOW)
-    assert fragments.queue(views[0], NOW) is first
-    third = fragments.queue(views[2], NOW)
-    assert fragments.queue(views[2], NOW) is third
-    assert fragments.queue(views[0], NOW) is first
-    second = fragments.queue(views[1], NOW)
-    assert fragments.queue(views[1], NOW) is second
-    again = fragments.queue(views[2], NOW)
+        encoded.queue(replace(views[1]), NOW)
+    assert encoded.queue(views[0], NOW) is first
+    third = encoded.queue(views[2], NOW)
+    assert encoded.queue(views[2], NOW) is third
+    assert encoded.queue(views[0], NOW) is first
+    second = encoded.queue(views[1], NOW)
+    assert encoded.queue(views[1], NOW) is second
+    again = encoded.queue(views[2], NOW)
     assert (again, again is third) == (third, False)
 
 
 def test_two_queues_keep_their_pull_requests_apart():
-    fragments = Fragments(URL)
+    encoded = EncodedAnswers(OPTIONS)
     other = replace(QUEUE, id=8)
     first, second = a_view(), a_view(queue=other, entry=an_entry(3, priority=0))
     for _ in range(2):
-        assert orjson.loads(fragments.record(first))["priorityValue"] == 100
-        assert orjson.loads(fragments.record(second))["priorityValue"] == 0
+        assert orjson.loads(encoded.submission(first))["priorityValue"] == 100
+        assert orjson.loads(encoded.submission(second))["priorityValue"] == 0
 
 
 def test_a_queue_of_more_than_five_thousand_is_cut_and_says_so():
     views = tuple(a_view(number) for number in range(1, 5_002))
-    whole = orjson.loads(Fragments(URL).queue(a_queue_view(*views[:5_000]), NOW))
+    whole = orjson.loads(EncodedAnswers(OPTIONS).queue(a_queue_view(*views[:5_000]), NOW))
     assert "enqueuedPullRequestsTruncated" not in whole
-    cut = orjson.loads(Fragments(URL).queue(a_queue_view(*views), NOW))
+    cut = orjson.loads(EncodedAnswers(OPTIONS).queue(a_queue_view(*views), NOW))
     assert (len(cut["enqueuedPullRequests"]), cut["enqueuedPullRequestsTruncated"]) == (5_000, True)
     assert list(cut)[-2:] == ["enqueuedPullRequests", "enqueuedPullRequestsTruncated"]
 
@@ -215,9 +237,14 @@ def test_a_priority_has_the_first_level_at_or_above_it(value, name):
 
 
 def test_a_time_has_three_decimals_and_is_in_utc():
-    assert rendering.time(NOW.replace(microsecond=19_000)) == "2026-03-02T14:00:00.019Z"
+    assert common.time_text(NOW.replace(microsecond=19_000)) == "2026-03-02T14:00:00.019Z"
     local = NOW.astimezone(timezone(timedelta(hours=2)))
-    assert rendering.time(local) == "2026-03-02T14:00:00.000Z"
+    assert common.time_text(local) == "2026-03-02T14:00:00.000Z"
+
+
+def event(listed: TimelineEvent, past: Sequence[Recorded] = ()) -> dict[str, Any]:
+    """An event of a timeline as JSON has it."""
+    return responses.event(listed, "main", past).model_dump(mode="json")
 
 
 def test_an_event_shows_the_step_its_reason_and_its_run():
@@ -230,7 +257,7 @@ def test_an_event_shows_the_step_its_reason_and_its_run():
         "r1",
         NOTHING,
     )
-    shown = responses.event(TimelineEvent(7, Recorded(NOW, SYSTEM, moved)), "main")
+    shown = event(TimelineEvent(7, Recorded(NOW, SYSTEM, moved)))
     assert {name: shown[name] for name in shown if name != "message"} == {
         "sequence": 7,
         "at": "2026-03-02T14:00:00.000Z",
@@ -245,14 +272,14 @@ def test_an_event_shows_the_step_its_reason_and_its_run():
 
 
 @pytest.mark.parametrize(
-    ("event", "reason"),
+    ("happened", "reason"),
     [
         (EntrySubmitted(3, "e3", Sha("a" * 40), Reason.USER_REQUESTED, 100), "user_requested"),
         (TipMoved(Sha("a" * 40), landed=True, adopted=False), None),
     ],
 )
-def test_an_event_without_step_or_run_has_null_for_them(event, reason):
-    shown = responses.event(TimelineEvent(1, Recorded(NOW, ANN, event)), "main")
+def test_an_event_without_step_or_run_has_null_for_them(happened, reason):
+    shown = event(TimelineEvent(1, Recorded(NOW, ANN, happened)))
     assert (shown["from"], shown["to"], shown["testRunId"]) == (None, None, None)
     assert shown["reason"] == reason
     assert shown["actor"] == {"kind": "person", "login": "ann", "channel": "comment"}
@@ -261,11 +288,11 @@ def test_an_event_without_step_or_run_has_null_for_them(event, reason):
 def test_the_steps_of_a_search_are_told_by_how_it_began():
     opened = Recorded(NOW, SYSTEM, BisectionOpened("b1", "r1", (1, 2, 3)))
     narrowed = Recorded(NOW, SYSTEM, BisectionNarrowed("b1", "r1", 1, 3))
-    listed = TimelineEvent(9, narrowed)
-    shown = responses.event(listed, "main", [opened, narrowed])
+    step = TimelineEvent(9, narrowed)
+    shown = event(step, [opened, narrowed])
     assert shown["event"] == "BisectionNarrowed"
     assert shown["message"] == "#1 is proven, and the cause is among #2 and #3."
-    alone = responses.event(listed, "main")["message"]
+    alone = event(step)["message"]
     assert alone == "The first 1 of the batch is proven, and the cause is among the next 2."
 
 
@@ -285,6 +312,11 @@ def a_testing_view(**given) -> TestingView:
         "failed_tests": (),
     }
     return TestingView(**(default | given))
+
+
+def run_as_json(view: TestingView) -> dict[str, Any]:
+    """The answer about a test run."""
+    return testing.test_run(view).model_dump(mode="json")
 
 
 def with_checks(*checks, **given) -> TestingView:
@@ -307,7 +339,7 @@ def with_checks(*checks, **given) -> TestingView:
 )
 def test_a_check_run_shows_the_providers_word_in_our_shape(raw, status, conclusion):
     (suite,) = testing.check_suites(with_checks(replace(a_check("unit"), raw=raw)))
-    assert suite["checkRuns"] == [
+    assert suite.model_dump(mode="json")["checkRuns"] == [
         {
             "name": "unit",
             "url": "https://github.test/checks/unit",
@@ -319,8 +351,7 @@ def test_a_check_run_shows_the_providers_word_in_our_shape(raw, status, conclusi
 
 def test_a_suite_without_runs_is_shown_empty():
     view = with_checks(a_check("unit"), suites=("70", "71"))
-    suites: list[Any] = testing.check_suites(view)
-    assert [len(suite["checkRuns"]) for suite in suites] == [0, 1]
+    assert [len(suite.check_runs) for suite in testing.check_suites(view)] == [0, 1]
 
 
 def test_statuses_show_every_update_newest_first():
@@ -335,15 +366,15 @@ def test_statuses_show_every_update_newest_first():
         for number, raw, seconds in ((9, "pending", 0), (10, "error", 5), (11, "success", 5))
     ]
     shown = testing.status_checks(with_checks(*updates, a_check("unit")))
-    assert [each["state"] for each in shown] == ["SUCCESS", "ERROR", "PENDING"]
-    assert list(shown[0]) == ["context", "url", "state", "createdAt"]
+    assert [each.state for each in shown] == ["SUCCESS", "ERROR", "PENDING"]
+    assert list(shown[0].model_dump()) == ["context", "url", "state", "createdAt"]
     many = testing.status_checks(with_checks(*updates * 400))
     assert len(many) == 1_000
 
 
 def test_a_direct_merge_made_no_branch_and_tested_the_head():
     run = a_run("r1", kind=RunKind.DIRECT)
-    shown = testing.shown(a_testing_view(run=run))
+    shown = run_as_json(a_testing_view(run=run))
     assert (shown["testBranch"], shown["testBranchSha"]) == ("", run.entries[0].head)
     assert (shown["kind"], shown["isBisection"]) == ("direct", False)
 
@@ -353,23 +384,23 @@ def test_a_direct_merge_made_no_branch_and_tested_the_head():
     [(RunKind.MAIN, False), (RunKind.PROBE, True), (RunKind.CONFIRMATION, True)],
 )
 def test_a_look_for_the_culprit_is_marked(kind, is_bisection):
-    assert testing.shown(a_testing_view(run=a_run("r1", kind=kind)))["isBisection"] is is_bisection
+    assert run_as_json(a_testing_view(run=a_run("r1", kind=kind)))["isBisection"] is is_bisection
 
 
 def test_what_is_unknown_of_a_run_is_absent_where_the_document_says_so():
-    shown = testing.shown(a_testing_view(run=a_run("r1", required_source=None)))
+    shown = run_as_json(a_testing_view(run=a_run("r1", required_source=None)))
     for name in ("requiredStatusesSource", "impactedTargets", "impactedTargetsForTestedPrs"):
         assert name not in shown
-    known = testing.shown(a_testing_view(impacted=("//a", "//b"), impacted_tested=("//a",)))
+    known = run_as_json(a_testing_view(impacted=("//a", "//b"), impacted_tested=("//a",)))
     assert (known["impactedTargets"], known["impactedTargetsForTestedPrs"]) == (
-        ("//a", "//b"),
-        ("//a",),
+        ["//a", "//b"],
+        ["//a"],
     )
 
 
 def test_a_name_required_twice_is_shown_once():
     twice = (RequiredName("unit", "1"), RequiredName("unit", "2"), RequiredName("lint"))
-    shown = testing.shown(a_testing_view(run=a_run("r1", required=twice)))
+    shown = run_as_json(a_testing_view(run=a_run("r1", required=twice)))
     assert shown["requiredStatuses"] == ["unit", "lint"]
 
 

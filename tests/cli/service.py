@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from service.accounts import access
+from service.http import callers
 
 TOKEN = "hgt_7hQ2mX9aLk_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1jpYjl"
 REQUEST_BYTES_MAX = 65_536
 DRIP_S = 0.02
-UNKNOWN_TOKEN = access.NO_TOKEN
+UNKNOWN_TOKEN = callers.NO_TOKEN
 
 
 @dataclass

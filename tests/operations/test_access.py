@@ -12,6 +12,7 @@ from service.accounts.store import audit
 from service.accounts.tokens import TokenWish
 from service.database.records import TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
+from service.http import callers
 from service.http.callers import Caller
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Role
@@ -119,10 +120,8 @@ def test_a_caller_sees_the_repositories_of_its_token(repositories, sees):
 
 def test_an_actor_is_a_token_only_if_it_has_one():
     caller = access.caller_of(RECORD)
-    assert access.actor_of(caller) == Actor(
-        ActorKind.TOKEN, login="ops", id=RECORD.id, channel=Channel.API
-    )
-    assert access.actor_of(replace(caller, token_id="")).kind is ActorKind.BOT
+    assert caller.actor == Actor(ActorKind.TOKEN, login="ops", id=RECORD.id, channel=Channel.API)
+    assert replace(caller, token_id="").actor.kind is ActorKind.BOT
 
 
 async def a_token(runtime: Runtime, **wish: Any) -> str:
@@ -138,7 +137,7 @@ async def test_the_holder_of_the_whole_secret_alone_is_let_in(runtime):
     for wrong in (checked(other), checked(BODY)):
         with pytest.raises(Unauthenticated) as refused:
             await access.look_up(runtime, wrong)
-        assert refused.value.detail == access.NO_TOKEN
+        assert refused.value.detail == callers.NO_TOKEN
 
 
 async def test_a_token_that_was_looked_up_is_remembered_until_it_expires(runtime, clock):
@@ -194,7 +193,7 @@ async def test_where_nothing_can_be_written_a_token_still_reads(runtime, monkeyp
 
 async def test_a_write_is_judged_by_the_token_as_it_is_then(runtime, clock):
     caller = await access.look_up(runtime, await a_token(runtime, expires_in_days=1))
-    actor = access.actor_of(caller)
+    actor = caller.actor
     recheck = access.recheck
     assert (await runtime.store.run(recheck, actor, clock.now())).id == caller.token_id
     assert await runtime.store.run(recheck, SYSTEM, clock.now()) is None

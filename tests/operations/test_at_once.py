@@ -59,13 +59,13 @@ async def test_no_more_endpoints_than_the_limit_are_made_at_once(stage, monkeypa
 async def test_no_more_queues_than_the_limit_are_made_at_once(stage, monkeypatch):
     monkeypatch.setattr(queues, "QUEUES_MAX", 3)
     record = await access.find_repository(stage.runtime, stage.caller, stage.queue.repo)
-    wish, actor = QueueWish({}), access.actor_of(stage.caller)
+    wish, actor = QueueWish({}), stage.caller.actor
     make = (queues.create(stage.runtime, record, f"line-{n}", wish, actor) for n in range(8))
     assert await refusals(*make) == ["limit_reached"] * 6
 
 
 async def test_no_more_holds_than_the_limit_are_placed_at_once(stage):
-    actor = access.actor_of(stage.caller)
+    actor = stage.caller.actor
     place = (
         queues.add_hold(stage.runtime, stage.queue, HoldWish(str(n)), actor) for n in range(24)
     )
@@ -75,14 +75,14 @@ async def test_no_more_holds_than_the_limit_are_placed_at_once(stage):
 async def test_no_more_tokens_than_the_limit_are_made_at_once(stage, monkeypatch):
     monkeypatch.setattr(tokens, "TOKENS_MAX", 3)
     wish = TokenWish(stage.queue.repo.host, stage.queue.repo.owner, "x", Role.READ)
-    actor = access.actor_of(stage.caller)
+    actor = stage.caller.actor
     make = (tokens.create_token(stage.runtime, wish, actor) for _ in range(8))
     assert await refusals(*make) == ["limit_reached"] * 6
 
 
 async def test_a_token_that_ends_by_its_rotation_has_one_successor(stage):
     wish = TokenWish(stage.queue.repo.host, stage.queue.repo.owner, "x", Role.READ)
-    actor = access.actor_of(stage.caller)
+    actor = stage.caller.actor
     old = (await tokens.create_token(stage.runtime, wish, actor)).view.id
     rotate = (tokens.rotate_token(stage.runtime, old, 0, actor) for _ in range(6))
     assert await refusals(*rotate) == ["token_not_found"] * 5

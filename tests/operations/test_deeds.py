@@ -49,7 +49,7 @@ async def caller(runtime: Runtime, queue: QueueRef) -> Caller:
 @pytest.fixture
 def actor(caller: Caller) -> Actor:
     """The same as an actor."""
-    return access.actor_of(caller)
+    return caller.actor
 
 
 async def newest(runtime: Runtime, queue: QueueRef) -> AuditRow:
@@ -113,7 +113,7 @@ async def test_a_token_that_was_revoked_on_the_way_does_nothing_any_more(
 ):
     await tokens.revoke_token(runtime, caller.token_id, SYSTEM)
     with pytest.raises(Unauthenticated):
-        await deed(runtime, queue, access.actor_of(caller))
+        await deed(runtime, queue, caller.actor)
     assert (await newest(runtime, queue)).actor == SYSTEM
     known = await runtime.store.read(stored_queues.queues_of, queue.repository_id)
     assert [each.branch for each in known] == ["main"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.mergequeue.api import testing as shown
+from service.mergequeue.api import testing as answers
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.outputs import Step
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
@@ -49,30 +49,30 @@ async def upload(runtime: Runtime, queue: QueueRef, pr: int, what: Targets) -> N
 
 
 async def test_all_tested_pull_requests_are_named_and_those_they_stand_on(runtime, batch):
-    answer = shown.shown(await testing.details(runtime, batch, "r2"))
+    answer = answers.test_run(await testing.details(runtime, batch, "r2")).model_dump(mode="json")
     assert answer["testedPullRequests"] == [
         {"prNumber": pr, "prUrl": f"{WEB}/pull/{pr}", "title": f"Change {pr}"} for pr in (3, 4)
     ]
-    assert answer["dependentPrs"] == (1, 2)
-    assert answer["waitingOn"] == (1, 2)
+    assert answer["dependentPrs"] == [1, 2]
+    assert answer["waitingOn"] == [1, 2]
 
 
 async def test_targets_are_those_of_the_batch_and_with_those_it_stands_on(runtime, batch):
-    answer = shown.shown(await testing.details(runtime, batch, "r2"))
+    answer = answers.test_run(await testing.details(runtime, batch, "r2")).model_dump(mode="json")
     assert not {"impactedTargets", "impactedTargetsForTestedPrs"} & answer.keys()
     await upload(runtime, batch, 1, targets.of(["//z", "//a"]))
-    answer = shown.shown(await testing.details(runtime, batch, "r2"))
-    assert answer["impactedTargets"] == ("//a", "//z")
+    answer = answers.test_run(await testing.details(runtime, batch, "r2")).model_dump(mode="json")
+    assert answer["impactedTargets"] == ["//a", "//z"]
     assert "impactedTargetsForTestedPrs" not in answer
     await upload(runtime, batch, 3, targets.of(["//b"]))
     await upload(runtime, batch, 4, targets.of(["//b", "//c"]))
-    answer = shown.shown(await testing.details(runtime, batch, "r2"))
-    assert answer["impactedTargets"] == ("//a", "//b", "//c", "//z")
-    assert answer["impactedTargetsForTestedPrs"] == ("//b", "//c")
+    answer = answers.test_run(await testing.details(runtime, batch, "r2")).model_dump(mode="json")
+    assert answer["impactedTargets"] == ["//a", "//b", "//c", "//z"]
+    assert answer["impactedTargetsForTestedPrs"] == ["//b", "//c"]
     await upload(runtime, batch, 2, targets.ALL)
-    answer = shown.shown(await testing.details(runtime, batch, "r2"))
-    assert answer["impactedTargets"] == ("ALL",)
-    assert answer["impactedTargetsForTestedPrs"] == ("//b", "//c")
+    answer = answers.test_run(await testing.details(runtime, batch, "r2")).model_dump(mode="json")
+    assert answer["impactedTargets"] == ["ALL"]
+    assert answer["impactedTargetsForTestedPrs"] == ["//b", "//c"]
 
 
 @pytest.mark.parametrize("kind", list(RunKind))
@@ -92,5 +92,5 @@ def test_only_probes_and_confirmations_are_a_bisection(kind):
         failed=(),
         failed_tests=(),
     )
-    answer = shown.shown(view)
+    answer = answers.test_run(view).model_dump(mode="json")
     assert (answer["kind"], answer["isBisection"]) == (kind.value, is_search)

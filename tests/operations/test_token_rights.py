@@ -33,7 +33,7 @@ async def caller_by(runtime: Runtime, wish: TokenWish) -> Caller:
 
 async def made_by(runtime: Runtime, caller: Caller, wish: TokenWish) -> IssuedToken:
     """A token that a caller makes."""
-    return await tokens.create_token(runtime, wish, access.actor_of(caller))
+    return await tokens.create_token(runtime, wish, caller.actor)
 
 
 def names(found: Iterable[object]) -> set[object]:
@@ -54,7 +54,7 @@ async def test_a_repository_that_the_asker_does_not_see_is_missing_for_it(runtim
     blind = await caller_by(runtime, replace(wish, repositories=()))
     assert blind.repositories == frozenset()
     for who, where in ((blind, repo), (None, RepoRef(repo.host, repo.owner, "nowhere"))):
-        actor = SYSTEM if who is None else access.actor_of(who)
+        actor = SYSTEM if who is None else who.actor
         with pytest.raises(NotFound) as missing:
             await tokens.create_token(runtime, replace(wish, repositories=(where,)), actor)
         assert missing.value.code == "repository_not_found"
@@ -87,7 +87,7 @@ async def test_a_token_out_of_reach_is_missing(runtime, repo, wish, deed):
     foreign = await caller_by(runtime, replace(wish, org_slug="initech"))
 
     async def does(caller: Caller | None, token: str) -> None:
-        actor = SYSTEM if caller is None else access.actor_of(caller)
+        actor = SYSTEM if caller is None else caller.actor
         if deed == "rotate":
             await tokens.rotate_token(runtime, token, 1, actor)
         else:

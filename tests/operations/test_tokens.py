@@ -28,7 +28,7 @@ async def ops(runtime: Runtime) -> Caller:
 
 @pytest.fixture
 def actor(ops: Caller) -> Actor:
-    return access.actor_of(ops)
+    return ops.actor
 
 
 async def made(runtime: Runtime, actor: Actor) -> IssuedToken:

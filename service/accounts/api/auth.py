@@ -12,13 +12,11 @@ from multidict import CIMultiDictProxy, istr
 
 from service.accounts import access, jobs
 from service.errors import NotAllowed, Unauthenticated
-from service.http import connections
+from service.http import callers, connections
 from service.http.callers import Caller
 from service.http.rates import Turnstile
 from service.runtime import Runtime
 from service.vocabulary import Role
-
-CHALLENGE: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="headgate"'}
 
 ALLOWED: Mapping[Role, frozenset[Role]] = {
     Role.READ: frozenset({Role.READ, Role.QUEUE, Role.ADMIN}),
@@ -30,7 +28,6 @@ ALLOWED: Mapping[Role, frozenset[Role]] = {
 
 _X_API_TOKEN = istr("x-api-token")
 _AUTHORIZATION = istr("Authorization")
-FORKED_RUN = istr("x-forked-workflow-run-id")
 _RUN_ID = re.compile(r"[0-9]{1,20}")
 
 
@@ -43,14 +40,14 @@ async def holder_of(
     in the database, unless too many such were refused from its address (API.md 1.6).
     """
     if not token:
-        raise Unauthenticated(access.NO_TOKEN)
+        raise Unauthenticated(callers.NO_TOKEN)
     known = await access.remembered(runtime, token, connections.looks_before(request))
     if known is not None:
         return known
     if jobs.is_oidc(token):
         raise Unauthenticated(jobs.ELSEWHERE)
     if not access.is_well_formed(token):
-        raise Unauthenticated(access.NO_TOKEN)
+        raise Unauthenticated(callers.NO_TOKEN)
     turnstile.check_stranger(request)
     try:
         return await access.look_up(runtime, token)
@@ -71,7 +68,7 @@ def check_role(caller: Caller, role: Role | None) -> None:
 
 def fork_run_of(headers: CIMultiDictProxy[str]) -> str | None:
     """The CI run that a request without token names as its own (API.md 2), None: it names none."""
-    given = headers.get(FORKED_RUN, "").strip()
+    given = headers.get(callers.FORKED_RUN, "").strip()
     return given if _RUN_ID.fullmatch(given) and not token_of(headers) else None
 
 

@@ -2,19 +2,29 @@
 
 from service.accounts import tokens
 from service.accounts.api.models import tokens as models
+from service.accounts.api.models.answers import tokens as answers
 from service.accounts.token_views import IssuedToken, TokenView
 from service.accounts.tokens import TokenWish
-from service.http import rendering
-from service.http.call import Call
-from service.http.rendering import Json
+from service.http.callers import Call
+from service.http.route import VERSIONED, Fetched, Route, read, write
+from service.vocabulary import Role
 
 
-async def own(call: Call) -> Json:
+async def own(call: Call) -> answers.Token:
     """`GET /tokens/self`: the token that asks."""
     return token_answer(await tokens.token_of(call.runtime, call.caller))
 
 
-async def create(call: Call, asked: models.CreateToken) -> Json:
+@write(
+    "tokens/create",
+    Role.ADMIN,
+    models.CreateToken,
+    answers.IssuedToken,
+    "conflicting_fields",
+    "limit_reached",
+    "scope_exceeds_own",
+)
+async def create(call: Call, asked: models.CreateToken) -> answers.IssuedToken:
     """`/tokens/create`: a token for the caller's own organization."""
     caller = call.caller
     wish = TokenWish(
@@ -28,42 +38,62 @@ async def create(call: Call, asked: models.CreateToken) -> Json:
     return _issued(await tokens.create_token(call.runtime, wish, call.actor))
 
 
-async def list_all(call: Call, asked: models.ListTokens) -> Json:
+@read(
+    "tokens/list",
+    models.ListTokens,
+    answers.TokensListed,
+    "invalid_page_token",
+    "page_token_expired",
+    role=Role.ADMIN,
+)
+async def list_all(call: Call, asked: models.ListTokens) -> answers.TokensListed:
     """`/tokens/list`: the live tokens that the caller reaches."""
     part = await tokens.live_tokens(call.runtime, call.caller, asked.count(), asked.cursor)
-    shown: dict[str, object] = {"tokens": [token_answer(view) for view in part.rows]}
-    if part.next_cursor is not None:
-        shown["next_cursor"] = part.next_cursor
-    return shown
+    return answers.TokensListed(
+        tokens=[token_answer(view) for view in part.rows], next_cursor=part.next_cursor
+    )
 
 
-async def rotate(call: Call, asked: models.RotateToken) -> Json:
+@write(
+    "tokens/rotate",
+    Role.ADMIN,
+    models.RotateToken,
+    answers.IssuedToken,
+    "token_not_found",
+    "limit_reached",
+)
+async def rotate(call: Call, asked: models.RotateToken) -> answers.IssuedToken:
     """`/tokens/rotate`: a successor with equal rights."""
     issued = await tokens.rotate_token(call.runtime, asked.id, asked.overlap(), call.actor)
     return _issued(issued)
 
 
-async def revoke(call: Call, asked: models.RevokeToken) -> Json:
+@write("tokens/revoke", Role.ADMIN, models.RevokeToken, answers.TokenRevoked, "token_not_found")
+async def revoke(call: Call, asked: models.RevokeToken) -> answers.TokenRevoked:
     """`/tokens/revoke`."""
     await tokens.revoke_token(call.runtime, asked.id, call.actor)
-    return {"revoked": True}
+    return answers.TokenRevoked(revoked=True)
 
 
-def _issued(issued: IssuedToken) -> Json:
-    return {**token_answer(issued.view), "token": issued.secret}
+def _issued(issued: IssuedToken) -> answers.IssuedToken:
+    organization = _organization(issued.view)
+    return answers.IssuedToken.of(issued.view, organization=organization, token=issued.secret)
 
 
-def token_answer(view: TokenView) -> Json:
-    """A token without its secret (API.md 9)."""
-    return {
-        "id": view.id,
-        "name": view.name,
-        "role": view.role.value,
-        "organization": {"slug": view.org_slug, "host": view.host},
-        "repositories": None
-        if view.repositories is None
-        else [rendering.repository(each) for each in view.repositories],
-        "created_at": rendering.time(view.created_at),
-        "expires_at": rendering.time_or_null(view.expires_at),
-        "last_used_at": rendering.time_or_null(view.last_used_at),
-    }
+def token_answer(view: TokenView) -> answers.Token:
+    """Return a token without its secret."""
+    return answers.Token.of(view, organization=_organization(view))
+
+
+def _organization(view: TokenView) -> answers.OrganizationShown:
+    return answers.OrganizationShown(slug=view.org_slug, host=view.host)
+
+
+TOKEN_ROUTES: tuple[Route, ...] = (
+    Fetched(f"{VERSIONED}/tokens/self", None, own).answering(answers.Token),
+    create,
+    list_all,
+    rotate,
+    revoke,
+)
+"""The token endpoints, in the order of the document."""

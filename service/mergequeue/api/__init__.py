@@ -1,5 +1,5 @@
 """Endpoints of the merge queue: routes, request models, handlers and answers.
 
-`responses.py` turns the views of operations into answers; `fragments.py` keeps the encoded parts
-of each entry until that entry changes.
+`responses.py` makes answers of the views of operations; `encoded.py` keeps those that clients
+poll until their views change.
 """

@@ -1,8 +1,7 @@
 """Why a pull request is not merged yet, as `/explainPullRequest` shows it (API.md 4.3)."""
 
-from service.http import rendering
-from service.http.rendering import Json
 from service.mergequeue.api import responses
+from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.engine.conditions import Condition
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
@@ -13,43 +12,34 @@ SAMPLES_MIN = 5
 """Runs that have to have succeeded before a time left is shown (UX.md 1)."""
 
 
-def of(view: ExplainView, queue: MergeQueue) -> Json:
-    """The explanation over the queue's value; its conditions in the engine's order."""
+def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:
+    """Return the explanation; its conditions stand in the engine's order."""
     shown = view.pull_request
     entry, eta = shown.entry, shown.eta
     following = view.explained.next
-    return {
-        "prNumber": entry.pr,
-        "state": entry.state.value,
-        "reason": entry.reason.value,
-        "summary": summary(view),
-        "conditions": [_condition(each, queue) for each in view.explained.conditions],
-        "next": following
-        and {
-            "what": upcoming.next_message(following, responses.situation_of(shown).wanted),
-            "at": rendering.time_or_null(following.at),
-            "pullRequests": following.prs,
-        },
-        "ahead": view.ahead,
-        "behind": view.behind,
-        "dependsOn": view.depends_on,
-        "requiredStatuses": list(dict.fromkeys(each.name for each in view.required.names)),
-        "requiredStatusesSource": responses.source(view.required.source),
-        "eta": responses.time_left(eta),
-        "etaUnknownReason": None if eta is not None else eta_unknown_because(view, queue),
-    }
+    upcoming_news = following and answers.NextNews(
+        what=upcoming.next_message(following, responses.situation_of(shown).wanted),
+        at=following.at,
+        pull_requests=list(following.prs),
+    )
+    return answers.Explanation.of(
+        view,
+        pr_number=entry.pr,
+        state=entry.state,
+        reason=entry.reason,
+        summary=summary(view),
+        conditions=[_condition(each, queue) for each in view.explained.conditions],
+        next=upcoming_news,
+        required_statuses=list(dict.fromkeys(each.name for each in view.required.names)),
+        required_statuses_source=view.required.source,
+        eta=eta,
+        eta_unknown_reason=None if eta is not None else eta_unknown_because(view, queue),
+    )
 
 
-def _condition(condition: Condition, queue: MergeQueue) -> Json:
-    return {
-        "code": condition.code.value,
-        "met": condition.met,
-        "text": conditions.message(condition, queue),
-        "since": rendering.time_or_null(condition.since),
-        "whoMustAct": condition.who_must_act.value,
-        "pullRequests": condition.prs,
-        "url": condition.url,
-    }
+def _condition(condition: Condition, queue: MergeQueue) -> answers.ConditionShown:
+    text = conditions.message(condition, queue)
+    return answers.ConditionShown.of(condition, text=text, pull_requests=condition.prs)
 
 
 _ORDINALS = {1: "st", 2: "nd", 3: "rd"}

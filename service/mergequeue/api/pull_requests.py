@@ -1,18 +1,24 @@
 """Handlers of the pull request endpoints (API.md 4): one operation each."""
 
+from dataclasses import replace
+
 from service.accounts import access
 from service.http import rates
-from service.http.call import Call
-from service.http.callers import Caller
+from service.http.callers import Call, Caller
 from service.http.models.common import Named
-from service.http.rendering import Json
+from service.http.rates import RateClass
+from service.http.route import Route, read, write
 from service.mergequeue.api import explanation, responses
+from service.mergequeue.api.encoded import EncodedAnswers
+from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import pull_requests as models
+from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.operations import (
     explain,
     fork_runs,
     impacted,
     previews,
+    pull_request_lists,
     pull_requests,
     queues,
 )
@@ -21,10 +27,24 @@ from service.mergequeue.operations.impacted import Upload
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.provider.errors import Throttled
 from service.runtime import Runtime
-from service.vocabulary import QueueRef
+from service.vocabulary import QueueRef, Role
 
 
-async def submit(call: Call, asked: models.SubmitPullRequest) -> Json:
+@write(
+    "submitPullRequest",
+    Role.QUEUE,
+    models.SubmitPullRequest,
+    answers.SubmissionMade,
+    "queue_not_found",
+    "pull_request_not_found",
+    "head_mismatch",
+    "pull_request_closed",
+    "pull_request_merged",
+    "fork_needs_person",
+    "no_required_statuses",
+    "limit_reached",
+)
+async def submit(call: Call, asked: models.SubmitPullRequest) -> answers.SubmissionMade:
     """`/submitPullRequest`."""
     queue = await queue_of(call, asked)
     options = SubmitOptions(
@@ -33,26 +53,57 @@ async def submit(call: Call, asked: models.SubmitPullRequest) -> Json:
     submitted = await pull_requests.submit(
         call.runtime, queue, asked.pr.number, options, call.actor
     )
-    return {**responses.record(submitted.view, call.public_url), "result": submitted.result}
+    submission = responses.submission(submitted.view, call.public_url)
+    return answers.SubmissionMade.of(submission, result=submitted.result)
 
 
-async def cancel(call: Call, asked: models.CancelPullRequest) -> Json:
+@write(
+    "cancelPullRequest",
+    Role.QUEUE,
+    models.CancelPullRequest,
+    answers.Submission,
+    "queue_not_found",
+    "not_in_queue",
+    "already_landed",
+    "landing_in_progress",
+)
+async def cancel(call: Call, asked: models.CancelPullRequest) -> answers.Submission:
     """`/cancelPullRequest`."""
     queue = await queue_of(call, asked)
     view = await pull_requests.cancel(
         call.runtime, queue, asked.pr.number, call.actor, asked.reason or ""
     )
-    return responses.record(view, call.public_url)
+    return responses.submission(view, call.public_url)
 
 
-async def restart(call: Call, asked: models.RestartTestsOnPullRequest) -> Json:
+@write(
+    "restartTestsOnPullRequest",
+    Role.QUEUE,
+    models.RestartTestsOnPullRequest,
+    answers.SubmissionRestarted,
+    "queue_not_found",
+    "not_in_queue",
+    "already_landed",
+    "landing_in_progress",
+)
+async def restart(
+    call: Call, asked: models.RestartTestsOnPullRequest
+) -> answers.SubmissionRestarted:
     """`/restartTestsOnPullRequest`."""
     queue = await queue_of(call, asked)
     restarted = await pull_requests.restart(call.runtime, queue, asked.pr.number, call.actor)
-    return {**responses.record(restarted.view, call.public_url), "result": restarted.result}
+    submission = responses.submission(restarted.view, call.public_url)
+    return answers.SubmissionRestarted.of(submission, result=restarted.result)
 
 
-async def get(call: Call, asked: models.GetSubmittedPullRequest) -> Json | bytes:
+@read(
+    "getSubmittedPullRequest",
+    models.GetSubmittedPullRequest,
+    answers.Submission,
+    "queue_not_found",
+    "never_submitted",
+)
+async def get(call: Call, asked: models.GetSubmittedPullRequest) -> answers.Submission | bytes:
     """`/getSubmittedPullRequest`."""
     queue = await queue_of(call, asked)
     with_timeline = bool(asked.include_timeline)
@@ -60,29 +111,130 @@ async def get(call: Call, asked: models.GetSubmittedPullRequest) -> Json | bytes
         call.runtime, queue, asked.pr.number, include_timeline=with_timeline
     )
     if with_timeline:
-        return responses.record(view, call.public_url)
-    return call.fragments.record(view)
+        return responses.submission(view, call.public_url)
+    return call.cache(EncodedAnswers).submission(view)
 
 
-async def explained(call: Call, asked: models.ExplainPullRequest) -> Json:
+@read(
+    "getSubmittedPullRequests",
+    listed.GetSubmittedPullRequests,
+    answers.SubmissionsFound,
+    "queue_not_found",
+)
+async def submitted_pull_requests(
+    call: Call, asked: listed.GetSubmittedPullRequests
+) -> answers.SubmissionsFound:
+    """`/getSubmittedPullRequests`."""
+    queue = await queue_of(call, asked)
+    found = await pull_request_lists.newest(
+        call.runtime, queue, asked.pr_numbers, include_timeline=bool(asked.include_timeline)
+    )
+    return answers.SubmissionsFound(
+        pull_requests=[responses.submission(each, call.public_url) for each in found.views],
+        not_found=list(found.missing),
+    )
+
+
+@read(
+    "listPullRequests",
+    listed.ListPullRequests,
+    answers.SubmissionsListed,
+    "queue_not_found",
+    "invalid_page_token",
+    "page_token_expired",
+    "invalid_time_range",
+)
+async def list_pull_requests(
+    call: Call, asked: listed.ListPullRequests
+) -> answers.SubmissionsListed:
+    """`/listPullRequests`."""
+    queue = await queue_of(call, asked)
+    part = await pull_request_lists.listed(
+        call.runtime, queue, asked.wanted(), asked.count(), asked.cursor
+    )
+    return answers.SubmissionsListed(
+        pull_requests=[responses.submission(each, call.public_url) for each in part.rows],
+        next_cursor=part.next_cursor,
+    )
+
+
+@read(
+    "getPullRequestTimeline",
+    listed.GetPullRequestTimeline,
+    answers.TimelineListed,
+    "queue_not_found",
+    "never_submitted",
+    "invalid_page_token",
+    "page_token_expired",
+)
+async def timeline(call: Call, asked: listed.GetPullRequestTimeline) -> answers.TimelineListed:
+    """`/getPullRequestTimeline`."""
+    queue = await queue_of(call, asked)
+    part = await pull_request_lists.events(
+        call.runtime, queue, asked.pr.number, asked.count(), asked.cursor
+    )
+    return answers.TimelineListed(
+        events=[responses.event(each, queue.branch, part.past) for each in part.events],
+        next_cursor=part.next_cursor,
+    )
+
+
+@read(
+    "explainPullRequest",
+    models.ExplainPullRequest,
+    answers.Explanation,
+    "queue_not_found",
+    "never_submitted",
+)
+async def explained(call: Call, asked: models.ExplainPullRequest) -> answers.Explanation:
     """`/explainPullRequest`."""
     queue = await queue_of(call, asked)
     view = await explain.explain(call.runtime, queue, asked.pr.number)
-    return explanation.of(view, (await queues.read(call.runtime, queue)).value)
+    return explanation.explanation(view, (await queues.read(call.runtime, queue)).value)
 
 
-async def preview_cancel(call: Call, asked: models.PreviewCancelPullRequest) -> Json:
+@read(
+    "previewCancelPullRequest",
+    models.PreviewCancelPullRequest,
+    answers.CancelPreviewed,
+    "queue_not_found",
+    "not_in_queue",
+)
+async def preview_cancel(
+    call: Call, asked: models.PreviewCancelPullRequest
+) -> answers.CancelPreviewed:
     """`/previewCancelPullRequest`; nothing is changed."""
     queue = await queue_of(call, asked)
     preview = await previews.cancel(call.runtime, queue, asked.pr.number, call.actor)
-    return responses.cancel_preview(preview)
+    return answers.CancelPreviewed(
+        pr_number=preview.pr,
+        runs_interrupted=list(preview.interrupted),
+        pull_requests_restarted=list(preview.restarted),
+        pull_requests_moved_up=list(preview.moved_up),
+    )
 
 
-async def set_targets(call: Call, asked: models.SetImpactedTargets) -> Json:
+@write(
+    "setImpactedTargets",
+    Role.CI,
+    models.SetImpactedTargets,
+    answers.TargetsKept,
+    "queue_not_found",
+    "pull_request_not_found",
+    "limit_reached",
+    "not_own_pull_request",
+)
+async def set_targets(call: Call, asked: models.SetImpactedTargets) -> answers.TargetsKept:
     """`/setImpactedTargets`; the queue must exist, the pull request need not be in it."""
     queue = await queue_of(call, asked)
     upload = Upload(asked.pr.number, asked.pr.head(), asked.targets())
-    return responses.targets(await impacted.set_targets(call.runtime, queue, upload, call.actor))
+    stored = await impacted.set_targets(call.runtime, queue, upload, call.actor)
+    return answers.TargetsKept(
+        pr_number=stored.number,
+        pr_sha=stored.sha,
+        impacts_all=stored.impacts_all,
+        target_count=stored.count,
+    )
 
 
 async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTargets) -> Caller:
@@ -98,3 +250,18 @@ async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTa
 async def queue_of(call: Call, asked: Named) -> QueueRef:
     """The queue that a request names. Raises NotFound."""
     return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+
+
+PULL_REQUEST_ROUTES: tuple[Route, ...] = (
+    submit,
+    cancel,
+    restart,
+    replace(set_targets, forks=fork_caller, rate=RateClass.UPLOAD),
+    get,
+    submitted_pull_requests,
+    list_pull_requests,
+    timeline,
+    explained,
+    preview_cancel,
+)
+"""The pull request endpoints, in the order of the document."""

@@ -4,12 +4,13 @@ from collections import defaultdict
 
 from service.accounts import access
 from service.evidence import revocations
-from service.http import rendering
-from service.http.call import Call
-from service.http.rendering import Json
-from service.mergequeue.api.models.testing import GetMergeQueueTestingDetails
-from service.mergequeue.operations import naming, testing
-from service.mergequeue.operations.views import TestingView
+from service.http.callers import Call
+from service.http.route import Route, read
+from service.mergequeue.api.models import lists as listed
+from service.mergequeue.api.models import testing as models
+from service.mergequeue.api.models.answers import runs as answers
+from service.mergequeue.operations import naming, run_lists, testing
+from service.mergequeue.operations.views import ListedRun, TestingView
 from service.vocabulary import Check, CheckKind
 
 STATUSES_MAX = 1_000
@@ -24,91 +25,89 @@ WAITING = {
 """A provider's word for a check run that is not over → ours (API.md 6.1)."""
 
 
-async def details(call: Call, asked: GetMergeQueueTestingDetails) -> Json:
+@read(
+    "getMergeQueueTestingDetails",
+    models.GetMergeQueueTestingDetails,
+    answers.TestRunShown,
+    "queue_not_found",
+    "test_run_not_found",
+)
+async def details(call: Call, asked: models.GetMergeQueueTestingDetails) -> answers.TestRunShown:
     """`/getMergeQueueTestingDetails`."""
     queue = await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
-    return shown(await testing.details(call.runtime, queue, asked.test_run_id))
+    return test_run(await testing.details(call.runtime, queue, asked.test_run_id))
 
 
-def shown(view: TestingView) -> Json:
-    """One test run (SPECIFICATION.md 4.3, API.md 6.1)."""
+def test_run(view: TestingView) -> answers.TestRunShown:
+    """Return the answer about one test run."""
     run = view.run
-    answer: dict[str, object] = {
-        "requiredStatuses": list(dict.fromkeys(each.name for each in run.required))
-    }
-    if run.required_source is not None:
-        answer["requiredStatusesSource"] = run.required_source.value
-    answer |= {
+    return answers.TestRunShown(
+        required_statuses=list(dict.fromkeys(each.name for each in run.required)),
+        required_statuses_source=run.required_source,
         # A direct merge made no branch; what was tested is the pull request's own head.
-        "testBranch": run.branch or "",
-        "testBranchSha": run.sha or run.entries[0].head,
-        "checkSuites": check_suites(view),
-        "statusChecks": status_checks(view),
-        "testedPullRequests": [
-            {"prNumber": each.number, "prUrl": each.url, "title": each.title}
+        test_branch=run.branch or "",
+        test_branch_sha=run.sha or run.entries[0].head,
+        check_suites=check_suites(view),
+        status_checks=status_checks(view),
+        tested_pull_requests=[
+            answers.TestedPullRequestShown(pr_number=each.number, pr_url=each.url, title=each.title)
             for each in view.tested
         ],
-        "createdAt": rendering.time(run.created_at),
-        "status": run.status.value,
-    }
-    if view.impacted is not None:
-        answer["impactedTargets"] = view.impacted
-    if view.impacted_tested is not None:
-        answer["impactedTargetsForTestedPrs"] = view.impacted_tested
-    return answer | {
-        "dependentPrs": run.base_prs,
-        "testRunId": run.id,
-        "baseSha": run.base_tip.sha,
-        "finishedAt": rendering.time_or_null(run.finished_at),
-        "kind": run.kind.value,
-        "isBisection": run.kind in naming.BISECTION,
-        "attempt": run.attempt,
-        "reusedFrom": run.reused_from,
-        "testPrNumber": view.vehicle_number,
-        "failedStatuses": view.failed,
-        "missingStatuses": view.missing,
-        "waitingOn": view.waiting_on,
-        "verdict": run.cause and run.cause.value,
-        "failedTests": [
-            {
-                "id": test.id,
-                "name": test.name,
-                "status": test.status.value,
-                "excused": test.excused,
-                "newFailureText": test.is_new_text,
-            }
+        created_at=run.created_at,
+        status=run.status,
+        impacted_targets=_listed(view.impacted),
+        impacted_targets_for_tested_prs=_listed(view.impacted_tested),
+        dependent_prs=list(run.base_prs),
+        test_run_id=run.id,
+        base_sha=run.base_tip.sha,
+        finished_at=run.finished_at,
+        kind=run.kind,
+        is_bisection=run.kind in naming.BISECTION,
+        attempt=run.attempt,
+        reused_from=run.reused_from,
+        test_pr_number=view.vehicle_number,
+        failed_statuses=list(view.failed),
+        missing_statuses=list(view.missing),
+        waiting_on=list(view.waiting_on),
+        verdict=run.cause,
+        failed_tests=[
+            answers.FailedTest.of(test, new_failure_text=test.is_new_text)
             for test in view.failed_tests
         ],
-        "incompleteReports": [
-            {"name": name, "reasons": list(reasons)}
+        incomplete_reports=[
+            answers.IncompleteReport(name=name, reasons=list(reasons))
             for name, reasons in revocations.reasons_of(run).items()
         ],
-    }
+    )
 
 
-def check_suites(view: TestingView) -> list[Json]:
-    """Check runs as the provider groups them, suites without runs included."""
+def _listed(targets: tuple[str, ...] | None) -> list[str] | None:
+    return None if targets is None else list(targets)
+
+
+def check_suites(view: TestingView) -> list[answers.CheckSuiteShown]:
+    """Return check runs as the provider groups them, suites without runs included."""
     runs: dict[str, list[Check]] = defaultdict(list)
     for check in view.run.checks:
         if check.kind is CheckKind.SUITE_RUN:
             runs[check.group].append(check)
     groups = dict.fromkeys((*view.suites, *runs))
-    return [{"checkRuns": [_check_run(each) for each in runs.get(group, [])]} for group in groups]
+    return [
+        answers.CheckSuiteShown(check_runs=[_check_run(each) for each in runs.get(group, [])])
+        for group in groups
+    ]
 
 
-def _check_run(check: Check) -> Json:
+def _check_run(check: Check) -> answers.CheckRunShown:
     word = check.raw.upper()
     waiting = WAITING.get(word)
-    return {
-        "name": check.name,
-        "url": check.url,
-        "status": waiting or "COMPLETED",
-        "conclusion": None if waiting else word,
-    }
+    return answers.CheckRunShown.of(
+        check, status=waiting or "COMPLETED", conclusion=None if waiting else word
+    )
 
 
-def status_checks(view: TestingView) -> list[Json]:
-    """Every update of every status, newest first, at most 1,000."""
+def status_checks(view: TestingView) -> list[answers.StatusCheckShown]:
+    """Return every update of every status, newest first, at most 1,000."""
     updates = [check for check in view.run.checks if check.kind is CheckKind.STATUS]
     updates.sort(key=_age, reverse=True)
     return [_status(each) for each in updates[:STATUSES_MAX]]
@@ -120,10 +119,58 @@ def _age(check: Check) -> tuple[float, int, str]:
     return (at.timestamp() if at is not None else 0.0, len(check.id), check.id)
 
 
-def _status(check: Check) -> Json:
-    return {
-        "context": check.name,
-        "url": check.url,
-        "state": check.raw.upper(),
-        "createdAt": rendering.time_or_null(check.started_at or check.completed_at),
-    }
+def _status(check: Check) -> answers.StatusCheckShown:
+    return answers.StatusCheckShown.of(
+        check,
+        context=check.name,
+        state=check.raw.upper(),
+        created_at=check.started_at or check.completed_at,
+    )
+
+
+@read(
+    "listMergeQueueTestingResults",
+    listed.ListMergeQueueTestingResults,
+    answers.TestRunsListed,
+    "queue_not_found",
+)
+async def testing_results(
+    call: Call, asked: listed.ListMergeQueueTestingResults
+) -> answers.TestRunsListed:
+    """`/listMergeQueueTestingResults`."""
+    queue = await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    wish = asked.wish()
+    part = await run_lists.listed(call.runtime, queue, wish)
+    return answers.TestRunsListed(
+        testing_results=[_testing_result(each) for each in part.rows],
+        total_items=part.total,
+        offset=wish.offset,
+        take=wish.take,
+    )
+
+
+def _testing_result(run: ListedRun) -> answers.ListedTestRun:
+    return answers.ListedTestRun.of(
+        run,
+        test_run_id=run.id,
+        pr_number=run.prs[0],
+        pr_numbers=run.prs,
+        cycle_conclusion=run.conclusion and run.conclusion.value.lower(),
+        bisection=_bisection(run),
+        verdict=run.cause,
+        test_branch_sha=run.sha,
+    )
+
+
+def _bisection(run: ListedRun) -> answers.Bisection | None:
+    """Return the run's part in a bisection: one of its runs, or the failure that began it."""
+    if run.is_of_search:
+        return "in_bisection"
+    return "entered_bisection" if run.began_search else None
+
+
+RUN_ROUTES: tuple[Route, ...] = (
+    details,
+    testing_results,
+)
+"""The test run endpoints."""

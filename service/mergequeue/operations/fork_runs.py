@@ -11,10 +11,10 @@ that callers without a token have, and a refused run is remembered for a minute.
 from dataclasses import dataclass
 from typing import NoReturn
 
-from service.accounts import access
 from service.accounts.store import access as stored_access
 from service.database.records import RepositoryRecord
 from service.errors import NotAllowed, Unauthenticated
+from service.http import callers
 from service.http.callers import Caller
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.operations import turn
@@ -52,7 +52,7 @@ async def caller_of(runtime: Runtime, run_id: str, claim: Claim) -> Caller:
     runtime.memory.access_version = await runtime.store.access_version()
     record = await runtime.store.read(stored_access.repository_by_ref, None, claim.repo)
     if record is None or claim.repo.host not in runtime.providers:
-        raise Unauthenticated(access.NO_TOKEN)
+        raise Unauthenticated(callers.NO_TOKEN)
     if not await _is_plausible(runtime, record, run_id, claim):
         _refuse(run_id)
     provider = runtime.providers[claim.repo.host]

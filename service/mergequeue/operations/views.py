@@ -13,7 +13,7 @@ from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 from service.text.times import TimeLeft
-from service.vocabulary import Actor, Health, QueueRef, RepoRef, Sha
+from service.vocabulary import Health, QueueRef, RepoRef, Sha
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +196,3 @@ class TargetsStored:
     sha: str
     impacts_all: bool
     count: int
-
-
-def shown_actor(actor: Actor) -> dict[str, str | None]:
-    """An actor as answers show it; nothing of its id."""
-    return {
-        "kind": actor.kind.value,
-        "login": actor.login or None,
-        "channel": actor.channel.value,
-    }

@@ -3,62 +3,119 @@
 import orjson
 
 from service.errors import Invalid
-from service.http import rendering
-from service.http.call import Call
-from service.http.rendering import Json
+from service.http.callers import Call
+from service.http.route import Route, read, write
 from service.notifications import delivery_log, endpoints, notifications
 from service.notifications.api.models import webhooks as models
-from service.notifications.delivery_log import AttemptView, DeliveryView
-from service.notifications.endpoints import EndpointView
+from service.notifications.api.models.answers import webhooks as answers
+from service.notifications.delivery_log import DeliveryView
+from service.vocabulary import Role
+
+MISSING = "webhook_endpoint_not_found"
 
 
-async def create(call: Call, asked: models.CreateEndpoint) -> Json:
+@write(
+    "webhooks/create-endpoint",
+    Role.ADMIN,
+    models.CreateEndpoint,
+    answers.EndpointCreated,
+    "webhook_url_refused",
+    "scope_exceeds_own",
+    "limit_reached",
+)
+async def create(call: Call, asked: models.CreateEndpoint) -> answers.EndpointCreated:
     """`/webhooks/create-endpoint`; its secret is in this answer and no other."""
     view, secret = await endpoints.create(call.runtime, call.caller, asked.wish())
-    return {**endpoint(view), "secret": secret}
+    return answers.EndpointCreated.of(view, secret=secret)
 
 
-async def list_all(call: Call, asked: models.ListEndpoints) -> Json:
+@read(
+    "webhooks/list-endpoints",
+    models.ListEndpoints,
+    answers.EndpointsListed,
+    "invalid_page_token",
+    "page_token_expired",
+    role=Role.ADMIN,
+)
+async def list_all(call: Call, asked: models.ListEndpoints) -> answers.EndpointsListed:
     """`/webhooks/list-endpoints`."""
     part = await endpoints.list_all(call.runtime, call.caller, asked.count(), asked.cursor)
-    return {"endpoints": [endpoint(view) for view in part.rows], **_more(part.next_cursor)}
+    listed = [answers.Endpoint.of(view) for view in part.rows]
+    return answers.EndpointsListed(endpoints=listed, next_cursor=part.next_cursor)
 
 
-async def update(call: Call, asked: models.UpdateEndpoint) -> Json:
+@write(
+    "webhooks/update-endpoint",
+    Role.ADMIN,
+    models.UpdateEndpoint,
+    answers.Endpoint,
+    MISSING,
+    "webhook_url_refused",
+    "scope_exceeds_own",
+)
+async def update(call: Call, asked: models.UpdateEndpoint) -> answers.Endpoint:
     """`/webhooks/update-endpoint`."""
     wish = asked.wish()
-    return endpoint(await endpoints.update(call.runtime, call.caller, asked.endpoint(), wish))
+    view = await endpoints.update(call.runtime, call.caller, asked.endpoint(), wish)
+    return answers.Endpoint.of(view)
 
 
-async def delete(call: Call, asked: models.DeleteEndpoint) -> Json:
+@write(
+    "webhooks/delete-endpoint", Role.ADMIN, models.DeleteEndpoint, answers.EndpointDeleted, MISSING
+)
+async def delete(call: Call, asked: models.DeleteEndpoint) -> answers.EndpointDeleted:
     """`/webhooks/delete-endpoint`."""
     await endpoints.delete(call.runtime, call.caller, asked.endpoint())
-    return {"deleted": True}
+    return answers.EndpointDeleted(deleted=True)
 
 
-async def rotate_secret(call: Call, asked: models.RotateSecret) -> Json:
+@write("webhooks/rotate-secret", Role.ADMIN, models.RotateSecret, answers.SecretRotated, MISSING)
+async def rotate_secret(call: Call, asked: models.RotateSecret) -> answers.SecretRotated:
     """`/webhooks/rotate-secret`."""
     given = asked.overlap_hours
     hours = endpoints.OVERLAP_HOURS if given is None else given
     secret = await endpoints.rotate_secret(call.runtime, call.caller, asked.endpoint(), hours)
-    return {"secret": secret}
+    return answers.SecretRotated(secret=secret)
 
 
-async def test(call: Call, asked: models.TestEndpoint) -> Json:
+@write("webhooks/test-endpoint", Role.ADMIN, models.TestEndpoint, answers.EndpointTested, MISSING)
+async def test(call: Call, asked: models.TestEndpoint) -> answers.EndpointTested:
     """`/webhooks/test-endpoint`: answers when the receiver has, or after its 15 s."""
     message_id, made = await notifications.send_test(call.runtime, call.caller, asked.endpoint())
-    return {"message_id": message_id, **_ended(made)}
+    return answers.EndpointTested.of(made, message_id=message_id)
 
 
-async def list_log(call: Call, asked: models.ListDeliveries) -> Json:
+@read(
+    "webhooks/list-deliveries",
+    models.ListDeliveries,
+    answers.DeliveriesListed,
+    MISSING,
+    "invalid_time_range",
+    "invalid_page_token",
+    "page_token_expired",
+    role=Role.ADMIN,
+)
+async def list_log(call: Call, asked: models.ListDeliveries) -> answers.DeliveriesListed:
     """`/webhooks/list-deliveries`."""
     if asked.since is not None and asked.until is not None and asked.since >= asked.until:
         raise Invalid("`until` must lie behind `since`.", code="invalid_time_range")
     part = await delivery_log.read(call.runtime, call.caller, asked.wish())
-    return {"deliveries": [delivery(each) for each in part.rows], **_more(part.next_cursor)}
+    listed = [delivery(each) for each in part.rows]
+    return answers.DeliveriesListed(deliveries=listed, next_cursor=part.next_cursor)
 
 
-async def replay(call: Call, asked: models.Replay) -> Json:
+@write(
+    "webhooks/replay",
+    Role.ADMIN,
+    models.Replay,
+    answers.Replayed,
+    MISSING,
+    "message_not_found",
+    "conflicting_fields",
+    "invalid_time_range",
+    "limit_reached",
+)
+async def replay(call: Call, asked: models.Replay) -> answers.Replayed:
     """`/webhooks/replay`."""
     if not asked.is_clear():
         raise Invalid(
@@ -67,47 +124,22 @@ async def replay(call: Call, asked: models.Replay) -> Json:
         )
     endpoint_id = asked.endpoint_id.lower()
     count = await notifications.replay(call.runtime, call.caller, endpoint_id, asked.wish())
-    return {"queued": count}
+    return answers.Replayed(queued=count)
 
 
-def endpoint(view: EndpointView) -> dict[str, object]:
-    """An endpoint without its secret."""
-    names = view.repositories
-    return {
-        "id": view.id,
-        "url": view.url,
-        "events": view.events,
-        "repositories": None if names is None else [rendering.repository(ref) for ref in names],
-        "description": view.description,
-        "state": view.state.value,
-        "disabled_reason": view.disabled_reason,
-        "last_success_at": rendering.time_or_null(view.last_success_at),
-        "last_failure_at": rendering.time_or_null(view.last_failure_at),
-        "created_at": rendering.time(view.created_at),
-    }
+def delivery(view: DeliveryView) -> answers.Delivery:
+    """Return one message at one endpoint, with every attempt to send it."""
+    return answers.Delivery.of(view, payload=orjson.loads(view.body))
 
 
-def delivery(view: DeliveryView) -> Json:
-    """One message at one endpoint, with every try that was made."""
-    return {
-        "message_id": view.message_id,
-        "event": view.event,
-        "state": view.state.value,
-        "attempts": [{"at": rendering.time(each.at), **_ended(each)} for each in view.attempts],
-        "next_attempt_at": rendering.time_or_null(view.next_attempt_at),
-        "payload": orjson.Fragment(view.body),
-    }
-
-
-def _ended(view: AttemptView) -> Json:
-    """How a try ended; `error` null is a success."""
-    return {
-        "status_code": view.status_code,
-        "duration_ms": view.duration_ms,
-        "error": view.error,
-    }
-
-
-def _more(cursor: str | None) -> Json:
-    """Where to go on, absent at the end."""
-    return {} if cursor is None else {"next_cursor": cursor}
+WEBHOOK_ROUTES: tuple[Route, ...] = (
+    create,
+    list_all,
+    update,
+    delete,
+    rotate_secret,
+    test,
+    list_log,
+    replay,
+)
+"""The webhook endpoints, in the order of the document."""

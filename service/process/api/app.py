@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
-import orjson
 import structlog
 from aiohttp import web
 
@@ -19,14 +18,12 @@ from service import time_limits
 from service.accounts import jobs, repeats
 from service.accounts.api import auth
 from service.accounts.api.admission import Admission, Wanted
-from service.accounts.repeats import Said
 from service.errors import ServiceError
-from service.http import connections, enum_case, errors, intake, limits, measured, query
+from service.http import connections, errors, intake, limits, measured, query
 from service.http import repeats as keys
 from service.http.addresses import address_of
 from service.http.answer import Answer
-from service.http.call import Call
-from service.http.callers import Caller
+from service.http.callers import Caches, Call, Caller
 from service.http.errors import HttpRefused, Problem
 from service.http.health import Readiness
 from service.http.models import common
@@ -34,13 +31,12 @@ from service.http.models.common import Spelling
 from service.http.rates import Visits
 from service.http.replies import Replies
 from service.http.route import Document, Fetched, Look, Open, Posted, Route, Shown
-from service.mergequeue.api.fragments import Fragments
 from service.process.api import routes
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
 
-# A body above this is parsed on a thread: the loop would stand for milliseconds.
-THREAD_BYTES = 262_144
+# A larger body is parsed on a thread: 64 KiB of objects take up to 10 ms.
+THREAD_BYTES = 65_536
 
 # Whoever polls sends the same bytes again and again, and a request is a frozen value that
 # depends on nothing else: so small ones are read once.
@@ -110,9 +106,8 @@ class Door:
         self._runtime = runtime
         self._readiness = readiness
         self._admission = admission or Admission(runtime, readiness)
-        case = enum_case.case_of(runtime.options.enum_case)
-        self._fragments = Fragments(runtime.options.public_url, case)
-        self._replies = Replies(runtime, case)
+        self._caches = Caches(runtime.options)
+        self._replies = Replies(runtime)
         self._visits = Visits()
         self._bodies = limits.Bodies(runtime.clock, runtime.unproved)
         self._prefix = runtime.ids.uuid().replace("-", "")[:16]
@@ -175,7 +170,7 @@ class Door:
     async def _once(self, asking: Asking, caller: Caller, key: str, body: bytes) -> Answer:
         """As above, but what was answered before is answered again (API.md 1.5)."""
         begun = await repeats.begin(self._runtime, caller, asking.route.path, key, body)
-        if isinstance(begun, Said):
+        if isinstance(begun, keys.WholeAnswer):
             return self._replies.sent(begun, asking.request_id, keys.REPLAYED)
         lasts = False
         try:
@@ -189,11 +184,11 @@ class Door:
         headers = {} if refused is None else refused.headers
         return self._replies.sent(said, asking.request_id, headers)
 
-    async def _first(self, asking: Asking, body: bytes) -> tuple[Said, Problem | None]:
+    async def _first(self, asking: Asking, body: bytes) -> tuple[keys.WholeAnswer, Problem | None]:
         """What the request is answered, and why if that is a refusal."""
         try:
             shown = await self._shown(asking, body)
-            return Said(200, *self._replies.encoded(shown)), None
+            return keys.WholeAnswer(200, *self._replies.encoded(shown)), None
         except (ServiceError, ProviderError) as error:
             spelled = asking.route.model.spelled
             problem = self._replies.noted(asking.request, error, asking.request_id, spelled)
@@ -217,7 +212,7 @@ class Door:
     async def _shown(self, asking: Asking, body: bytes) -> Shown:
         route, come = asking.route, asking.come
         if isinstance(come, Caller) and not route.writes and len(body) <= REPEATED_BYTES:
-            call = Call(self._runtime, self._fragments, come)
+            call = Call(self._runtime, self._caches, come)
             return await route.handler(call, _asked_again(route.model, body))
         if len(body) > THREAD_BYTES:
             asked = await asyncio.to_thread(route.intake.read, route.model, asking.request, body)
@@ -228,7 +223,7 @@ class Door:
             if isinstance(come, ForkRun)
             else come
         )
-        call = Call(self._runtime, self._fragments, caller)
+        call = Call(self._runtime, self._caches, caller)
         if not route.writes:
             return await route.handler(call, asked)
         # Bound for the deed alone: the connection's next request runs in the same context.
@@ -247,7 +242,7 @@ class Door:
         caller = await self._caller(request, route, request_id)
         query.check(request)
         asked = () if route.query is None else (query.read(route.query, request.query),)
-        shown = await route.handler(Call(self._runtime, self._fragments, caller), *asked)
+        shown = await route.handler(Call(self._runtime, self._caches, caller), *asked)
         return self._replies.success(200, shown, request_id)
 
     async def _open(self, route: Open, request: web.Request, request_id: str) -> web.StreamResponse:
@@ -255,7 +250,7 @@ class Door:
             raise _wrong_method(route.path, "GET, HEAD")
         query.check(request)
         status, shown = await route.handler(self._readiness, self._runtime.options.version)
-        return self._replies.success(status, orjson.dumps(shown), request_id)
+        return self._replies.success(status, shown, request_id)
 
     async def _document(
         self, route: Document, request: web.Request, request_id: str

@@ -1,10 +1,12 @@
 """The handler of the metrics page (API.md 7)."""
 
 from service.accounts import access
-from service.http.call import Call
-from service.http.route import Page
+from service.http.callers import Call
+from service.http.rates import RateClass
+from service.http.route import VERSIONED, Fetched, Page, Route
 from service.process import figures
 from service.process.api.models import AskMetrics
+from service.vocabulary import Role
 
 
 async def queues(call: Call, asked: AskMetrics) -> Page:
@@ -15,3 +17,14 @@ async def queues(call: Call, asked: AskMetrics) -> Page:
     )
     body = await figures.page(call.runtime, call.caller, repository)
     return Page(figures.CONTENT_TYPE, body)
+
+
+METRIC_ROUTES: tuple[Route, ...] = (
+    Fetched(
+        f"{VERSIONED}/getMergeQueueMetrics",
+        Role.READ,
+        queues,
+        rate=RateClass.METRICS,
+        query=AskMetrics,
+    ).answering(figures.CONTENT_TYPE),
+)

@@ -3,23 +3,25 @@
 import difflib
 from collections.abc import Mapping
 
-from service.accounts.api.token_routes import TOKEN_ROUTES
-from service.http.document_routes import DOCUMENT_ROUTES
-from service.http.open_routes import OPEN_ROUTES
+from service.accounts.api.tokens import TOKEN_ROUTES
+from service.http.documents import DOCUMENT_ROUTES
+from service.http.health import OPEN_ROUTES
 from service.http.route import Route
-from service.mergequeue.api.pull_request_routes import PULL_REQUEST_ROUTES
-from service.mergequeue.api.queue_routes import QUEUE_ROUTES
-from service.mergequeue.api.run_routes import RUN_ROUTES
-from service.notifications.api.webhook_routes import WEBHOOK_ROUTES
-from service.process.api.metric_routes import METRIC_ROUTES
-from service.testhealth.api.flaky_routes import FLAKY_ROUTES
+from service.mergequeue.api.pull_requests import PULL_REQUEST_ROUTES
+from service.mergequeue.api.queues import QUEUE_ROUTES
+from service.mergequeue.api.testing import RUN_ROUTES
+from service.notifications.api.webhooks import WEBHOOK_ROUTES
+from service.process.api.metrics import METRIC_ROUTES
+from service.testhealth.api.tests import TEST_ROUTES
+from service.testhealth.api.uploads import UPLOAD_ROUTES
 
 ROUTES: tuple[Route, ...] = (
     *PULL_REQUEST_ROUTES,
     *QUEUE_ROUTES,
     *RUN_ROUTES,
     *METRIC_ROUTES,
-    *FLAKY_ROUTES,
+    *TEST_ROUTES,
+    *UPLOAD_ROUTES,
     *TOKEN_ROUTES,
     *WEBHOOK_ROUTES,
     *OPEN_ROUTES,

@@ -1,16 +1,14 @@
-"""Handlers of the endpoints about tests (API.md 8): one operation each, its answer spelled."""
+"""Handlers of the endpoints about tests (API.md 8): one operation each, and its answer."""
 
-from dataclasses import asdict
-from functools import partial
+from dataclasses import replace
 from typing import TypeVar
 
-import orjson
-
-from service.http import rendering
-from service.http.call import Call
-from service.http.rendering import Json
-from service.mergequeue.api.fragments import Fragments
+from service.http.callers import Call
+from service.http.rates import RateClass
+from service.http.route import Route, read, write
 from service.testhealth.api.models import tests as models
+from service.testhealth.api.models.answers import tests as answers
+from service.testhealth.api.models.answers.tests import LinkShown
 from service.testhealth.operations import (
     checks,
     flags,
@@ -23,105 +21,179 @@ from service.testhealth.operations import (
 from service.testhealth.operations import (
     details as test_details,
 )
-from service.testhealth.operations.checks import CheckedTest
 from service.testhealth.operations.lists import FailingTest, Quarantined
 from service.testhealth.operations.pages import Page
 from service.testhealth.operations.records import CommonFailures, FoundHome, ShownTest
+from service.vocabulary import Role
 
 SUMMARY_MAX = 200
 """Characters of a failure's headline (API.md 8.2)."""
 
+ORG = "organization_not_found"
+MISSING = "test_not_found"
+PAGED = (ORG, "invalid_page_token", "page_token_expired")
+
 Row = TypeVar("Row")
+Shown = TypeVar("Shown", bound=answers.TestShown)
 
 
-async def list_unhealthy(call: Call, asked: models.ListUnhealthyTests) -> bytes:
+@read(
+    "flaky-tests/list-unhealthy-tests",
+    models.ListUnhealthyTests,
+    answers.UnhealthyTestsListed,
+    *PAGED,
+)
+async def list_unhealthy(
+    call: Call, asked: models.ListUnhealthyTests
+) -> answers.UnhealthyTestsListed:
     """`/flaky-tests/list-unhealthy-tests`."""
     home = await _home(call, asked)
     page = await lists.unhealthy(call.runtime, home.repository, asked.status, asked.page())
-    rows = call.fragments.tests(page.rows, partial(call.fragments.part, record, home))
-    return b'{"tests":%b,"page":%b}' % (rows, _page(page))
+    rows = [record(home, each) for each in page.rows]
+    return answers.UnhealthyTestsListed(tests=rows, page=_page(page))
 
 
-async def list_failing(call: Call, asked: models.ListFailingTests) -> bytes:
+@read(
+    "flaky-tests/list-failing-tests",
+    models.ListFailingTests,
+    answers.FailingTestsListed,
+    *PAGED,
+    "invalid_time_range",
+)
+async def list_failing(call: Call, asked: models.ListFailingTests) -> answers.FailingTestsListed:
     """`/flaky-tests/list-failing-tests`."""
     home = await _home(call, asked)
     page = await lists.failing(call.runtime, home.repository, asked.wish())
-    around = call.fragments, home
-    rows = call.fragments.tests(page.rows, partial(call.fragments.part, _failing, around))
-    return b'{"tests":%b,"page":%b}' % (rows, _page(page))
+    rows = [_failing(home, each) for each in page.rows]
+    return answers.FailingTestsListed(tests=rows, page=_page(page))
 
 
-async def list_quarantined(call: Call, asked: models.ListQuarantinedTests) -> bytes:
+@read(
+    "flaky-tests/list-quarantined-tests",
+    models.ListQuarantinedTests,
+    answers.QuarantinedTestsListed,
+    *PAGED,
+)
+async def list_quarantined(
+    call: Call, asked: models.ListQuarantinedTests
+) -> answers.QuarantinedTestsListed:
     """`/flaky-tests/list-quarantined-tests`."""
     home = await _home(call, asked)
     page = await lists.quarantined(call.runtime, home.repository, asked.page())
-    rows = call.fragments.tests(page.rows, partial(call.fragments.part, _quarantined, home))
-    return b'{"quarantined_tests":%b,"page":%b}' % (rows, _page(page))
+    rows = [_quarantined(home, each) for each in page.rows]
+    return answers.QuarantinedTestsListed(quarantined_tests=rows, page=_page(page))
 
 
-async def get_details(call: Call, asked: models.GetTestDetails) -> Json:
+@read("flaky-tests/get-test-details", models.GetTestDetails, answers.TestFound, ORG, MISSING)
+async def get_details(call: Call, asked: models.GetTestDetails) -> answers.TestFound:
     """`/flaky-tests/get-test-details`."""
     home = await _home(call, asked)
     details = await test_details.read(call.runtime, home.repository, asked.test_id.lower())
-    shown = {
-        **record(home, details.test),
-        "most_common_failures": _common(home, details.test.failures),
-        **_rates(*(details.test.rates or (0.0, 0.0))),
-        "quarantine_override": details.override.value,
-        "quarantine_expires_at": rendering.time_or_null(details.expires_at),
-        "first_seen_at": rendering.time(details.first_seen_at),
-        "last_run_at": rendering.time(details.last_run_at),
-    }
-    return {"test": shown}
+    week, day = details.test.rates or (0.0, 0.0)
+    test = _shown(
+        answers.TestDetailsRecord,
+        home,
+        details.test,
+        status=_health(details.test),
+        most_common_failures=_common(details.test.failures),
+        failure_rate_last_7d=week,
+        failure_rate_last_24h=day,
+        quarantine_override=details.override,
+        quarantine_expires_at=details.expires_at,
+        first_seen_at=details.first_seen_at,
+        last_run_at=details.last_run_at,
+    )
+    return answers.TestFound(test=test)
 
 
-async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> Json:
+@read(
+    "flaky-tests/check-quarantine",
+    models.CheckQuarantine,
+    answers.QuarantineChecked,
+    ORG,
+    role=Role.CI,
+)
+async def check_quarantine(call: Call, asked: models.CheckQuarantine) -> answers.QuarantineChecked:
     """`/flaky-tests/check-quarantine`."""
     home = await _home(call, asked)
     checked = await checks.check(call.runtime, call.caller, home.repository, asked.asked())
-    return {
-        "quarantining_enabled": checked.is_enabled,
-        "checked_at": rendering.time(checked.at),
-        "tests": [_checked(each) for each in checked.tests],
-    }
+    return answers.QuarantineChecked.of(
+        checked, quarantining_enabled=checked.is_enabled, checked_at=checked.at
+    )
 
 
-async def link_ticket(call: Call, asked: models.LinkTicket) -> Json:
+@write(
+    "flaky-tests/link-ticket-to-test-case",
+    Role.QUEUE,
+    models.LinkTicket,
+    answers.TicketLinked,
+    ORG,
+    MISSING,
+    "conflicting_fields",
+    "ticket_template_missing",
+)
+async def link_ticket(call: Call, asked: models.LinkTicket) -> answers.TicketLinked:
     """`/flaky-tests/link-ticket-to-test-case`."""
     home = await _home(call, asked)
     linked = await tickets.link(call.runtime, home.repository, asked.wish(), call.actor)
-    return {"test_case_id": linked.test_id, "ticket": _link(linked.html_url)}
+    return answers.TicketLinked(test_case_id=linked.test_id, ticket=_link(linked.html_url))
 
 
-async def set_override(call: Call, asked: models.SetQuarantineOverride) -> Json:
+@write(
+    "flaky-tests/set-quarantine-override",
+    Role.ADMIN,
+    models.SetQuarantineOverride,
+    answers.OverrideSet,
+    ORG,
+    MISSING,
+    "reason_required",
+)
+async def set_override(call: Call, asked: models.SetQuarantineOverride) -> answers.OverrideSet:
     """`/flaky-tests/set-quarantine-override`."""
     home = await _home(call, asked)
-    said = await overrides.put(call.runtime, home.repository, asked.wish(), call.actor)
-    return {
-        "test_id": said.test_id,
-        "override": said.override.value,
-        "expires_at": rendering.time_or_null(said.expires_at),
-        "quarantined": said.quarantined,
-    }
+    return answers.OverrideSet.of(
+        await overrides.put(call.runtime, home.repository, asked.wish(), call.actor)
+    )
 
 
-async def flag(call: Call, asked: models.FlagTest) -> Json:
+@write(
+    "flaky-tests/flag-test",
+    Role.QUEUE,
+    models.FlagTest,
+    answers.TestFlagged,
+    ORG,
+    MISSING,
+    "reason_required",
+)
+async def flag(call: Call, asked: models.FlagTest) -> answers.TestFlagged:
     """`/flaky-tests/flag-test`."""
     home = await _home(call, asked)
     test = await flags.put(call.runtime, home.repository, asked.wish(), call.actor)
-    return {"test": record(home, test)}
+    return answers.TestFlagged(test=record(home, test))
 
 
-async def get_settings(call: Call, asked: models.GetSettings) -> Json:
+@read("flaky-tests/get-settings", models.GetSettings, answers.TestSettingsShown, ORG)
+async def get_settings(call: Call, asked: models.GetSettings) -> answers.TestSettingsShown:
     """`/flaky-tests/get-settings`."""
     home = await _home(call, asked)
-    return asdict(await settings.read(call.runtime, home.repository))
+    return answers.TestSettingsShown.of(await settings.read(call.runtime, home.repository))
 
 
-async def update_settings(call: Call, asked: models.UpdateSettings) -> Json:
+@write(
+    "flaky-tests/update-settings",
+    Role.ADMIN,
+    models.UpdateSettings,
+    answers.TestSettingsShown,
+    ORG,
+    "unknown_field",
+    "issues_not_writable",
+)
+async def update_settings(call: Call, asked: models.UpdateSettings) -> answers.TestSettingsShown:
     """`/flaky-tests/update-settings`."""
     home = await _home(call, asked)
-    return asdict(await settings.update(call.runtime, home.repository, asked.wish(), call.actor))
+    return answers.TestSettingsShown.of(
+        await settings.update(call.runtime, home.repository, asked.wish(), call.actor)
+    )
 
 
 async def _home(call: Call, asked: models.AboutTests | models.LinkTicket) -> FoundHome:
@@ -129,119 +201,102 @@ async def _home(call: Call, asked: models.AboutTests | models.LinkTicket) -> Fou
     return await records.find_home(call.runtime, call.caller, ref, slug)
 
 
-def record(home: FoundHome, test: ShownTest) -> dict[str, object]:
-    """A test with its health (API.md 8.2)."""
-    case = test.case
-    status = {
-        "value": case.status.value,
-        "reason": test.reason,
-        "timestamp": rendering.time(case.since),
-    }
-    return _of_case(home, test, status)
+def record(home: FoundHome, test: ShownTest) -> answers.TestRecord:
+    """Return a test with its health."""
+    return _shown(answers.TestRecord, home, test, status=_health(test))
 
 
-def _failing(around: tuple[Fragments, FoundHome], row: FailingTest) -> orjson.Fragment:
-    """The rates of many tests are others after each upload, and hardly anything else of them is."""
-    fragments, home = around
-    return orjson.Fragment(
-        b'{%b,"most_common_failures":%b,%b}'
-        % (
-            fragments.part(_without_value, home, row.test)[1:-1],
-            fragments.part(_common, home, row.failures),
-            orjson.dumps(_rates(*row.rates))[1:-1],
-        )
+def _health(test: ShownTest) -> answers.HealthShown:
+    status = test.case.status
+    return answers.HealthShown(value=status, reason=test.reason, timestamp=test.case.since)
+
+
+def _failing(home: FoundHome, row: FailingTest) -> answers.FailingTestRecord:
+    status = answers.StatusShown(reason=row.test.reason, timestamp=row.test.case.since)
+    return _shown(
+        answers.FailingTestRecord,
+        home,
+        row.test,
+        status=status,
+        most_common_failures=_common(row.failures),
+        failure_rate_last_7d=row.rates.week,
+        failure_rate_last_24h=row.rates.day,
     )
 
 
-def _without_value(home: FoundHome, test: ShownTest) -> Json:
-    status = {"reason": test.reason, "timestamp": rendering.time(test.case.since)}
-    return _of_case(home, test, status)
-
-
-def _of_case(home: FoundHome, test: ShownTest, status: Json) -> dict[str, object]:
-    """What every record says; fields that are unknown are left out."""
+def _shown(kind: type[Shown], home: FoundHome, test: ShownTest, **more: object) -> Shown:
+    """Return a record of this kind; empty texts are left out."""
     case = test.case
-    shown: dict[str, object] = {
-        "id": case.id,
-        "repository": {"html_url": home.html_url},
-        "html_url": home.address_of(case.id),
-        "name": case.name,
-        "variant": case.variant,
-    }
-    if case.file:
-        shown["file_path"] = case.file
-    if case.parent:
-        shown["parent"] = case.parent
-    if case.classname:
-        shown["classname"] = case.classname
-    shown["status"] = status
-    shown["codeowners"] = case.owners
-    shown["pull_requests_impacted_last_7d"] = case.impact
-    shown["quarantined"] = test.quarantined
-    if case.ticket:
-        shown["ticket"] = _link(case.ticket)
-    return shown
+    return kind.of(
+        case,
+        repository=LinkShown(html_url=home.html_url),
+        html_url=home.address_of(case.id),
+        file_path=case.file or None,
+        parent=case.parent or None,
+        classname=case.classname or None,
+        codeowners=case.owners,
+        pull_requests_impacted_last_7d=case.impact,
+        quarantined=test.quarantined,
+        ticket=_link(case.ticket or None),
+        **more,
+    )
 
 
-def _common(_home: FoundHome, failures: CommonFailures) -> list[Json]:
+def _common(failures: CommonFailures) -> list[answers.CommonFailureShown]:
     return [
-        {
-            "summary": each.headline[:SUMMARY_MAX],
-            "occurrence_count": each.count,
-            "last_occurrence": rendering.time(each.last_at),
-        }
+        answers.CommonFailureShown(
+            summary=each.headline[:SUMMARY_MAX],
+            occurrence_count=each.count,
+            last_occurrence=each.last_at,
+        )
         for each in failures
     ]
 
 
-def _rates(week: float, day: float) -> Json:
-    return {"failure_rate_last_7d": week, "failure_rate_last_24h": day}
-
-
-def _quarantined(home: FoundHome, row: Quarantined) -> Json:
+def _quarantined(home: FoundHome, row: Quarantined) -> answers.QuarantinedTest:
     case = row.test.case
-    is_said = row.setting.value == case.override.value
-    return {
-        "test_case_id": case.id,
-        "name": case.name,
-        "parent": case.parent or None,
-        "file": case.file or None,
-        "classname": case.classname or None,
-        "variant": case.variant,
-        "status": case.status.value,
-        "codeowners": case.owners,
-        "quarantine_setting": row.setting.value,
-        "quarantined_at": rendering.time(row.since),
-        "status_last_updated_at": rendering.time(case.since),
-        "expires_at": rendering.time_or_null(case.expires_at) if is_said else None,
-        "reason": case.override_reason if is_said else row.test.reason,
-        "html_url": home.address_of(case.id),
-    }
-
-
-def _checked(test: CheckedTest) -> Json:
-    return {
-        "test_id": test.test_id,
-        "known": test.known,
-        "quarantined": test.quarantined,
-        "reason": test.reason,
-        "expires_at": rendering.time_or_null(test.expires_at),
-    }
-
-
-def _link(html_url: str | None) -> Json | None:
-    return None if html_url is None else {"html_url": html_url}
-
-
-def _page(page: Page[Row]) -> bytes:
-    """Where a page stands (SPECIFICATION.md 2.7)."""
-    return orjson.dumps(
-        {
-            "total_rows": page.total_rows,
-            "total_pages": page.total_pages,
-            "page_index": page.index,
-            "next_page_token": page.next_token,
-            "prev_page_token": page.prev_token,
-            "last_page_token": page.last_token,
-        }
+    is_by_override = row.setting.value == case.override.value
+    return answers.QuarantinedTest.of(
+        case,
+        test_case_id=case.id,
+        parent=case.parent or None,
+        file=case.file or None,
+        classname=case.classname or None,
+        codeowners=case.owners,
+        quarantine_setting=row.setting.value,
+        quarantined_at=row.since,
+        status_last_updated_at=case.since,
+        expires_at=case.expires_at if is_by_override else None,
+        reason=case.override_reason if is_by_override else row.test.reason,
+        html_url=home.address_of(case.id),
     )
+
+
+def _link(html_url: str | None) -> LinkShown | None:
+    return None if html_url is None else LinkShown(html_url=html_url)
+
+
+def _page(page: Page[Row]) -> answers.PageShown:
+    return answers.PageShown(
+        total_rows=page.total_rows,
+        total_pages=page.total_pages,
+        page_index=page.index,
+        next_page_token=page.next_token,
+        prev_page_token=page.prev_token,
+        last_page_token=page.last_token,
+    )
+
+
+TEST_ROUTES: tuple[Route, ...] = (
+    list_unhealthy,
+    list_failing,
+    list_quarantined,
+    get_details,
+    replace(check_quarantine, rate=RateClass.UPLOAD),
+    link_ticket,
+    set_override,
+    flag,
+    get_settings,
+    update_settings,
+)
+"""The endpoints about tests, in the order of the document."""

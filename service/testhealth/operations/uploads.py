@@ -116,7 +116,7 @@ async def take_in(
     meta, known = await upload_class.checked(runtime, caller, repository, meta)
     arrived = Arrived(
         id=runtime.ids.uuid(),
-        actor=access.actor_of(caller),
+        actor=caller.actor,
         repository=repository,
         meta=meta,
         files=files,

@@ -4,16 +4,20 @@ Asked by the client of these tests for each answer it gets, so that each test of
 holds its model and its list of codes, too.
 """
 
+import functools
 from collections.abc import Mapping
 
+import jsonschema_rs
+import orjson
 from pydantic import ValidationError
 
-from service.http import codes
+from service.http import codes, openapi
 from service.http.models.answers.problems import Problem
 from service.http.route import Document, Open, Route
 from service.process.api import routes
 
 BY_PATH: Mapping[str, Route] = {route.path: route for route in routes.ROUTES}
+COMPONENTS = openapi.document(routes.ROUTES)["components"]
 
 
 def check(method: str, path: str, status: int, content_type: str, body: bytes) -> None:
@@ -45,8 +49,16 @@ def success(route: Route, content_type: str, body: bytes) -> None:
     assert route.answers is not None, f"{route.path} does not say what it answers"
     assert content_type == "application/json; charset=utf-8"
     try:
-        route.answers.model_validate_json(body)
-    except ValidationError as unlike:
+        route.answers.model_validate_json(body, strict=True)
+        schema_of(route.answers.__name__).validate(orjson.loads(body))
+    except (ValidationError, jsonschema_rs.ValidationError) as unlike:
         raise AssertionError(
             f"{route.path} answered what its model does not say: {unlike}"
         ) from unlike
+
+
+@functools.cache
+def schema_of(name: str) -> jsonschema_rs.Draft202012Validator:
+    """The document's schema of this name."""
+    schema = {"$ref": f"#/components/schemas/{name}", "components": COMPONENTS}
+    return jsonschema_rs.Draft202012Validator(schema)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from service.accounts import access
+from service.http import callers
 from service.http.route import Fetched, Posted
 from service.process.api.routes import ROUTES
 from tests.contract.api.conftest import Answer, Client, Queue
@@ -249,7 +249,7 @@ async def by_nobody(scene: Scene, name: str) -> list[Any]:
     found = []
     for headers in ({}, {"Authorization": f"Bearer {JWT}"}, {"x-forked-workflow-run-id": "42"}):
         answer = await scene.ask(name, body, "", **headers)
-        says_why = headers or answer.body == access.NO_TOKEN.encode()
+        says_why = headers or answer.body == callers.NO_TOKEN.encode()
         if answer.status != 401 or not says_why:
             found.append((name, headers, answer.status, answer.body[:200]))
     return found

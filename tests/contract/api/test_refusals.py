@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from service.accounts import access
+from service.http import callers
 
 WRITES = {
     "submitPullRequest": "queue",
@@ -47,7 +47,7 @@ WEBHOOKS = {
     )
 }
 
-UNAUTHORIZED = access.NO_TOKEN.encode()
+UNAUTHORIZED = callers.NO_TOKEN.encode()
 
 
 @pytest.mark.parametrize("name", [*POSTS, *WEBHOOKS])

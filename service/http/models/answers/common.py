@@ -1,9 +1,19 @@
 """What answers share: the two spellings, times, ids, words, and who did something."""
 
+import re
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+)
 from pydantic.alias_generators import to_camel
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
@@ -22,21 +32,25 @@ def _expecting_more(schema: JsonSchemaValue) -> None:
     schema.pop("additionalProperties", None)
 
 
-# A name by itself, as that of requests: these are only ever validated.
-EXACTLY_AS_THE_API = ConfigDict(
-    alias_generator=to_camel,
-    extra="forbid",
-    frozen=True,
-    json_schema_extra=_expecting_more,
-    regex_engine="python-re",
-    strict=True,
-)
-
-
 class Answer(BaseModel):
     """An answer, or an object in one, with fields in camelCase."""
 
-    model_config = EXACTLY_AS_THE_API
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        from_attributes=True,
+        json_schema_extra=_expecting_more,
+        serialize_by_alias=True,
+        validate_by_alias=True,
+        validate_by_name=True,
+    )
+
+    @classmethod
+    def of(cls, view: object, **more: object) -> Self:
+        """Return the answer about a view: its attributes of the same names, and `more`."""
+        names = [name for name in cls.model_fields if name not in more and hasattr(view, name)]
+        return cls.model_validate({name: getattr(view, name) for name in names} | more)
 
 
 class SnakeAnswer(Answer):
@@ -55,14 +69,11 @@ class NeverNull:
         return dict(shown)
 
 
-def _sent(value: object) -> object:
-    """What stands there. Raises ValueError for null."""
-    if value is None:
-        raise ValueError("is left out when there is none, never null")
-    return value
+def _is_none(value: object) -> bool:
+    return value is None
 
 
-LeftOut = Annotated[Value | None, BeforeValidator(_sent), NeverNull()]
+LeftOut = Annotated[Value | None, Field(exclude_if=_is_none), NeverNull()]
 """A field that is left out when there is none; its default is None."""
 
 
@@ -72,19 +83,42 @@ def open_word(words: type[StrEnum]) -> FieldInfo:
     return made
 
 
-Time = Annotated[
-    str,
-    Field(
-        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$",
-        json_schema_extra={"format": "date-time"},
-    ),
-]
-"""UTC with three decimals (API.md 1.3)."""
+TIME_FORM = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
 
-Id = Annotated[str, Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+
+def time_text(at: datetime) -> str:
+    """Return a time as answers write it: `2026-03-02T14:02:19.000Z`."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+
+
+def _exact_time(value: object) -> object:
+    """Read a text that is written like `time_text`. Raises ValueError for others."""
+    if not isinstance(value, str):
+        return value
+    if not re.match(TIME_FORM, value):
+        raise ValueError("is not written in UTC with three decimals")
+    return datetime.fromisoformat(value)
+
+
+Time = Annotated[
+    datetime,
+    BeforeValidator(_exact_time),
+    PlainSerializer(time_text, return_type=str),
+    WithJsonSchema({"format": "date-time", "pattern": TIME_FORM, "type": "string"}),
+]
+"""UTC with three decimals."""
+
+
+def _form(pattern: str) -> FieldInfo:
+    """Return a pattern that the document states and tests hold; answers are sent without it."""
+    made: FieldInfo = Field(json_schema_extra={"pattern": pattern})
+    return made
+
+
+Id = Annotated[str, _form(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 """An id that we made, in lower case."""
 
-Sha = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
+Sha = Annotated[str, _form(r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 """A commit, in lower case."""
 
 Number = Annotated[int, Field(ge=1)]
@@ -94,11 +128,15 @@ Count = Annotated[int, Field(ge=0)]
 """How many."""
 
 
+def _none_if_empty(value: object) -> object:
+    return value or None
+
+
 class Actor(Answer):
     """Who did something, and by which way."""
 
     kind: ActorKind
-    login: str | None
+    login: Annotated[str | None, BeforeValidator(_none_if_empty)]
     channel: Channel
 
 

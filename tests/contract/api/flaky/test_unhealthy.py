@@ -1,6 +1,6 @@
 """`/flaky-tests/list-unhealthy-tests` to the letter (SPECIFICATION.md 4.5, API.md 8.1, 8.2)."""
 
-from service.accounts import access
+from service.http import callers
 from tests.contract.api.flaky.tested import names_of
 
 RECORD = [
@@ -107,7 +107,7 @@ async def test_no_token_and_a_wrong_one_are_401_in_plain_text(tested):
         answer = await tested.client.post("flaky-tests/list-unhealthy-tests", body, token)
         assert answer.status == 401
         assert answer.headers["Content-Type"] == "application/plain-text"
-        text = access.NO_TOKEN.encode()
+        text = callers.NO_TOKEN.encode()
         assert answer.body == text
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from service.http.models.answers.common import (
     Actor,
@@ -48,8 +48,10 @@ class ConclusionShown(Answer):
     at: Time
     cause: Annotated[str, open_word(Cause)] | None
     merged_sha: Sha | None
-    test_run_id: Id | None
-    failed_statuses: list[str]
+    test_run_id: Annotated[Id | None, Field(validation_alias=AliasChoices("testRunId", "run"))]
+    failed_statuses: Annotated[
+        list[str], Field(validation_alias=AliasChoices("failedStatuses", "failed"))
+    ]
 
 
 class SubmissionLinks(Answer):
@@ -74,8 +76,8 @@ class TimelineEntry(Answer):
     test_run_id: Id | None
 
 
-class ListedSubmission(Answer):
-    """A submission among others (API.md 4.1)."""
+class SubmissionFacts(Answer):
+    """What is submitted, and how."""
 
     id: Id
     state: EntryState
@@ -90,6 +92,19 @@ class ListedSubmission(Answer):
     pr_sha: Sha
     pr_base_branch: str
     pr_author: str
+
+
+class SubmissionReadiness(SubmissionFacts):
+    """What only the answer about a single submission says."""
+
+    readiness: Readiness
+    force_enqueued: Literal[False]
+    is_currently_submitted_to_queue: bool
+
+
+class SubmissionCourse(Answer):
+    """How a submission stands, how it got there and how it ended."""
+
     verified_by_test_run: Id | None
     test_run_id: Id | None
     reason: Annotated[str, open_word(Reason)]
@@ -106,13 +121,18 @@ class ListedSubmission(Answer):
     links: SubmissionLinks
 
 
-class Submission(ListedSubmission):
-    """A submission by itself; `timeline` where it was asked for."""
+class ListedSubmission(SubmissionCourse, SubmissionFacts):
+    """A submission among others (API.md 4.1)."""
 
-    readiness: Readiness
-    force_enqueued: Literal[False]
-    is_currently_submitted_to_queue: bool
+
+class SubmissionAmongMany(ListedSubmission):
+    """One of the submissions asked for by number; `timeline` where it was asked for."""
+
     timeline: LeftOut[list[TimelineEntry]] = None
+
+
+class Submission(SubmissionAmongMany, SubmissionReadiness):
+    """A submission by itself; `timeline` where it was asked for."""
 
 
 class SubmissionMade(Submission):
@@ -181,12 +201,6 @@ class CancelPreviewed(Answer):
     runs_interrupted: list[Id]
     pull_requests_restarted: list[Number]
     pull_requests_moved_up: list[Number]
-
-
-class SubmissionAmongMany(ListedSubmission):
-    """One of the submissions asked for by number; `timeline` where it was asked for."""
-
-    timeline: LeftOut[list[TimelineEntry]] = None
 
 
 class SubmissionsFound(Answer):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer
 
 from service.http.models.answers.common import (
     Actor,
@@ -64,6 +64,14 @@ class QueueLinks(Answer):
     page: str | None
 
 
+def _whole_if_possible(hours: float) -> int | float:
+    return int(hours) if hours.is_integer() else hours
+
+
+Hours = Annotated[float, PlainSerializer(_whole_if_possible)]
+"""A number of hours, written without a fraction if it has none."""
+
+
 class Queue(Answer):
     """A queue: its settings, and how it stands."""
 
@@ -92,7 +100,7 @@ class Queue(Answer):
     optimization_mode: OptimizationMode
     merge_method: MergeMethod
     test_branch_construction_mode: TestBranchConstruction
-    not_ready_timeout_hours: float
+    not_ready_timeout_hours: Hours
     allowed_bot_submitters: list[str]
     batching_rules: list[BatchingRuleShown]
     state_reason: str | None
@@ -127,10 +135,13 @@ class QueueCreated(Queue):
     ignored_fields: list[str]
 
 
+ENQUEUED_MAX = 5_000
+
+
 class QueueWithEntries(Queue):
     """A queue with every submission that has not ended, in its order."""
 
-    enqueued_pull_requests: Annotated[list[ListedSubmission], Field(max_length=5_000)]
+    enqueued_pull_requests: Annotated[list[ListedSubmission], Field(max_length=ENQUEUED_MAX)]
     enqueued_pull_requests_truncated: LeftOut[Literal[True]] = None
 
 

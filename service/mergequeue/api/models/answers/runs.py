@@ -101,6 +101,9 @@ class TestRunShown(Answer):
     incomplete_reports: list[IncompleteReport]
 
 
+Bisection = Literal["in_bisection", "entered_bisection"]
+
+
 class ListedTestRun(Answer):
     """A test run among others; `prNumber` is the first of those it tested."""
 
@@ -109,7 +112,7 @@ class ListedTestRun(Answer):
     pr_numbers: list[Number]
     status: RunStatus
     cycle_conclusion: Literal["merged", "failed", "cancelled"] | None
-    bisection: Literal["in_bisection", "entered_bisection"] | None
+    bisection: Bisection | None
     verdict: Annotated[str, open_word(Cause)] | None
     created_at: Time
     finished_at: Time | None

@@ -61,24 +61,22 @@ class SecretRotated(SnakeAnswer):
     secret: Secret
 
 
-class Ended(SnakeAnswer):
-    """How a try ended; `error` null is a success."""
+class EndpointTested(SnakeAnswer):
+    """The one attempt of a test; `error` null is a success."""
 
+    message_id: MessageId
     status_code: int | None
     duration_ms: Count
     error: str | None
 
 
-class EndpointTested(Ended):
-    """The one try of a test."""
-
-    message_id: MessageId
-
-
-class Attempt(Ended):
-    """One try in the log."""
+class Attempt(SnakeAnswer):
+    """One attempt in the log; `error` null is a success."""
 
     at: Time
+    status_code: int | None
+    duration_ms: Count
+    error: str | None
 
 
 class Delivery(SnakeAnswer):

@@ -27,12 +27,14 @@ class StatusShown(SnakeAnswer):
     timestamp: Time
 
 
-class HealthShown(SnakeAnswer):
-    """How a test is, why, and since when."""
+class HealthValue(SnakeAnswer):
+    """How a test is."""
 
     value: Health
-    reason: str
-    timestamp: Time
+
+
+class HealthShown(StatusShown, HealthValue):
+    """How a test is, why, and since when."""
 
 
 class CommonFailureShown(SnakeAnswer):
@@ -44,7 +46,7 @@ class CommonFailureShown(SnakeAnswer):
 
 
 class TestShown(SnakeAnswer):
-    """What every record of a test says beside its status."""
+    """What every record of a test says."""
 
     id: Id
     repository: LinkShown
@@ -54,6 +56,7 @@ class TestShown(SnakeAnswer):
     file_path: LeftOut[str] = None
     parent: LeftOut[str] = None
     classname: LeftOut[str] = None
+    status: StatusShown
     codeowners: list[str]
     pull_requests_impacted_last_7d: Count
     quarantined: bool
@@ -69,7 +72,6 @@ class TestRecord(TestShown):
 class FailingTestRecord(TestShown):
     """A test that failed in the range; its rates are those of the present."""
 
-    status: StatusShown
     most_common_failures: list[CommonFailureShown]
     failure_rate_last_7d: Rate
     failure_rate_last_24h: Rate
@@ -92,10 +94,10 @@ class PageShown(SnakeAnswer):
 
     total_rows: Count
     total_pages: Count
+    page_index: Count
     next_page_token: str
     prev_page_token: str
     last_page_token: str
-    page_index: Count
 
 
 class UnhealthyTestsListed(SnakeAnswer):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from service.http.models.answers.common import Count, Id, SnakeAnswer
 from service.testhealth.api.models.answers.tests import Address
@@ -50,7 +50,7 @@ class FailureShown(SnakeAnswer):
     name: str
     parent: str
     classname: str
-    file_path: str
+    file_path: Annotated[str, Field(validation_alias=AliasChoices("file_path", "file"))]
     variant: str
     status: Health
     quarantined: bool

@@ -4,13 +4,22 @@ import json
 
 import pytest
 
-from service.http import enum_case
+from service.http import encoding
+from service.http.encoding import Encoder
+from service.http.models.answers.common import Answer
+from service.mergequeue.engine.states import EntryState
 from service.runtime import EnumCase
 
 
-def test_what_the_specification_writes_stays_by_default():
-    shown = {"state": "RUNNING"}
-    assert enum_case.case_of(EnumCase.SPEC)(shown) is shown
+class StateShown(Answer):
+    state: EntryState
+
+
+@pytest.mark.parametrize(("case", "word"), [(EnumCase.SPEC, "MERGED"), (EnumCase.LOWER, "merged")])
+def test_what_the_specification_writes_stays_by_default(case, word):
+    shown = StateShown(state=EntryState.MERGED)
+    encoder = Encoder(case)
+    assert encoder.plain(shown) == json.loads(encoder.encoded(shown)) == {"state": word}
 
 
 @pytest.mark.parametrize(
@@ -33,7 +42,7 @@ def test_what_the_specification_writes_stays_by_default():
     ],
 )
 def test_a_word_of_a_queue_is_lower_wherever_it_stands(shown, lower):
-    assert enum_case.in_lower(shown) == lower
+    assert encoding.in_lower(shown) == lower
 
 
 def test_the_providers_own_words_stay():
@@ -42,4 +51,4 @@ def test_the_providers_own_words_stay():
         "statusChecks": [{"context": "lint", "state": "SUCCESS"}],
         "status": "failed",
     }
-    assert json.dumps(enum_case.in_lower(shown)) == json.dumps(shown)
+    assert json.dumps(encoding.in_lower(shown)) == json.dumps(shown)
