@@ -216,29 +216,26 @@ SHELF_MAX = 10_000
 PASTS_MAX = 512
 """Queues whose past is kept, as many as their values (ARCHITECTURE.md 5)."""
 
-TEST_PAGES_MAX = 100
-"""Pages kept, of at most 100 tests each: some 20 MiB."""
-
-TEST_ORDERS_MAX = 4
-"""Orders kept, of as many tests as failed: some 30 MiB each where 100,000 did."""
+FAILING_COUNTS_MAX = 8
+"""Counted spans kept: some 0.8 MB each of 100,000 failing tests."""
 
 
-class Orders:
-    """The last order of each list. Used from several threads."""
+class FailingCounts:
+    """The failing tests of spans that were counted last. Used from several threads."""
 
     def __init__(self) -> None:
-        self._kept: LRUCache[Hashable, object] = LRUCache(TEST_ORDERS_MAX)
+        self._kept: LRUCache[Hashable, object] = LRUCache(FAILING_COUNTS_MAX)
         self._lock = Lock()
 
     def get(self, key: Hashable) -> object | None:
-        """The order that was kept for this list."""
+        """Return what was kept under a key."""
         with self._lock:
             return self._kept.get(key)
 
-    def put(self, key: Hashable, order: object) -> None:
-        """Keep an order instead of the one before."""
+    def put(self, key: Hashable, counted: object) -> None:
+        """Keep what was counted."""
         with self._lock:
-            self._kept[key] = order
+            self._kept[key] = counted
 
 
 class Memory:
@@ -251,8 +248,7 @@ class Memory:
     still in which queue.
     `pasts` are what ended submissions of a queue say, by queue; they are read anew on a clock.
     `figures` are a queue's metrics as text, by queue.
-    `test_pages` and `test_orders` are pages of lists of tests and the order of failing ones, each
-    with what it stands under.
+    `failing_tests` are the failing tests of a repository by span and revision.
     `callers` and `places` stand under the store's access version: who holds a token, and which
     queue a name means. `access_version` is the one that the newest request was let in under.
     """
@@ -267,8 +263,7 @@ class Memory:
         self.pasts: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.wholes: LRUCache[int, object] = LRUCache(PASTS_MAX)
         self.figures: LRUCache[int, object] = LRUCache(PASTS_MAX)
-        self.test_pages: LRUCache[Hashable, object] = LRUCache(TEST_PAGES_MAX)
-        self.test_orders = Orders()
+        self.failing_tests = FailingCounts()
         self.callers: Shelf[object] = Shelf()
         self.places: Shelf[object] = Shelf()
         self._views: dict[int, tuple[Stamp, dict[int | None, object]]] = {}

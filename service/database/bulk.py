@@ -180,11 +180,6 @@ def text_of(rows: Iterable[Sequence[object]]) -> str:
     return orjson.dumps(list(rows), default=_plain, option=OPTIONS).decode()
 
 
-def numbers_of(rows: str) -> list[int]:
-    """The first value of each of the rows, where those are numbers."""
-    return [number for number, *_ in orjson.loads(rows)]
-
-
 def parts(whole: Sequence[T], at_once: int = AT_ONCE) -> Iterator[Sequence[T]]:
     """As many of them as one statement takes, and again."""
     return (whole[first : first + at_once] for first in range(0, len(whole), at_once))

@@ -22,16 +22,13 @@ from service.accounts.store.tables_access import DeploymentRow
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.database import migrate, postgresql, sqlite, sqlite_file
-from service.database.stamps import Renewal
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.store.cache import QueueCache
-from service.testhealth.store.figures import Measures
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.standings import Standings
 
 P = ParamSpec("P")
-S = TypeVar("S")
 T = TypeVar("T")
 
 Tx: TypeAlias = Connection
@@ -72,10 +69,6 @@ class Runner(Protocol):
         """Run it over one read-only snapshot."""
         ...
 
-    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
-        """The present stamp and what is found under it; what is known if that is its stamp."""
-        ...
-
     def looks(self) -> int:
         """How many looks at the access version have begun."""
         ...
@@ -106,7 +99,6 @@ class Store:
         self.dialect = dialect
         self.cache = QueueCache()
         self.outcome_sets = OutcomeSets()
-        self.measures = Measures(self.outcome_sets)
         self.standings = Standings()
         self.is_alone = dialect == "sqlite"
         """Whether no other process works on it: one that serves a SQLite file holds its lock."""
@@ -137,14 +129,6 @@ class Store:
     ) -> T:
         """One read-only snapshot: what `fn` returns. Raises DatabaseUnavailable."""
         return await _limited(self.runner.read(_bound(fn, *args, **kwargs)))
-
-    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
-        """The present stamp and what is found under it: what is known while its stamp stands.
-
-        The stamp is one small statement, which may be asked before the snapshot is taken; where it
-        is another then, it is asked within that again. Raises DatabaseUnavailable.
-        """
-        return await _limited(self.runner.renewed(renewal))
 
     def looks(self) -> int:
         """How many looks at the access version have begun: to be noted when a request comes."""

@@ -21,10 +21,8 @@ from service.clock import Clock, Ids
 from service.database.joined import Joined
 from service.database.newest import Look, Newest
 from service.database.signs import Sign
-from service.database.stamps import Renewal
 from service.errors import DatabaseUnavailable
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 POOL_MAX = 8
@@ -118,7 +116,6 @@ class PostgresqlRunner:
         self._snapshots = engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        self._singles = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
         self._looking = ThreadPoolExecutor(1, "store-look")
@@ -180,21 +177,6 @@ class PostgresqlRunner:
             raise meaning_of(error) from error
         except PoolExhausted as error:
             raise unavailable(error) from error
-
-    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
-        """What is found under another stamp; the first question needs no transaction."""
-        if renewal.known is not None:
-            present = await self._on(self._reading, partial(self._ask, renewal.stamp))
-            if present == renewal.known[0]:
-                return renewal.known
-        return await self.read(renewal.made)
-
-    def _ask(self, question: Callable[[Connection], T]) -> T:
-        try:
-            with self._singles.connect() as connection:
-                return question(connection)
-        except DBAPIError as error:
-            raise meaning_of(error) from error
 
     def looks(self) -> int:
         """None that anybody shares who did not wait for it."""

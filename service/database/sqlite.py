@@ -25,10 +25,8 @@ from sqlalchemy.exc import DBAPIError
 from service.boundary import Boundary
 from service.database import sqlite_file
 from service.database.outcome import Outcome
-from service.database.stamps import Renewal
 from service.errors import DatabaseUnavailable
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 GROUP_MAX = 128
@@ -143,10 +141,6 @@ class SqliteRunner:
             if driver.in_transaction:
                 driver.execute("ROLLBACK")
             self._idle.put(connection)
-
-    async def renewed(self, renewal: Renewal[S, T]) -> tuple[object, T]:
-        """What is found under another stamp: the stamp is asked in the very snapshot."""
-        return await self.read(renewal.made)
 
     def looks(self) -> int:
         """Looks that have begun, each on the loop itself, without a thread's hop."""

@@ -24,8 +24,8 @@ from service.runtime import Runtime
 from service.testhealth.detector import excuses
 from service.testhealth.detector.completeness import Proof
 from service.testhealth.detector.excuses import Rules, Standing, Suspect
-from service.testhealth.operations import judging, records
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations import judge, records
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import jobs
 from service.testhealth.reports.jobs import Job, Sent
 from service.testhealth.store import quarantine, run_evidence
@@ -69,7 +69,7 @@ async def answer(runtime: Runtime, queue: QueueRef, action: AskEvidence) -> None
     if reported is None:
         return
     began = Began(run.created_at, queue.branch, {one.pr: one.head for one in run.entries})
-    found, _ = await judging.alone(runtime, here, _looked_up, runtime, queue, reported, began)
+    found, _ = await judge.alone(runtime, here, _looked_up, runtime, queue, reported, began)
     suspects = [
         Suspect(pr, await _paths(provider, queue.repo, pr), found.fails_alone.get(pr, frozenset()))
         for pr in run.prs
@@ -213,7 +213,7 @@ def _looked_up(
 ) -> tuple[LookedUp, KeptStanding | None]:
     repository = access.repository(session, queue.repository_id)
     home = records.home_of(session, runtime, repository, runtime.clock.now())
-    return failed_tests.look_up(Bench(session, runtime, home), reported, began)
+    return failed_tests.look_up(RepositoryTests(session, runtime, home), reported, began)
 
 
 async def _paths(provider: Provider, repo: RepoRef, pr: int) -> frozenset[str] | None:

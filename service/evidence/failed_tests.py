@@ -16,8 +16,8 @@ from service.testhealth.detector.excuses import FailedCheck, FailedTest
 from service.testhealth.detector.health import Evidence
 from service.testhealth.detector.hindsight import Moment
 from service.testhealth.detector.spans import Scale
-from service.testhealth.operations import failure_texts, judging, upload_answers
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations import answers, failure_texts, judge
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.reports import frames, jobs
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import (
@@ -129,18 +129,18 @@ class _Known:
 
 
 def look_up(
-    bench: Bench, reported: Sequence[Reported], began: Began
+    tests: RepositoryTests, reported: Sequence[Reported], began: Began
 ) -> tuple[LookedUp, KeptStanding | None]:
     """What was known of every test that failed in these checks, and what to keep.
 
     Quarantine is that of the start of the run, as it was written down with each upload.
     """
     failed = {
-        each.name: {} if each.is_mass or not each.is_whole else _failed_in(bench, each.uploads)
+        each.name: {} if each.is_mass or not each.is_whole else _failed_in(tests, each.uploads)
         for each in reported
     }
     nos = sorted({no for tests in failed.values() for no in tests})
-    known, kept = _known(bench, nos, began)
+    known, kept = _known(tests, nos, began)
     checks = tuple(
         FailedCheck(
             name=each.name,
@@ -148,18 +148,18 @@ def look_up(
             failed_steps=each.failed_steps,
             is_mass=each.is_mass,
             tests=tuple(_test(no, found, known) for no, found in failed[each.name].items()),
-            reports=() if each.is_mass or not each.uploads else _reports(bench, each, began),
+            reports=() if each.is_mass or not each.uploads else _reports(tests, each, began),
         )
         for each in reported
     )
-    return LookedUp(checks, _fails_alone(bench, known.cases, began)), kept
+    return LookedUp(checks, _fails_alone(tests, known.cases, began)), kept
 
 
-def _reports(bench: Bench, reported: Reported, began: Began) -> tuple[JobReport, ...]:
+def _reports(tests: RepositoryTests, reported: Reported, began: Began) -> tuple[JobReport, ...]:
     """The uploads of a check beside what they should hold."""
-    lookup = Lookup(bench.session, bench.sets, bench.home.repository)
+    lookup = Lookup(tests.session, tests.sets, tests.home.repository)
     found = upload_completeness.reports_of(lookup, began.branch, reported.uploads)
-    since = bench.home.now - HEADS_SINCE
+    since = tests.home.now - HEADS_SINCE
     beside, every = upload_completeness.jobs_known(lookup, began.branch, reported.uploads, since)
     called_so = {key for key in every if jobs.is_called(reported.name, key)}
     missing = (beside | called_so) - reported.others - {each.job for each in reported.uploads}
@@ -168,11 +168,11 @@ def _reports(bench: Bench, reported: Reported, began: Began) -> tuple[JobReport,
     return tuple(ended)
 
 
-def _failed_in(bench: Bench, sent: Iterable[Upload]) -> dict[int, _Failed]:
+def _failed_in(tests: RepositoryTests, sent: Iterable[Upload]) -> dict[int, _Failed]:
     """The tests whose last attempt in one of the uploads failed."""
     found: defaultdict[int, _Failed] = defaultdict(_Failed)
     for upload in sent:
-        attempts = uploads.attempts_of(bench.session, upload.id)
+        attempts = uploads.attempts_of(tests.session, upload.id)
         last = {each.no: each for each in attempts if each.outcome is not Outcome.SKIPPED}
         for each in attempts:
             if each.outcome is Outcome.FAILED and last[each.no].outcome is Outcome.FAILED:
@@ -195,13 +195,15 @@ def _test(no: int, failed: _Failed, known: _Known) -> FailedTest:
     )
 
 
-def _known(bench: Bench, nos: Sequence[int], began: Began) -> tuple[_Known, KeptStanding | None]:
-    here, session = bench.place.repository_id, bench.session
+def _known(
+    tests: RepositoryTests, nos: Sequence[int], began: Began
+) -> tuple[_Known, KeptStanding | None]:
+    here, session = tests.place.repository_id, tests.session
     cases = {case.no: case for case in listings.records(session, here, nos)}
     keys = failure_texts.known(session, here, nos, began.at, began.prs)
     if not nos:
         return _Known(cases, keys), None
-    kept, found = judging.evidence_now(bench, nos)
+    kept, found = judge.evidence_now(tests, nos)
     scale = kept.standing.scale
     if scale is None:
         return _Known(cases, keys), kept
@@ -210,31 +212,33 @@ def _known(bench: Bench, nos: Sequence[int], began: Began) -> tuple[_Known, Kept
         for no, each in found.items()
         if hindsight.was_red(each, scale, Moment(began.at, began.branch))
     }
-    flaky = _flaky(bench, found, scale, began)
+    flaky = _flaky(tests, found, scale, began)
     return _Known(cases, keys, frozenset(red), flaky), kept
 
 
-def _flaky(bench: Bench, found: Mapping[int, Evidence], scale: Scale, began: Began) -> Flaky:
+def _flaky(
+    tests: RepositoryTests, found: Mapping[int, Evidence], scale: Scale, began: Began
+) -> Flaky:
     """Those that were called flaky then, by whether they would be without the run's own."""
-    here, session = bench.place.repository_id, bench.session
+    here, session = tests.place.repository_id, tests.session
     written = evidence_rows.histories_of(session, here, found)
     said = {
         no: each
         for no, each in found.items()
-        if upload_answers.status_at(written.get(no, ()), began.at) is Health.FLAKY
+        if answers.status_at(written.get(no, ()), began.at) is Health.FLAKY
     }
     digests = {event.upload for each in said.values() for event in each.events if event.upload}
     prs = run_evidence.prs_of(session, here, digests)
     own = {digest for digest, tested in prs.items() if not began.prs.isdisjoint(tested)}
     moment = Moment(began.at, began.branch, own)
     known = {no for no, each in said.items() if hindsight.was_flaky(each, scale, moment)}
-    of_own = {no for no in said.keys() - known if not _is_shielded(bench, no, began.at)}
+    of_own = {no for no in said.keys() - known if not _is_shielded(tests, no, began.at)}
     return Flaky(frozenset(known), frozenset(of_own))
 
 
-def _is_shielded(bench: Bench, no: int, at: datetime) -> bool:
+def _is_shielded(tests: RepositoryTests, no: int, at: datetime) -> bool:
     """Whether a person had quarantined the test by then."""
-    said = test_quarantine.override_history(bench.session, bench.place.repository_id, no)
+    said = test_quarantine.override_history(tests.session, tests.place.repository_id, no)
     before = [each for each in said if each.at <= at]
     if not before:
         return False
@@ -243,14 +247,14 @@ def _is_shielded(bench: Bench, no: int, at: datetime) -> bool:
 
 
 def _fails_alone(
-    bench: Bench, cases: Mapping[int, ListedCase], began: Began
+    tests: RepositoryTests, cases: Mapping[int, ListedCase], began: Began
 ) -> dict[int, frozenset[str]]:
     """Pull request → the tests that the newest uploads of its head fail and none passes."""
-    session, nos = bench.session, sorted(cases)
+    session, nos = tests.session, sorted(cases)
     if not nos:
         return {}
-    since = bench.home.now - HEADS_SINCE
-    here = bench.place.repository_id
+    since = tests.home.now - HEADS_SINCE
+    here = tests.place.repository_id
     sent = run_evidence.of_heads(session, here, set(began.heads.values()), since)
     # A large set of results comes in several uploads; those of one attempt of a run are one.
     newest = {(each.pr_number, each.job): _attempt_of(each) for each in sent}
@@ -263,7 +267,7 @@ def _fails_alone(
     }
     failed: defaultdict[int, set[int]] = defaultdict(set)
     passed: defaultdict[int, set[int]] = defaultdict(set)
-    members = bench.sets.members({each.passed for each in sent if each.passed}, nos)
+    members = tests.sets.members({each.passed for each in sent if each.passed}, nos)
     for each in last_sent:
         if each.id in pr_of:
             passed[pr_of[each.id]].update(members.get(each.passed or "", ()))

@@ -14,7 +14,7 @@ from service.mergequeue.engine import verdict
 from service.mergequeue.engine.model import Run
 from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTests, Standing
 from service.runtime import Runtime
-from service.testhealth.operations import failure_texts, page_addresses, records, upload_answers
+from service.testhealth.operations import answers, failure_texts, page_addresses, records
 from service.testhealth.operations.records import Home
 from service.testhealth.store import evidence_rows, figures, listings, run_evidence
 from service.testhealth.store.listings import ListedCase
@@ -52,7 +52,7 @@ def of_run(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTe
     looked = _looked(session, home, run, sent, found)
     shown = looked[: phrases.NAMES_SHOWN_MAX]
     nos = [each.case.no for each in shown]
-    rates = figures.rates(session, home.measures, repository.id, nos, home.now)
+    rates = figures.rates(session, home.sets, repository.id, nos, home.now)
     forgiven = sum(each.standing is Standing.FORGIVEN for each in looked)
     return FailedTests(
         failed=len(looked) - forgiven,
@@ -101,7 +101,7 @@ def _looked(
     looked = []
     for case in listings.records(session, here, nos):
         failures, keys = by_no[case.no], known.get(case.no, frozenset())
-        health = upload_answers.status_at(written.get(case.no, ()), began)
+        health = answers.status_at(written.get(case.no, ()), began)
         standing = standing_of(failures, health, keys)
         is_new_text = standing is not Standing.NEW and _is_new(failures, keys)
         looked.append(Looked(case, standing, is_new_text, logs[failures[-1].upload]))

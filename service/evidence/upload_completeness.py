@@ -18,13 +18,13 @@ from service.runtime import Runtime
 from service.testhealth.detector import completeness, excuses
 from service.testhealth.detector.completeness import Expectation, JobReport, MissingTest, Part
 from service.testhealth.detector.excuses import Suspect
-from service.testhealth.operations import failure_texts, records, upload_answers, upload_draft
+from service.testhealth.operations import answers, failure_texts, records, upload_draft
 from service.testhealth.operations.upload_values import UploadAnswer
 from service.testhealth.reports.reading import SUITE_FAILURE, UNNAMED
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import listings, run_evidence, uploads, uploads_rows
 from service.testhealth.store.cases import ASKED_AT_ONCE
-from service.testhealth.store.uploads import StoredSets
+from service.testhealth.store.sets import StoredSets
 from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import QuarantineForgives, RepoRef, Sha
 
@@ -110,7 +110,7 @@ async def check(
     ]
     reasons = tuple(dict.fromkeys((*gaps, *asked.new_texts)))
     code = asked.upload.command_exit_code
-    verdict = upload_answers.verdict_of(
+    verdict = answers.verdict_of(
         asked.quarantined, 0, code, not_excused=reasons, is_whole=answer.is_whole
     )
     account = asked.upload.account

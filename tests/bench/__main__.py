@@ -19,13 +19,13 @@ from time import perf_counter
 
 from tests.bench import (
     api,
+    counting,
     engine,
     metrics,
     reports,
     service,
     store,
     tables,
-    tallying,
     tests,
     uploads,
 )
@@ -40,7 +40,7 @@ SUBJECTS: dict[str, Callable[[float], Sequence[Row]]] = {
     "store": store.run,
     "api": api.run,
     "metrics": metrics.run,
-    "reports": lambda scale: [*reports.run(scale), *uploads.run(scale), *tallying.run(scale)],
+    "reports": lambda scale: [*reports.run(scale), *uploads.run(scale), *counting.run(scale)],
     "tests": tests.run,
     "service": service.run,
 }

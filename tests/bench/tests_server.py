@@ -13,29 +13,31 @@ from random import Random
 import aiohttp
 import uvloop
 from aiohttp import web
-from sqlalchemy import text
 
 from service.clock import RandomIds
 from service.database.database import Tx
 from service.runtime import Runtime
-from service.testhealth.detector import figures
 from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations import count_days
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import (
-    cases as test_cases,
+    bitmaps,
+    days,
+    evidence_rows,
+    figures,
+    quarantine,
+    sets,
+    states,
+    uploads_rows,
 )
 from service.testhealth.store import (
-    evidence_rows,
-    quarantine,
-    states,
-    tallies,
-    uploads_rows,
+    cases as test_cases,
 )
 from service.testhealth.store.cases import Case, Place
 from service.testhealth.store.quarantine import Since
 from service.testhealth.store.states import CaseState
-from service.testhealth.store.uploads_rows import Day, SeenFailure, StoredAttempt, Upload
+from service.testhealth.store.uploads_rows import SeenFailure, StoredAttempt, Upload
 from service.vocabulary import Health
 from tests.bench import door
 from tests.bench.door import REPO
@@ -47,27 +49,27 @@ SETS = "/sets"
 TESTS = 100_000
 FLAKY_EVERY, BROKEN_EVERY = 50, 100
 UPLOADS_A_DAY = 20
-FAILING_AN_UPLOAD = 100
+FAILING_AN_UPLOAD = 3600
+"""Half a million in a week."""
+HIT_AN_UPLOAD = 100
+"""Of these so many fail for a pull request."""
 APART = 7919
 """Tests that fail often have numbers far from each other."""
 PAGE = 100
-COUNT_DAY = text(
-    "INSERT INTO daily (repository_id, no, day, org_id, results, passing_results, passed, failed,"
-    " skipped, quarantined)"
-    " SELECT repository_id, no, :day, org_id, 20, 20, 20, 0, 0, 0 FROM test_case"
-)
 PAGES_MAX = 20
 KEPT_DAYS = 45
 """What is older is deleted while pages are read."""
-COUNTED_DAYS = 9
-"""Days of which every test has counts: those that rates look at."""
 
 
-async def serve(url: str, days: int, folder: Path) -> None:
-    """Serve the lists until the standard input ends; `days` of history, answers in `folder`."""
+async def serve(url: str, length: int, folder: Path) -> None:
+    """Serve the lists until the standard input ends; `length` days, answers in `folder`."""
     runtime = await door.runtime_at(url)
     now = runtime.clock.now()
-    place = await runtime.store.run(fill, now, days)
+    place = await runtime.store.run(fill, now)
+    # A day more than is kept: deleting begins where it is too old.
+    for n in range((length + 1) * UPLOADS_A_DAY):
+        await runtime.store.run(take_in, Place(*place), n, now)
+    await count_days.count_due(runtime)
     token = await door.reader_of(runtime, REPO)
     runner, port = await door.opened(door.application(runtime))
     lists = {}
@@ -125,11 +127,11 @@ def bare_app(folder: Path) -> web.Application:
 
 
 def having_sets(runtime: Runtime, repository_id: int):
-    """A handler after which the sets that wait are at hand, as if taken in by this process."""
+    """A handler after which the sets of open days are at hand, as if taken in by this process."""
 
     async def handler(request: web.Request) -> web.Response:
-        sets = runtime.store.outcome_sets
-        await runtime.store.read(tallies.passed, sets, repository_id, [1])
+        now, kept = runtime.clock.now(), runtime.store.outcome_sets
+        await runtime.store.read(figures.rates, kept, repository_id, [1], now)
         return web.Response()
 
     return handler
@@ -145,8 +147,8 @@ def returning(body: bytes):
     return handler
 
 
-def fill(session: Tx, now: datetime, days: int) -> tuple[int, int]:
-    """100,000 tests, three in a hundred unhealthy, and the runs of so many days; whose they are."""
+def fill(session: Tx, now: datetime) -> tuple[int, int]:
+    """100,000 tests, three in a hundred unhealthy; whose they are."""
     repository = door.met(session)
     place = Place(repository.org_id, repository.id)
     test_cases.name_repository(session, place, KEY)
@@ -163,11 +165,6 @@ def fill(session: Tx, now: datetime, days: int) -> tuple[int, int]:
             states.put(session, place, CaseState(no, health, reason, since))
     settings = TestSettings(quarantine_enabled=True, auto_quarantine_enabled=True)
     quarantine.put_settings(session, place, settings, Since(now, now))
-    for ago in range(min(days, COUNTED_DAYS)):
-        session.execute(COUNT_DAY, {"day": figures.day_of(now) - ago})
-    # A day more than is kept: deleting begins where it is too old.
-    for n in range((days + 1) * UPLOADS_A_DAY):
-        take_in(session, place, n, now)
     return place.org_id, place.repository_id
 
 
@@ -189,7 +186,6 @@ def a_case(no: int, test_id: str, now: datetime) -> Case:
         variant="",
         owners=("@octo/web",),
         first_run_at=now - timedelta(days=45),
-        last_run_at=now,
         status_since=now - timedelta(days=45),
         ever_passed=True,
     )
@@ -215,14 +211,10 @@ def failing_in(n: int) -> list[int]:
 
 
 def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
-    """The `n`th upload before `now`, of all tests, of which some failed; below 0: at `now`.
-
-    Of those before, what passed is in the days of tests already.
-    """
+    """The `n`th upload before `now`, of all tests, of which some failed; below 0: at `now`."""
     at = now - timedelta(days=1) * (max(0, n) / UPLOADS_A_DAY)
     failing = failing_in(n)
-    green = uploads_rows.packed_set(set(range(1, TESTS + 1)).difference(failing))
-    passing = uploads_rows.put_set(session, place, green, at)
+    green = bitmaps.packed_set(set(range(1, TESTS + 1)).difference(failing))
     upload = Upload(
         id=f"upload-{n}",
         digest=f"digest-{n}",
@@ -232,31 +224,18 @@ def take_in(session: Tx, place: Place, n: int, now: datetime) -> None:
         job="unit",
         ran_at=at,
         received_at=at,
-        passed=passing,
+        passed=sets.put_set(session, place, green, at),
     )
-    uploads_rows.record_upload(session, place, upload)
-    if n < 0:
-        tallies.put(session, place, upload)
     keys = {no: f"key-{no % 200}" for no in failing}
-    uploads_rows.record_attempts(
-        session,
-        place,
-        [
-            StoredAttempt(upload.id, no, 1, at, Outcome.FAILED, key, f"AssertionError: {key}")
-            for no, key in keys.items()
-        ],
-    )
-    uploads_rows.note_failures(
-        session,
-        place,
-        [SeenFailure(no, key, f"AssertionError: {key}", "", at) for no, key in keys.items()],
-    )
-    uploads_rows.add_days(
-        session,
-        place,
-        [Day(no, figures.day_of(at), failed=1) for no in failing],
-    )
-    hit = [(no, n % 50 + 1) for no in failing]
+    attempts = [
+        StoredAttempt(upload.id, no, 1, at, Outcome.FAILED, key, f"AssertionError: {key}")
+        for no, key in keys.items()
+    ]
+    uploads_rows.record(session, place, upload, attempts)
+    days.open_day(session, place, at, at)
+    seen = [SeenFailure(key, f"AssertionError: {key}", "", at) for key in set(keys.values())]
+    uploads_rows.note_failures(session, place, seen)
+    hit = [(no, n % 50 + 1) for no in failing[:HIT_AN_UPLOAD]]
     uploads_rows.note_impact(session, place, hit, at, now)
     evidence_rows.note_failed(session, place.repository_id, failing, at)
     test_cases.note_evidence(session, place.repository_id, at)

@@ -7,21 +7,20 @@ What a test did is a word of letters, an attempt each: `p` passed, `f` failed, `
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 
 from service.database.database import Tx
-from service.testhealth.detector import figures, tallying
 from service.testhealth.reports import identity
 from service.testhealth.reports.identity import CaseKey, RepositoryKey
 from service.testhealth.reports.results import Outcome
+from service.testhealth.store import bitmaps, day_counts, days, sets, states, uploads_rows
 from service.testhealth.store import cases as test_cases
-from service.testhealth.store import states, tallies, uploads_rows
 from service.testhealth.store.cases import Case, Own, Place
+from service.testhealth.store.days import OpenDay
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import DETECTOR, CaseState, StateChange
-from service.testhealth.store.tallies import Due
-from service.testhealth.store.uploads_rows import Day, SeenFailure, StoredAttempt, Upload
+from service.testhealth.store.uploads_rows import SeenFailure, StoredAttempt, Upload
 from service.vocabulary import Health
 
 LETTERS = {"p": Outcome.PASSED, "f": Outcome.FAILED, "s": Outcome.SKIPPED}
@@ -62,45 +61,50 @@ class Ledger:
         by_name = {name: nos[self.id_of(name, ran.variant)] for name in ran.tests}
         once = {name: word for name, word in ran.tests.items() if word in ("p", "s")}
         kept = {
-            word: uploads_rows.put_set(
+            word: sets.put_set(
                 session,
                 self.place,
-                uploads_rows.packed_set(by_name[name] for name, did in once.items() if did == word),
+                bitmaps.packed_set(by_name[name] for name, did in once.items() if did == word),
                 ran.at,
             )
             for word in ("p", "s")
         }
         upload = an_upload(ran, kept["p"], kept["s"])
-        uploads_rows.record_upload(session, self.place, upload)
         attempts = [
             attempt
             for name in ran.tests.keys() - once.keys()
             for attempt in self._attempts(upload, ran, by_name[name], name)
         ]
-        seen = [
-            SeenFailure(each.no, each.failure, each.headline or "", "", each.ran_at)
-            for each in attempts
-            if each.failure is not None
-        ]
-        uploads_rows.record_attempts(session, self.place, attempts)
+        uploads_rows.record(session, self.place, upload, attempts)
+        failed = [each for each in attempts if each.failure is not None]
         if ran.is_trusted:
-            tallies.put(session, self.place, upload)
-            apart = ran.tests.keys() - once.keys()
-            days = [a_day(ran, by_name[name], ran.tests[name]) for name in apart]
-            uploads_rows.add_days(session, self.place, days)
+            days.open_day(session, self.place, ran.at, self.now)
+            seen = [
+                SeenFailure(each.failure, each.headline or "", "", each.ran_at)
+                for each in failed
+                if each.failure is not None
+            ]
             uploads_rows.note_failures(session, self.place, seen)
-        hit = [(each.no, pr) for each in seen for pr in ran.prs]
+        hit = [(each.no, pr) for each in failed for pr in ran.prs]
         uploads_rows.note_impact(session, self.place, hit, ran.at, self.now)
         test_cases.note_evidence(session, self.place.repository_id, ran.at)
 
-    def add_up(self, session: Tx, sets: OutcomeSets, day: int, pieces: int = 1000) -> None:
-        """Let sets of a day become days of tests, so many pieces of two tests each."""
-        for _ in range(pieces):
-            batch = tallies.batch(session, sets, Due(self.place, day))
-            if batch is None:
-                return
-            piece = tallying.piece(batch.tallied, batch.after, 2)
-            assert tallies.add(session, batch, batch.after, piece)
+    def open_days(self, session: Tx) -> list[OpenDay]:
+        """The days of the repository that are open, over or not."""
+        found = days.due(session, self.now + timedelta(days=10_000))
+        return [day for day in found if day.place == self.place]
+
+    def count(self, session: Tx, *which: int, parts: int = 1000) -> None:
+        """Count open days, all or these, writing at most so many parts of each."""
+        for day in self.open_days(session):
+            if which and day.day not in which:
+                continue
+            sums = day_counts.added_up(day_counts.read(session, OutcomeSets(), day))
+            todo = list(sums.parts())
+            for part in todo[:parts]:
+                assert day_counts.write(session, sums, part)
+            if parts >= len(todo):
+                days.close(session, day, sums.failed)
 
     def judge(
         self, session: Tx, name: str, value: Health, since: datetime, reason: str = "Because."
@@ -178,7 +182,6 @@ def a_case(name: str, ran: Ran, no: int, test_id: str, named_under: int) -> Case
         variant=ran.variant,
         owners=("@octo/web",),
         first_run_at=ran.at,
-        last_run_at=ran.at,
         status_since=ran.at,
         is_known=ran.is_trusted,
         last_failed_at=ran.at if "f" in ran.tests[name] else None,
@@ -202,17 +205,4 @@ def an_upload(ran: Ran, passed: str | None, skipped: str | None) -> Upload:
         is_eligible=ran.is_trusted,
         passed=passed,
         skipped=skipped,
-    )
-
-
-def a_day(ran: Ran, no: int, word: str) -> Day:
-    """What the upload adds to a test's day."""
-    return Day(
-        no=no,
-        day=figures.day_of(ran.at),
-        results=1,
-        passing_results=int("p" in word),
-        passed=word.count("p"),
-        failed=word.count("f"),
-        skipped=word.count("s"),
     )

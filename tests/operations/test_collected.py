@@ -23,8 +23,7 @@ from service.process.workers import outbox as outbox_worker
 from service.process.workers.flow import Flow
 from service.provider.signals import CiRunEnded, Where
 from service.testhealth.detector.settings import TestSettings
-from service.testhealth.operations import collected, parsing
-from service.testhealth.operations import uploads as upload_operations
+from service.testhealth.operations import collected, parsing, take_in
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports.collecting import CollectReports
@@ -170,11 +169,8 @@ async def test_a_fork_changes_nothing_but_is_kept(yard):
 
 
 def as_judged(cases):
-    """Tests but for whom they hit, and when anybody ran them last."""
-    return {
-        name: replace(case, impact_rank=0, last_run_at=case.first_run_at)
-        for name, case in cases.items()
-    }
+    """Tests but for the pull requests that they failed for."""
+    return {name: replace(case, impact_rank=0) for name, case in cases.items()}
 
 
 async def test_tests_that_a_fork_alone_has_are_known_to_nobody(yard):
@@ -198,7 +194,7 @@ async def test_what_cannot_be_read_is_refused_once_and_says_why(yard, packed, re
     assert (upload.refusal, upload.kind, upload.is_eligible) == (reason, "stable", False)
     assert [file.status for file in upload.files] == [FileStatus.REFUSED]
     assert await yard.tests() == {}
-    answer = await upload_operations.upload_answer(yard.runtime, yard.repository, upload.id)
+    answer = await take_in.upload_answer(yard.runtime, yard.repository, upload.id)
     assert answer.warnings == (reason,)
     await collected.fetch(yard.runtime, yard.repository.id, CollectReports(run, 1))
     assert len(await yard.uploads()) == 1
@@ -276,7 +272,7 @@ async def sent_already(yard, run, head, **by):
     meta = UploadMeta(sha=Sha(head), branch="main", run_id=run, job=job)
     read = await parsing.read_files(yard.runtime, yard.repository, meta, sent)
     caller = by.get("caller", yard.caller)
-    answer = await upload_operations.take_in(yard.runtime, caller, yard.repository, meta, read)
+    answer = await take_in.take_in(yard.runtime, caller, yard.repository, meta, read)
     await yard.stage.clock.sleep(1)
     return answer
 

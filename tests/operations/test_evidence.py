@@ -16,7 +16,7 @@ from service.mergequeue.operations.queues import QueueWish
 from service.mergequeue.store import queues as stored_queues
 from service.testhealth.operations import flags, overrides, records, settings, sweeps
 from service.testhealth.operations.flags import FlagWish
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.overrides import OverrideWish
 from service.testhealth.operations.settings import SettingsWish
 from service.testhealth.reports.results import Attempt, FileStatus, Outcome
@@ -44,7 +44,7 @@ async def looked_up(stage: Stage, *answers, heads=None, name="unit") -> LookedUp
 
     def look(session):
         home = records.home_of(session, stage.runtime, stage.repository, stage.clock.present)
-        bench = Bench(session, stage.runtime, home)
+        bench = RepositoryTests(session, stage.runtime, home)
         found = [uploads.by_id(session, each.upload_id) for each in answers]
         sent = tuple(each.upload for each in found if each is not None)
         began = Began(stage.clock.present - MINUTE, "main", heads or {1: HEAD})

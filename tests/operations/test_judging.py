@@ -12,9 +12,9 @@ from service.testhealth.detector.history import Change, Value
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import (
     flags,
-    judging,
+    judge,
     records,
-    upload_removal,
+    remove,
 )
 from service.testhealth.operations import (
     settings as test_settings,
@@ -77,7 +77,7 @@ async def figures_of(stage):
     def read(session):
         home = records.home_of(session, stage.runtime, stage.repository, now)
         nos = [case.no for case in cases.values()]
-        rates = figures.rates(session, home.measures, stage.repository.id, nos, now)
+        rates = figures.rates(session, home.sets, stage.repository.id, nos, now)
         return rates, {each.no: records.last_run(session, home, each) for each in cases.values()}
 
     rates, last_runs = await stage.runtime.store.read(read)
@@ -167,7 +167,7 @@ async def test_uploads_that_come_together_read_all_evidence_once(store):
 
 async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(store, monkeypatch):
     store.standings = Watched()
-    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 1)
     stage = await upload_stage.staged(store)
     tests = {"test_0": "F", "test_1": "F"}
     first = await stage.ran(tests, run_id="first")
@@ -181,8 +181,8 @@ async def test_whatever_judges_beside_an_upload_goes_on_from_what_that_has_kept(
         test_settings.update(
             runtime, here, SettingsWish({"sensitivity": Sensitivity.EAGER}), SYSTEM
         ),
-        upload_removal.remove(runtime, here, first.upload_id, SYSTEM),
-        judging.catch_up(runtime),
+        remove.remove(runtime, here, first.upload_id, SYSTEM),
+        judge.catch_up(runtime),
         stage.ran(tests, run_id="third"),
     )
     assert store.standings.lacking == 1
@@ -230,7 +230,7 @@ async def test_uploads_that_were_taken_out_leave_nothing_behind(store, seed):
         if chance.random() < 0.3:
             gone = chance.randrange(len(told))
             del told[gone]
-            await upload_removal.remove(stage.runtime, stage.repository, ids.pop(gone), SYSTEM)
+            await remove.remove(stage.runtime, stage.repository, ids.pop(gone), SYSTEM)
     await compared(stage, told)
     bare = await eager(store, "gears")
     for each in told:
@@ -283,7 +283,7 @@ async def test_the_evidence_clock_goes_back_when_the_newest_upload_is_taken_out(
     assert await clock_of(stage) == sent_at[1]
     for answer, left in zip(reversed(answers), (sent_at[0], None), strict=True):
         assert answer.upload_id is not None
-        await upload_removal.remove(stage.runtime, stage.repository, answer.upload_id, SYSTEM)
+        await remove.remove(stage.runtime, stage.repository, answer.upload_id, SYSTEM)
         assert await clock_of(stage) == left
 
 

@@ -1,4 +1,4 @@
-"""Large uploads in pieces: any order, repetition and death of the process ends the same."""
+"""Large uploads in parts: any order, repetition and death of the process ends the same."""
 
 import asyncio
 import random
@@ -11,8 +11,8 @@ import pytest
 
 from service.memory import Gates
 from service.process import retention
-from service.testhealth.operations import judging, sweeps, tallying, upload_removal
-from service.testhealth.store import cases, tallies, uncounted
+from service.testhealth.operations import count_days, judge, noting, remove, sweeps
+from service.testhealth.store import cases, day_counts, days, uploads
 from service.testhealth.store import retention as test_retention
 from service.vocabulary import SYSTEM
 from tests.operations import upload_stage
@@ -62,19 +62,18 @@ async def told_by_the_trusted(stage):
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    """Two results in a part or one that failed, one test in a judgement."""
-    monkeypatch.setattr(uncounted, "ROWS_MAX", 2)
-    monkeypatch.setattr(uncounted, "APART_MAX", 1)
-    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
-    monkeypatch.setattr(tallies, "TESTS_MAX", 2)
-    monkeypatch.setattr(tallies, "SUMMED_MAX", 2)
+    """Two tests are noted or counted at once, one is judged; days are counted without a pause."""
+    monkeypatch.setattr(noting, "TESTS_AT_ONCE", 2)
+    monkeypatch.setattr(day_counts, "TESTS_AT_ONCE", 2)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 1)
+    monkeypatch.setattr(days, "QUIET_FOR", timedelta())
 
 
-async def test_an_upload_is_answered_when_all_of_its_parts_are_counted(store, small_pieces):
+async def test_an_upload_is_answered_when_all_of_its_tests_are_noted(store, small_pieces):
     stage = await upload_stage.staged(store)
     await stage.ran(MANY)
     assert (await stage.cases()).keys() == MANY.keys()
-    assert await store.read(uncounted.uploads) == ()
+    assert await store.read(uploads.unnoted) == ()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -104,7 +103,7 @@ async def test_pieces_end_in_the_same_states_whenever_the_process_dies(
     assert await told_by_the_trusted(stage) == await told_by_the_trusted(whole)
 
 
-async def test_what_a_crash_left_uncounted_is_counted_by_the_sweep(store, small_pieces):
+async def test_what_a_crash_left_to_be_noted_is_noted_by_the_sweep(store, small_pieces):
     stage = await upload_stage.staged(store)
     for writes in range(30):
         try:
@@ -112,15 +111,17 @@ async def test_what_a_crash_left_uncounted_is_counted_by_the_sweep(store, small_
             break
         except Died:
             begin_anew(stage)
-            if await store.read(uncounted.uploads):
+            if await store.read(uploads.unnoted):
                 break
     assert (await stage.cases()).keys() != MANY.keys()
     await sweeps.expire(stage.runtime)
     assert (await stage.cases()).keys() == MANY.keys()
-    assert await store.read(uncounted.uploads) == ()
+    assert await store.read(uploads.unnoted) == ()
 
 
-async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(store, small_pieces):
+async def test_failures_that_a_crash_left_to_be_noted_are_judged_and_count_once(
+    store, small_pieces
+):
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     failing = {f"test_{no}": "FP" for no in range(5)}
     told = {"run_id": "1", "pr_number": 7}
@@ -131,7 +132,7 @@ async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(st
             await mortal(stage, writes).ran(failing, **told)
         except Died:
             begin_anew(stage)
-        left = await store.read(uncounted.uploads)
+        left = await store.read(uploads.unnoted)
         if left:
             break
     assert len(left) == 1
@@ -143,7 +144,7 @@ async def test_failures_that_a_crash_left_uncounted_are_judged_and_count_once(st
     assert await figures_of(stage) == await figures_of(untouched)
 
 
-async def test_what_a_crash_left_uncounted_is_counted_before_its_upload_is_too_old(
+async def test_what_a_crash_left_to_be_noted_is_noted_before_its_upload_is_too_old(
     store, small_pieces
 ):
     stage = await upload_stage.staged(store)
@@ -151,7 +152,7 @@ async def test_what_a_crash_left_uncounted_is_counted_before_its_upload_is_too_o
         with suppress(Died):
             await mortal(stage, writes).ran(MANY)
         begin_anew(stage)
-        if await store.read(uncounted.uploads):
+        if await store.read(uploads.unnoted):
             break
     assert (await stage.cases()).keys() != MANY.keys()
     stage.clock.present += timedelta(days=46)
@@ -159,7 +160,7 @@ async def test_what_a_crash_left_uncounted_is_counted_before_its_upload_is_too_o
     assert (await stage.cases()).keys() == MANY.keys()
 
 
-async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(store, small_pieces):
+async def test_an_upload_removed_before_its_tests_are_noted_leaves_nothing(store, small_pieces):
     stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
     await stage.ran(MANY, run_id="1")
     await untouched.ran(MANY, run_id="1")
@@ -170,17 +171,17 @@ async def test_an_upload_taken_out_before_its_parts_are_counted_leaves_nothing(s
             await mortal(stage, writes).ran(more, run_id="2")
         except Died:
             begin_anew(stage)
-        found = await store.read(uncounted.uploads)
+        found = await store.read(uploads.unnoted)
         if found:
             break
     (upload_id,) = found
-    await upload_removal.remove(stage.runtime, stage.repository, upload_id, SYSTEM)
+    await remove.remove(stage.runtime, stage.repository, upload_id, SYSTEM)
     await sweeps.expire(stage.runtime)
     assert await figures_of(stage) == await figures_of(untouched)
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
+async def test_uploads_removed_while_their_days_are_counted_leave_nothing(
     store, small_pieces, seed
 ):
     chance = random.Random(seed)
@@ -190,11 +191,11 @@ async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
         told.append(each)
         ids.append((await sent_as(stage, each))[1])
         with suppress(Died):
-            await tallying.add_up(mortal(stage, chance.randint(0, 4)).runtime)
+            await count_days.count_due(mortal(stage, chance.randint(0, 4)).runtime)
         if chance.random() < 0.4:
             gone = chance.randrange(len(told))
             del told[gone]
-            await upload_removal.remove(stage.runtime, stage.repository, ids.pop(gone), SYSTEM)
+            await remove.remove(stage.runtime, stage.repository, ids.pop(gone), SYSTEM)
     for each in told:
         await sent(bare, each)
     for _ in range(2):
@@ -202,34 +203,17 @@ async def test_uploads_taken_out_while_their_sets_are_added_up_leave_nothing(
         await sweeps.expire(stage.runtime)
 
 
-async def test_what_is_being_added_up_is_finished_a_piece_at_a_time_before_its_upload_goes(
-    store, small_pieces
-):
-    stage, untouched = await upload_stage.staged(store), await upload_stage.staged(store, "gears")
-    first: Any = await stage.ran(MANY, run_id="1")
-    for each in (stage, untouched):
-        await each.ran(MANY, run_id="2")
-    begun, pieces_left = 1, len(MANY) // tallies.TESTS_MAX
-    with suppress(Died):
-        await tallying.add_up(mortal(stage, begun).runtime)
-    gone = (stage.repository, first.upload_id, SYSTEM)
-    with pytest.raises(Died):
-        await upload_removal.remove(mortal(stage, pieces_left).runtime, *gone)
-    await upload_removal.remove(stage.runtime, *gone)
-    assert await figures_of(stage) == await figures_of(untouched)
-
-
-async def test_who_waits_to_be_judged_does_not_wait_for_days_to_be_added_up(store, monkeypatch):
-    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+async def test_tests_are_judged_before_days_are_counted(store, monkeypatch):
+    monkeypatch.setattr(judge, "JUDGED_MAX", 3)
     stage = await upload_stage.staged(store)
     await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
-    stage.clock.present += timedelta(days=1)
+    stage.clock.present += timedelta(days=2)
 
     class Stopped(Mortal):
-        """A store whose process dies when a day is to be added up."""
+        """A store whose process dies when a day is counted."""
 
         async def run(self, fn, *args, **kwargs):
-            if fn is tallies.add:
+            if fn is day_counts.write:
                 raise Died
             return await self._store.run(fn, *args, **kwargs)
 
@@ -267,7 +251,7 @@ async def test_what_is_taken_out_while_an_upload_is_on_its_way_is_looked_up_anew
 
     async def take_out():
         elsewhere = replace(stage.runtime, upload_gates=Gates())
-        await upload_removal.remove(elsewhere, stage.repository, first.upload_id, SYSTEM)
+        await remove.remove(elsewhere, stage.repository, first.upload_id, SYSTEM)
 
     await ran_overtaken(stage, more, take_out, run_id="2")
     await untouched.ran(more, run_id="2")
@@ -289,7 +273,7 @@ async def test_a_test_that_is_forgotten_while_an_upload_is_on_its_way_is_entered
 
 
 async def test_who_is_not_judged_with_the_upload_is_judged_within_a_minute(store, monkeypatch):
-    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 3)
     stage = await upload_stage.staged(store)
     failing = {f"test_{no}": "F" if no % 2 else "P" for no in range(16)}
     await stage.ran(failing)
@@ -322,7 +306,7 @@ async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_
         await ran_on(day, "FP")
     await ran_on(50, "P", [whole])
     await sweeps.expire(whole.runtime)
-    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 1)
     await ran_on(50, "P", [stage])
     settled = [state for state, _ in (await stage.states()).values() if state.settled is not None]
     assert len(settled) < 3
@@ -336,7 +320,7 @@ async def test_old_evidence_is_settled_a_piece_at_a_time(store, monkeypatch, is_
 
 
 async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store, monkeypatch):
-    monkeypatch.setattr(judging, "JUDGED_MAX", 1)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 1)
     stage = await upload_stage.staged(store)
     failing = dict.fromkeys(("total", "sum", "rest"), "F")
     old = await stage.ran(failing, ran_at=stage.clock.present)
@@ -344,7 +328,7 @@ async def test_what_is_taken_out_while_it_is_settled_leaves_nothing_to_do(store,
     stage.clock.present += timedelta(days=50)
     await stage.ran(failing, ran_at=stage.clock.present, run_id="2")
     assert old.upload_id is not None
-    await upload_removal.remove(stage.runtime, stage.repository, old.upload_id, SYSTEM)
+    await remove.remove(stage.runtime, stage.repository, old.upload_id, SYSTEM)
     async with asyncio.timeout(5):
         await sweeps.expire(stage.runtime)
     assert await store.read(cases.repositories_behind) == ()
@@ -369,7 +353,7 @@ async def test_who_begins_anew_reads_and_forgets_before_anybody_is_kept_from_wri
 
 
 async def test_tests_left_to_be_judged_are_judged_by_another_process(store, monkeypatch):
-    monkeypatch.setattr(judging, "JUDGED_MAX", 3)
+    monkeypatch.setattr(judge, "JUDGED_MAX", 3)
     stage = await upload_stage.staged(store)
     await stage.ran({f"test_{no}": "F" if no % 2 else "P" for no in range(16)})
     begin_anew(stage)

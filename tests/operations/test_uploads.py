@@ -15,11 +15,11 @@ from service.provider.ci import CiRun, CiTrigger, ProvedJob
 from service.provider.errors import Unavailable
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.operations import (
+    answers,
     overrides,
     records,
-    upload_answers,
+    take_in,
     upload_values,
-    uploads,
 )
 from service.testhealth.operations import (
     settings as test_settings,
@@ -84,14 +84,14 @@ async def test_a_quarantined_failure_passes_and_is_still_evidence(stage):
         0,
         "1 failure, quarantined: exit code 0.",
     )
-    again = await uploads.upload_answer(stage.runtime, stage.repository, answer.upload_id)
+    again = await take_in.upload_answer(stage.runtime, stage.repository, answer.upload_id)
     assert again.failures[0].quarantined
     assert again.verdict == answer.verdict
     assert (await stage.case("total")).last_failed_at == NOW - HOUR
 
 
 async def test_an_answer_shows_the_first_failures_and_counts_all(stage, monkeypatch):
-    monkeypatch.setattr(upload_answers, "FAILURES_MAX", 2)
+    monkeypatch.setattr(answers, "FAILURES_MAX", 2)
     await quarantining(stage)
     await stage.ran({"a": "FP", "d": "FP"}, ran_at=NOW - 2 * HOUR)
     failing = dict.fromkeys("abcd", "F")
@@ -99,7 +99,7 @@ async def test_an_answer_shows_the_first_failures_and_counts_all(stage, monkeypa
     shown = [(each.name, each.quarantined) for each in answer.failures]
     assert (shown, answer.failures_truncated) == ([("b", False), ("c", False)], True)
     assert (answer.quarantined_failures, answer.unquarantined_failures) == (2, 2)
-    again = await uploads.upload_answer(stage.runtime, stage.repository, answer.upload_id)
+    again = await take_in.upload_answer(stage.runtime, stage.repository, answer.upload_id)
     assert (again.quarantined_failures, again.unquarantined_failures) == (2, 2)
 
 
@@ -121,8 +121,8 @@ async def test_a_run_that_began_before_the_switch_was_on_is_forgiven_nothing(
     def answered(session):
         home = records.home_of(session, stage.runtime, stage.repository, NOW + HOUR)
         began = since.quarantine_since + timedelta(minutes=minutes)
-        failing = [upload_answers.Failing(case.id, case.no, result)]
-        return upload_answers.answered(session, home, failing, "", began)
+        failing = [answers.Failing(case.id, case.no, result)]
+        return answers.answered(session, home, failing, "", began)
 
     (failure,) = (await stage.runtime.store.read(answered)).shown
     assert failure.quarantined is quarantined
@@ -202,7 +202,7 @@ async def test_an_upload_without_a_readable_file_is_refused(stage):
 
 
 async def test_more_failures_than_can_be_kept_in_one_go_are_refused(stage, monkeypatch):
-    monkeypatch.setattr(uploads, "FAILURES_MAX", 2)
+    monkeypatch.setattr(take_in, "FAILURES_MAX", 2)
     await stage.ran({"a": "FFP", "b": "PSP"})
     with pytest.raises(Invalid) as refused:
         await stage.send([a_file({"a": "FFP"}), a_file({"b": "F"}, "b.xml")])
@@ -264,7 +264,7 @@ async def test_an_upload_of_others_is_not_there(stage):
     answer = await stage.ran({"total": "P"})
     foreign = replace(stage.repository, id=stage.repository.id + 1)
     with pytest.raises(NotFound):
-        await uploads.upload_answer(stage.runtime, foreign, answer.upload_id)
+        await take_in.upload_answer(stage.runtime, foreign, answer.upload_id)
 
 
 async def told(stage):

@@ -22,7 +22,7 @@ from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.provider.values import Repository
 from service.runtime import Options, Runtime
-from service.testhealth.operations import uploads
+from service.testhealth.operations import take_in
 from service.testhealth.operations.upload_values import ReadFile, UploadAnswer, UploadMeta
 from service.testhealth.reports.results import (
     Attempt,
@@ -58,7 +58,7 @@ class Stage:
         """Upload these files; what is not said is the same every time."""
         told = {"sha": Sha("a" * 40), "job": "unit", **meta}
         caller = told.pop("caller", self.caller)
-        return await uploads.take_in(
+        return await take_in.take_in(
             self.runtime, caller, self.repository, UploadMeta(**told), tuple(files)
         )
 

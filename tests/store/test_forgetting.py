@@ -12,7 +12,7 @@ from service.process.store.retention import RetentionLimits
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store import cases, evidence_rows
 from service.testhealth.store.cases import Place
-from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.sets import OutcomeSets, StoredSets
 from tests.harness.databases import connected
 from tests.harness.evidence import Ledger, Ran
 from tests.store.conftest import NOW, a_repository
@@ -63,7 +63,8 @@ def before(session: Connection, words: str, deed: Callable[[], None]) -> None:
 
 def test_a_set_that_is_used_again_while_it_is_forgotten_stays(forgetting, using, ledger):
     tests = {"a": "p", "b": "p"}
-    ledger.take_in(using, Ran(NOW - LIMITS.evidence - HOUR, tests))
+    ledger.take_in(using, Ran(NOW - LIMITS.evidence - 24 * HOUR, tests))
+    ledger.count(using)
     using.commit()
 
     def use_again() -> None:
@@ -73,18 +74,20 @@ def test_a_set_that_is_used_again_while_it_is_forgotten_stays(forgetting, using,
     before(forgetting, "DELETE FROM outcome_set", use_again)
     forget_all(forgetting)
     (key,) = using.exec_driver_sql("SELECT passed FROM upload").scalars()
-    assert len(OutcomeSets().numbers(using, ledger.place.repository_id, key)) == len(tests)
+    stored = StoredSets(using, OutcomeSets(), ledger.place.repository_id)
+    assert stored.size(key) == len(tests)
 
 
 def test_a_test_that_runs_again_while_it_is_forgotten_stays(forgetting, using, ledger):
     ledger.take_in(using, Ran(NOW - LIMITS.history - 24 * HOUR, {"a": "fp"}))
+    ledger.count(using)
     using.commit()
     here, ids = ledger.place.repository_id, [ledger.id_of("a")]
-    ((test_id, case),) = cases.by_ids(using, here, ids).items()
+    (test_id,) = cases.by_ids(using, here, ids)
 
     def run_again() -> None:
         evidence_rows.lock(using, here)
-        evidence_rows.note_runs(using, here, [case.no], NOW, passed=True)
+        ledger.take_in(using, Ran(NOW, {"a": "p"}))
         using.commit()
 
     before(forgetting, "test_repository", run_again)

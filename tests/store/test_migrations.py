@@ -5,10 +5,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, inspect, make_url, text
+from sqlalchemy import Connection, inspect, make_url
 
 from service.accounts.store import tables_access, tables_repeats
 from service.boundary import NoBoundary
@@ -120,51 +118,6 @@ def test_every_revision_is_known_in_order():
     known = [script.revision for script in scripts.walk_revisions()]
     assert tuple(reversed(known)) == migrate.REVISIONS
     assert scripts.get_heads() == [migrate.HEAD]
-
-
-def brought_to(connection: Connection, revision: str) -> None:
-    config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", str(migrate.MIGRATIONS))
-    command.upgrade(config, revision)
-
-
-@on_both
-def test_results_that_a_stop_left_uncounted_are_in_the_days_of_tests(empty_url: str):
-    with connected(empty_url) as connection:
-        brought_to(connection, "0020")
-        place = {"org_id": 1, "repository_id": 2}
-        given: dict[str, dict[str, object]] = {
-            "upload": {
-                "id": "u", "digest": "d", "kind": "stable", "code_id": "c", "sha": "s",
-                "prs": "[]", "run_attempt": 1, "job": "j", "variant": "", "counts": "{}",
-                "ran_at": "2026-03-22 23:30:00.000000", "received_at": "2026-03-22 23:30:00",
-                "command_exit_code": 0, "files": "[]", "warnings": "[]", "is_complete": True,
-                "is_eligible": True, "is_mass": False, "is_partial": False,
-            },
-            "uncounted": {
-                "upload": "u", "n": 1, "passed": "[[5,20],[6,0]]", "skipped": "[[7,0]]",
-                "owners": "[]", "apart": "[]",
-            },
-            "daily": {
-                "no": 5, "day": 20534, "results": 2, "passing_results": 2, "passed": 2,
-                "failed": 1, "skipped": 0, "quarantined": 0, "duration_ms": 9,
-            },
-        }  # fmt: skip
-        for table, row in given.items():
-            told = row | place
-            names = ", ".join(f":{name}" for name in told)
-            connection.execute(
-                text(f"INSERT INTO {table} ({', '.join(told)}) VALUES ({names})"), told
-            )
-        brought_to(connection, "head")
-        found = connection.execute(
-            text("SELECT no, day, results, passed, failed, skipped FROM daily ORDER BY no")
-        )
-        assert [tuple(row) for row in found] == [
-            (5, 20534, 3, 3, 1, 0),
-            (6, 20534, 1, 1, 0, 0),
-            (7, 20534, 0, 0, 0, 1),
-        ]
 
 
 async def test_who_this_is_stays_the_same(database_url: str):

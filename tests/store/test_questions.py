@@ -158,11 +158,11 @@ SERIES = "WITH RECURSIVE series(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM seri
 LATER = {
     "sqlite": {
         "WHEN": "strftime('%Y-%m-%dT%H:%M:%S.000000', '2026-03-02 13:00', '-' || i || ' minutes')",
-        "BYTES": "x'00'",
+        "BYTES": "x'0000000000000000'",
     },
     "postgresql": {
         "WHEN": "timestamptz '2026-03-02 13:00+00' - i * interval '1 minute'",
-        "BYTES": "'x'::bytea",
+        "BYTES": "decode('0000000000000000', 'hex')",
     },
 }
 

@@ -10,11 +10,11 @@ from service.process.store import retention
 from service.process.store.retention import RetentionLimits
 from service.testhealth.detector import figures
 from service.testhealth.reports.identity import RepositoryKey
-from service.testhealth.store import cases, quarantine, states, uploads_rows
+from service.testhealth.store import cases, quarantine, sets, states, uploads_rows
+from service.testhealth.store.bitmaps import packed_set
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.sets import OutcomeSets
-from service.testhealth.store.uploads_rows import packed_set
 from service.vocabulary import ActorKind, Health, Override
 from tests.harness.evidence import Ledger, Ran
 from tests.store.conftest import NOW, a_repository
@@ -49,17 +49,17 @@ def case_of(session: Connection, ledger: Ledger, name: str):
 
 def test_equal_sets_are_stored_once_and_the_empty_set_not_at_all(session, ledger):
     place = ledger.place
-    first = uploads_rows.put_set(session, place, packed_set([3, 1, 2]), NOW)
+    first = sets.put_set(session, place, packed_set([3, 1, 2]), NOW)
     assert first is not None
     again = packed_set((1, 2, 3))
-    assert uploads_rows.put_set(session, place, again, NOW - DAY) == first
-    assert uploads_rows.put_set(session, place, packed_set([]), NOW) is None
+    assert sets.put_set(session, place, again, NOW - DAY) == first
+    assert sets.put_set(session, place, packed_set([]), NOW) is None
     assert count(session, "outcome_set") == 1
-    sets = OutcomeSets()
+    kept = OutcomeSets()
     for _ in range(2):
-        found = sets.members(session, place.repository_id, [first, "gone"], [0, 1, 3, 4])
+        found = kept.members(session, place.repository_id, [first, "gone"], [0, 1, 3, 4])
         assert found == {first: (1, 3)}
-    assert sets.members(session, place.repository_id + 1, [first], [1]) == {}
+    assert kept.members(session, place.repository_id + 1, [first], [1]) == {}
 
 
 def test_numbers_are_given_out_once_and_without_gaps(session, ledger):
@@ -88,11 +88,10 @@ def test_the_clock_of_the_evidence_is_that_of_what_counts(session, ledger):
 
 def test_the_newest_headline_of_a_group_is_shown_whatever_comes_first(session, ledger):
     for hours, headline in ((1, "b"), (3, "a"), (2, "c")):
-        seen = uploads_rows.SeenFailure(1, "key", headline, "", NOW - timedelta(hours=hours))
+        seen = uploads_rows.SeenFailure("key", headline, "", NOW - timedelta(hours=hours))
         uploads_rows.note_failures(session, ledger.place, [seen])
     shown = session.exec_driver_sql("SELECT headline FROM failure_group").scalars().all()
     assert shown == ["b"]
-    assert session.exec_driver_sql("SELECT sum(count) FROM failure_daily").scalar() == 3
 
 
 def test_pull_requests_count_for_a_week_each_once(session, ledger):
@@ -121,35 +120,45 @@ def test_the_history_of_overrides_tells_what_stood_when(session, ledger):
 def test_evidence_goes_after_45_days_counts_and_tests_after_400(session, ledger):
     ledger.take_in(session, Ran(NOW, {"a": "fp", "b": "p"}, prs=(3,)))
     ledger.judge(session, "a", Health.FLAKY, NOW)
-    ledger.add_up(session, OutcomeSets(), figures.day_of(NOW))
+    ledger.count(session)
     prune_all(session, 7.9)
     assert count(session, "pr_impact") == 1
     prune_all(session, 8.1)
     assert count(session, "pr_impact") == 0
-    prune_all(session, 44.9)
+    # Uploads are forgotten by whole days, so that those left of a day are all of it.
+    prune_all(session, 45.3)
     assert [count(session, table) for table in EVIDENCE] == [1, 2, 1]
-    prune_all(session, 45.1)
+    prune_all(session, 45.5)
     assert [count(session, table) for table in EVIDENCE] == [0, 0, 0]
     prune_all(session, 399.9)
     assert (count(session, "daily"), count(session, "test_case")) == (2, 2)
     prune_all(session, 401.1)
-    kept = ("daily", "test_case", "test_state", "test_state_event", "failure_group")
-    assert [count(session, table) for table in kept] == [0] * len(kept)
+    kept = ("test_day", "daily", "failure_daily", "test_case", "test_state", "test_state_event")
+    assert [count(session, table) for table in (*kept, "failure_group")] == [0] * 7
+
+
+def test_uploads_of_a_day_that_is_not_counted_are_kept(session, ledger):
+    for ago in (1, 0):
+        ledger.take_in(session, Ran(NOW - ago * DAY, {"a": "f", "b": "p"}))
+    ledger.count(session, figures.day_of(NOW - DAY))
+    prune_all(session, 60)
+    assert [count(session, table) for table in EVIDENCE] == [1, 1, 1]
+    ledger.count(session)
+    prune_all(session, 60)
+    assert [count(session, table) for table in EVIDENCE] == [0, 0, 0]
+    assert count(session, "daily") == 4
 
 
 def test_a_test_stays_as_long_as_it_runs(session, ledger):
-    ledger.take_in(session, Ran(NOW, {"a": "p"}))
-    ledger.add_up(session, OutcomeSets(), figures.day_of(NOW))
-    session.exec_driver_sql(
-        "UPDATE test_case SET last_run_at = "
-        + (
-            "'2027-01-01T00:00:00.000000'"
-            if session.dialect.name == "sqlite"
-            else "'2027-01-01+00'"
-        )
-    )
-    prune_all(session, 401.1)
-    assert (count(session, "daily"), count(session, "test_case")) == (0, 1)
+    ledger.take_in(session, Ran(NOW, {"a": "p", "b": "p"}))
+    ledger.count(session)
+    ledger.take_in(session, Ran(NOW + 300 * DAY, {"a": "p"}))
+    for _ in range(2):
+        prune_all(session, 401.1)
+        assert case_of(session, ledger, "a") is not None
+        assert count(session, "test_case") == 1
+        ledger.count(session)
+    assert count(session, "daily") == 1
 
 
 def test_a_test_of_untrusted_uploads_alone_goes_too(session, ledger):

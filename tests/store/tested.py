@@ -5,40 +5,42 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
+from service.database import paging
 from service.testhealth.detector import ticketing
-from service.testhealth.detector.tallying import Piece, Sum
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store import (
     artifacts,
+    bitmaps,
     cases,
     code_owners,
+    day_counts,
+    days,
+    evidence_rows,
+    failing,
     figures,
     listings,
     numbers,
-    orders,
     quarantine,
     removal,
     retention,
     run_evidence,
     runs,
+    sets,
     states,
-    tallies,
     ticket_issues,
     uploads,
     uploads_rows,
-    ways,
 )
 from service.testhealth.store.cases import Place
 from service.testhealth.store.code_owners import Claimed, FoundFile
-from service.testhealth.store.figures import Measures
-from service.testhealth.store.listings import Span, UnhealthyRows
-from service.testhealth.store.orders import AsOf, Counts, Group, Order
+from service.testhealth.store.day_counts import Daily, DaySums, FailureDaily, Part
+from service.testhealth.store.days import OpenDay, Span
+from service.testhealth.store.listings import UnhealthyTests
 from service.testhealth.store.quarantine import StoredOverride
-from service.testhealth.store.quarantined import Moment, QuarantinedRows
+from service.testhealth.store.quarantined import QuarantinedTests
 from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
-from service.testhealth.store.tallies import Due
-from service.testhealth.store.uploads_rows import Day, SeenFailure, Upload
+from service.testhealth.store.uploads_rows import SeenFailure
 from service.vocabulary import ActorKind, Health, Override, Sha
 from tests.store.conftest import NOW
 
@@ -59,8 +61,7 @@ ROWS = {
     "attempt": 20_000,
     "daily": 20_000,
     "noise": 5000,
-    "tally": 2000,
-    "uncounted": 1000,
+    "test_day": 5000,
     "failure_group": 5000,
     "failure_daily": 20_000,
     "pr_impact": 10_000,
@@ -96,20 +97,16 @@ GIVEN = {
     "upload.is_eligible": "(i % 10 <> 0)",
     "upload.passed": "'lost-' || (i % 50)",
     "upload.run_id": "'run-' || i",
-    "upload.revision": "i",
     "outcome_set.hash": "'hash-' || i",
     "attempt.no": "i % 5000",
     "attempt.outcome": "CASE i % 2 WHEN 0 THEN 'failed' ELSE 'passed' END",
     "attempt.failure": "'text-' || (i % 500)",
     "attempt.is_eligible": "(i % 10 <> 0)",
+    "test_day.day": "20513 - i / 20",
+    "test_day.is_counted": "(i % 10 <> 0)",
+    "upload.is_noted": "(i % 100 <> 0)",
     "daily.day": "20513 - i % 400",
     "noise.day": "20513 - i / 20",
-    "tally.day": "20513 - i % 40",
-    "tally.upload": "'upload-' || i",
-    "tally.passed": "'lost-' || (i % 50)",
-    "tally.weight": "1",
-    "tally.counted_to": "0",
-    "uncounted.owners": "'[]'",
     "failure_daily.day": "20513 - i % 400",
     "pr_impact.is_counted": "(i % 2 = 0)",
 }
@@ -118,18 +115,16 @@ PLACE = Place(7, 7)
 KEY = RepositoryKey("text-7", "github.test/owner/name-7")
 DAY = timedelta(days=1)
 SPAN = Span(NOW - DAY, NOW)
-LATER = Span(NOW - DAY / 2, NOW + DAY / 2)
-AS_OF = AsOf(10_000, 0, None, None)
-ORDER = Order(7, SPAN, 9_900, Counts({6: 1}, {}), {-1: Group(come=([6],))}, 1)
+OPEN = OpenDay(PLACE, 20_503, 7)
 LONG_AGO = NOW - 500 * DAY
-UNHEALTHY = UnhealthyRows(7, Health.FLAKY)
-QUARANTINED = QuarantinedRows(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
-MOMENT = Moment(NOW - 3 * DAY, 7)
+UNHEALTHY = UnhealthyTests(7, Health.FLAKY)
+QUARANTINED = QuarantinedTests(7, (Health.FLAKY, Health.BROKEN), NOW - 2 * DAY)
+MOMENT = (paging.micros(NOW - 3 * DAY), 7)
 SAID = StoredOverride(6, Override.NEVER_QUARANTINE, "x", NOW, ActorKind.PERSON, "ann")
 STATE = CaseState(6, Health.FLAKY, "x", NOW)
 ISSUE = ticketing.asked(6, Health.FLAKY, NOW)
 NOS = [6, 26, 46]
-UPLOAD = Upload("upload-7", "x", "pr", "x", "x", "x", NOW, NOW, passed="lost-1")
+COUNTS = Part(0, 26, [Daily(6, 1, 1, 1, 0, 0, 0, NOW)], [FailureDaily(6, "text-6", 1, NOW)])
 
 
 def due(session: Connection) -> Claimed:
@@ -157,20 +152,24 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "code_owners.put": lambda s: code_owners.put(s, 7, FoundFile("CODEOWNERS", "x", "y"), NOW),
     "code_owners.cases_after": lambda s: code_owners.cases_after(s, 7, 26, 100),
     "code_owners.own": lambda s: code_owners.own(s, PLACE, read_at(s), {6: ("@a",)}, 6),
-    "tallies.put": lambda s: tallies.put(s, PLACE, UPLOAD),
-    "tallies.take_back": lambda s: tallies.take_back(s, PLACE, UPLOAD),
-    "tallies.begun": lambda s: tallies.begun(s, OutcomeSets(), "upload-7"),
-    "tallies.batch, add": lambda s: [
-        tallies.add(s, each, 0, Piece((Sum(6, 1, 1, 0),), {NOW: [6]}, 6, is_last))
-        for is_last in (False, True)
-        if (each := tallies.batch(s, OutcomeSets(), Due(PLACE, 20_507)))
+    "days.open_day": lambda s: days.open_day(s, PLACE, NOW, NOW),
+    "days.due": lambda s: days.due(s, NOW - 200 * DAY),
+    "days.oldest_open": days.oldest_open,
+    "days.cover": lambda s: days.cover(s, 7, SPAN),
+    "days.lock": lambda s: days.lock(s, OPEN),
+    "days.close": lambda s: days.close(s, OPEN, {6: 1}),
+    "day_counts.read": lambda s: day_counts.read(s, OutcomeSets(), OPEN),
+    "day_counts.write": lambda s: [
+        day_counts.write(s, DaySums(each, (), ()), COUNTS) for each in days.due(s, NOW)[:2]
     ],
-    "tallies.passed": lambda s: tallies.passed(s, OutcomeSets(), 7, NOS),
-    "tallies.last_run": lambda s: tallies.last_run(s, OutcomeSets(), 7, 6, NOW),
-    "tallies.ran_after": lambda s: tallies.ran_after(s, OutcomeSets(), 7, NOS, NOW),
+    "evidence_rows.note_strangers": lambda s: evidence_rows.note_strangers(s, 7, NOS, NOW),
+    "evidence_rows.owners_of": lambda s: evidence_rows.owners_of(s, 7, NOS),
+    "uploads.unnoted": uploads.unnoted,
+    "uploads.note_done": lambda s: uploads.note_done(s, "text-7"),
     "test_numbers.numbers_of": lambda s: numbers.numbers_of(s, 7, ["text-6", "x"], NOW),
     "test_numbers.aliased": lambda s: numbers.aliased(s, 7, ["text-6", "x"], NOW),
     "removal.doubtful": lambda s: removal.doubtful(s, 7, NOS, (NOW, NOW)),
+    "removal.attempted": lambda s: list(removal.attempted(s, 7, NOS, NOW - DAY)),
     "uploads.of_run": lambda s: uploads.of_run(s, 7, "run-7", 1),
     "run_evidence.of_run": lambda s: run_evidence.of_run(s, 7, Sha("text-6"), NOW - 30 * DAY),
     "run_evidence.of_heads": lambda s: run_evidence.of_heads(
@@ -212,33 +211,29 @@ QUESTIONS: dict[str, Callable[[Connection], object]] = {
     "ticket_issues.put_off": lambda s: ticket_issues.put_off(s, 7, NOS, NOW),
     "test_listings.unhealthy, how many": UNHEALTHY.count,
     "test_listings.unhealthy, first": lambda s: UNHEALTHY.after(s, None, 100),
-    "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, (500, "text-9"), 100),
-    "test_listings.unhealthy, before": lambda s: UNHEALTHY.before(s, (500, "text-9"), 100),
+    "test_listings.unhealthy, after": lambda s: UNHEALTHY.after(s, (500, 9), 100),
+    "test_listings.unhealthy, before": lambda s: UNHEALTHY.before(s, (500, 9), 100),
     "test_listings.unhealthy, last": lambda s: UNHEALTHY.before(s, None, 100),
-    "test_orders.as_of": lambda s: orders.as_of(s, 7, SPAN),
-    "test_orders.counted": lambda s: orders.counted(s, 7, SPAN, AS_OF),
-    "test_orders.moved": lambda s: orders.moved(s, ORDER, LATER, AS_OF),
-    "test_orders, after": lambda s: ORDER.after(s, None, 100),
+    "test_failing.counted": lambda s: failing.counted(s, 7, SPAN, 20_000),
     "test_listings.records": lambda s: listings.records(s, 7, NOS),
     "test_quarantined, how many": QUARANTINED.count,
     "test_quarantined, first": lambda s: QUARANTINED.after(s, None, 100),
     "test_quarantined, after": lambda s: QUARANTINED.after(s, MOMENT, 100),
     "test_quarantined, before": lambda s: QUARANTINED.before(s, MOMENT, 100),
     "test_quarantined, last": lambda s: QUARANTINED.before(s, None, 100),
-    "test_figures.rates": lambda s: figures.rates(s, Measures(OutcomeSets()), 7, NOS, NOW),
-    "test_ways.common_failures": lambda s: ways.common_failures(s, 7, NOS, SPAN),
+    "test_figures.rates": lambda s: figures.rates(s, OutcomeSets(), 7, NOS, NOW),
+    "test_failing.common_failures": lambda s: failing.common_failures(s, 7, NOS, SPAN),
     "test_figures.results": lambda s: figures.results(s, OutcomeSets(), 7, NOS),
-    "test_evidence.put_set": lambda s: uploads_rows.put_set(
-        s, PLACE, uploads_rows.packed_set(NOS), NOW
-    ),
-    "test_evidence.add_days": lambda s: uploads_rows.add_days(s, PLACE, [Day(6, 20513)]),
+    "test_figures.last_runs": lambda s: figures.last_runs(s, OutcomeSets(), 7, NOS),
+    "test_figures.run_after": lambda s: figures.run_after(s, OutcomeSets(), 7, NOS, NOW - DAY),
+    "test_sets.put_set": lambda s: sets.put_set(s, PLACE, bitmaps.packed_set(NOS), NOW),
     "test_evidence.note_failures": lambda s: uploads_rows.note_failures(
-        s, PLACE, [SeenFailure(6, "text-6", "x", "y", NOW)]
+        s, PLACE, [SeenFailure("text-6", "x", "y", NOW)]
     ),
     "test_evidence.note_impact": lambda s: uploads_rows.note_impact(s, PLACE, [(6, 7)], NOW, NOW),
     "test_evidence.expire_impacts": lambda s: uploads_rows.expire_impacts(s, NOW),
     "test_retention.forget_impacts": lambda s: retention.forget_impacts(s, LONG_AGO),
     "test_retention, evidence": lambda s: [forget(s, LONG_AGO) for forget in retention.EVIDENCE],
     "test_retention, history": lambda s: [forget(s, LONG_AGO) for forget in retention.HISTORY],
-    "test_retention, tests": lambda s: retention.forget_days(s, NOW - 398 * DAY),
+    "test_retention, tests": lambda s: retention.forget_days(s, NOW - 200 * DAY),
 }

@@ -12,7 +12,7 @@ from sqlalchemy import BindParameter, Connection, and_, bindparam, exists, or_, 
 from service.database.types import Utc
 from service.mergequeue.store.tables_queues import LandingRow, MergeQueueRow, RunRow
 from service.testhealth.reports.uploads import UploadClass
-from service.testhealth.store.uploads import StoredSets
+from service.testhealth.store.sets import StoredSets
 from service.testhealth.store.uploads_rows import UPLOAD, Upload, attempts, uploads
 
 UPLOADS_MAX = 300

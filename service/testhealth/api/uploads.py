@@ -7,7 +7,7 @@ from service.testhealth.api import upload_form
 from service.testhealth.api.models import uploads as models
 from service.testhealth.api.models.answers.uploads import UploadDeleted, UploadTaken
 from service.testhealth.api.upload_form import Upload
-from service.testhealth.operations import records, upload_removal, uploads
+from service.testhealth.operations import records, remove, take_in
 from service.vocabulary import Role
 
 
@@ -18,7 +18,7 @@ async def receive(call: Call, upload: Upload) -> UploadTaken:
     meta = upload.meta()
     home = found.repository
     return UploadTaken.of(
-        await uploads.receive(call.runtime, call.caller, home, meta, upload.files)
+        await take_in.receive(call.runtime, call.caller, home, meta, upload.files)
     )
 
 
@@ -34,7 +34,7 @@ async def get(call: Call, asked: models.GetUpload) -> UploadTaken:
     """`/flaky-tests/get-upload`."""
     found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
     upload_id = asked.upload_id.lower()
-    return UploadTaken.of(await uploads.upload_answer(call.runtime, found.repository, upload_id))
+    return UploadTaken.of(await take_in.upload_answer(call.runtime, found.repository, upload_id))
 
 
 @write(
@@ -49,7 +49,7 @@ async def delete(call: Call, asked: models.DeleteUpload) -> UploadDeleted:
     """`/flaky-tests/delete-upload`."""
     found = await records.find_home(call.runtime, call.caller, asked.repo.ref, asked.org_url_slug)
     upload_id = asked.upload_id.lower()
-    await upload_removal.remove(call.runtime, found.repository, upload_id, call.actor)
+    await remove.remove(call.runtime, found.repository, upload_id, call.actor)
     return UploadDeleted(upload_id=upload_id, deleted=True)
 
 

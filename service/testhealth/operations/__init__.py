@@ -1,8 +1,7 @@
-"""What can be asked of test health, one file per subject.
+"""What can be done with tests and their results.
 
-`uploads.py` takes an upload in: its class (`upload_class.py`), its tests (`upload_names.py`), its
-evidence (`upload_evidence.py`), its answer (`upload_answers.py`). `judging.py` decides in the same
-transaction which tests are healthy, flaky or broken. `collecting.py` fetches results that CI left
-as artifacts. `lists.py`, `details.py`, `overrides.py`, `settings.py` and `tickets.py` serve the
-API.
+`take_in.py` takes an upload in: `classify.py` says whose results it holds, `upload_cases.py` which
+tests it speaks of, `judge.py` judges these in the same transaction, `answers.py` answers, and
+`noting.py` notes facts of single tests. `remove.py` removes an upload, `count_days.py` counts days
+that are over, `lists.py` lists tests, `sweeps.py` does what time alone brings.
 """

@@ -24,17 +24,17 @@ from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import ProviderError, Unavailable
 from service.runtime import Runtime
 from service.testhealth.operations import (
+    answers,
+    classify,
     collecting,
     parsing,
-    upload_answers,
-    upload_class,
-    uploads,
+    take_in,
 )
 from service.testhealth.operations import (
     settings as test_settings,
 )
+from service.testhealth.operations.classify import Collected as Known
 from service.testhealth.operations.parsing import SentFile
-from service.testhealth.operations.upload_class import Collected as Known
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import collecting as decisions
 from service.testhealth.reports import results
@@ -150,7 +150,7 @@ class StoredIntake:
             if not read:
                 await self._keep_refused(told, NO_REPORT, (_whole(collected, NO_REPORT),))
                 return
-            await uploads.take_in_collected(
+            await take_in.take_in_collected(
                 self.runtime, self.repository, told.meta, tuple(read), told.known
             )
         except (Invalid, Malformed) as refusal:
@@ -178,7 +178,7 @@ class StoredIntake:
             parsed = await parsing.read_files(self.runtime, self.repository, meta, sent)
             read += [each for each in parsed if decisions.is_report(each.report)]
             read += [_unread(each) for each in portion if isinstance(each, RefusedFile)]
-            uploads.check_size(read)
+            take_in.check_size(read)
 
     async def _told(self, collected: collecting.Collected) -> _Told:
         run = collected.run
@@ -244,7 +244,7 @@ def _refuse(
     place = Place(repository.org_id, repository.id)
     meta, known = told.meta, told.known
     settings = quarantine.settings_of(session, repository.id)
-    found = upload_class.classified(session, repository, settings, meta, known)
+    found = classify.classified(session, repository, settings, meta, known)
     if not artifacts.note(session, place, known.artifact_id, refusal.upload_id, now):
         return
     upload = Upload(
@@ -264,14 +264,14 @@ def _refuse(
         run_url=meta.run_url,
         machine=meta.machine,
         counts=asdict(results.counts_of(each.report for each in refusal.files)),
-        files=upload_answers.stored_files(refusal.files),
+        files=answers.stored_files(refusal.files),
         warnings=(refusal.reason,),
         refusal=refusal.reason,
         is_complete=False,
         is_eligible=False,
         is_partial=True,
     )
-    uploads_rows.record_upload(session, place, upload)
+    uploads_rows.record(session, place, upload, ())
 
 
 def _digest_of(repository: RepositoryRecord, known: Known) -> str:

@@ -9,7 +9,7 @@ from service.runtime import Runtime
 from service.testhealth.detector import figures
 from service.testhealth.operations import lists, records
 from service.testhealth.operations.records import ShownTest
-from service.testhealth.store.listings import Span
+from service.testhealth.store.days import Span
 from service.vocabulary import Override
 
 

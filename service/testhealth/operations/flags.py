@@ -12,8 +12,8 @@ from service.database.records import RepositoryRecord
 from service.runtime import Runtime
 from service.testhealth.detector import health
 from service.testhealth.detector.history import Value
-from service.testhealth.operations import judging, messages, payloads, records, ticket_issues
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations import judge, messages, payloads, records, ticket_issues
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.records import Home, ShownTest
 from service.testhealth.store import evidence_rows, listings, states
 from service.testhealth.store.cases import Case, Place
@@ -48,7 +48,7 @@ async def put(
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.flag", f"test/{wish.test_id}", now)
     row = replace(row, reason=wish.reason or "")
-    test, _ = await judging.alone(runtime, repository.id, _put, runtime, repository, wish, row)
+    test, _ = await judge.alone(runtime, repository.id, _put, runtime, repository, wish, row)
     return test
 
 
@@ -62,7 +62,7 @@ def _put(
     evidence_rows.lock(session, repository.id)
     before, judged, kept = _state(session, home, case), None, None
     if wish.flag is Flag.NONE and before.flag is not Flag.NONE:
-        judged, kept = _by_evidence(Bench(session, runtime, home), case.no, row)
+        judged, kept = _by_evidence(RepositoryTests(session, runtime, home), case.no, row)
         # Judging may have written down what it concluded from evidence that is too old now.
         before = _state(session, home, case)
     after = _flagged(before, wish, row, judged)
@@ -107,12 +107,12 @@ def _flagged(before: CaseState, wish: FlagWish, row: AuditRow, judged: _Judged |
     return replace(said, value=value, reason=reason, since=_since(before, value, row.at))
 
 
-def _by_evidence(bench: Bench, no: int, row: AuditRow) -> tuple[_Judged, KeptStanding]:
+def _by_evidence(tests: RepositoryTests, no: int, row: AuditRow) -> tuple[_Judged, KeptStanding]:
     """What the test is once the flag is gone; what was found before it may be over by now."""
-    kept, found = judging.evidence_now(bench, [no])
+    kept, found = judge.evidence_now(tests, [no])
     known, scale = found.get(no), kept.standing.scale
     if known is None or scale is None:
-        said = _said_of_unjudged(bench.session, bench.home, no)
+        said = _said_of_unjudged(tests.session, tests.home, no)
         return _Judged(Health.HEALTHY, said), kept
     taken_back = health.Flag(row.at, Value.HEALTHY, row.actor.login)
     judged = health.judge(replace(known, flags=(*known.flags, taken_back)), scale)

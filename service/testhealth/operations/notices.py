@@ -29,7 +29,7 @@ def quarantine_large(session: Tx, home: Home) -> QuarantineLarge | None:
     settings = home.settings
     if not (settings.quarantine_enabled and settings.auto_quarantine_enabled):
         return None
-    quarantined = lists.rows_of(home).count(session)
+    quarantined = lists.quarantined_tests(home).count(session)
     if quarantined <= LARGE_FROM:
         return None
     tests = cases.count(session, home.repository.id)

@@ -1,6 +1,6 @@
 """One test as its page shows it: how it is and why, its last runs, what was said of it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from service.testhealth.operations.records import FoundHome, ShownTest
 from service.testhealth.store import quarantine, states
 from service.testhealth.store import runs as test_runs
 from service.testhealth.store.cases import Case
-from service.testhealth.store.listings import Span
+from service.testhealth.store.days import Span
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.runs import CaseRun
 from service.testhealth.store.states import CaseState, ChangeKind, StateChange
@@ -65,6 +65,7 @@ class PageOfTest:
     repository: RepositoryRecord
     test: ShownTest
     case: Case
+    last_run_at: datetime
     setting: QuarantineSetting | None
     override: StoredOverride | None
     expires_soon: bool
@@ -92,7 +93,8 @@ async def read(runtime: Runtime, where: FoundHome, test_id: str) -> PageOfTest:
         return PageOfTest(
             repository=repository,
             test=test,
-            case=replace(case, last_run_at=records.last_run(session, home, case)),
+            case=case,
+            last_run_at=records.last_run(session, home, case),
             setting=records.setting_of(home, test.case),
             override=quarantine.override_of(session, here, case.no) if stands else None,
             expires_soon=stands and notices.expires_soon(home, test),

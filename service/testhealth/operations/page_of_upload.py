@@ -8,11 +8,11 @@ from service.database.records import RepositoryRecord
 from service.errors import NotFound
 from service.runtime import Runtime
 from service.testhealth.operations import (
+    answers,
     failure_texts,
     notices,
     page_addresses,
     records,
-    upload_answers,
 )
 from service.testhealth.operations.notices import QuarantineLarge
 from service.testhealth.operations.records import FoundHome
@@ -62,13 +62,13 @@ async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUplo
         upload = known.upload
         home = records.home_of(session, runtime, repository, now)
         attempts = uploads.attempts_of(session, upload_id)
-        failing = upload_answers.remembered(session, home, attempts)
+        failing = answers.remembered(session, home, attempts)
         address = page_addresses.upload(runtime.options, repository.ref, upload_id)
         counts = Counts(**upload.counts)
         return PageOfUpload(
             repository=repository,
             upload=upload,
-            answer=upload_answers.answer_of(upload, failing, counts, address),
+            answer=answers.answer_of(upload, failing, counts, address),
             new_texts=_new_texts(session, repository.id, upload, failure_texts.failed(attempts)),
             shifts=_shifts(session, repository.id, upload),
             large=notices.quarantine_large(session, home),
@@ -80,7 +80,7 @@ async def read(runtime: Runtime, where: FoundHome, upload_id: str) -> PageOfUplo
 def _new_texts(
     session: Tx, repository_id: int, upload: Upload, failed: failure_texts.Failed
 ) -> frozenset[str]:
-    nos = sorted(failed)[: upload_answers.FAILURES_MAX]
+    nos = sorted(failed)[: answers.FAILURES_MAX]
     known = failure_texts.known(session, repository_id, nos, upload.ran_at, upload.prs)
     new = [no for no in nos if failure_texts.is_new(failed[no], known.get(no, frozenset()))]
     return frozenset(case.id for case in listings.records(session, repository_id, new))

@@ -1,7 +1,7 @@
-"""Pages of lists of tests, with counts and tokens to their neighbors (API.md 8.1).
+"""Pages of lists of tests, with counts and tokens to their neighbors.
 
-A list answers three questions: how many rows it has, those behind a key, those before one. A
-page is cut out of it in one snapshot; the tokens are made from what was cut.
+A list returns how many rows it has, those after a key, and those before one. A page is cut out of
+it in one snapshot, and its tokens are made from the rows at its ends.
 """
 
 from collections.abc import Sequence
@@ -11,46 +11,46 @@ from typing import Generic, Protocol, TypeVar
 
 from service.database import paging
 from service.database.database import Tx
-from service.database.paging import Boundary, KeyPart, Listing
+from service.database.paging import Boundary, Listing
 from service.runtime import Keys, Runtime
+from service.testhealth.store.keyset import Key
 
 FIELD = "/page_query/page_token"
 
 Row = TypeVar("Row")
-Key = tuple[KeyPart, ...]
 
 
 class Rows(Protocol[Row]):
     """A list in its order."""
 
     def count(self, session: Tx) -> int:
-        """How many rows there are."""
+        """Return how many rows there are."""
         ...
 
     def after(self, session: Tx, key: Key | None, limit: int) -> Sequence[Row]:
-        """The rows behind a key; None: the first ones."""
+        """Return the rows after a key, or the first ones."""
         ...
 
     def before(self, session: Tx, key: Key | None, limit: int) -> Sequence[Row]:
-        """The rows before a key, nearest ones, in the list's order; None: the last ones."""
+        """Return the rows before a key, or the last ones, in the list's order."""
         ...
 
     def key(self, row: Row) -> Key:
-        """A row's place in the order."""
+        """Return a row's place in the order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class PageWish:
-    """How many rows, and which: what a token says, none is the first page."""
+class PageRequest:
+    """How many rows, and from where: as a token says, without one the first page."""
 
     size: int
     token: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Which page is asked for, by what its token says, and when."""
+class PagePlace:
+    """Where a page begins, how many rows it has, and when it is read."""
 
     boundary: Boundary | None
     size: int
@@ -83,26 +83,26 @@ class Page(Generic[Row]):
     last_token: str
 
 
-def asked(runtime: Runtime, listing: Listing, wish: PageWish) -> Asked:
-    """The page that a wish means. Raises Malformed(invalid_page_token, page_token_expired)."""
+def place_of(runtime: Runtime, listing: Listing, wanted: PageRequest) -> PagePlace:
+    """Return where a page begins. Raises Malformed(invalid_page_token, page_token_expired)."""
     now = runtime.clock.now()
-    boundary = paging.boundary_of(runtime.keys, listing, wish.token, now, FIELD)
-    return Asked(boundary, wish.size, now)
+    boundary = paging.boundary_of(runtime.keys, listing, wanted.token, now, FIELD)
+    return PagePlace(boundary, wanted.size, now)
 
 
-def cut(session: Tx, rows: Rows[Row], asked: Asked) -> tuple[Cut, Sequence[Row]]:
-    """The page that is asked for, and its rows.
+def cut(session: Tx, rows: Rows[Row], place: PagePlace) -> tuple[Cut, Sequence[Row]]:
+    """Return a page and its rows.
 
-    A page that lies before a row and has lost all its rows is the first page; one that lies
-    behind a row stays empty, or rows that were read would be read again.
+    A page before a row that has lost all its rows is the first page. A page after a row stays
+    empty, or rows that were read would be read again.
     """
-    total, boundary = rows.count(session), asked.boundary
+    total, boundary = rows.count(session), place.boundary
     if boundary is not None and boundary.backwards:
-        found, shown = _backwards(session, rows, boundary, (total, asked.size))
+        found, shown = _backwards(session, rows, boundary, (total, place.size))
         if shown:
             return found, shown
         boundary = None
-    return _forwards(session, rows, boundary or Boundary(()), (total, asked.size))
+    return _forwards(session, rows, boundary or Boundary(()), (total, place.size))
 
 
 def _forwards(
@@ -143,20 +143,20 @@ def _backwards(
 
 
 def page_of(
-    keys: Keys, listing: Listing, asked: Asked, found: Cut, rows: tuple[Row, ...]
+    keys: Keys, listing: Listing, place: PagePlace, found: Cut, rows: Sequence[Row]
 ) -> Page[Row]:
-    """The page that was cut, with its rows as they are shown and fresh tokens."""
-    pages = -(-found.total // asked.size)
+    """Return a page with its rows as they are shown, and with fresh tokens."""
+    pages = -(-found.total // place.size)
     last = Boundary((), found.total, backwards=True) if pages > 1 else None
 
     def token(boundary: Boundary | None) -> str:
-        return "" if boundary is None else paging.token(keys, listing, boundary, asked.now)
+        return "" if boundary is None else paging.token(keys, listing, boundary, place.now)
 
     return Page(
-        rows=rows,
+        rows=tuple(rows),
         total_rows=found.total,
         total_pages=pages,
-        index=found.start // asked.size,
+        index=found.start // place.size,
         next_token=token(found.following),
         prev_token=token(found.preceding),
         last_token=token(last),

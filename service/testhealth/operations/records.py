@@ -1,9 +1,8 @@
 """A test as lists, answers and messages show it: found, judged by the rule, with its address."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from service.accounts import access
@@ -20,15 +19,15 @@ from service.testhealth.store import (
     cases,
     figures,
     listings,
-    tallies,
 )
 from service.testhealth.store import (
     quarantine as test_quarantine,
 )
 from service.testhealth.store.cases import Case
-from service.testhealth.store.figures import Measures, Rates
+from service.testhealth.store.failing import CommonFailure
+from service.testhealth.store.figures import Rates
 from service.testhealth.store.listings import ListedCase
-from service.testhealth.store.ways import CommonFailure
+from service.testhealth.store.sets import OutcomeSets
 from service.vocabulary import Override, RepoRef
 
 CommonFailures: TypeAlias = tuple[CommonFailure, ...]
@@ -44,10 +43,6 @@ class ShownTest(NamedTuple):
     failures: CommonFailures = ()
 
 
-NONE: Mapping[int, ShownTest] = MappingProxyType({})
-"""No tests that were shown before."""
-
-
 @dataclass(frozen=True, slots=True)
 class Home:
     """A repository whose tests are asked for, and the settings that hold there at `now`."""
@@ -55,7 +50,7 @@ class Home:
     repository: RepositoryRecord
     settings: TestSettings
     now: datetime
-    measures: Measures
+    sets: OutcomeSets
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +90,7 @@ async def find_home(
 def home_of(session: Tx, runtime: Runtime, repository: RepositoryRecord, now: datetime) -> Home:
     """The repository with its settings."""
     settings = test_quarantine.settings_of(session, repository.id)
-    return Home(repository, settings, now, runtime.store.measures)
+    return Home(repository, settings, now, runtime.store.outcome_sets)
 
 
 def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
@@ -110,9 +105,9 @@ def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:
 
 
 def last_run(session: Tx, home: Home, case: Case) -> datetime:
-    """When a test ran last."""
-    here, sets = home.repository.id, home.measures.sets
-    return tallies.last_run(session, sets, here, case.no, case.last_run_at)
+    """Return when a test ran last; its first run if no later one is stored."""
+    runs = figures.last_runs(session, home.sets, home.repository.id, [case.no])
+    return runs.get(case.no, case.first_run_at)
 
 
 def shown_case(session: Tx, home: Home, case: Case) -> ShownTest:
@@ -121,24 +116,18 @@ def shown_case(session: Tx, home: Home, case: Case) -> ShownTest:
     return shown(session, home, [listed])[0]
 
 
-def shown(
-    session: Tx, home: Home, found: Sequence[ListedCase], before: Mapping[int, ShownTest] = NONE
-) -> list[ShownTest]:
-    """Tests with their reasons, and whether they are quarantined.
-
-    `before` are tests by number as they were shown under the same settings, since when no override
-    has expired: those of which nothing is different come as the same objects.
-    """
+def shown(session: Tx, home: Home, found: Sequence[ListedCase]) -> list[ShownTest]:
+    """Return tests with their reasons, and whether they are quarantined."""
     unjudged = [case for case in found if case.reason is None]
-    said = reasons_of_unjudged(session, home, unjudged) if unjudged else {}
-    tests = []
-    for case in found:
-        known = before.get(case.no)
-        reason = said[case.no] if case.reason is None else case.reason
-        if known is None or known.case is not case or known.reason != reason:
-            known = ShownTest(case, reason, setting_of(home, case) is not None)
-        tests.append(known)
-    return tests
+    reasons = reasons_of_unjudged(session, home, unjudged) if unjudged else {}
+    return [
+        ShownTest(
+            case,
+            reasons[case.no] if case.reason is None else case.reason,
+            setting_of(home, case) is not None,
+        )
+        for case in found
+    ]
 
 
 def setting_of(home: Home, case: ListedCase) -> QuarantineSetting | None:
@@ -151,17 +140,10 @@ def override_of(home: Home, case: ListedCase) -> Override:
     return quarantine.in_force(case.override, case.expires_at, home.now)
 
 
-def next_expiry(home: Home, tests: Iterable[ShownTest]) -> datetime | None:
-    """When time alone changes whether one of these is quarantined; None: it never does."""
-    moments = (test.case.expires_at for test in tests)
-    return min((at for at in moments if at is not None and at > home.now), default=None)
-
-
 def reasons_of_unjudged(session: Tx, home: Home, unjudged: Sequence[ListedCase]) -> dict[int, str]:
     """Number → why a test that nobody has judged yet counts as healthy (FLAKY.md 6.4)."""
     never_failed = [case.no for case in unjudged if not case.has_failed]
-    sets, here = home.measures.sets, home.repository.id
-    results = figures.results(session, sets, here, never_failed)
+    results = figures.results(session, home.sets, home.repository.id, never_failed)
     return {
         case.no: "Failed, and is judged within a minute."
         if case.has_failed

@@ -14,8 +14,8 @@ from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.testhealth.detector import settings
 from service.testhealth.detector.settings import SettingValue, TestSettings
-from service.testhealth.operations import judging
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations import judge
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.records import Home
 from service.testhealth.store import cases, quarantine, ticket_issues
 from service.testhealth.store.cases import Place
@@ -50,7 +50,7 @@ async def update(
     now = runtime.clock.now()
     row = deeds.deed(actor, repository.org_id, "test.update_settings", subject, now)
     here = repository.id
-    after, kept = await judging.alone(runtime, here, _update, runtime, repository, wish, row)
+    after, kept = await judge.alone(runtime, here, _update, runtime, repository, wish, row)
     if kept is not None:
         runtime.wakeups.wake("outbox")
     return after
@@ -100,8 +100,10 @@ def _update(
     if after.sensitivity is before.sensitivity or not has_tests:
         return after, None
     # Health is a function of evidence and settings: nobody waits for the next upload.
-    bench = Bench(session, runtime, Home(repository, after, row.at, runtime.store.measures))
-    return after, judging.kept_of(bench, judging.judge(bench, ()))
+    tests = RepositoryTests(
+        session, runtime, Home(repository, after, row.at, runtime.store.outcome_sets)
+    )
+    return after, judge.kept_of(tests, judge.judge(tests, ()))
 
 
 def _on_since(before: datetime | None, now: datetime, *, is_on: bool) -> datetime | None:

@@ -28,9 +28,9 @@ from service.testhealth.operations.records import Home, ShownTest
 from service.testhealth.store import evidence_rows, listings, quarantine
 from service.testhealth.store import ticket_issues as stored
 from service.testhealth.store.cases import Place
+from service.testhealth.store.days import Span
+from service.testhealth.store.failing import CommonFailure
 from service.testhealth.store.figures import Rates
-from service.testhealth.store.listings import Span
-from service.testhealth.store.ways import CommonFailure
 from service.testhealth.tickets import TicketText, WayToFail
 from service.text.markdown import Links
 from service.vocabulary import SYSTEM, Health

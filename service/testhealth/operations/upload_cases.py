@@ -38,9 +38,8 @@ class Asked:
 class Identified:
     """The results of an upload by test id, and the tests that exist.
 
-    `warnings` are about the names of its tests. Those that were found stand until an upload is
-    taken out of the repository, which is then another `removal`, but for tests that are forgotten;
-    there are no others until one is given a number above `last_no`.
+    `warnings` are about the names of its tests. What was found is stale once the repository has
+    another `removal`; no test was added until one is given a number above `last_no`.
     """
 
     results: Sorted[str]
@@ -201,7 +200,6 @@ def _alike(entrance: Entrance, own: Own, named_under: int, variant: str) -> Case
         variant=variant,
         owners=(),
         first_run_at=entrance.at,
-        last_run_at=entrance.at,
         status_since=entrance.at,
         is_known=False,
     )

@@ -8,9 +8,9 @@ from datetime import datetime
 from service.database.records import RepositoryRecord
 from service.testhealth.detector.completeness import Account, Proof
 from service.testhealth.detector.evidence import is_mass_failure
-from service.testhealth.operations import upload_answers, upload_kin
+from service.testhealth.operations import answers, upload_kin
+from service.testhealth.operations.classify import Classified, Collected, Doubts
 from service.testhealth.operations.upload_cases import Identified
-from service.testhealth.operations.upload_class import Classified, Collected, Doubts
 from service.testhealth.operations.upload_kin import Kin
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import duplicates
@@ -90,7 +90,7 @@ def upload_of(arrived: Arrived, sums: Sums, classified: Classified, kin: Kin) ->
         machine=meta.machine,
         command_exit_code=meta.command_exit_code or 0,
         counts=asdict(arrived.counts),
-        files=upload_answers.stored_files(files),
+        files=answers.stored_files(files),
         warnings=_warnings(arrived, sums, classified, kin),
         is_eligible=classified.kind is not UploadClass.UNTRUSTED,
         is_mass=sums.is_mass,

@@ -1,23 +1,18 @@
-"""What an upload says of its tests, made ready before the transaction that lets it count.
-
-Nothing here asks the database: numbers of tests are given, and what is found is only written
-down afterwards, so that nobody waits meanwhile.
-"""
+"""What an upload says of its tests, prepared before the transaction that stores it. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from service.database import bulk
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import failures, owners
 from service.testhealth.reports.duplicates import Result, Sorted
 from service.testhealth.reports.results import Attempt, Outcome
 from service.testhealth.reports.uploads import LETTERS
-from service.testhealth.store import uncounted, uploads_rows
-from service.testhealth.store.uncounted import Owned, Part
-from service.testhealth.store.uploads_rows import PackedSet, StoredAttempt
+from service.testhealth.store import bitmaps
+from service.testhealth.store.bitmaps import PackedSet
+from service.testhealth.store.uploads_rows import StoredAttempt
 
 STACK_MAX = 8000
 """Characters of a failure's text (FLAKY.md 2.8)."""
@@ -27,7 +22,7 @@ Results = Sorted[int]
 
 
 class Unnoted(NamedTuple):
-    """Tests of which it is to be noted that they ran; others of which it is if they passed."""
+    """Tests whose run is news, as the first one or an earlier one; others whose pass is news."""
 
     ran: Set[int]
     passed: Set[int]
@@ -35,25 +30,28 @@ class Unnoted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """An upload's results: those that one attempt says all of in sets, others apart.
+    """An upload's results: sets of tests with a single attempt that did not fail, others apart.
 
-    What is to be noted of the former is in `parts`, what is counted of the latter in
-    `parts_apart`, as transactions take them. `letters` are the attempts of those apart,
-    `attempts` theirs as they are stored, before anybody says which are quarantined or trusted.
-    `owners` are those of tests apart. Of one that `is_large` the transaction that completes it
-    takes no part.
+    `new_passed` and `new_skipped` are members of the sets whose test rows change. `letters` are
+    the attempts of the tests apart, `attempts` theirs as they are stored, before it is known which
+    are quarantined or trusted. `owners` has the owners of all tests; it is empty when the upload
+    names none.
     """
 
     passed: PackedSet | None
     passed_size: int
     skipped: PackedSet | None
-    parts: tuple[Part, ...]
-    parts_apart: tuple[Part, ...]
-    is_large: bool
+    new_passed: Sequence[int]
+    new_skipped: Sequence[int]
     apart: Mapping[int, Result]
     letters: Mapping[int, str]
     attempts: tuple[StoredAttempt, ...]
-    owners: tuple[Owned, ...]
+    owners: Mapping[int, tuple[str, ...]]
+
+    @property
+    def changes(self) -> int:
+        """How many test rows noting the upload changes, at most."""
+        return len(self.new_passed) + len(self.new_skipped) + len(self.apart)
 
 
 def findings_of(
@@ -69,31 +67,21 @@ def findings_of(
             passed.append(no)
         else:
             skipped.append(no)
-    passed.sort()
     attempts = (
         attempt
         for no, result in apart.items()
         for attempt in _attempts(upload_id, ran_at, no, result, meta.source_root)
     )
-    of_test = _owners(found, meta.codeowners)
-    new = (
-        [no for no in passed if no in unnoted.ran or no in unnoted.passed] if any(unnoted) else [],
-        [no for no in skipped if no in unnoted.ran] if unnoted.ran else [],
-    )
-    owned = [*passed, *skipped] if of_test else []
-    parts = tuple(_parts(new, owned, of_test))
     return Findings(
-        passed=uploads_rows.packed_set(passed),
+        passed=bitmaps.packed_set(passed),
         passed_size=len(passed),
-        skipped=uploads_rows.packed_set(skipped),
-        parts=parts,
-        parts_apart=tuple(_parts_apart(list(apart), len(parts) + 1)),
-        is_large=sum(map(len, new)) + len(owned) > uncounted.ROWS_MAX
-        or len(apart) > uncounted.APART_MAX,
+        skipped=bitmaps.packed_set(skipped),
+        new_passed=[no for no in passed if no in unnoted.ran or no in unnoted.passed],
+        new_skipped=[no for no in skipped if no in unnoted.ran],
         apart=apart,
         letters={no: letters_of(result) for no, result in apart.items()},
         attempts=tuple(attempts),
-        owners=_owned(apart, of_test),
+        owners=_owners(found, meta.codeowners),
     )
 
 
@@ -117,27 +105,6 @@ def milliseconds(attempt: Attempt) -> int | None:
     return None if attempt.duration_s is None else round(attempt.duration_s * 1000)
 
 
-def _parts(
-    new: tuple[Sequence[int], Sequence[int]],
-    owned: Sequence[int],
-    of_test: Mapping[int, tuple[str, ...]],
-) -> Iterable[Part]:
-    """What transactions note: passed and skipped tests of which they should, and all owners."""
-    n = 0
-    for nos, is_passed in zip(new, (True, False), strict=True):
-        for some in bulk.parts(nos, uncounted.ROWS_MAX):
-            n, text = n + 1, bulk.text_of((no,) for no in some)
-            yield Part(n, passed=text) if is_passed else Part(n, skipped=text)
-    for some in bulk.parts(owned, uncounted.ROWS_MAX):
-        n += 1
-        yield Part(n, owners=_owned(some, of_test))
-
-
-def _parts_apart(nos: Sequence[int], first_n: int) -> Iterable[Part]:
-    for n, some in enumerate(bulk.parts(nos, uncounted.APART_MAX), first_n):
-        yield Part(n, apart=bulk.text_of((no,) for no in some))
-
-
 def _owners(found: Results, codeowners: str | None) -> Mapping[int, tuple[str, ...]]:
     """Number of each test → its owners; nothing when the upload names none."""
     if codeowners is None:
@@ -146,15 +113,6 @@ def _owners(found: Results, codeowners: str | None) -> Mapping[int, tuple[str, .
     cases = found.first_cases()
     of_file = {file: rules.of(file) for file in {each.file for each in cases.values()}}
     return {no: of_file[case.file] for no, case in cases.items()}
-
-
-def _owned(nos: Iterable[int], of_test: Mapping[int, tuple[str, ...]]) -> tuple[Owned, ...]:
-    if not of_test:
-        return ()
-    grouped: dict[tuple[str, ...], list[int]] = {}
-    for no in nos:
-        grouped.setdefault(of_test[no], []).append(no)
-    return tuple(Owned(names, tuple(group)) for names, group in grouped.items())
 
 
 def _attempts(

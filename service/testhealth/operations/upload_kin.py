@@ -7,7 +7,7 @@ first once more (FLAKY.md 2.4).
 from collections.abc import Iterable, Sequence
 
 from service.database.database import Tx
-from service.testhealth.operations.upload_class import Collected, Doubts
+from service.testhealth.operations.classify import Collected, Doubts
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.store import artifacts, uploads
 from service.testhealth.store.uploads_rows import Upload

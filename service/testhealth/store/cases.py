@@ -14,7 +14,6 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
 from service.database.codec import JsonCodec, RowCodec
-from service.database.direct import Direct
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.store.tables_tests import CaseAliasRow, CaseRow, TestedRepositoryRow
 from service.vocabulary import Health
@@ -77,7 +76,6 @@ class Case:
     variant: str
     owners: tuple[str, ...]
     first_run_at: datetime
-    last_run_at: datetime
     status_since: datetime
     line: int | None = None
     is_known: bool = True
@@ -114,7 +112,7 @@ CASE = RowCodec(Case, cases, keys={"repository_id", "org_id"})
 _HERE: BindParameter[int] = bindparam("of_repository")
 _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
 
-SELECT_REVISION = Direct(select(shared.c.revision).where(shared.c.repository_id == _HERE))
+SELECT_REVISION = select(shared.c.revision).where(shared.c.repository_id == _HERE)
 SELECT_SHARED = select(shared).where(shared.c.repository_id == _HERE)
 INSERT_SHARED = upsert(shared).on_conflict_do_nothing()
 COUNT_KNOWN = (
@@ -130,12 +128,6 @@ TAKE_NUMBERS = (
 )
 NOTE_CHANGE = (
     update(shared).where(shared.c.repository_id == _HERE).values(revision=shared.c.revision + 1)
-)
-NEXT_REVISION = (
-    update(shared)
-    .where(shared.c.repository_id == _HERE)
-    .values(revision=shared.c.revision + 1)
-    .returning(shared.c.revision)
 )
 NOTE_REMOVAL = (
     update(shared)
@@ -183,10 +175,8 @@ def shared_by(session: Connection, repository_id: int) -> Shared:
 
 def revision_of(session: Connection, repository_id: int) -> int:
     """A number that changes with whatever lists of the repository's tests show."""
-    told = {"of_repository": repository_id}
-    for (revision,) in SELECT_REVISION.rows(session, told):
-        return int(revision)
-    return 0
+    found = session.execute(SELECT_REVISION, {"of_repository": repository_id}).scalar()
+    return 0 if found is None else int(found)
 
 
 def count(session: Connection, repository_id: int) -> int:
@@ -205,7 +195,7 @@ def name_repository(session: Connection, place: Place, present: RepositoryKey) -
         statement = update(shared).where(shared.c.repository_id == place.repository_id)
         session.execute(statement.values(names=names))
     else:
-        fresh = {"names": names, "last_no": 0, "revision": 0}
+        fresh = {"names": names, "last_no": 0, "revision": 0, "removal": 0}
         session.execute(INSERT_SHARED, keys_of(place) | fresh)
     return shared_by(session, place.repository_id)
 
@@ -243,19 +233,8 @@ def note_evidence(session: Connection, repository_id: int, clock: datetime | Non
     session.execute(NOTE_EVIDENCE, {"of_repository": repository_id, "to_clock": clock})
 
 
-def next_revision(session: Connection, repository_id: int) -> int | None:
-    """A revision that no transaction before this one has seen; None for one without tests.
-
-    Who takes it keeps all others of the repository waiting until the commit, so that revisions
-    become visible in their order.
-    """
-    told = {"of_repository": repository_id}
-    found: int | None = session.execute(NEXT_REVISION, told).scalar_one_or_none()
-    return found
-
-
 def note_removal(session: Connection, repository_id: int) -> None:
-    """An upload is taken out: what was counted with it is counted anew."""
+    """Note that an upload or tests were removed: what was looked up before is stale."""
     session.execute(NOTE_REMOVAL, {"of_repository": repository_id})
 
 

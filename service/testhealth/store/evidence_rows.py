@@ -71,16 +71,10 @@ _WAS_ALWAYS_SO = cases.c.status_since == cases.c.first_run_at
 # A test that was a stranger's alone begins anew, as if nobody had seen it.
 NOTE_RUN = (
     _of_cases()
-    .where(
-        _IS_NEW
-        | _IS_FIRST
-        | (cases.c.last_run_at < _AT)
-        | (_PASSED & cases.c.ever_passed.is_(False))
-    )
+    .where(_IS_NEW | _IS_FIRST | (_PASSED & cases.c.ever_passed.is_(False)))
     .values(
         is_known=True,
         first_run_at=case((_IS_NEW | _IS_FIRST, _AT), else_=cases.c.first_run_at),
-        last_run_at=case((_IS_NEW | (cases.c.last_run_at < _AT), _AT), else_=cases.c.last_run_at),
         status_since=case(
             (_IS_NEW | (_IS_FIRST & _WAS_ALWAYS_SO), _AT), else_=cases.c.status_since
         ),
@@ -88,12 +82,10 @@ NOTE_RUN = (
         ever_passed=case((_IS_NEW, _PASSED), else_=or_(cases.c.ever_passed, _PASSED)),
     )
 )
-# What nearly every run changes, by itself: no list is ordered by it.
-NOTE_LAST = _of_cases().where(cases.c.last_run_at < _AT).values(last_run_at=_AT)
 NOTE_STRANGERS_RUN = (
     _of_cases()
-    .where(cases.c.is_known.is_(False), cases.c.last_run_at < _AT)
-    .values(last_run_at=_AT)
+    .where(cases.c.is_known.is_(False), cases.c.first_run_at < _AT)
+    .values(first_run_at=_AT)
 )
 NOTE_FAILED = (
     _of_cases()
@@ -117,7 +109,7 @@ SELECT_KNOWN = select(cases.c.no).where(
     cases.c.repository_id == _HERE, cases.c.no.in_(_NOS), cases.c.is_known.is_(True)
 )
 SELECT_OWNERS = select(cases.c.no, cases.c.owners).where(
-    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS), cases.c.last_run_at <= _AT
+    cases.c.repository_id == _HERE, cases.c.no.in_(_NOS)
 )
 PUT_OWNERS = (
     update(cases)
@@ -182,12 +174,6 @@ def note_runs(
         session.execute(NOTE_RUN, told | {"to_at": at, "to_passed": passed})
 
 
-def note_last(session: Connection, repository_id: int, nos: Iterable[int], at: datetime) -> None:
-    """These tests, which are known, ran then."""
-    for told in _told(repository_id, nos):
-        session.execute(NOTE_LAST, told | {"to_at": at})
-
-
 def note_strangers(
     session: Connection, repository_id: int, nos: Iterable[int], at: datetime
 ) -> None:
@@ -243,18 +229,27 @@ def known_among(session: Connection, repository_id: int, nos: Iterable[int]) -> 
     }
 
 
+def owners_of(
+    session: Connection, repository_id: int, nos: Iterable[int]
+) -> dict[int, tuple[str, ...]]:
+    """Return the number of each test → its owners."""
+    return {
+        no: OWNERS.decode(known)
+        for told in _told(repository_id, nos)
+        for no, known in session.execute(SELECT_OWNERS, told)
+    }
+
+
 def put_owners(
-    session: Connection, repository_id: int, owners: Mapping[int, tuple[str, ...]], at: datetime
+    session: Connection, repository_id: int, owners: Mapping[int, tuple[str, ...]]
 ) -> None:
-    """Number → owners as of an instant; of a test that ran later they stay."""
-    changed = [
-        {"of_repository": repository_id, "of_number": no, "to_owners": OWNERS.encode(owners[no])}
-        for told in _told(repository_id, owners)
-        for no, known in session.execute(SELECT_OWNERS, told | {"to_at": at})
-        if OWNERS.decode(known) != owners[no]
+    """Give tests, by number, these owners."""
+    rows = [
+        {"of_repository": repository_id, "of_number": no, "to_owners": OWNERS.encode(names)}
+        for no, names in sorted(owners.items())
     ]
-    if changed:
-        session.execute(PUT_OWNERS, changed)
+    if rows:
+        session.execute(PUT_OWNERS, rows)
 
 
 def _changes(

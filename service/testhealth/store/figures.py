@@ -1,26 +1,28 @@
-"""How often tests fail, counted exactly (FLAKY.md 7.1, 7.2).
+"""Figures of tests, exact at every moment: rates of failure, results, and when tests last ran.
 
-A passing test leaves no attempt of its own where it was tried once, but stands in its upload's
-set: so whole days come from counts and sets that are not counted yet, and a part of a day from
-attempts and sets.
+Counted days come from `daily`. For open days and the cut days at both ends, failed and retried
+attempts come from their rows, and tests that passed at once from the sets of uploads.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, func, select
+from sqlalchemy import BindParameter, Connection, bindparam, desc, func, select
 
 from service.database import bulk
-from service.database.direct import Direct
-from service.database.types import Utc, instant
+from service.database.types import Utc
 from service.testhealth.detector import figures
-from service.testhealth.store import tallies
-from service.testhealth.store.parts import AHEAD, DAY, WEEK, CutDays
+from service.testhealth.reports.results import Outcome
+from service.testhealth.store import days
+from service.testhealth.store.days import EVER, Span
 from service.testhealth.store.sets import OutcomeSets
-from service.testhealth.store.today import CountsOfToday
-from service.testhealth.store.uploads_rows import daily, uploads
+from service.testhealth.store.tables_evidence import DailyRow
+from service.testhealth.store.uploads_rows import attempts, uploads
+
+INSTANT = timedelta(microseconds=1)
+"""The smallest difference of two times."""
 
 
 class Rates(NamedTuple):
@@ -30,92 +32,191 @@ class Rates(NamedTuple):
     day: float = 0.0
 
 
-_HERE: BindParameter[int] = bindparam("of_repository")
+daily = DailyRow.__table__
 
-SELECT_EDGES = Direct(
+_HERE: BindParameter[int] = bindparam("of_repository")
+_ATTEMPTS = (
+    attempts.c.repository_id == _HERE,
+    bulk.among(attempts.c.no, "of_numbers"),
+    attempts.c.is_eligible.is_(True),
+    attempts.c.ran_at >= bindparam("since", type_=Utc),
+    attempts.c.ran_at < bindparam("until", type_=Utc),
+)
+_UPLOADS = (
+    uploads.c.repository_id == _HERE,
+    uploads.c.is_eligible.is_(True),
+    uploads.c.ran_at >= bindparam("since", type_=Utc),
+    uploads.c.ran_at < bindparam("until", type_=Utc),
+)
+_DAILY = (
+    daily.c.repository_id == _HERE,
+    bulk.among(daily.c.day, "of_days"),
+    bulk.among(daily.c.no, "of_numbers"),
+)
+
+SELECT_DAILY = (
     select(
-        *(
-            select(uploads.c.ran_at)
-            .where(
-                uploads.c.repository_id == _HERE,
-                uploads.c.is_eligible.is_(True),
-                uploads.c.ran_at > bindparam(f"{part}_after", type_=Utc),
-            )
-            .order_by(uploads.c.ran_at)
-            .limit(1)
-            .scalar_subquery()
-            for part in (WEEK, DAY, AHEAD)
-        )
+        daily.c.no,
+        func.sum(daily.c.passed),
+        func.sum(daily.c.failed),
+        func.sum(daily.c.results),
     )
+    .where(*_DAILY)
+    .group_by(daily.c.no)
+)
+SELECT_LAST_DAILY = (
+    select(daily.c.no, func.max(daily.c.last_at, type_=Utc)).where(*_DAILY).group_by(daily.c.no)
+)
+SELECT_ATTEMPTS = (
+    select(attempts.c.no, attempts.c.outcome, func.count())
+    .where(*_ATTEMPTS)
+    .group_by(attempts.c.no, attempts.c.outcome)
+)
+SELECT_RESULTS = (
+    select(attempts.c.no, func.count(attempts.c.upload.distinct()))
+    .where(*_ATTEMPTS, attempts.c.outcome != Outcome.SKIPPED.value)
+    .group_by(attempts.c.no)
+)
+SELECT_LAST_ATTEMPTS = (
+    select(attempts.c.no, func.max(attempts.c.ran_at, type_=Utc))
+    .where(*_ATTEMPTS)
+    .group_by(attempts.c.no)
+)
+SELECT_PASSED = (
+    select(uploads.c.passed, func.count())
+    .where(*_UPLOADS, uploads.c.passed.is_not(None))
+    .group_by(uploads.c.passed)
+)
+SELECT_NEWEST = (
+    select(uploads.c.passed, uploads.c.skipped, func.max(uploads.c.ran_at, type_=Utc).label("at"))
+    .where(*_UPLOADS)
+    .group_by(uploads.c.passed, uploads.c.skipped)
+    .order_by(desc("at"))
 )
 
 
-class Measures:
-    """What is kept between two questions for rates. Used from several threads."""
+class Attempts(NamedTuple):
+    """How often each test passed and failed, by number."""
 
-    def __init__(self, sets: OutcomeSets) -> None:
-        self.sets = sets
-        self.cut_days = CutDays(sets)
-        self.today = CountsOfToday(sets)
+    passed: Counter[int]
+    failed: Counter[int]
+
+    def rate(self, no: int) -> float:
+        """Return the share of a test's attempts that failed."""
+        return figures.rate(self.passed[no], self.failed[no])
 
 
 def rates(
-    session: Connection, measures: Measures, repository_id: int, nos: Sequence[int], now: datetime
+    session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], now: datetime
 ) -> dict[int, Rates]:
-    """Number of each test → its rates at `now`."""
-    if not nos:
-        return {}
-    week, day = figures.window(now, figures.WEEK), figures.window(now, figures.DAY)
-    told = {
-        "of_repository": repository_id,
-        "week_from": week.whole_from,
-        "day_from": day.whole_from,
-        "week_after": week.start,
-        "week_before": week.part_end,
-        "day_after": day.start,
-        "day_before": day.part_end,
-        "ahead_after": now,
-    }
-    as_of, held = measures.cut_days.held(session, repository_id, nos, told)
-    today = measures.today.of(session, repository_id, nos, (day.whole_from, as_of))
-    found = {}
-    for no in nos:
-        passed, failed = today[no]
-        week_passed, week_failed, day_passed, day_failed = held[no]
-        found[no] = Rates(
-            figures.rate(week_passed + passed, week_failed + failed),
-            figures.rate(day_passed + passed, day_failed + failed),
+    """Return the number of each test → its rates at `now`."""
+    week, day = (
+        attempts_within(
+            session, sets, repository_id, nos, Span(now - length + INSTANT, now + INSTANT)
         )
+        for length in (figures.WEEK, figures.DAY)
+    )
+    return {no: Rates(week.rate(no), day.rate(no)) for no in nos}
+
+
+def attempts_within(
+    session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], span: Span
+) -> Attempts:
+    """Count the attempts of tests over a span."""
+    found = Attempts(Counter(), Counter())
+    if not nos:
+        return found
+    cover = days.cover(session, repository_id, span)
+    asked = {"of_repository": repository_id, "of_numbers": nos}
+    if cover.days:
+        for no, passed, failed, _ in session.execute(SELECT_DAILY, asked | {"of_days": cover.days}):
+            found.passed[no] += int(passed)
+            found.failed[no] += int(failed)
+    of_outcome = {Outcome.PASSED.value: found.passed, Outcome.FAILED.value: found.failed}
+    for gap in cover.gaps:
+        for no, outcome, count in session.execute(SELECT_ATTEMPTS, asked | _during(gap)):
+            if outcome in of_outcome:
+                of_outcome[outcome][no] += count
+    found.passed.update(_passed(session, sets, repository_id, nos, cover.gaps))
     return found
-
-
-def next_change(session: Connection, repository_id: int, now: datetime) -> datetime | None:
-    """When an upload enters or leaves a window of the rates, None: no time changes any rate."""
-    told = {
-        "of_repository": repository_id,
-        "week_after": now - figures.WEEK,
-        "day_after": now - figures.DAY,
-        "ahead_after": now,
-    }
-    ((in_week, in_day, ahead),) = SELECT_EDGES.rows(session, told)
-    edges = ((in_week, figures.WEEK), (in_day, figures.DAY), (ahead, timedelta()))
-    return min((instant(at) + span for at, span in edges if at is not None), default=None)
-
-
-SELECT_RESULTS = Direct(
-    select(daily.c.no, func.sum(daily.c.results))
-    .where(daily.c.repository_id == _HERE, bulk.among(daily.c.no, "of_numbers"))
-    .group_by(daily.c.no)
-)
 
 
 def results(
     session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int]
 ) -> Counter[int]:
-    """Number → results of 400 days; tests without any are left out."""
+    """Return the number of each test → its results of 400 days; tests without any are left out."""
+    found: Counter[int] = Counter()
     if not nos:
-        return Counter()
-    told = {"of_repository": repository_id, "of_numbers": nos}
-    found = tallies.passed(session, sets, repository_id, nos)
-    found.update({no: int(many) for no, many in SELECT_RESULTS.rows(session, told)})
+        return found
+    cover = days.cover(session, repository_id, EVER)
+    asked = {"of_repository": repository_id, "of_numbers": nos}
+    for no, _, _, count in session.execute(SELECT_DAILY, asked | {"of_days": cover.days}):
+        found[no] += int(count)
+    for gap in cover.gaps:
+        found.update(dict(session.execute(SELECT_RESULTS, asked | _during(gap)).all()))
+    found.update(_passed(session, sets, repository_id, nos, cover.gaps))
     return found
+
+
+def last_runs(
+    session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int]
+) -> dict[int, datetime]:
+    """Return the number of each test that ran within 400 days → when it last ran."""
+    cover = days.cover(session, repository_id, EVER)
+    asked = {"of_repository": repository_id, "of_numbers": nos}
+    found = dict(session.execute(SELECT_LAST_DAILY, asked | {"of_days": cover.days}).all())
+    for gap in cover.gaps:
+        rows = session.execute(SELECT_LAST_ATTEMPTS, asked | _during(gap))
+        for more in (rows, _last_in_sets(session, sets, repository_id, nos, gap).items()):
+            for no, at in more:
+                found[no] = max(at, found.get(no, at))
+    return found
+
+
+def run_after(
+    session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], at: datetime
+) -> set[int]:
+    """Return those of the tests that ran after an instant, by stored uploads."""
+    later = Span(at + INSTANT, EVER.until)
+    asked = {"of_repository": repository_id, "of_numbers": nos}
+    found = {no for no, _ in session.execute(SELECT_LAST_ATTEMPTS, asked | _during(later))}
+    return found.union(_last_in_sets(session, sets, repository_id, nos, later))
+
+
+def _passed(
+    session: Connection,
+    sets: OutcomeSets,
+    repository_id: int,
+    nos: Sequence[int],
+    gaps: Iterable[Span],
+) -> Counter[int]:
+    """Count the uploads of these gaps in which each test passed at once."""
+    uses: Counter[str] = Counter()
+    for gap in gaps:
+        asked = {"of_repository": repository_id} | _during(gap)
+        uses.update(dict(session.execute(SELECT_PASSED, asked).all()))
+    found: Counter[int] = Counter()
+    for key, members in sets.members(session, repository_id, uses, nos).items():
+        for no in members:
+            found[no] += uses[key]
+    return found
+
+
+def _last_in_sets(
+    session: Connection, sets: OutcomeSets, repository_id: int, nos: Sequence[int], span: Span
+) -> Mapping[int, datetime]:
+    """Return when tests last passed or were skipped at once in a span."""
+    found: dict[int, datetime] = {}
+    missing = set(nos)
+    for row in session.execute(SELECT_NEWEST, {"of_repository": repository_id} | _during(span)):
+        if not missing:
+            break
+        keys = [key for key in (row.passed, row.skipped) if key is not None]
+        for members in sets.members(session, repository_id, keys, sorted(missing)).values():
+            found.update(dict.fromkeys(members, row.at))
+            missing.difference_update(members)
+    return found
+
+
+def _during(span: Span) -> dict[str, object]:
+    return {"since": span.since, "until": span.until}

@@ -1,26 +1,18 @@
-"""Tests of an upload by their ids, many at a time: their numbers, and what is to be noted of them.
+"""Tests of an upload by their ids, many at a time: their numbers, and which facts are new.
 
-When a test ran last follows with its days (`tallies.py`), and most tests have run and passed
-before: so of a large upload next to nothing has to be noted.
+Most tests have run and passed before, so a large upload changes few test rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, func, select
+from sqlalchemy import BindParameter, Connection, Select, bindparam, select
 
 from service.database import bulk
 from service.database.codec import Raw
-from service.database.direct import Direct
 from service.database.types import Utc
 from service.testhealth.store.tables_tests import CaseAliasRow, CaseRow
-
-NOTED_FOR = timedelta(days=30)
-"""So long ago the last run may be as it is noted, before another one is noted at once.
-
-Tests are forgotten 400 days after the run that is noted (FLAKY.md 4).
-"""
 
 
 class Numbered(NamedTuple):
@@ -55,33 +47,25 @@ aliases = CaseAliasRow.__table__
 
 _HERE: BindParameter[int] = bindparam("of_repository")
 _AT: BindParameter[datetime] = bindparam("to_at", type_=Utc)
-_RECENT: BindParameter[datetime] = bindparam("of_recent", type_=Utc)
 _TEXTS = bulk.placed()
 _FOUND = cases.c.no.is_not(None)
-_IS_UNRUN = (
-    cases.c.is_known.is_(False) | (cases.c.first_run_at > _AT) | (cases.c.last_run_at < _RECENT)
-)
+_IS_UNRUN = cases.c.is_known.is_(False) | (cases.c.first_run_at > _AT)
 _TO_NOTE = (
     *bulk.together(_FOUND & _IS_UNRUN, cases.c.no),
     *bulk.together(_FOUND & cases.c.ever_passed.is_(False), cases.c.no),
 )
-SELECT_NUMBERS = Direct(
-    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no), *_TO_NOTE).select_from(
-        _TEXTS.outerjoin(cases, (cases.c.repository_id == _HERE) & (cases.c.id == _TEXTS.c.value))
-    )
+SELECT_NUMBERS = select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no), *_TO_NOTE).select_from(
+    _TEXTS.outerjoin(cases, (cases.c.repository_id == _HERE) & (cases.c.id == _TEXTS.c.value))
 )
-SELECT_ALIASED = Direct(
-    select(*bulk.together(_FOUND, _TEXTS.c.key, cases.c.no, cases.c.id), *_TO_NOTE).select_from(
-        _TEXTS.outerjoin(
-            aliases, (aliases.c.repository_id == _HERE) & (aliases.c.id == _TEXTS.c.value)
-        ).outerjoin(
-            cases,
-            (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no),
-        )
+SELECT_ALIASED = select(
+    *bulk.together(_FOUND, _TEXTS.c.key, cases.c.no, cases.c.id), *_TO_NOTE
+).select_from(
+    _TEXTS.outerjoin(
+        aliases, (aliases.c.repository_id == _HERE) & (aliases.c.id == _TEXTS.c.value)
+    ).outerjoin(
+        cases,
+        (cases.c.repository_id == aliases.c.repository_id) & (cases.c.no == aliases.c.no),
     )
-)
-COUNT_THEM = Direct(
-    select(func.count()).where(cases.c.repository_id == _HERE, bulk.among(cases.c.no, "of_numbers"))
 )
 
 
@@ -110,24 +94,18 @@ def aliased(session: Connection, repository_id: int, ids: Iterable[str], at: dat
     return found
 
 
-def are_there(session: Connection, repository_id: int, nos: Iterable[int]) -> bool:
-    """Whether all of these tests, which were there before, are not forgotten meanwhile."""
-    here = {"of_repository": repository_id}
-    parts = bulk.parts(sorted(nos))
-    return all(
-        COUNT_THEM.number(session, here | {"of_numbers": some}) == len(some) for some in parts
-    )
-
-
 def _found(
-    session: Connection, question: Direct, ids: Iterable[str], told: dict[str, object]
+    session: Connection,
+    question: Select[*tuple[object, ...]],
+    ids: Iterable[str],
+    told: dict[str, object],
 ) -> Iterator[tuple[Sequence[str], Raw]]:
     """Some of the ids, and columns of what is found, first of all its places among these."""
     # Sorted, so that a statement reads neighbours of the index and not all of it.
     for some in bulk.parts(sorted(ids)):
-        (row,) = question.rows(session, bulk.texts_told(some) | told)
-        yield some, bulk.columns_of(row)
+        row = session.execute(question, bulk.texts_told(some) | told).one()
+        yield some, bulk.columns_of(tuple(row))
 
 
 def _told(repository_id: int, at: datetime) -> dict[str, object]:
-    return {"of_repository": repository_id, "to_at": at, "of_recent": at - NOTED_FOR}
+    return {"of_repository": repository_id, "to_at": at}

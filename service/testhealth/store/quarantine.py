@@ -3,15 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from service.database import bulk
-from service.database.codec import Raw, RowCodec
-from service.database.direct import Direct
-from service.database.types import Utc, instant
+from service.database.codec import RowCodec
 from service.testhealth.detector.settings import TestSettings
 from service.testhealth.store import cases
 from service.testhealth.store.cases import Place
@@ -19,9 +16,6 @@ from service.testhealth.store.tables_tests import CaseOverrideRow, TestSettingsR
 from service.vocabulary import ActorKind, Override
 
 EXPIRED_AT_ONCE = 100
-
-SETTINGS_MAX = 1000
-"""Settings kept as they were last read: some 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +51,13 @@ OVERRIDE = RowCodec(StoredOverride, overrides, keys=_PLACE | {"id", "is_open"})
 
 _HERE: BindParameter[int] = bindparam("of_repository")
 _NUMBER: BindParameter[int] = bindparam("of_number")
-_NOW: BindParameter[datetime] = bindparam("now", type_=Utc)
 _IS_OPEN = overrides.c.is_open.is_(True)
 _OF_CASE = (overrides.c.repository_id == _HERE, overrides.c.no == _NUMBER)
 
-_AT_HOME = settings_table.c.repository_id == _HERE
-_settings_at_home = select(*SETTINGS.columns).where(_AT_HOME)
-SELECT_SETTINGS = Direct(_settings_at_home)
-SELECT_SINCE = Direct(select(*SINCE.columns).where(_AT_HOME))
-LOCK_SETTINGS = _settings_at_home.with_for_update()
+_OF_REPOSITORY = settings_table.c.repository_id == _HERE
+SELECT_SETTINGS = select(*SETTINGS.columns).where(_OF_REPOSITORY)
+SELECT_SINCE = select(*SINCE.columns).where(_OF_REPOSITORY)
+LOCK_SETTINGS = SELECT_SETTINGS.with_for_update()
 MAKE_SETTINGS = upsert(settings_table).on_conflict_do_nothing()
 _put = upsert(settings_table)
 PUT_SETTINGS = _put.on_conflict_do_update(
@@ -93,13 +85,6 @@ SELECT_EXPIRED = (
     .order_by(overrides.c.expires_at)
     .limit(EXPIRED_AT_ONCE)
 )
-# Its own order, for several overrides expire far more rarely than one is looked for.
-SELECT_NEXT_EXPIRY = Direct(
-    select(overrides.c.expires_at)
-    .where(overrides.c.repository_id == _HERE, _IS_OPEN, overrides.c.expires_at > _NOW)
-    .order_by(overrides.c.expires_at)
-    .limit(1)
-)
 
 _ticket = upsert(tickets)
 PUT_TICKET = _ticket.on_conflict_do_update(
@@ -113,16 +98,9 @@ DELETE_TICKET = delete(tickets).where(tickets.c.repository_id == _HERE, tickets.
 
 
 def settings_of(session: Connection, repository_id: int) -> TestSettings:
-    """The repository's settings."""
-    for row in SELECT_SETTINGS.rows(session, {"of_repository": repository_id}):
-        return _settings(row)
-    return TestSettings()
-
-
-@lru_cache(SETTINGS_MAX)
-def _settings(row: Raw) -> TestSettings:
-    """Settings are read before every list of tests, and rarely others than before."""
-    return SETTINGS.value(row)
+    """Return the repository's settings."""
+    row = session.execute(SELECT_SETTINGS, {"of_repository": repository_id}).first()
+    return TestSettings() if row is None else SETTINGS.value(row)
 
 
 def settings_to_change(session: Connection, place: Place) -> TestSettings:
@@ -133,10 +111,9 @@ def settings_to_change(session: Connection, place: Place) -> TestSettings:
 
 
 def since_of(session: Connection, repository_id: int) -> Since:
-    """Since when its switches are on."""
-    for row in SELECT_SINCE.rows(session, {"of_repository": repository_id}):
-        return Since(*(None if at is None else instant(at) for at in row))
-    return Since()
+    """Return since when its switches are on."""
+    row = session.execute(SELECT_SINCE, {"of_repository": repository_id}).first()
+    return Since() if row is None else SINCE.value(row)
 
 
 def put_settings(session: Connection, place: Place, now: TestSettings, since: Since) -> None:
@@ -150,14 +127,6 @@ def override_of(session: Connection, repository_id: int, no: int) -> StoredOverr
     told = {"of_repository": repository_id, "of_number": no}
     row = session.execute(SELECT_OPEN, told).first()
     return None if row is None else OVERRIDE.value(row)
-
-
-def next_expiry(session: Connection, repository_id: int, now: datetime) -> datetime | None:
-    """When the next override of the repository expires, None: none does."""
-    told = {"of_repository": repository_id, "now": now}
-    for (expires_at,) in SELECT_NEXT_EXPIRY.rows(session, told):
-        return instant(expires_at)
-    return None
 
 
 def override_history(

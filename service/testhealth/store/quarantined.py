@@ -1,6 +1,6 @@
-"""The list of quarantined tests: those overridden, and those of each status, newest first.
+"""The list of quarantined tests, newest first: those overridden, and those of each status.
 
-A stream for each of them has an index in its order, and is read as far as a page goes.
+Each of these has an index in the order of the list, is read as far as a page goes, and merged.
 """
 
 from dataclasses import dataclass
@@ -9,26 +9,14 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from sqlalchemy import (
-    BindParameter,
-    ColumnElement,
-    Connection,
-    Select,
-    and_,
-    bindparam,
-    desc,
-    func,
-    or_,
-    select,
-    tuple_,
-)
+from sqlalchemy import BindParameter, Connection, Row, and_, bindparam, func, or_, select
 
-from service.database.direct import Direct
-from service.database.types import Id, Utc, instant
+from service.database import paging
+from service.database.types import Utc
+from service.testhealth.store.keyset import Key, Keyset
 from service.testhealth.store.listings import (
     COUNT_UNHEALTHY,
     HERE,
-    LIMIT,
     SAME_OVERRIDE,
     STATUS,
     cases,
@@ -36,57 +24,38 @@ from service.testhealth.store.listings import (
 )
 from service.vocabulary import Health, Override
 
-Stream = Select[datetime, int]
-"""A question for quarantined tests: since when, and their numbers."""
-
-Streams = dict[str, Direct]
-"""The same asked in four ways: after a key, before one, first and last ones."""
-
 
 class Moment(NamedTuple):
-    """A quarantined test's place: since when, and its number."""
+    """A quarantined test's place: when its override or status began, and its number."""
 
     at: datetime
     no: int
 
 
 _NOW: BindParameter[datetime] = bindparam("now", type_=Utc)
-_STANDS = or_(overrides.c.expires_at.is_(None), overrides.c.expires_at > _NOW)
+_IN_FORCE = or_(overrides.c.expires_at.is_(None), overrides.c.expires_at > _NOW)
 _ALWAYS = (
     overrides.c.repository_id == HERE,
     overrides.c.is_open.is_(True),
     overrides.c.override == Override.ALWAYS_QUARANTINE.value,
-    _STANDS,
+    _IN_FORCE,
 )
-_always = select(overrides.c.at, overrides.c.no).where(*_ALWAYS).limit(LIMIT)
-_auto = (
-    select(cases.c.status_since, cases.c.no)
+_OVERRIDDEN = Keyset(
+    select(overrides.c.at, overrides.c.no).where(*_ALWAYS),
+    (overrides.c.at, overrides.c.no),
+    is_descending=True,
+)
+_OF_STATUS = Keyset(
+    select(cases.c.status_since.label("at"), cases.c.no)
     .select_from(cases)
     .outerjoin(overrides, SAME_OVERRIDE)
     .where(cases.c.repository_id == HERE, cases.c.status == STATUS)
-    .where(or_(overrides.c.id.is_(None), overrides.c.expires_at <= _NOW))
-    .limit(LIMIT)
+    .where(or_(overrides.c.id.is_(None), overrides.c.expires_at <= _NOW)),
+    (cases.c.status_since, cases.c.no),
+    is_descending=True,
 )
-_GIVEN_MOMENT = tuple_(bindparam("of_moment", type_=Utc), bindparam("of_number", type_=Id))
-_AT_MOMENT = bindparam("of_moment", type_=Utc)
-
-
-def _by_time(stream: Stream, at: ColumnElement[datetime], no: ColumnElement[int]) -> Streams:
-    """One stream of quarantined tests, newest first."""
-    key = tuple_(at, no)
-    down, up = (desc(at), desc(no)), (at, no)
-    return {
-        "after": Direct(stream.where(at <= _AT_MOMENT, key < _GIVEN_MOMENT).order_by(*down)),
-        "before": Direct(stream.where(at >= _AT_MOMENT, key > _GIVEN_MOMENT).order_by(*up)),
-        "first": Direct(stream.order_by(*down)),
-        "last": Direct(stream.order_by(*up)),
-    }
-
-
-SELECT_ALWAYS = _by_time(_always, overrides.c.at, overrides.c.no)
-SELECT_AUTO = _by_time(_auto, cases.c.status_since, cases.c.no)
-COUNT_ALWAYS = Direct(select(func.count()).select_from(overrides).where(*_ALWAYS))
-COUNT_OVERRIDDEN = Direct(
+COUNT_ALWAYS = select(func.count()).select_from(overrides).where(*_ALWAYS)
+COUNT_OVERRIDDEN = (
     select(func.count())
     .select_from(overrides)
     .join(
@@ -96,14 +65,14 @@ COUNT_OVERRIDDEN = Direct(
     .where(
         overrides.c.repository_id == HERE,
         overrides.c.is_open.is_(True),
-        _STANDS,
+        _IN_FORCE,
         cases.c.status == STATUS,
     )
 )
 
 
 @dataclass(frozen=True, slots=True)
-class QuarantinedRows:
+class QuarantinedTests:
     """Tests quarantined at `now`, newest first; `statuses` are those that quarantine."""
 
     repository_id: int
@@ -111,43 +80,46 @@ class QuarantinedRows:
     now: datetime
 
     def count(self, session: Connection) -> int:
-        """How many there are."""
-        many = COUNT_ALWAYS.number(session, self._binds())
+        """Return how many there are."""
+        asked = {"of_repository": self.repository_id, "now": self.now}
+        total: int = session.execute(COUNT_ALWAYS, asked).scalar_one()
         for status in self.statuses:
-            told = {**self._binds(), "of_status": status.value}
-            many += COUNT_UNHEALTHY.number(session, told)
-            many -= COUNT_OVERRIDDEN.number(session, told)
-        return many
+            of_status = asked | {"of_status": status.value}
+            total += session.execute(COUNT_UNHEALTHY, of_status).scalar_one()
+            total -= session.execute(COUNT_OVERRIDDEN, of_status).scalar_one()
+        return total
 
-    def after(self, session: Connection, key: Moment | None, limit: int) -> list[Moment]:
-        """Those behind the key, which are older, or the newest ones."""
-        found = self._streams(session, "first" if key is None else "after", key, limit)
+    def after(self, session: Connection, key: Key | None, limit: int) -> list[Moment]:
+        """Return those after the key, which are older, or the newest ones."""
+        found = (
+            map(_moment, rows.after(session, asked, _parsed(key), limit))
+            for rows, asked in self._parts()
+        )
         return list(islice(merge(*found, reverse=True), limit))
 
-    def before(self, session: Connection, key: Moment | None, limit: int) -> list[Moment]:
-        """Those before the key, or the oldest ones, in the list's order."""
-        found = self._streams(session, "last" if key is None else "before", key, limit)
+    def before(self, session: Connection, key: Key | None, limit: int) -> list[Moment]:
+        """Return those before the key, or the oldest ones, in the list's order."""
+        found = (
+            map(_moment, reversed(rows.before(session, asked, _parsed(key), limit)))
+            for rows, asked in self._parts()
+        )
         return list(islice(merge(*found), limit))[::-1]
 
-    def key(self, row: Moment) -> Moment:
-        """A row's place in the order."""
-        return row
+    def key(self, row: Moment) -> Key:
+        """Return a row's place in the order."""
+        return paging.micros(row.at), row.no
 
-    def _streams(
-        self, session: Connection, way: str, key: Moment | None, limit: int
-    ) -> list[list[Moment]]:
-        told: dict[str, object] = {**self._binds(), "at_most": limit}
-        if key is not None:
-            told |= {"of_moment": key.at, "of_number": key.no}
-        found = [_moments(session, SELECT_ALWAYS[way], told)]
-        for status in self.statuses:
-            by_status = {**told, "of_status": status.value}
-            found.append(_moments(session, SELECT_AUTO[way], by_status))
-        return found
-
-    def _binds(self) -> dict[str, object]:
-        return {"of_repository": self.repository_id, "now": self.now}
+    def _parts(self) -> list[tuple[Keyset, dict[str, object]]]:
+        asked: dict[str, object] = {"of_repository": self.repository_id, "now": self.now}
+        of_statuses = [
+            (_OF_STATUS, asked | {"of_status": status.value}) for status in self.statuses
+        ]
+        return [(_OVERRIDDEN, asked), *of_statuses]
 
 
-def _moments(session: Connection, question: Direct, told: dict[str, object]) -> list[Moment]:
-    return [Moment(instant(at), no) for at, no in question.rows(session, told)]
+def _parsed(key: Key | None) -> tuple[datetime, int] | None:
+    return None if key is None else (paging.instant(int(key[0])), int(key[1]))
+
+
+def _moment(row: Row[*tuple[object, ...]]) -> Moment:
+    return Moment(row.at, row.no)

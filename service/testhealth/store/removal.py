@@ -1,4 +1,4 @@
-"""Tests and counts when an upload is taken out: what others still say of them stands."""
+"""Facts about tests that an upload alone may have told, corrected when it is removed."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,14 +20,13 @@ from sqlalchemy import (
 
 from service.database import bulk
 from service.database.codec import JsonCodec
-from service.database.direct import Direct
-from service.database.types import Utc, instant
+from service.database.types import Utc
 from service.testhealth.detector import figures
 from service.testhealth.reports.results import Outcome
 from service.testhealth.store import uploads_rows
 from service.testhealth.store.cases import Place
 from service.testhealth.store.tables_tests import CaseRow
-from service.testhealth.store.uploads_rows import attempts, group_days, impacts, uploads
+from service.testhealth.store.uploads_rows import attempts, impacts, uploads
 
 cases = CaseRow.__table__
 PRS: JsonCodec[tuple[int, ...]] = JsonCodec(tuple[int, ...])
@@ -46,37 +45,20 @@ DELETE_IMPACT = delete(impacts).where(
     impacts.c.no == bindparam("of_number"),
     impacts.c.pr == bindparam("of_pr"),
 )
-COUNT_LESS = (
-    update(group_days)
-    .where(
-        group_days.c.repository_id == bindparam("of_repository"),
-        group_days.c.no == bindparam("of_number"),
-        group_days.c.key == bindparam("of_key"),
-        group_days.c.day == bindparam("of_day"),
-    )
-    .values(count=group_days.c.count - 1)
-)
 _AT: BindParameter[datetime] = bindparam("at", type_=Utc)
 _IS_YOUNG = cases.c.first_run_at >= bindparam("since", type_=Utc)
-SELECT_DOUBTFUL = Direct(
+SELECT_DOUBTFUL = select(
+    cases.c.no,
+    (_IS_YOUNG & (cases.c.first_run_at == _AT)).label("is_first"),
+    (cases.c.last_failed_at == _AT).label("is_last_failed"),
+    (_IS_YOUNG & cases.c.ever_passed).label("is_passed"),
+).where(cases.c.repository_id == bindparam("of_repository"), bulk.among(cases.c.no, "of_numbers"))
+SELECT_ATTEMPTS = (
     select(
-        *(
-            told
-            for doubt in (
-                _IS_YOUNG & (cases.c.first_run_at == _AT),
-                cases.c.last_run_at == _AT,
-                cases.c.last_failed_at == _AT,
-                _IS_YOUNG & cases.c.ever_passed,
-            )
-            for told in bulk.together(doubt, cases.c.no)
-        )
-    ).where(
-        cases.c.repository_id == bindparam("of_repository"), bulk.among(cases.c.no, "of_numbers")
-    )
-)
-SELECT_ATTEMPTS = Direct(
-    select(
-        attempts.c.no, attempts.c.outcome, func.min(attempts.c.ran_at), func.max(attempts.c.ran_at)
+        attempts.c.no,
+        attempts.c.outcome,
+        func.min(attempts.c.ran_at, type_=Utc),
+        func.max(attempts.c.ran_at, type_=Utc),
     )
     .where(
         attempts.c.repository_id == bindparam("of_repository"),
@@ -96,26 +78,24 @@ def _noting(**changed: object) -> Update:
 
 UNKNOW = _noting(is_known=False)
 NOTE_FIRST = _noting(first_run_at=bindparam("at", type_=Utc))
-NOTE_LAST = _noting(last_run_at=bindparam("at", type_=Utc))
 NOTE_FAILED = _noting(last_failed_at=bindparam("at", type_=Utc))
 NOTE_NO_PASS = _noting(ever_passed=False)
 
 
 class Doubtful(NamedTuple):
-    """Tests of which an upload may be the first, the last or the last failing run that is noted.
+    """Tests of which an upload may be the first run or the last failing run that is noted.
 
-    `passed` are those whose pass it may be.
+    `passed` are those whose only pass it may be.
     """
 
     first: set[int]
-    last: set[int]
     failed: set[int]
     passed: set[int]
 
     @property
     def nos(self) -> set[int]:
         """All of them."""
-        return self.first | self.last | self.failed | self.passed
+        return self.first | self.failed | self.passed
 
 
 class Attempted(NamedTuple):
@@ -129,11 +109,10 @@ class Attempted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """What is to be noted anew: tests that nobody ran, times of runs, tests without a pass."""
+    """What is to be noted anew: tests without any run, times of runs, tests without a pass."""
 
     unknown: Iterable[int]
     first: Mapping[int, datetime]
-    last: Mapping[int, datetime]
     failed: Mapping[int, datetime | None]
     unpassed: Iterable[int]
 
@@ -154,18 +133,6 @@ def renew_impacts(
             session.execute(DELETE_IMPACT, told | {"of_pr": pr})
 
 
-def count_less(
-    session: Connection, repository_id: int, failed: Iterable[tuple[int, str]], day: int
-) -> None:
-    """Count failed attempts no more: number of the test and key of the group, each once."""
-    told = [
-        {"of_repository": repository_id, "of_number": no, "of_key": key, "of_day": day}
-        for no, key in failed
-    ]
-    if told:
-        session.execute(COUNT_LESS, told)
-
-
 def doubtful(
     session: Connection, repository_id: int, nos: Iterable[int], edges: tuple[datetime, datetime]
 ) -> Doubtful:
@@ -174,12 +141,13 @@ def doubtful(
     `edges` are that instant, and since when first runs are told by uploads that are stored.
     """
     at, since = edges
-    told = {"of_repository": repository_id, "at": at, "since": since}
-    found = Doubtful(set(), set(), set(), set())
+    asked = {"of_repository": repository_id, "at": at, "since": since}
+    found = Doubtful(set(), set(), set())
     for some in bulk.parts(sorted(nos)):
-        (row,) = SELECT_DOUBTFUL.rows(session, told | {"of_numbers": some})
-        for known, more in zip(found, bulk.columns_of(row), strict=True):
-            known.update(more)
+        for no, *doubts in session.execute(SELECT_DOUBTFUL, asked | {"of_numbers": some}):
+            for doubt, known in zip(doubts, found, strict=True):
+                if doubt:
+                    known.add(no)
     return found
 
 
@@ -189,15 +157,15 @@ def attempted(
     """The stored attempts of these tests."""
     told = {"of_repository": repository_id, "since": since}
     for some in bulk.parts(sorted(nos)):
-        for no, word, first, last in SELECT_ATTEMPTS.rows(session, told | {"of_numbers": some}):
-            yield Attempted(no, Outcome(word), instant(first), instant(last))
+        for no, word, first, last in session.execute(SELECT_ATTEMPTS, told | {"of_numbers": some}):
+            yield Attempted(no, Outcome(word), first, last)
 
 
 def correct(session: Connection, repository_id: int, given: Corrections) -> None:
     """Note it anew."""
     _note(session, repository_id, UNKNOW, given.unknown)
     _note(session, repository_id, NOTE_NO_PASS, given.unpassed)
-    times = ((NOTE_FIRST, given.first), (NOTE_LAST, given.last), (NOTE_FAILED, given.failed))
+    times = ((NOTE_FIRST, given.first), (NOTE_FAILED, given.failed))
     for statement, of_test in times:
         nos_at: defaultdict[datetime | None, list[int]] = defaultdict(list)
         for no, at in of_test.items():

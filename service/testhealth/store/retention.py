@@ -1,6 +1,6 @@
 """What is forgotten of tests: evidence after weeks, counts after a year, then the tests themselves.
 
-Each function forgets some rows that are older than an instant, and says how many (FLAKY.md 4).
+Each function forgets some rows that are older than an instant, and returns how many.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,11 +9,15 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, Row, Table, and_, bindparam, delete, select
 
 from service.testhealth.detector import figures
-from service.testhealth.store import evidence_rows
+from service.testhealth.store import cases as test_cases
+from service.testhealth.store import days, evidence_rows
+from service.testhealth.store import figures as test_figures
+from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.tables_evidence import (
     ArtifactRow,
     CaseAttemptRow,
     DailyRow,
+    DayRow,
     FailureDailyRow,
     FailureGroupRow,
     ImpactRow,
@@ -32,14 +36,16 @@ from service.testhealth.store.tables_tests import (
 )
 
 BATCH = 1000
-"""Rows one transaction deletes at most (RELIABILITY.md 4.1)."""
+"""Rows that one transaction deletes at most."""
 
 TESTS_AT_ONCE = 100
-"""Tests one transaction deletes at most, for each has rows in many tables."""
+"""Tests that one transaction deletes at most, for each has rows in many tables."""
 
 Forget = Callable[[Connection, datetime], int]
 
 daily = DailyRow.__table__
+failure_daily = FailureDailyRow.__table__
+test_days = DayRow.__table__
 cases = CaseRow.__table__
 impacts = ImpactRow.__table__
 OF_TESTS = tuple(
@@ -55,49 +61,93 @@ OF_TESTS = tuple(
         CaseRow,
     )
 )
-"""What goes with a test."""
+"""Tables whose rows are deleted with a test."""
+
+_OLDEST_DAY = (
+    select(test_days.c.repository_id, test_days.c.day)
+    .where(test_days.c.day < bindparam("before_day"), test_days.c.is_counted.is_(True))
+    .order_by(test_days.c.day)
+    .limit(1)
+)
+_OF_DAY = tuple(
+    and_(table.c.repository_id == bindparam("of_repository"), table.c.day == bindparam("of_day"))
+    for table in (daily, failure_daily, test_days)
+)
+SELECT_TESTS = select(daily.c.no).where(_OF_DAY[0]).order_by(daily.c.no).limit(bindparam("at_most"))
+DELETE_DAILY = delete(daily).where(_OF_DAY[0], daily.c.no <= bindparam("until_no"))
+DELETE_FAILURES = delete(failure_daily).where(
+    _OF_DAY[1], failure_daily.c.no <= bindparam("until_no")
+)
+DELETE_DAY = delete(test_days).where(_OF_DAY[2])
 
 
 def forget_impacts(session: Connection, before: datetime) -> int:
-    """Pull requests that a test hit long ago."""
+    """Forget pull requests that a test failed for long ago."""
     return len(_forget(session, impacts, impacts.c.last_at < before))
 
 
 def forget_days(session: Connection, before: datetime) -> int:
-    """Days of tests; a test whose last day this was, and has not run since, goes with it."""
-    is_old = daily.c.day < figures.day_of(before)
-    found = _forget(session, daily, is_old, TESTS_AT_ONCE)
-    _forget_tests(session, {(repository_id, no) for repository_id, no, _ in found}, before)
-    return len(found)
+    """Forget counts of some tests on the oldest day; tests that never ran later go with them."""
+    oldest = session.execute(_OLDEST_DAY, {"before_day": figures.day_of(before)}).first()
+    if oldest is None:
+        return 0
+    asked = {"of_repository": oldest.repository_id, "of_day": oldest.day}
+    nos = session.execute(SELECT_TESTS, asked | {"at_most": TESTS_AT_ONCE}).scalars().all()
+    until = {"until_no": nos[-1] if len(nos) == TESTS_AT_ONCE else 2**31 - 1}
+    _forget_tests(session, oldest.repository_id, nos, before)
+    for statement in (DELETE_DAILY, DELETE_FAILURES):
+        session.execute(statement, asked | until)
+    if len(nos) < TESTS_AT_ONCE:
+        session.execute(DELETE_DAY, asked)
+    return max(1, len(nos))
 
 
 def forget_strangers(session: Connection, before: datetime) -> int:
-    """Tests that only untrusted uploads ever had, which have no days."""
-    is_old = cases.c.is_known.is_(False) & (cases.c.last_run_at < before)
+    """Forget tests that only untrusted uploads ever had, which have no counts."""
+    is_old = cases.c.is_known.is_(False) & (cases.c.first_run_at < before)
     key = (cases.c.repository_id, cases.c.no)
     found = session.execute(select(*key).where(is_old).limit(TESTS_AT_ONCE)).all()
-    _forget_tests(session, {(row.repository_id, row.no) for row in found}, before)
+    by_repository: dict[int, list[int]] = {}
+    for row in found:
+        by_repository.setdefault(row.repository_id, []).append(row.no)
+    for repository_id, nos in sorted(by_repository.items()):
+        _forget_tests(session, repository_id, nos, before)
     return len(found)
 
 
-def _forget_tests(session: Connection, tests: set[tuple[int, int]], before: datetime) -> None:
-    """Those of the tests that have not run since."""
-    by_repository: dict[int, list[int]] = {}
-    for repository_id, no in sorted(tests):
-        by_repository.setdefault(repository_id, []).append(no)
-    for repository_id, nos in by_repository.items():
-        # Before anything is looked at: who takes an upload in has this row first, too.
-        evidence_rows.lock(session, repository_id)
-        old = select(cases.c.no).where(
-            cases.c.repository_id == repository_id,
-            cases.c.no.in_(nos),
-            cases.c.last_run_at < before,
-        )
-        gone = session.execute(old).scalars().all()
-        for table in OF_TESTS if gone else ():
+def _forget_tests(
+    session: Connection, repository_id: int, nos: Sequence[int], before: datetime
+) -> None:
+    """Delete those of the tests that have not run since an instant."""
+    if not nos:
+        return
+    # The lock comes before the look: an upload that is taken in holds it, too.
+    evidence_rows.lock(session, repository_id)
+    runs = test_figures.last_runs(session, OutcomeSets(), repository_id, nos)
+    old = select(cases.c.no).where(
+        cases.c.repository_id == repository_id,
+        cases.c.no.in_([no for no in nos if no not in runs or runs[no] < before]),
+        cases.c.is_known.is_(True) | (cases.c.first_run_at < before),
+    )
+    gone = session.execute(old).scalars().all()
+    if gone:
+        for table in OF_TESTS:
             session.execute(
                 delete(table).where(table.c.repository_id == repository_id, table.c.no.in_(gone))
             )
+        test_cases.note_removal(session, repository_id)
+
+
+def _of_counted_days(table: Table, column: str) -> Forget:
+    """Forget whole days, and nothing of an open day or a later one: it has yet to be counted."""
+
+    def forget(session: Connection, before: datetime) -> int:
+        limit, oldest_open = figures.day_of(before), days.oldest_open(session)
+        if oldest_open is not None:
+            limit = min(limit, oldest_open)
+        return len(_forget(session, table, table.c[column] < figures.beginning_of(limit)))
+
+    return forget
 
 
 def _by_time(table: Table, column: str) -> Forget:
@@ -117,32 +167,31 @@ def _by_day(table: Table) -> Forget:
 def _forget(
     session: Connection, table: Table, is_old: ColumnElement[bool], at_most: int = BATCH
 ) -> Sequence[Row[*tuple[int, ...]]]:
-    """Delete some old rows; their keys, column by column."""
+    """Delete some old rows; return their keys."""
     key = tuple(table.primary_key)
     found = session.execute(select(*key).where(is_old).limit(at_most)).all()
     if found:
         # Row by row: SQLite looks a list of keys with several columns up in no index.
         names = [f"of_{column.name}" for column in key]
         this = and_(*(column == bindparam(f"of_{column.name}") for column in key))
-        told = [dict(zip(names, row, strict=True)) for row in found]
-        # Somebody may use one again that was old when it was found.
-        session.execute(delete(table).where(this, is_old), told)
+        asked = [dict(zip(names, row, strict=True)) for row in found]
+        # A row that was old when it was found may be used again by now.
+        session.execute(delete(table).where(this, is_old), asked)
     return found
 
 
 EVIDENCE: tuple[Forget, ...] = (
-    _by_time(CaseAttemptRow.__table__, "ran_at"),
-    _by_time(UploadRow.__table__, "ran_at"),
+    _of_counted_days(CaseAttemptRow.__table__, "ran_at"),
+    _of_counted_days(UploadRow.__table__, "ran_at"),
     _by_time(ArtifactRow.__table__, "at"),
-    _by_time(OutcomeSetRow.__table__, "used_at"),
+    _of_counted_days(OutcomeSetRow.__table__, "used_at"),
 )
-"""What single runs were."""
+"""Forget single runs."""
 
 HISTORY: tuple[Forget, ...] = (
-    _by_day(FailureDailyRow.__table__),
     _by_time(FailureGroupRow.__table__, "last_at"),
     _by_day(NoiseRow.__table__),
     forget_days,
     forget_strangers,
 )
-"""What is counted, and the tests that it is counted of."""
+"""Forget counts, and the tests that they are of."""

@@ -1,7 +1,8 @@
-"""What is known of test runs, as tests are judged, listed and counted by it (FLAKY.md 4).
+"""Tables of test runs: uploads with their attempts, and what is counted of each day.
 
-Days are UTC days since 1970. `is_eligible` repeats of an upload that it is complete, trusted
-and not deleted: only then anything is made of it.
+Days are UTC days since 1970. An upload is written once. Its passed and skipped tests are sets,
+its failed attempts are rows and one packed list of test numbers. `is_eligible`: the upload is
+complete and trusted; only such uploads are evidence, and only they are counted.
 """
 
 from datetime import datetime
@@ -13,14 +14,17 @@ from service.database.tables_base import Row, partial
 from service.database.types import Id, Json, Utc
 
 _GIVEN = {"autoincrement": False}
+_BY_KEY = {"sqlite_with_rowid": False}
+"""SQLite stores the rows in the order of their key: neighbors are read together."""
 
 
 class UploadRow(Row, table=True):
-    """One upload of reports. `kind` is its class (FLAKY.md 2.3), `prs` whom it tested.
+    """One upload of reports. `kind` is its class, `prs` are the pull requests that it tested.
 
-    `passed` and `skipped` name sets of the tests of which it holds one attempt alone. `revision`
-    is that of its repository's tests with which it came; those that never count have none.
-    `account` is what the upload says about its own completeness.
+    `passed` and `skipped` name sets of the tests of which it holds a single attempt. `failed` has
+    the number of a test for each failed attempt, sorted, as 32-bit integers. `is_noted`: its tests
+    have their first runs, failure groups and pull requests. `account` is what the upload says
+    about its own completeness.
     """
 
     __tablename__ = "upload"
@@ -52,29 +56,33 @@ class UploadRow(Row, table=True):
     machine: str | None
     ran_at: datetime = Field(sa_type=Utc)
     received_at: datetime = Field(sa_type=Utc)
+    is_eligible: bool
+    is_mass: bool
+    is_noted: bool
+    passed: str | None
+    skipped: str | None
+    failed: bytes = Field(sa_type=LargeBinary)
     command_exit_code: int
     counts: str = Field(sa_type=Json)
     files: str = Field(sa_type=Json)
     warnings: str = Field(sa_type=Json)
     refusal: str | None
     is_complete: bool
-    is_eligible: bool
-    is_mass: bool
     is_partial: bool
-    passed: str | None
-    skipped: str | None
-    revision: int | None = Field(sa_type=Id)
-    account: str = Field(sa_type=Json, sa_column_kwargs={"server_default": "{}"})
+    account: str = Field(sa_type=Json)
 
 
 _ELIGIBLE_UPLOAD = UploadRow.__table__.c.is_eligible.is_(True)
 partial(
-    "ix_upload_eligible", UploadRow, "repository_id", "ran_at", "passed", where=_ELIGIBLE_UPLOAD
+    "ix_upload_eligible",
+    UploadRow,
+    "repository_id",
+    "ran_at",
+    "passed",
+    "skipped",
+    where=_ELIGIBLE_UPLOAD,
 )
-
-partial(
-    "ix_upload_eligible_revision", UploadRow, "repository_id", "revision", where=_ELIGIBLE_UPLOAD
-)
+partial("ix_upload_open_notes", UploadRow, "id", where=UploadRow.__table__.c.is_noted.is_(False))
 
 
 class ArtifactRow(Row, table=True):
@@ -94,7 +102,7 @@ class ArtifactRow(Row, table=True):
 
 
 class OutcomeSetRow(Row, table=True):
-    """Numbers of tests, sorted, as packed 32-bit integers under zlib; equal sets once.
+    """A set of tests: bit n is set for the test with number n, compressed; equal sets once.
 
     `used_at` is the latest `ran_at` of the uploads that name it.
     """
@@ -105,7 +113,7 @@ class OutcomeSetRow(Row, table=True):
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
     hash: str = Field(primary_key=True)
     org_id: int = Field(sa_type=Id)
-    nos: bytes = Field(sa_type=LargeBinary)
+    bits: bytes = Field(sa_type=LargeBinary)
     used_at: datetime = Field(sa_type=Utc)
 
 
@@ -117,7 +125,18 @@ class CaseAttemptRow(Row, table=True):
     """
 
     __tablename__ = "attempt"
-    __table_args__ = (Index("ix_attempt_ran_at", "ran_at"),)
+    __table_args__ = (
+        Index("ix_attempt_ran_at", "ran_at"),
+        Index(
+            "ix_attempt_by_test",
+            "repository_id",
+            "no",
+            "ran_at",
+            "outcome",
+            "failure",
+            "is_eligible",
+        ),
+    )
 
     upload: str = Field(primary_key=True)
     no: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
@@ -135,37 +154,51 @@ class CaseAttemptRow(Row, table=True):
     is_comparable: bool
 
 
-_ELIGIBLE = CaseAttemptRow.__table__.c.is_eligible.is_(True)
+class DayRow(Row, table=True):
+    """A day of a repository on which uploads ran: open, or counted.
+
+    A change of the day's uploads opens it and increments `version` in the same transaction, at
+    `changed_at`.
+    `is_counted`: `daily`, `failure_daily` and `failed` are the sums of its eligible uploads.
+    `failed` has the numbers of the tests that failed, and then as many counts of failed attempts,
+    as 32-bit integers.
+    """
+
+    __tablename__ = "test_day"
+    __table_args__ = (Index("ix_test_day_day", "day"),)
+    __test__ = False
+
+    repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    day: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
+    org_id: int = Field(sa_type=Id)
+    version: int
+    is_counted: bool
+    changed_at: datetime = Field(sa_type=Utc)
+    failed: bytes = Field(sa_type=LargeBinary)
+
+
 partial(
-    "ix_attempt_eligible_by_time",
-    CaseAttemptRow,
+    "ix_test_day_open",
+    DayRow,
+    "day",
     "repository_id",
-    "outcome",
-    "ran_at",
-    "no",
-    where=_ELIGIBLE,
-)
-partial(
-    "ix_attempt_eligible_by_test",
-    CaseAttemptRow,
-    "repository_id",
-    "no",
-    "ran_at",
-    "outcome",
-    "failure",
-    where=_ELIGIBLE,
+    where=DayRow.__table__.c.is_counted.is_(False),
 )
 
 
 class DailyRow(Row, table=True):
-    """A test's day. `passing_results` leaves mass failures out; the rest counts attempts."""
+    """A test on a counted day; rows of an open day are ignored.
+
+    `results` are uploads in which it passed or failed, `passing_results` those in which it passed
+    that are no mass failures; the other counts are of attempts. `last_at`: when it last ran.
+    """
 
     __tablename__ = "daily"
-    __table_args__ = (Index("ix_daily_day", "day"),)
+    __table_args__ = _BY_KEY
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
-    no: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
     day: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
+    no: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
     org_id: int = Field(sa_type=Id)
     results: int
     passing_results: int
@@ -173,50 +206,7 @@ class DailyRow(Row, table=True):
     failed: int
     skipped: int
     quarantined: int
-
-
-class TallyRow(Row, table=True):
-    """An upload whose sets are not in the days of their tests; `weight` -1: one taken out again.
-
-    Tests up to number `counted_to` have it in their days already.
-    """
-
-    __tablename__ = "tally"
-    __table_args__ = (
-        Index("ix_tally_repository_id_day", "repository_id", "day", "org_id"),
-        Index("ix_tally_upload", "upload"),
-    )
-
-    id: int | None = Field(default=None, primary_key=True, sa_type=Id)
-    org_id: int = Field(sa_type=Id)
-    repository_id: int = Field(sa_type=Id)
-    upload: str
-    day: int
-    ran_at: datetime = Field(sa_type=Utc)
-    weight: int
-    passed: str | None
-    skipped: str | None
-    is_mass: bool
-    counted_to: int
-
-
-class UncountedRow(Row, table=True):
-    """Tests of a complete upload of which something is to be noted; gone once it is.
-
-    `passed` and `skipped` are rows of the number of a test that ran for the first time, as far
-    as is known; `apart` are those of tests whose attempts are stored. All are JSON.
-    """
-
-    __tablename__ = "uncounted"
-
-    upload: str = Field(primary_key=True)
-    n: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
-    org_id: int = Field(sa_type=Id)
-    repository_id: int = Field(sa_type=Id)
-    passed: str = Field(sa_type=Text)
-    skipped: str = Field(sa_type=Text)
-    owners: str = Field(sa_type=Json)
-    apart: str = Field(sa_type=Text, sa_column_kwargs={"server_default": "[]"})
+    last_at: datetime = Field(sa_type=Utc)
 
 
 class NoiseRow(Row, table=True):
@@ -248,17 +238,18 @@ class FailureGroupRow(Row, table=True):
 
 
 class FailureDailyRow(Row, table=True):
-    """How often a test failed in one way on a day."""
+    """How often a test failed in one way on a counted day, and when it last did."""
 
     __tablename__ = "failure_daily"
-    __table_args__ = (Index("ix_failure_daily_day", "day"),)
+    __table_args__ = _BY_KEY
 
     repository_id: int = Field(primary_key=True, sa_type=Id, sa_column_kwargs=_GIVEN)
+    day: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
     no: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
     key: str = Field(primary_key=True)
-    day: int = Field(primary_key=True, sa_column_kwargs=_GIVEN)
     org_id: int = Field(sa_type=Id)
-    count: int
+    failed: int
+    last_at: datetime = Field(sa_type=Utc)
 
 
 class ImpactRow(Row, table=True):

@@ -17,11 +17,11 @@ _GIVEN = {"autoincrement": False}
 class TestedRepositoryRow(Row, table=True):
     """What the tests of a repository share.
 
-    `names` are the pairs of organization and repository under which tests were first seen, none
-    ever moved, for tests speak of them by place. `clock` is the evidence clock, `last_no` the
-    number given out last; `revision` grows with whatever lists of its tests show, and `removal`
-    is the revision with which an upload was last taken out. It `is_behind` while tests are left to
-    be judged by the evidence that is stored.
+    `names` are the pairs of organization and repository under which tests were first seen, in a
+    fixed order, because tests refer to them by index. `clock` is the evidence clock, `last_no` the
+    last test number given out. `revision` grows with every change that lists of its tests show;
+    `removal` is the revision at which an upload or a test was last removed. `is_behind`: some
+    tests have yet to be judged by the evidence that is stored.
     """
 
     __tablename__ = "test_repository"
@@ -32,23 +32,23 @@ class TestedRepositoryRow(Row, table=True):
     names: str = Field(sa_type=Json)
     last_no: int
     revision: int = Field(sa_type=Id)
-    removal: int = Field(sa_type=Id, sa_column_kwargs={"server_default": "0"})
+    removal: int = Field(sa_type=Id)
     clock: datetime | None = Field(sa_type=Utc)
     is_behind: bool = Field(default=False)
 
 
 class CaseRow(Row, table=True):
-    """A test. `named_under` says by which of its repository's names its id was made.
+    """A test. `named_under` is the index of the repository name that its id was made with.
 
-    `is_known` is false while only untrusted uploads have it. `status`, `status_since` and
-    `impact_rank`, which is minus the number of pull requests hit in a week, are copies in the
-    order that lists have.
+    `is_known` is false while only untrusted uploads have it; `first_run_at` is then when the last
+    of these ran. `status`, `status_since` and `impact_rank`, which is minus the number of pull
+    requests hit in a week, are copies in the order that lists have.
     """
 
     __tablename__ = "test_case"
     __table_args__ = (
         UniqueConstraint("repository_id", "id"),
-        Index("ix_test_case_by_impact", "repository_id", "status", "impact_rank", "id"),
+        Index("ix_test_case_by_impact", "repository_id", "status", "impact_rank", "no"),
         Index("ix_test_case_by_time", "repository_id", "status", "status_since", "no"),
     )
 
@@ -66,7 +66,6 @@ class CaseRow(Row, table=True):
     owners: str = Field(sa_type=Json)
     is_known: bool
     first_run_at: datetime = Field(sa_type=Utc)
-    last_run_at: datetime = Field(sa_type=Utc)
     last_failed_at: datetime | None = Field(sa_type=Utc)
     ever_passed: bool
     status: str
@@ -77,7 +76,7 @@ class CaseRow(Row, table=True):
 partial(
     "ix_test_case_open_strangers",
     CaseRow,
-    "last_run_at",
+    "first_run_at",
     where=CaseRow.__table__.c.is_known.is_(False),
 )
 
@@ -245,7 +244,7 @@ class TestSettingsRow(Row, table=True):
     ticket_issues: bool
     quarantine_since: datetime | None = Field(sa_type=Utc)
     auto_since: datetime | None = Field(sa_type=Utc)
-    quarantine_forgives: str = Field(sa_column_kwargs={"server_default": "ANY_FAILURE"})
+    quarantine_forgives: str
 
 
 class CodeOwnersRow(Row, table=True):

@@ -1,34 +1,28 @@
-"""Uploads as evidence: found again, read for judging, taken out."""
+"""Uploads as evidence: found again, read for judging, removed."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, Integer, bindparam, delete, desc, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, select, update
 
-from service.database import bulk
 from service.database.types import Utc
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.tables_queues import MergeQueueRow, RunRow
 from service.testhealth.reports.results import Outcome
 from service.testhealth.reports.uploads import LETTERS, EvidenceUpload, UploadClass
 from service.testhealth.store.cases import ASKED_AT_ONCE, Place
-from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.sets import StoredSets
 from service.testhealth.store.uploads_rows import (
     ATTEMPT,
     UPLOAD,
-    PackedSet,
     StoredAttempt,
     Upload,
     attempts,
     uploads,
 )
 from service.vocabulary import Sha
-
-SETS_AT_ONCE = 100
-"""Sets that are decoded together, so that a large history does not fill the memory."""
 
 runs = RunRow.__table__
 queues = MergeQueueRow.__table__
@@ -72,7 +66,8 @@ SELECT_ATTEMPTS = (
     .where(attempts.c.upload == bindparam("of_id"))
     .order_by(attempts.c.no, attempts.c.n)
 )
-SELECT_ATTEMPTS_AMONG = SELECT_ATTEMPTS.where(attempts.c.no.in_(bulk.firsts(Integer)))
+SELECT_UNNOTED = select(uploads.c.id).where(uploads.c.is_noted.is_(False)).order_by(uploads.c.id)
+NOTE_DONE = update(uploads).where(uploads.c.id == bindparam("of_id")).values(is_noted=True)
 SELECT_RUN = (
     select(runs.c.queue_id, runs.c.id)
     .where(runs.c.repository_id == _HERE, runs.c.branch == bindparam("of_branch"))
@@ -82,31 +77,6 @@ SELECT_RUN = (
 SELECT_BRANCHES = select(queues.c.branch).where(
     queues.c.repository_id == _HERE, queues.c.deleted.is_(False)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class StoredSets:
-    """The sets of passed tests of one repository, as evidence asks for them."""
-
-    session: Connection
-    sets: OutcomeSets
-    repository_id: int
-
-    def keep(self, given: PackedSet) -> None:
-        """Have a set at hand that was packed here, for those who look into it next."""
-        self.sets.keep(self.repository_id, given.key, given.nos)
-
-    def members(self, keys: Iterable[str], nos: Sequence[int]) -> Mapping[str, Sequence[int]]:
-        """Key of each set → those of the tests that are in it."""
-        found: dict[str, Sequence[int]] = {}
-        asked = list(keys) if nos else []
-        for some in _parts(asked, SETS_AT_ONCE):
-            found |= self.sets.members(self.session, self.repository_id, some, nos)
-        return found
-
-    def numbers(self, key: str) -> Iterable[int]:
-        """All tests in a set."""
-        return self.sets.numbers(self.session, self.repository_id, key)
 
 
 class FoundUpload(NamedTuple):
@@ -165,10 +135,14 @@ def attempts_of(session: Connection, upload_id: str) -> tuple[StoredAttempt, ...
     return tuple(ATTEMPT.value(row) for row in found)
 
 
-def attempts_among(session: Connection, upload_id: str, rows: str) -> tuple[StoredAttempt, ...]:
-    """The same of the tests whose numbers are `rows` (`bulk.text_of`)."""
-    told = bulk.again(rows) | {"of_id": upload_id}
-    return tuple(map(ATTEMPT.value, session.execute(SELECT_ATTEMPTS_AMONG, told)))
+def unnoted(session: Connection) -> tuple[str, ...]:
+    """Return the uploads of which something is left to be noted."""
+    return tuple(session.execute(SELECT_UNNOTED).scalars())
+
+
+def note_done(session: Connection, upload_id: str) -> None:
+    """Note that all of an upload is noted."""
+    session.execute(NOTE_DONE, {"of_id": upload_id})
 
 
 def eligible(session: Connection, repository_id: int, since: datetime) -> set[str]:
@@ -183,7 +157,7 @@ def evidence(session: Connection, sets: StoredSets, ids: Iterable[str]) -> Itera
         letters, muddled = _letters(session, some)
         for row in session.execute(SELECT_EVIDENCE, {"of_ids": some}):
             upload = UPLOAD.value(row)
-            size = 0 if upload.passed is None else len(tuple(sets.numbers(upload.passed)))
+            size = 0 if upload.passed is None else sets.size(upload.passed)
             told = {no: word for no, word in letters[upload.id].items() if word}
             yield evidence_of(upload, told, frozenset(muddled[upload.id]), size)
 

@@ -1,19 +1,13 @@
-"""What an upload leaves behind: itself, sets of passing tests, attempts, counts, failures.
+"""Rows of uploads: themselves, their attempts, failure groups, pull requests that tests failed for.
 
-Each function adds its part; that an upload is folded once, and in one transaction with what
-completes it, is the caller's matter (FLAKY.md 4).
+Noting failure groups and pull requests is idempotent: the newest wins.
 """
 
-import hashlib
-import sys
-import zlib
-from array import array
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
 
 from sqlalchemy import Connection, Integer, bindparam, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -23,21 +17,16 @@ from service.database.codec import JsonCodec, RowCodec
 from service.testhealth.detector import figures
 from service.testhealth.detector.completeness import Account
 from service.testhealth.reports.results import FileStatus, Format, Outcome
+from service.testhealth.store import bitmaps
 from service.testhealth.store import cases as test_cases
 from service.testhealth.store.cases import Place, keys_of
 from service.testhealth.store.tables_evidence import (
     CaseAttemptRow,
-    DailyRow,
-    FailureDailyRow,
     FailureGroupRow,
     ImpactRow,
-    OutcomeSetRow,
     UploadRow,
 )
 from service.testhealth.store.tables_tests import CaseRow
-
-NO_BYTES = "I"
-"""Numbers of tests as they are packed: unsigned, 32 bits, the lowest byte first."""
 
 EXPIRED_AT_ONCE = 1000
 
@@ -124,24 +113,9 @@ class StoredAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
-    """What a test's day gains: results, those with a pass, and attempts by outcome."""
-
-    no: int
-    day: int
-    results: int = 0
-    passing_results: int = 0
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    quarantined: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class SeenFailure:
-    """A failed attempt of a test, by the key of its group."""
+    """A failed attempt, by the key of its failure group."""
 
-    no: int
     key: str
     headline: str
     stack: str
@@ -149,38 +123,18 @@ class SeenFailure:
 
 
 uploads = UploadRow.__table__
-sets = OutcomeSetRow.__table__
 attempts = CaseAttemptRow.__table__
-daily = DailyRow.__table__
 groups = FailureGroupRow.__table__
-group_days = FailureDailyRow.__table__
 impacts = ImpactRow.__table__
 cases = CaseRow.__table__
 
-UPLOAD = RowCodec(Upload, uploads, keys={"org_id", "repository_id", "revision"})
+UPLOAD = RowCodec(Upload, uploads, keys={"org_id", "repository_id", "is_noted", "failed"})
 ATTEMPT = RowCodec(StoredAttempt, attempts, keys={"org_id", "repository_id"})
-DAY = RowCodec(Day, daily, keys={"org_id", "repository_id"})
 
 ACCOUNT: JsonCodec[Account] = JsonCodec(Account)
 INSERT_UPLOAD = insert(uploads)
 _KEYS = ("org_id", "repository_id")
 INSERT_ATTEMPTS = bulk.inserted(attempts, ATTEMPT.columns, [attempts.c[name] for name in _KEYS])
-
-_set = upsert(sets)
-PUT_SET = _set.on_conflict_do_update(
-    index_elements=["repository_id", "hash"],
-    set_={"used_at": _set.excluded.used_at},
-    where=sets.c.used_at < _set.excluded.used_at,
-)
-
-_COUNTED = [name for name in DAY.names if name not in {"no", "day"}]
-
-
-_days = bulk.inserted(daily, DAY.columns, [daily.c[name] for name in _KEYS])
-ADD_DAYS = _days.on_conflict_do_update(
-    index_elements=["repository_id", "no", "day"],
-    set_={name: daily.c[name] + _days.excluded[name] for name in _COUNTED},
-)
 
 _group = upsert(groups)
 PUT_GROUP = _group.on_conflict_do_update(
@@ -193,16 +147,6 @@ PUT_GROUP = _group.on_conflict_do_update(
         & (groups.c.headline < _group.excluded.headline)
     ),
 )
-_group_day = bulk.inserted(
-    group_days,
-    [group_days.c[name] for name in ("no", "key", "day", "count")],
-    [group_days.c[name] for name in _KEYS],
-)
-ADD_GROUP_DAYS = _group_day.on_conflict_do_update(
-    index_elements=["repository_id", "no", "key", "day"],
-    set_={"count": group_days.c.count + _group_day.excluded.count},
-)
-
 _impact = bulk.inserted(
     impacts,
     [impacts.c.no, impacts.c.pr],
@@ -252,89 +196,36 @@ def note_account(session: Connection, upload_id: str, account: Account) -> None:
     session.execute(update(uploads).where(uploads.c.id == upload_id).values(**row))
 
 
-def record_upload(session: Connection, place: Place, upload: Upload) -> None:
-    """Store an upload; its attempts become visible with it."""
-    row = UPLOAD.row(upload) | keys_of(place)
-    came = test_cases.next_revision(session, place.repository_id) if upload.is_eligible else None
-    session.execute(INSERT_UPLOAD, row | {"revision": came})
-
-
-class PackedSet(NamedTuple):
-    """A set of tests, sorted, and as it is stored under its key."""
-
-    key: str
-    nos: "array[int]"
-    packed: bytes
-
-
-def packed_set(nos: Iterable[int]) -> PackedSet | None:
-    """The set of these tests, None for the empty one."""
-    members = array(NO_BYTES, sorted(set(nos)))
-    if not members:
-        return None
-    packed = _lowest_first(members[:]).tobytes()
-    return PackedSet(hashlib.sha256(packed).hexdigest(), members, zlib.compress(packed))
-
-
-def put_set(session: Connection, place: Place, given: PackedSet | None, at: datetime) -> str | None:
-    """Store a set of tests for an upload that ran `at`; its key, None for the empty set."""
-    if given is None:
-        return None
-    row = {"hash": given.key, "nos": given.packed, "used_at": at}
-    session.execute(PUT_SET, row | keys_of(place))
-    return given.key
-
-
-def numbers_in(packed: bytes) -> "array[int]":
-    """The numbers of a stored set, sorted."""
-    return _lowest_first(array(NO_BYTES, zlib.decompress(packed)))
-
-
-def _lowest_first(numbers: "array[int]") -> "array[int]":
-    """From this machine's order of bytes to the stored one, and back."""
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
-
-
-def record_attempts(session: Connection, place: Place, given: Sequence[StoredAttempt]) -> None:
-    """Store attempts."""
+def record(
+    session: Connection,
+    place: Place,
+    upload: Upload,
+    given: Sequence[StoredAttempt],
+    *,
+    is_noted: bool = True,
+) -> None:
+    """Store an upload with its attempts; without `is_noted` its tests are noted later."""
+    failed = sorted(each.no for each in given if each.outcome is Outcome.FAILED)
+    more = {"failed": bitmaps.packed_numbers(failed), "is_noted": is_noted}
+    session.execute(INSERT_UPLOAD, UPLOAD.row(upload) | keys_of(place) | more)
     common = bulk.same(**keys_of(place))
     for some in bulk.parts(given):
         told = bulk.told(tuple(ATTEMPT.row(each).values()) for each in some)
         session.execute(INSERT_ATTEMPTS, told | common)
 
 
-def add_days(session: Connection, place: Place, given: Sequence[Day]) -> None:
-    """Count on."""
-    common = bulk.same(**keys_of(place))
-    for some in bulk.parts(given):
-        told = bulk.told(tuple(DAY.row(each).values()) for each in some)
-        session.execute(ADD_DAYS, told | common)
-
-
-def note_failures(session: Connection, place: Place, given: Sequence[SeenFailure]) -> None:
-    """Count failures by group; the newest headline of a group is the one that is shown."""
-    keys = keys_of(place)
-    if not given:
-        return
+def note_failures(session: Connection, place: Place, given: Iterable[SeenFailure]) -> None:
+    """Keep the newest headline of each failure group, with its stack."""
     newest: dict[str, SeenFailure] = {}
     for each in sorted(given, key=lambda seen: (seen.at, seen.headline)):
         newest[each.key] = each
-    session.execute(
-        PUT_GROUP,
-        [
-            {"key": key, "headline": seen.headline, "sample": seen.stack, "last_at": seen.at} | keys
-            for key, seen in newest.items()
-        ],
-    )
-    days: dict[tuple[int, str, int], int] = {}
-    for each in given:
-        day = (each.no, each.key, figures.day_of(each.at))
-        days[day] = days.get(day, 0) + 1
-    counted = [(*day, count) for day, count in days.items()]
-    for some in bulk.parts(counted):
-        session.execute(ADD_GROUP_DAYS, bulk.told(some) | bulk.same(**keys))
+    rows = [
+        {"key": key, "headline": seen.headline, "sample": seen.stack, "last_at": seen.at}
+        | keys_of(place)
+        for key, seen in sorted(newest.items())
+    ]
+    if rows:
+        session.execute(PUT_GROUP, rows)
 
 
 def note_impact(

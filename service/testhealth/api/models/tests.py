@@ -12,9 +12,9 @@ from service.http.models.common import Moment, Repository, SnakeRequest
 from service.http.models.shared import OrgSlug, PageQuery, Uuid
 from service.testhealth.operations.checks import AskedTest
 from service.testhealth.operations.flags import FlagWish
-from service.testhealth.operations.lists import FailingWish
+from service.testhealth.operations.lists import FailingRequest
 from service.testhealth.operations.overrides import OverrideWish
-from service.testhealth.operations.pages import PageWish
+from service.testhealth.operations.pages import PageRequest
 from service.testhealth.operations.settings import SettingsWish
 from service.testhealth.operations.tickets import TicketWish
 from service.vocabulary import Flag, Health, Override, QuarantineForgives, Sensitivity
@@ -83,9 +83,9 @@ class ListedTests(AboutTests):
 
     page_query: PageQuery
 
-    def page(self) -> PageWish:
+    def page(self) -> PageRequest:
         """As operations take it."""
-        return PageWish(self.page_query.page_size, self.page_query.page_token)
+        return PageRequest(self.page_query.page_size, self.page_query.page_token)
 
 
 class ListUnhealthyTests(ListedTests):
@@ -100,9 +100,9 @@ class ListFailingTests(ListedTests):
     start_time: Moment
     end_time: Moment
 
-    def wish(self) -> FailingWish:
+    def wish(self) -> FailingRequest:
         """As operations take it."""
-        return FailingWish(self.start_time, self.end_time, self.page())
+        return FailingRequest(self.start_time, self.end_time, self.page())
 
 
 class ListQuarantinedTests(ListedTests):

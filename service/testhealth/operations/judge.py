@@ -24,6 +24,7 @@ from service.testhealth.store import cases, evidence_rows, listings, uploads
 from service.testhealth.store import states as test_states
 from service.testhealth.store.cases import Place
 from service.testhealth.store.evidence_rows import DayOfNoise
+from service.testhealth.store.sets import StoredSets
 from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.states import (
     DETECTOR,
@@ -32,7 +33,6 @@ from service.testhealth.store.states import (
     StateChange,
     StoredSettled,
 )
-from service.testhealth.store.uploads import StoredSets
 from service.vocabulary import Health as Status
 
 P = ParamSpec("P")
@@ -55,8 +55,8 @@ GONE = "No run of it is known any more."
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """A transaction in which the tests of a repository are judged; `now` is the home's."""
+class RepositoryTests:
+    """A transaction over the tests of a repository."""
 
     session: Tx
     runtime: Runtime
@@ -105,51 +105,53 @@ async def alone(
     return found, kept
 
 
-def judge(bench: Bench, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()) -> Standing:
+def judge(
+    tests: RepositoryTests, added: Iterable[EvidenceUpload], removed: Iterable[str] = ()
+) -> Standing:
     """Let uploads count or count no more; how tests stand now (`kept_of`).
 
     Every test is judged whose health may be another by that, and endpoints are told of those
     whose status is. Those above `JUDGED_MAX` are left to `catch_up`, tests of the uploads last.
     """
-    place, added = bench.place, tuple(added)
+    place, added = tests.place, tuple(added)
     failed = {no for upload in added for no in upload.attempts}
-    revision = evidence_rows.lock(bench.session, place.repository_id)
-    standing, touched = _opened(bench, revision.number)
-    touched |= standing.change(added, removed, bench.sets)
+    revision = evidence_rows.lock(tests.session, place.repository_id)
+    standing, touched = _opened(tests, revision.number)
+    touched |= standing.change(added, removed, tests.sets)
     touched |= standing.unjudged
     now = _first_of(touched, failed)
     standing.unjudged = touched - now
-    _judge_all(bench, standing, now)
+    _judge_all(tests, standing, now)
     # Who is left to be judged has no state yet that could keep what is forgotten.
     if not standing.unjudged:
-        _settle_some(bench, standing, max(1, JUDGED_MAX - len(now)))
+        _settle_some(tests, standing, max(1, JUDGED_MAX - len(now)))
     is_behind = bool(standing.unjudged) or standing.settling is not None
     if is_behind or revision.is_behind:
-        cases.note_behind(bench.session, place.repository_id, is_behind=is_behind)
-    _keep_noise(bench, standing)
+        cases.note_behind(tests.session, place.repository_id, is_behind=is_behind)
+    _keep_noise(tests, standing)
     clock = None if standing.scale is None else standing.scale.clock
-    cases.note_evidence(bench.session, place.repository_id, clock)
+    cases.note_evidence(tests.session, place.repository_id, clock)
     return standing
 
 
-def kept_of(bench: Bench, standing: Standing) -> KeptStanding:
+def kept_of(tests: RepositoryTests, standing: Standing) -> KeptStanding:
     """What to keep once this is committed; asked when nothing more will be written."""
-    revision = evidence_rows.lock(bench.session, bench.place.repository_id)
+    revision = evidence_rows.lock(tests.session, tests.place.repository_id)
     return KeptStanding(revision.number, standing)
 
 
 def evidence_now(
-    bench: Bench, nos: Iterable[int]
+    tests: RepositoryTests, nos: Iterable[int]
 ) -> tuple[KeptStanding, Mapping[int, health.Evidence]]:
     """How tests stand by all that is stored, what to keep, and the evidence of some of them.
 
     Tests without any evidence are left out.
     """
-    standing = judge(bench, ())
+    standing = judge(tests, ())
     asked = sorted(nos)
-    known = _known(bench, asked, _states(bench, asked))
+    known = _known(tests, asked, _states(tests, asked))
     found = {no: standing.evidence(no, known[no]) for no in asked}
-    return kept_of(bench, standing), {no: each for no, each in found.items() if each is not None}
+    return kept_of(tests, standing), {no: each for no, each in found.items() if each is not None}
 
 
 async def catch_up(runtime: Runtime) -> None:
@@ -166,8 +168,8 @@ def _judge_more(
     """Whether the repository was behind, and what to keep of it then."""
     if not evidence_rows.lock(session, repository_id).is_behind:
         return False, None
-    bench = _bench_of(session, runtime, repository_id)
-    return True, kept_of(bench, judge(bench, ()))
+    tests = _tests_of(session, runtime, repository_id)
+    return True, kept_of(tests, judge(tests, ()))
 
 
 def _made_ready(session: Tx, runtime: Runtime, repository_id: int) -> KeptStanding | None:
@@ -178,17 +180,17 @@ def _made_ready(session: Tx, runtime: Runtime, repository_id: int) -> KeptStandi
     revision = cases.revision_of(session, repository_id)
     if not revision:
         return None
-    bench = _bench_of(session, runtime, repository_id)
-    standing, touched = _opened(bench, revision)
+    tests = _tests_of(session, runtime, repository_id)
+    standing, touched = _opened(tests, revision)
     standing.unjudged |= touched
-    _forget(bench, standing)
+    _forget(tests, standing)
     return KeptStanding(revision, standing)
 
 
-def _bench_of(session: Tx, runtime: Runtime, repository_id: int) -> Bench:
+def _tests_of(session: Tx, runtime: Runtime, repository_id: int) -> RepositoryTests:
     repository = access.repository(session, repository_id)
     home = records.home_of(session, runtime, repository, runtime.clock.now())
-    return Bench(session, runtime, home)
+    return RepositoryTests(session, runtime, home)
 
 
 def _first_of(touched: set[int], failed: set[int]) -> set[int]:
@@ -198,65 +200,65 @@ def _first_of(touched: set[int], failed: set[int]) -> set[int]:
     return set(sorted(touched, key=lambda no: (no not in failed, no))[:JUDGED_MAX])
 
 
-def _opened(bench: Bench, revision: int) -> tuple[Standing, set[int]]:
+def _opened(tests: RepositoryTests, revision: int) -> tuple[Standing, set[int]]:
     """How tests stand by what is stored, and who must be judged for it."""
-    here, touched = bench.place.repository_id, set[int]()
-    threshold = score.THRESHOLDS[bench.home.settings.sensitivity.value]
-    kept = bench.runtime.store.standings.take(here)
-    standing = Standing(threshold, _earlier(bench)) if kept is None else kept.standing
+    here, touched = tests.place.repository_id, set[int]()
+    threshold = score.THRESHOLDS[tests.home.settings.sensitivity.value]
+    kept = tests.runtime.store.standings.take(here)
+    standing = Standing(threshold, _earlier(tests)) if kept is None else kept.standing
     if standing.threshold != threshold:
         touched |= standing.hold_against(threshold)
     if kept is not None and kept.revision == revision:
         return standing, touched
     shelf = standing.book.shelf
-    stored = uploads.eligible(bench.session, here, figures.beginning_of(0))
-    added = uploads.evidence(bench.session, bench.sets, stored - shelf.ids())
+    stored = uploads.eligible(tests.session, here, figures.beginning_of(0))
+    added = uploads.evidence(tests.session, tests.sets, stored - shelf.ids())
     # What lies before the horizon goes when it is settled, whether rows of it are left or not.
-    gone = shelf.ids_since(bench.horizon) - stored
-    return standing, touched | standing.change(added, gone, bench.sets)
+    gone = shelf.ids_since(tests.horizon) - stored
+    return standing, touched | standing.change(added, gone, tests.sets)
 
 
-def _earlier(bench: Bench) -> Earlier | None:
+def _earlier(tests: RepositoryTests) -> Earlier | None:
     """What is remembered of the time before the horizon, None if there was none."""
-    days = evidence_rows.noise_of(bench.session, bench.place.repository_id)
-    first, horizon = min(days, default=None), bench.horizon.toordinal()
+    days = evidence_rows.noise_of(tests.session, tests.place.repository_id)
+    first, horizon = min(days, default=None), tests.horizon.toordinal()
     if first is None or first >= horizon:
         return None
     until = horizon + noise.DAYS
     return Earlier(first, {day: found for day, found in days.items() if day < until})
 
 
-def _settle_some(bench: Bench, standing: Standing, at_most: int) -> None:
+def _settle_some(tests: RepositoryTests, standing: Standing, at_most: int) -> None:
     """Note what was concluded from evidence that is too old, of so many tests.
 
     It is let go of (`_forget`) when it is noted of all, by transactions that follow. Whatever
     else must go by then begins it anew.
     """
-    going = standing.going(bench.horizon)
+    going = standing.going(tests.horizon)
     if not going:
         standing.settling = None
         return
     begun = standing.settling
     if begun is None or begun.going != going:
         begun = Settling(going, sorted(standing.book.shelf.nos))
-    _settle(bench, standing, begun.left[:at_most])
+    _settle(tests, standing, begun.left[:at_most])
     standing.settling = Settling(going, begun.left[at_most:])
 
 
-def _forget(bench: Bench, standing: Standing) -> None:
+def _forget(tests: RepositoryTests, standing: Standing) -> None:
     """Let go of what is too old, once all that was concluded from it is committed."""
     settled = standing.settling
     if settled is None or settled.left or standing.unjudged:
         return
-    if settled.going == standing.going(bench.horizon):
+    if settled.going == standing.going(tests.horizon):
         standing.settling = None
-        standing.unjudged |= standing.forget(bench.horizon, bench.sets)
+        standing.unjudged |= standing.forget(tests.horizon, tests.sets)
 
 
-def _settle(bench: Bench, standing: Standing, nos: list[int]) -> None:
-    at = bench.horizon + timedelta(days=SETTLED_AFTER_DAYS)
-    states = _states(bench, nos)
-    known, put = _known(bench, nos, states), list[CaseState]()
+def _settle(tests: RepositoryTests, standing: Standing, nos: list[int]) -> None:
+    at = tests.horizon + timedelta(days=SETTLED_AFTER_DAYS)
+    states = _states(tests, nos)
+    known, put = _known(tests, nos, states), list[CaseState]()
     for no in nos:
         judged, state = standing.judge(no, known[no]), states.get(no)
         if judged is None or state is None:
@@ -264,14 +266,14 @@ def _settle(bench: Bench, standing: Standing, nos: list[int]) -> None:
         settled = _to_store(health.settled_at(judged, at, known[no].settled))
         if state.settled is not None or settled != StoredSettled(settled.at):
             put.append(replace(state, settled=settled))
-    test_states.put(bench.session, bench.place, *put)
+    test_states.put(tests.session, tests.place, *put)
 
 
-def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:
+def _judge_all(tests: RepositoryTests, standing: Standing, nos: Iterable[int]) -> None:
     asked = sorted(nos)
-    states = _states(bench, asked)
-    known = _known(bench, asked, states)
-    written = evidence_rows.histories_of(bench.session, bench.place.repository_id, asked)
+    states = _states(tests, asked)
+    known = _known(tests, asked, states)
+    written = evidence_rows.histories_of(tests.session, tests.place.repository_id, asked)
     noted: list[StateChange] = []
     put: list[CaseState] = []
     told: list[tuple[CaseState, Status]] = []
@@ -283,16 +285,16 @@ def _judge_all(bench: Bench, standing: Standing, nos: Iterable[int]) -> None:
             continue
         changes = () if judged is None else judged.history
         if judged is not None or before is not None:
-            noted += _changes(bench, no, changes, written.get(no, ()), after)
+            noted += _changes(tests, no, changes, written.get(no, ()), after)
         if after != before:
             put.append(after)
         was = Status.HEALTHY if before is None else before.value
         if after.value is not was:
             told.append((after, was))
-    test_states.note(bench.session, bench.place, *noted)
-    test_states.put(bench.session, bench.place, *put)
+    test_states.note(tests.session, tests.place, *noted)
+    test_states.put(tests.session, tests.place, *put)
     for after, was in told:
-        _tell(bench, after, was)
+        _tell(tests, after, was)
 
 
 def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseState | None:
@@ -313,7 +315,7 @@ def _state(no: int, judged: Health | None, before: CaseState | None) -> CaseStat
 
 
 def _changes(
-    bench: Bench,
+    tests: RepositoryTests,
     no: int,
     changes: tuple[Change, ...],
     written: tuple[StateChange, ...],
@@ -328,7 +330,7 @@ def _changes(
         yield StateChange(
             no=no,
             at=change.at,
-            written_at=bench.home.now,
+            written_at=tests.home.now,
             previous=Status(standing[-1].value.value) if standing else Status.HEALTHY,
             value=Status(change.value.value),
             reason=change.reason,
@@ -343,26 +345,28 @@ def _entry(written: StateChange) -> Change:
     return Change(written.at, Value(written.value.value), written.reason, is_correction)
 
 
-def _tell(bench: Bench, after: CaseState, before: Status) -> None:
-    repository = bench.home.repository
-    (listed,) = listings.records(bench.session, repository.id, [after.no])
-    (test,) = records.shown(bench.session, bench.home, [listed])
-    told = messages.told_of(bench.session, bench.runtime, repository, test)
+def _tell(tests: RepositoryTests, after: CaseState, before: Status) -> None:
+    repository = tests.home.repository
+    (listed,) = listings.records(tests.session, repository.id, [after.no])
+    (test,) = records.shown(tests.session, tests.home, [listed])
+    told = messages.told_of(tests.session, tests.runtime, repository, test)
     status = (after.value, after.reason)
     message = payloads.status_changed(told, before, status, after.since)
-    messages.tell(bench.session, bench.runtime, repository, message)
-    ticket_issues.note_status(bench.session, bench.runtime, bench.home, after.no)
+    messages.tell(tests.session, tests.runtime, repository, message)
+    ticket_issues.note_status(tests.session, tests.runtime, tests.home, after.no)
 
 
-def _states(bench: Bench, nos: Iterable[int]) -> Mapping[int, CaseState]:
-    return evidence_rows.states_of(bench.session, bench.place.repository_id, nos)
+def _states(tests: RepositoryTests, nos: Iterable[int]) -> Mapping[int, CaseState]:
+    return evidence_rows.states_of(tests.session, tests.place.repository_id, nos)
 
 
-def _known(bench: Bench, asked: list[int], states: Mapping[int, CaseState]) -> Mapping[int, Known]:
+def _known(
+    tests: RepositoryTests, asked: list[int], states: Mapping[int, CaseState]
+) -> Mapping[int, Known]:
     """What judging must know of each test beside its uploads."""
-    here = bench.place.repository_id
-    flags = evidence_rows.words_of(bench.session, here, asked)
-    pasts = evidence_rows.pasts_of(bench.session, here, asked)
+    here = tests.place.repository_id
+    flags = evidence_rows.words_of(tests.session, here, asked)
+    pasts = evidence_rows.pasts_of(tests.session, here, asked)
     return {
         no: Known(
             flags=tuple(_flag(each) for each in flags.get(no, ())),
@@ -394,12 +398,12 @@ def _from_store(stored: StoredSettled | None) -> Settled | None:
     return Settled(stored.at, stored.since, stored.epoch, broken)
 
 
-def _keep_noise(bench: Bench, standing: Standing) -> None:
+def _keep_noise(tests: RepositoryTests, standing: Standing) -> None:
     book = standing.book
     changed = [
         DayOfNoise(day, book.passing_by_day[day], book.verdicts_by_day[day], found)
         for day, found in standing.noise.items()
         if standing.noted.get(day) != found
     ]
-    evidence_rows.put_noise(bench.session, bench.place, changed)
+    evidence_rows.put_noise(tests.session, tests.place, changed)
     standing.noted = dict(standing.noise)

@@ -1,4 +1,4 @@
-"""What uploads leave for later: sets of a day added up into the days of tests (FLAKY.md 4).
+"""What uploads leave for later: a day that is counted once it is over.
 
 64 uploads of 100,000 tests, each of another set, as when in each another test failed. The figure
 is what one of them costs the service beyond V11, in CPU; `waited_ms` is how long another writer
@@ -11,9 +11,9 @@ from datetime import datetime, timedelta
 from time import process_time
 
 from service.database.database import Tx
-from service.testhealth.operations import tallying
+from service.testhealth.operations import count_days
 from service.testhealth.reports.identity import RepositoryKey
-from service.testhealth.store import cases, tallies, uploads_rows
+from service.testhealth.store import bitmaps, cases, days, sets, uploads_rows
 from service.testhealth.store.cases import Place
 from service.testhealth.store.uploads_rows import Upload
 from tests.bench import databases, door
@@ -22,6 +22,7 @@ from tests.bench.uploads_server import Writer
 from tests.harness.evidence import own_of
 
 TESTS = 100_000
+UPLOADS = 64
 WAITED_GOAL_MS = 250
 Row = dict[str, object]
 
@@ -30,7 +31,7 @@ def run(scale: float = 1.0) -> Sequence[Row]:
     """One line for each database; `scale` multiplies the tests."""
     many = int(TESTS * scale)
     return [
-        {"subject": f"adding up {tallies.SUMMED_MAX} sets of {many:,} tests, {dialect_of(url)}"}
+        {"subject": f"counting {UPLOADS} uploads of {many:,} tests, {dialect_of(url)}"}
         | asyncio.run(measured(url, many))
         for url in databases.addresses()
     ]
@@ -42,23 +43,23 @@ def dialect_of(url: str) -> str:
 
 
 async def measured(url: str, many: int) -> Row:
-    """Add a day up alone, then one while somebody else writes."""
+    """Count a day alone, then one while somebody else writes."""
     runtime = await door.runtime_at(url)
     now = runtime.clock.now()
     place = await runtime.store.run(entered, many, now)
-    await runtime.store.run(filled, place, many, now - timedelta(days=1))
-    began_s = process_time()
-    await tallying.add_up(runtime)
-    took_s = process_time() - began_s
     await runtime.store.run(filled, place, many, now - timedelta(days=2))
+    began_s = process_time()
+    await count_days.count_due(runtime)
+    took_s = process_time() - began_s
+    await runtime.store.run(filled, place, many, now - timedelta(days=3))
     writer = Writer(runtime)
     writing = asyncio.create_task(writer.write())
-    await tallying.add_up(runtime)
+    await count_days.count_due(runtime)
     writing.cancel()
     await runtime.store.close()
     return {
         "cpu_s": round(took_s, 2),
-        "ms_an_upload": round(took_s * 1000 / tallies.SUMMED_MAX, 1),
+        "ms_an_upload": round(took_s * 1000 / UPLOADS, 1),
         "waited_ms": round(writer.waited_ms),
         "waited_goal_ms": WAITED_GOAL_MS,
     }
@@ -77,9 +78,10 @@ def entered(session: Tx, many: int, now: datetime) -> Place:
 
 def filled(session: Tx, place: Place, many: int, at: datetime) -> None:
     """Uploads of one day, of all tests but one."""
-    for n in range(1, tallies.SUMMED_MAX + 1):
-        passing = uploads_rows.packed_set(no for no in range(1, many + 1) if no != n)
-        key = uploads_rows.put_set(session, place, passing, at)
+    for n in range(1, UPLOADS + 1):
+        passing = bitmaps.packed_set(no for no in range(1, many + 1) if no != n)
+        key = sets.put_set(session, place, passing, at)
         name = f"{at:%j}-{n}"
         upload = Upload(name, name, "pr", name, "a" * 40, "unit", at, at, passed=key)
-        tallies.put(session, place, upload)
+        uploads_rows.record(session, place, upload, ())
+        days.open_day(session, place, at, at)

@@ -1,7 +1,8 @@
-"""An upload of test reports taken in: checked, classified, entered, counted, judged, answered.
+"""Take in an upload of test reports: check, classify, store, judge, answer.
 
-Parsing happens before, away from the event loop; here a parsed file is a value. What an upload
-changes is written in one transaction, so that readers see all of it or nothing (FLAKY.md 4).
+Parsing happens before, away from the event loop; here a parsed file is a value. An upload is
+stored with all of its evidence in one transaction, so readers see all of it or none. Its new tests
+are entered before, some at a time, and stay unlisted until the upload is stored.
 """
 
 import asyncio
@@ -17,30 +18,30 @@ from service.evidence import late_failures, upload_completeness, upload_news
 from service.http.callers import Caller
 from service.notifications.store import subscribers
 from service.runtime import Runtime
+from service.testhealth.detector.standing import Standing
 from service.testhealth.operations import (
+    answers,
     checks,
+    classify,
     collector,
-    judging,
+    judge,
     messages,
+    noting,
     page_addresses,
     parsing,
     records,
-    upload_answers,
     upload_cases,
-    upload_class,
-    upload_counting,
     upload_draft,
-    upload_evidence,
     upload_findings,
     upload_kin,
     upload_payloads,
 )
-from service.testhealth.operations.judging import Bench
+from service.testhealth.operations.answers import Failing
+from service.testhealth.operations.classify import Classified, Collected
+from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.parsing import SentFile
 from service.testhealth.operations.records import Home
-from service.testhealth.operations.upload_answers import Failing
 from service.testhealth.operations.upload_cases import Asked, Entrance, Identified
-from service.testhealth.operations.upload_class import Classified, Collected
 from service.testhealth.operations.upload_draft import Arrived, Sums
 from service.testhealth.operations.upload_findings import Findings, Unnoted
 from service.testhealth.operations.upload_kin import Kin
@@ -51,17 +52,18 @@ from service.testhealth.reports.duplicates import Sorted
 from service.testhealth.reports.identity import RepositoryKey
 from service.testhealth.reports.reading import FAILURES_MAX
 from service.testhealth.reports.results import Counts, FileStatus, Outcome
-from service.testhealth.reports.uploads import UploadClass
+from service.testhealth.reports.uploads import FAILED, PASSED, UploadClass
 from service.testhealth.store import (
     artifacts,
+    code_owners,
+    days,
     evidence_rows,
+    sets,
     uploads,
+    uploads_rows,
 )
 from service.testhealth.store import (
     cases as test_cases,
-)
-from service.testhealth.store import (
-    numbers as test_numbers,
 )
 from service.testhealth.store.standings import KeptStanding
 from service.testhealth.store.uploads_rows import Upload
@@ -113,7 +115,7 @@ async def take_in(
     """
     now = runtime.clock.now()
     _refuse_useless(files)
-    meta, known = await upload_class.checked(runtime, caller, repository, meta)
+    meta, known = await classify.checked(runtime, caller, repository, meta)
     arrived = Arrived(
         id=runtime.ids.uuid(),
         actor=caller.actor,
@@ -159,15 +161,19 @@ async def take_in_collected(
 
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
-    """Enter its tests, complete it, and keep at hand what comes of it."""
+    """Enter its new tests, store it, note what is left, and answer."""
     with collector.put_off():
         here, answer, kept = arrived.repository.id, None, None
-        # What is taken out meanwhile may be what was looked up.
+        # An upload or test that is removed meanwhile may be one that was looked up.
         while answer is None:
             found = await _made_ready(runtime, arrived)
-            answer, kept = await judging.alone(runtime, here, _complete, runtime, arrived, found)
-    if found.told.is_large:
-        await upload_counting.finish(runtime, arrived.id)
+            answer, kept = await judge.alone(runtime, here, _complete, runtime, arrived, found)
+    if not answer.duplicate:
+        if found.is_large:
+            await noting.finish(runtime, arrived.id)
+        if answer.trusted:
+            later = found.owners[noting.TESTS_AT_ONCE :]
+            await noting.own(runtime, arrived.place, arrived.ran_at, later, found.told.owners)
     if kept is not None:
         await upload_news.tell(runtime, arrived.repository.id)
         runtime.wakeups.wake("outbox")
@@ -184,7 +190,7 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
 
 
 async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
-    """Enter tests that are new, and put all results into the words of the store."""
+    """Enter tests that are new, and prepare all that the upload says."""
     known, name = await runtime.store.read(_identified, arrived)
     variant = arrived.meta.variant
     entrance = Entrance(arrived.place, name, variant, arrived.ran_at, known.last_no)
@@ -195,15 +201,20 @@ async def _made_ready(runtime: Runtime, arrived: Arrived) -> "_Ready":
         entered = await runtime.store.run(upload_cases.enter, entrance, chunk, aliases)
         numbers.update(entered.numbers)
         entrance = replace(entrance, last_no=entered.last_no)
-    return await asyncio.to_thread(_ready, arrived, known, numbers, name)
+    ready = await asyncio.to_thread(_ready, arrived, known, numbers, name)
+    if ready.told.owners:
+        changed = await runtime.store.read(noting.changed_owners, arrived.place, ready.told.owners)
+        apart = ready.told.apart
+        ready = replace(ready, owners=sorted(changed, key=lambda no: (no not in apart, no)))
+    return ready
 
 
 @dataclass(frozen=True, slots=True)
 class _Ready:
-    """All that an upload says, in the words of the store, and its repository's present name.
+    """All that an upload says by the numbers of tests, and its repository's present name.
 
-    It holds until an upload is taken out of the repository, which is then another `removal`, or a
-    test is forgotten: only those `at_risk` can be, which have not run for long, or for strangers.
+    It is stale once the repository has another `removal`. `owners` are tests that get other
+    owners, those apart first.
     """
 
     name: RepositoryKey
@@ -212,7 +223,12 @@ class _Ready:
     failing: Sequence[Failing]
     told: Findings
     removal: int
-    at_risk: Set[int]
+    owners: Sequence[int] = ()
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the upload is noted after it is stored, because other writers would wait."""
+        return self.told.changes > noting.TESTS_AT_ONCE
 
 
 def _ready(
@@ -226,8 +242,8 @@ def _ready(
     unnoted = Unnoted(known.known.unrun.union(numbers[each] for each in new), known.known.unpassed)
     told = upload_findings.findings_of(by_no, unnoted, arrived.id, arrived.ran_at, arrived.meta)
     sums = upload_draft.sums_of(known)
-    failing = upload_answers.failing_in(sums.failing, numbers)
-    return _Ready(name, bool(new), sums, failing, told, known.removal, known.known.unrun)
+    failing = answers.failing_in(sums.failing, numbers)
+    return _Ready(name, bool(new), sums, failing, told, known.removal)
 
 
 async def upload_answer(
@@ -310,17 +326,15 @@ def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     home = records.home_of(session, runtime, arrived.repository, arrived.now)
     classified = _classified(session, home, arrived)
     sums = upload_draft.sums_of(found)
-    failing = upload_answers.failing_in(sums.failing, found.numbers)
-    said = upload_answers.answered(
-        session, home, failing, arrived.meta.variant, classified.started_at
-    )
+    failing = answers.failing_in(sums.failing, found.numbers)
+    said = answers.answered(session, home, failing, arrived.meta.variant, classified.started_at)
     kin = upload_kin.kin_of(session, arrived.repository.id, arrived.meta)
     upload = upload_draft.upload_of(arrived, sums, classified, kin)
-    return upload_answers.answer_of(upload, said, arrived.counts, None)
+    return answers.answer_of(upload, said, arrived.counts, None)
 
 
 def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
-    return upload_class.classified(
+    return classify.classified(
         session, arrived.repository, home.settings, arrived.meta, arrived.known
     )
 
@@ -332,34 +346,31 @@ def _complete(
     place, repository = arrived.place, arrived.repository
     access.recheck(session, arrived.actor, arrived.now)
     test_cases.name_repository(session, place, found.name)
-    removal = evidence_rows.lock(session, place.repository_id).removal
-    if removal != found.removal or not test_numbers.are_there(
-        session, place.repository_id, found.at_risk
-    ):
+    if evidence_rows.lock(session, place.repository_id).removal != found.removal:
         return None, None
     home = records.home_of(session, runtime, repository, arrived.now)
-    bench = Bench(session, runtime, home)
+    tests = RepositoryTests(session, runtime, home)
     classified = _classified(session, home, arrived)
     kin = upload_kin.kin_of(session, place.repository_id, arrived.meta)
     first = _first(session, arrived, classified, kin)
     upload, standing = first, None
     if upload is None:
         draft = upload_draft.upload_of(arrived, found.sums, classified, kin)
-        upload, standing = upload_evidence.count(bench, draft, found.told, has_new=found.has_new)
+        upload, standing = _evidence_of(tests, draft, found)
     if isinstance(arrived.known, Collected):
         artifacts.note(session, place, arrived.known.artifact_id, upload.id, arrived.now)
-    said = upload_answers.answered(
+    said = answers.answered(
         session, home, found.failing, arrived.meta.variant, classified.started_at
     )
     address = page_addresses.upload(runtime.options, repository.ref, upload.id)
-    answer = upload_answers.answer_of(upload, said, arrived.counts, address)
+    answer = answers.answer_of(upload, said, arrived.counts, address)
     if first is not None:
         return replace(answer, duplicate=True), None
-    upload_evidence.record(bench, upload, found.told, set(said.quarantined))
-    _tell(bench, upload, answer)
+    _record(tests, upload, found, said.quarantined)
+    _tell(tests, upload, answer)
     if classified.kind is UploadClass.QUEUE:
         upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
-    return answer, None if standing is None else judging.kept_of(bench, standing)
+    return answer, None if standing is None else judge.kept_of(tests, standing)
 
 
 def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> Upload | None:
@@ -377,10 +388,74 @@ def _first(session: Tx, arrived: Arrived, classified: Classified, kin: Kin) -> U
     return upload_kin.holder_of(session, here, able, arrived.files, arrived.known)
 
 
-def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
-    repository = bench.home.repository
+def _evidence_of(
+    tests: RepositoryTests, draft: Upload, found: _Ready
+) -> tuple[Upload, Standing | None]:
+    """Store the sets of the upload and judge by it; return the upload with its sets.
+
+    An untrusted upload is no evidence.
+    """
+    session, place, told = tests.session, tests.place, found.told
+    passed = sets.put_set(session, place, told.passed, draft.ran_at)
+    skipped = sets.put_set(session, place, told.skipped, draft.ran_at)
+    for each in (told.passed, told.skipped):
+        if each is not None:
+            tests.sets.keep(each)
+    upload = replace(draft, passed=passed, skipped=skipped)
+    won = {no for no, letters in told.letters.items() if PASSED in letters}
+    noting.note_runs(session, place, upload, (won, told.apart.keys() - won))
+    if not found.is_large:
+        noting.note_runs(session, place, upload, (told.new_passed, told.new_skipped))
+    if not upload.is_eligible:
+        test_cases.note_change(session, place.repository_id)
+        return upload, None
+    failed = [no for no, letters in told.letters.items() if FAILED in letters]
+    evidence_rows.note_failed(session, place.repository_id, failed, upload.ran_at)
+    _look_after_owners(tests, has_new=found.has_new)
+    owners = {no: told.owners[no] for no in found.owners[: noting.TESTS_AT_ONCE]}
+    noting.own_within(tests.session, tests.sets.sets, place, upload.ran_at, owners)
+    days.open_day(session, place, upload.ran_at, tests.home.now)
+    letters = {no: each for no, each in told.letters.items() if each}
+    muddled = frozenset(no for no in letters if not told.apart[no].is_comparable)
+    evidence = uploads.evidence_of(upload, letters, muddled, told.passed_size)
+    return upload, judge.judge(tests, [evidence])
+
+
+def _look_after_owners(tests: RepositoryTests, *, has_new: bool) -> None:
+    """Have the repository's own CODEOWNERS file read; new tests get their owners by it soon.
+
+    The next sweep assigns them: the file may be long, and the tests may be many.
+    """
+    session, place = tests.session, tests.place
+    path = code_owners.path_of(session, place.repository_id)
+    if path is None:
+        code_owners.begin(session, place, tests.home.now)
+    elif path and has_new:
+        code_owners.look_sooner(session, place.repository_id, tests.home.now)
+
+
+def _record(tests: RepositoryTests, upload: Upload, found: _Ready, quarantined: Set[int]) -> None:
+    """Store the upload with its attempts, and note their failures unless it is large."""
+    session, place = tests.session, tests.place
+    attempts = [
+        replace(
+            each,
+            is_eligible=upload.is_eligible,
+            is_quarantined=each.no in quarantined and each.outcome is Outcome.FAILED,
+        )
+        if not upload.is_eligible or each.no in quarantined
+        else each
+        for each in found.told.attempts
+    ]
+    uploads_rows.record(session, place, upload, attempts, is_noted=not found.is_large)
+    if not found.is_large:
+        noting.note_failures(session, place, upload, attempts, tests.home.now)
+
+
+def _tell(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
+    repository = tests.home.repository
     told = UploadTold(
-        organization=subscribers.organization_slug(bench.session, repository.org_id),
+        organization=subscribers.organization_slug(tests.session, repository.org_id),
         repo=repository.ref,
         id=upload.id,
         sha=Sha(upload.sha),
@@ -389,10 +464,10 @@ def _tell(bench: Bench, upload: Upload, answer: UploadAnswer) -> None:
         quarantined_failures=answer.quarantined_failures,
         html_url=answer.html_url or "",
     )
-    message = upload_payloads.processed(told, bench.home.now)
-    messages.tell(bench.session, bench.runtime, repository, message)
+    message = upload_payloads.processed(told, tests.home.now)
+    messages.tell(tests.session, tests.runtime, repository, message)
     if upload.kind == UploadClass.QUEUE.value:
-        late_failures.note(bench.session, bench.runtime, repository, upload, told)
+        late_failures.note(tests.session, tests.runtime, repository, upload, told)
 
 
 def _remembered(
@@ -403,7 +478,7 @@ def _remembered(
         raise NotFound(f"There is no upload {upload_id}.", code="upload_not_found")
     home = records.home_of(session, runtime, repository, runtime.clock.now())
     attempts = uploads.attempts_of(session, upload_id)
-    failing = upload_answers.remembered(session, home, attempts)
+    failing = answers.remembered(session, home, attempts)
     address = page_addresses.upload(runtime.options, repository.ref, upload_id)
     counts = Counts(**found.upload.counts)
-    return upload_answers.answer_of(found.upload, failing, counts, address)
+    return answers.answer_of(found.upload, failing, counts, address)

@@ -1,0 +1,300 @@
+"""The counts of a day: read from its uploads, added up, and written for some tests at a time.
+
+A day is always counted from the beginning, never by increments: the same code serves a day that
+is over, a late upload and a removed upload, and repeating any step is safe.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Row, and_, bindparam, case, delete, func, select
+from sqlalchemy.sql.elements import ColumnElement
+
+from service.database import bulk
+from service.database.types import Utc
+from service.testhealth.reports.results import Outcome
+from service.testhealth.store import bitmaps, days
+from service.testhealth.store.cases import keys_of
+from service.testhealth.store.days import OpenDay
+from service.testhealth.store.sets import OutcomeSets
+from service.testhealth.store.tables_evidence import DailyRow, FailureDailyRow
+from service.testhealth.store.uploads_rows import attempts, uploads
+
+TESTS_AT_ONCE = 5000
+"""Tests whose counts one transaction writes."""
+
+daily = DailyRow.__table__
+failure_daily = FailureDailyRow.__table__
+
+
+class SetUse(NamedTuple):
+    """How many uploads of the day hold a set, and when the last of them ran."""
+
+    passed: str | None
+    skipped: str | None
+    is_mass: bool
+    uploads: int
+    last_at: datetime
+
+
+class Daily(NamedTuple):
+    """A test on a day, in the order of the columns that `INSERT_DAILY` takes."""
+
+    no: int
+    results: int
+    passing_results: int
+    passed: int
+    failed: int
+    skipped: int
+    quarantined: int
+    last_at: datetime
+
+
+class FailureDaily(NamedTuple):
+    """A test's way to fail on a day."""
+
+    no: int
+    key: str
+    failed: int
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DayRead:
+    """All that the uploads of a day say of tests."""
+
+    day: OpenDay
+    uses: tuple[SetUse, ...]
+    bits: Mapping[str, bytes]
+    attempts: tuple[Daily, ...]
+    failures: tuple[FailureDaily, ...]
+
+
+class Part(NamedTuple):
+    """The counts of the tests with numbers above `after`, up to and with `until`."""
+
+    after: int
+    until: int
+    daily: Sequence[Daily]
+    failures: Sequence[FailureDaily]
+
+
+@dataclass(frozen=True, slots=True)
+class DaySums:
+    """The counts of a day: of each test, and of each way to fail."""
+
+    day: OpenDay
+    daily: tuple[Daily, ...]
+    failures: tuple[FailureDaily, ...]
+
+    @property
+    def failed(self) -> dict[int, int]:
+        """The failed attempts of each test that failed."""
+        return {each.no: each.failed for each in self.daily if each.failed}
+
+    def parts(self) -> Iterator[Part]:
+        """Return parts that cover all numbers, so that counts of tests that are gone go, too."""
+        after, place = 0, 0
+        ends = [each.no for each in self.daily[TESTS_AT_ONCE - 1 :: TESTS_AT_ONCE]]
+        for until in [*ends, 2**31 - 1]:
+            some = self.daily[place : place + TESTS_AT_ONCE]
+            failures = [each for each in self.failures if after < each.no <= until]
+            yield Part(after, until, some, failures)
+            after, place = until, place + TESTS_AT_ONCE
+
+
+_IN_DAY = (
+    uploads.c.repository_id == bindparam("of_repository"),
+    uploads.c.is_eligible.is_(True),
+    uploads.c.ran_at >= bindparam("since", type_=Utc),
+    uploads.c.ran_at < bindparam("until", type_=Utc),
+)
+
+
+def _count(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.sum(case((condition, 1), else_=0))
+
+
+SELECT_USES = (
+    select(
+        uploads.c.passed,
+        uploads.c.skipped,
+        uploads.c.is_mass,
+        func.count(),
+        func.max(uploads.c.ran_at, type_=Utc),
+    )
+    .where(*_IN_DAY)
+    .group_by(uploads.c.passed, uploads.c.skipped, uploads.c.is_mass)
+)
+_results = (
+    select(
+        attempts.c.no,
+        _count(attempts.c.outcome == Outcome.PASSED.value).label("passed"),
+        _count(attempts.c.outcome == Outcome.FAILED.value).label("failed"),
+        _count(attempts.c.outcome == Outcome.SKIPPED.value).label("skipped"),
+        _count(attempts.c.is_quarantined.is_(True)).label("quarantined"),
+        _count(attempts.c.is_comparable.is_(True) & uploads.c.is_mass.is_(False)).label("counts"),
+        func.max(uploads.c.ran_at, type_=Utc).label("ran_at"),
+    )
+    .select_from(uploads)
+    .join(attempts, attempts.c.upload == uploads.c.id)
+    .where(*_IN_DAY)
+    .group_by(attempts.c.upload, attempts.c.no)
+    .subquery()
+)
+SELECT_ATTEMPTS = select(
+    _results.c.no,
+    _count(_results.c.passed + _results.c.failed > 0).label("results"),
+    _count(and_(_results.c.passed > 0, _results.c.counts > 0)).label("passing_results"),
+    func.sum(_results.c.passed).label("passed"),
+    func.sum(_results.c.failed).label("failed"),
+    func.sum(_results.c.skipped).label("skipped"),
+    func.sum(_results.c.quarantined).label("quarantined"),
+    func.max(_results.c.ran_at, type_=Utc).label("last_at"),
+).group_by(_results.c.no)
+SELECT_FAILURES = (
+    select(
+        attempts.c.no,
+        attempts.c.failure,
+        func.count(),
+        func.max(uploads.c.ran_at, type_=Utc),
+    )
+    .select_from(uploads)
+    .join(attempts, attempts.c.upload == uploads.c.id)
+    .where(
+        *_IN_DAY,
+        attempts.c.outcome == Outcome.FAILED.value,
+        attempts.c.failure.is_not(None),
+    )
+    .group_by(attempts.c.no, attempts.c.failure)
+)
+_COMMON = ("day", "org_id", "repository_id")
+INSERT_DAILY, INSERT_FAILURES = (
+    bulk.inserted(
+        table,
+        [table.c[name] for name in kind._fields],
+        [table.c[name] for name in _COMMON],
+    )
+    for table, kind in ((daily, Daily), (failure_daily, FailureDaily))
+)
+DELETE_PART = tuple(
+    delete(table).where(
+        table.c.repository_id == bindparam("of_repository"),
+        table.c.day == bindparam("of_day"),
+        table.c.no > bindparam("after_no"),
+        table.c.no <= bindparam("until_no"),
+    )
+    for table in (daily, failure_daily)
+)
+
+
+def read(session: Connection, sets: OutcomeSets, day: OpenDay) -> DayRead:
+    """Read what the uploads of a day say; a change since `day.version` makes it useless."""
+    here = day.place.repository_id
+    asked = {"of_repository": here, "since": day.span.since, "until": day.span.until}
+    uses = tuple(SetUse(*row) for row in session.execute(SELECT_USES, asked))
+    keys = {key for use in uses for key in (use.passed, use.skipped) if key is not None}
+    found = session.execute(SELECT_ATTEMPTS, asked)
+    return DayRead(
+        day=day,
+        uses=uses,
+        bits=dict(sets.bits(session, here, keys)),
+        attempts=tuple(map(_of_attempts, found)),
+        failures=tuple(FailureDaily(*row) for row in session.execute(SELECT_FAILURES, asked)),
+    )
+
+
+def added_up(read_: DayRead) -> DaySums:
+    """Add up what the uploads of a day say. Pure, and takes up to a second."""
+    passed, mass, skipped = Counter[int](), Counter[int](), Counter[int]()
+    last_at: dict[int, datetime] = {}
+    for use in sorted(read_.uses, key=lambda each: each.last_at):
+        for key, counters in (
+            (use.passed, (passed, mass) if use.is_mass else (passed,)),
+            (use.skipped, (skipped,)),
+        ):
+            nos = list(bitmaps.members(read_.bits.get(key, b""))) if key is not None else []
+            for counter in counters:
+                _add(counter, nos, use.uploads)
+            last_at.update(dict.fromkeys(nos, use.last_at))
+    apart = {each.no: each for each in read_.attempts}
+    rows = [
+        _together(
+            Daily(
+                no=no,
+                results=passed[no],
+                passing_results=passed[no] - mass[no],
+                passed=passed[no],
+                failed=0,
+                skipped=skipped[no],
+                quarantined=0,
+                last_at=at,
+            ),
+            apart.pop(no, None),
+        )
+        for no, at in last_at.items()
+    ]
+    rows = sorted([*rows, *apart.values()])
+    failures = sorted(read_.failures, key=lambda each: (each.no, each.key))
+    return DaySums(read_.day, tuple(rows), tuple(failures))
+
+
+def write(session: Connection, sums: DaySums, part: Part) -> bool:
+    """Write a part of the counts instead of what was there; False: the day has changed."""
+    if not days.lock(session, sums.day):
+        return False
+    place, day = sums.day.place, sums.day.day
+    asked = {
+        "of_repository": place.repository_id,
+        "of_day": day,
+        "after_no": part.after,
+        "until_no": part.until,
+    }
+    for statement in DELETE_PART:
+        session.execute(statement, asked)
+    common = bulk.same(day=day, **keys_of(place))
+    for some in bulk.parts(part.daily):
+        session.execute(INSERT_DAILY, bulk.told(map(tuple, some)) | common)
+    for others in bulk.parts(part.failures):
+        session.execute(INSERT_FAILURES, bulk.told(map(tuple, others)) | common)
+    return True
+
+
+def _add(counter: Counter[int], nos: Sequence[int], times: int) -> None:
+    if times == 1:
+        counter.update(nos)
+        return
+    for no in nos:
+        counter[no] += times
+
+
+def _of_attempts(row: Row[*tuple[object, ...]]) -> Daily:
+    return Daily(
+        no=row.no,
+        results=int(row.results),
+        passing_results=int(row.passing_results),
+        passed=int(row.passed),
+        failed=int(row.failed),
+        skipped=int(row.skipped),
+        quarantined=int(row.quarantined),
+        last_at=row.last_at,
+    )
+
+
+def _together(once: Daily, apart: Daily | None) -> Daily:
+    """Add what sets and what stored attempts say of a test."""
+    if apart is None:
+        return once
+    return Daily(
+        no=once.no,
+        results=once.results + apart.results,
+        passing_results=once.passing_results + apart.passing_results,
+        passed=once.passed + apart.passed,
+        failed=once.failed + apart.failed,
+        skipped=once.skipped + apart.skipped,
+        quarantined=once.quarantined + apart.quarantined,
+        last_at=max(once.last_at, apart.last_at),
+    )
