@@ -37,6 +37,7 @@ from service.database import database
 from service.database.database import Store, StoreOptions, open_store
 from service.database.wakeups import Wakeups
 from service.errors import InvariantBroken, StartRefused
+from service.evidence import links
 from service.http import connections, documents, errors
 from service.http.health import Readiness
 from service.metrics.process_families import ProcessMeter
@@ -266,6 +267,7 @@ def assembled(settings: Settings, world: World, parts: Parts) -> Runtime:
         sender=parts.sender,
         telemetry=parts.telemetry,
         job_tokens=parts.job_tokens,
+        links=links.made(),
         instance=world.ids.uuid(),
         options=Options(
             version=VERSION,

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
 from service.body_budget import BodyBudget
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.database.database import Store
+from service.database.paging import TagKeys
 from service.database.wakeups import Wakeups
 from service.memory import Commands, Gates, Looks, Memory, Rate
-from service.notifications.outgoing import Sender
 from service.provider.ci import ProvedJob
 from service.provider.port import Provider
 from service.provider.signals import Delivery, Signal
@@ -24,8 +24,8 @@ from service.telemetry import SILENT, Meter
 from service.vocabulary import Network
 
 
-class Keys(Protocol):
-    """What is made from the deployment's secret key."""
+class Keys(TagKeys, Protocol):
+    """Derives digests, tags and sealed secrets from the deployment's secret key."""
 
     def token_digest(self, token: str) -> bytes:
         """The keyed hash under which an API token is stored (RELIABILITY.md 8.1)."""
@@ -35,20 +35,45 @@ class Keys(Protocol):
         """The hashes under the present and the previous key, to compare with."""
         ...
 
-    def page_tag(self, payload: bytes) -> bytes:
-        """The tag that makes a page token ours (API.md 8.1)."""
-        ...
-
-    def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
-        """The tags under the present and the previous key, to compare with."""
-        ...
-
     def sealed(self, text: str) -> bytes:
         """A secret of others as it is stored (RELIABILITY.md 8.1)."""
         ...
 
     def opened(self, sealed: bytes) -> str:
         """That secret again. Raises ServiceError when neither key sealed it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One request to an endpoint of a user: its address and signed body."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PostResult:
+    """The result of one request. `error` is None after success.
+
+    `status` is None without a response; `retry_after` is the response's header as sent.
+    """
+
+    status: int | None
+    error: str | None
+    retry_after: str | None = None
+
+
+class Sender(Protocol):
+    """Sends requests to addresses that users give."""
+
+    async def refusal(self, url: str) -> str | None:
+        """Return why this address may not be called now, in a sentence; None if it may."""
+        ...
+
+    async def post(self, outgoing: Outgoing) -> PostResult:
+        """Make one attempt; never raises for what the receiver or the network did."""
         ...
 
 
@@ -145,6 +170,23 @@ class Options:
     periods: Periods = field(default_factory=Periods)
 
 
+Link = TypeVar("Link")
+
+
+class Links:
+    """Functions of one capability that another one calls, one object of each type.
+
+    The capability that calls declares the type, and the package that knows both adds the object.
+    """
+
+    def __init__(self, *links: object) -> None:
+        self._links = {type(link): link for link in links}
+
+    def of(self, kind: type[Link]) -> Link:
+        """Return the object of this type. Raises KeyError if it was not added."""
+        return cast(Link, self._links[kind])
+
+
 # Two cores are enough for reports, and a third would take memory alone (ARCHITECTURE.md 7).
 PARSERS = 2
 
@@ -175,6 +217,7 @@ class Runtime:
     instance: str = "alone"
     telemetry: Meter = SILENT
     job_tokens: JobTokens | None = None
+    links: Links = field(default_factory=Links)
     gates: Gates = field(default_factory=Gates)
     upload_gates: Gates = field(default_factory=Gates)
     looks: Looks = field(default_factory=Looks)

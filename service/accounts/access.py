@@ -17,9 +17,8 @@ from service.database.records import RepositoryRecord, TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.http import callers
 from service.http.callers import Caller
-from service.mergequeue.store import queues
 from service.runtime import Runtime
-from service.vocabulary import Actor, ActorKind, QueueRef, RepoRef
+from service.vocabulary import Actor, ActorKind, RepoRef
 
 ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PREFIX = "hgt_"
@@ -218,33 +217,3 @@ async def repository_of_anyone(runtime: Runtime, ref: RepoRef) -> RepositoryReco
             f"There is no repository {ref.slug} on {ref.host} here.", code="repository_not_found"
         )
     return record
-
-
-async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str) -> QueueRef:
-    """The queue of a branch. Raises NotFound: repository_not_found, queue_not_found."""
-    version = runtime.memory.access_version
-    # Texts keep their hashes; a value of ours would be asked for its own each time.
-    question = (caller.org_id, caller.repositories, ref.host, ref.owner, ref.name, branch)
-    known = runtime.memory.places.get(version, question)
-    if isinstance(known, QueueRef):
-        return known
-    repository = await find_repository(runtime, caller, ref)
-    found, branches = await runtime.store.read(_queue_of, repository, branch)
-    if found is None:
-        there = f"; queues here: {', '.join(branches)}" if branches else ""
-        raise NotFound(
-            f'branch "{branch}" has no queue{there}.',
-            code="queue_not_found",
-            members={"branches": list(branches)},
-        )
-    runtime.memory.places.put(version, question, found)
-    return found
-
-
-def _queue_of(
-    session: Tx, repository: RepositoryRecord, branch: str
-) -> tuple[QueueRef | None, tuple[str, ...]]:
-    found = queues.queue_ref(session, repository.org_id, repository.id, branch)
-    if found is not None:
-        return found, ()
-    return None, tuple(sorted(ref.branch for ref in queues.queues_of(session, repository.id)))

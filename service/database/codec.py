@@ -1,141 +1,204 @@
-"""Frozen dataclasses to rows and JSON, and back, by field name.
+"""Convert frozen dataclasses to rows and JSON, and back, by field name.
 
-Everything is looked up once, when a codec is made at import: a field or column that the other
-side lacks, or a type that could not be restored, refuses the import. JSON is written by
-orjson, which knows dataclasses, enums and instants itself; reading follows the type hints. A
-field that older JSON lacks takes its default, so values can grow. Targets are written as
-their word and are found again if `target_sets.at_hand` has read them.
+orjson writes the JSON and pydantic reads it. Everything is checked once, when a codec is made at
+import: a field or column without a partner, or a type that JSON cannot restore, raises TypeError.
+A field that older JSON lacks takes its default, so values can grow.
 """
 
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
 from enum import Enum
-from typing import (
-    Any,
-    Generic,
-    NewType,
-    TypeAlias,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from types import NoneType, UnionType
+from typing import Any, Generic, NewType, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import get_type_hints as hints_of
 
 import orjson
+from pydantic import TypeAdapter
+from pydantic_core import SchemaValidator, core_schema
 from sqlalchemy import Column, Table
 
 from service.database.types import Json
-from service.mergequeue.engine.targets import Targets
-from service.mergequeue.store import target_sets
 
 T = TypeVar("T")
 
-Restore = Callable[[Any], Any]
-"""From what JSON holds to the value; `_same` where both are one."""
+Convert = Callable[[Any], Any]
+"""From a field to what the database is given, or back."""
 
 Raw: TypeAlias = tuple[Any, ...]
-"""A row as the driver gives it: on SQLite truths are numbers, and times are texts."""
+"""A row as the driver returns it: on SQLite, booleans are numbers and times are texts."""
 
-Encode = Callable[[object], str]
-"""From a value to JSON text."""
-
-SCALARS = (str, int, float, bool)
 OPTIONS = orjson.OPT_NON_STR_KEYS
+
+SCALARS = frozenset({"str", "int", "float", "bool"})
+GROUPS = frozenset(
+    {
+        "dataclass",
+        "dataclass-args",
+        "dataclass-field",
+        "default",
+        "definition-ref",
+        "definitions",
+        "dict",
+        "enum",
+        "frozenset",
+        "nullable",
+        "tuple",
+        "union",
+    }
+)
+"""Kinds of pydantic's core schemas beside scalars and instants that JSON can restore."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """How values of a type are replaced by words, and found again."""
+
+    word_of: Convert
+    of_word: Convert
+
+
+_words: dict[type, _Words] = {}
+_seen: set[type] = set()
+
+
+def store_as_word(
+    kind: type[T], word_of: Callable[[T], str], of_word: Callable[[str], T | None]
+) -> None:
+    """Store values of this dataclass as a word, in columns and JSON.
+
+    Raises TypeError after a codec that stores them otherwise has been made.
+    """
+    if kind in _seen:
+        raise TypeError(f"a codec already stores {kind.__name__} field by field")
+    _words[kind] = _Words(word_of, of_word)
 
 
 def json_of(value: object) -> str:
-    """The value as JSON text; it holds no targets."""
+    """Return the value as JSON text; it contains no values stored as words."""
     return orjson.dumps(value, default=_plain, option=OPTIONS).decode()
 
 
-def json_with_words(value: object) -> str:
-    """The same of a value that may hold targets: slower, for orjson has to ask of each part."""
+def json_object(text: str) -> dict[str, object]:
+    """Return a JSON object as it is."""
+    value: dict[str, object] = orjson.loads(text)
+    return value
+
+
+def _json_with_words(value: object) -> str:
+    # Slower: orjson calls `_worded` for every dataclass.
     options = OPTIONS | orjson.OPT_PASSTHROUGH_DATACLASS
     return orjson.dumps(value, default=_worded, option=options).decode()
 
 
-def encoder(hint: Any) -> Encode:
-    """How values of this type become JSON text."""
-    return json_with_words if _holds_targets(hint) else json_of
-
-
-def _holds_targets(hint: Any) -> bool:
-    if hint is Targets:
-        return True
-    if is_dataclass(hint):
-        return any(map(_holds_targets, get_type_hints(hint).values()))
-    return any(map(_holds_targets, get_args(hint)))
-
-
-def json_object(text: str) -> dict[str, object]:
-    """A JSON object as it is."""
-    found: dict[str, object] = orjson.loads(text)
-    return found
-
-
 def _plain(value: object) -> object:
-    """A set in an order of its own, so that equal values are equal text."""
+    """Return a sorted list for a set, so that equal values are equal text."""
     if isinstance(value, frozenset):
         return sorted(value)
     raise TypeError(f"cannot be stored: {value!r}")
 
 
 def _worded(value: object) -> object:
-    if isinstance(value, Targets):
-        return target_sets.word_of(value)
+    words = _words.get(type(value))
+    if words is not None:
+        return words.word_of(value)
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return _plain(value)
 
 
 class JsonCodec(Generic[T]):
-    """Values of one type as JSON text."""
+    """Values of one type as JSON text. Raises TypeError for a type that JSON cannot restore."""
 
-    def __init__(self, hint: Any) -> None:
-        self._restore = restorer(hint, str(hint))
-        self._encode = encoder(hint)
+    def __init__(self, hint: Any, where: str | None = None) -> None:
+        schema = _Schema(where or str(hint))
+        self._validator = SchemaValidator(schema.checked(TypeAdapter(hint).core_schema))
+        self._encode = _json_with_words if schema.has_words else json_of
 
     def encode(self, value: T) -> str:
-        """The value as JSON text."""
+        """Return the value as JSON text."""
         return self._encode(value)
 
     def decode(self, text: str) -> T:
-        """The value again."""
-        restored: T = self._restore(orjson.loads(text))
-        return restored
+        """Return the value again. Raises ValueError for text that is no such value."""
+        value: T = self._validator.validate_json(text)
+        return value
+
+
+class _Schema:
+    """pydantic's core schema of a stored type: checked, with words for values stored as words."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.has_words = False
+
+    def checked(self, schema: Any) -> Any:
+        """Return the schema that restores values of the type. Raises TypeError."""
+        kind = schema["type"]
+        if kind == "dataclass":
+            _seen.add(schema["cls"])
+            words = _words.get(schema["cls"])
+            if words is not None:
+                self.has_words = True
+                return self._word(schema, words)
+        if kind == "datetime":
+            return {**schema, "tz_constraint": "aware"}
+        if kind == "dict":
+            self._expect(schema["keys_schema"]["type"] in ("str", "int", "enum"), schema)
+        if kind == "union":
+            self._expect(all(each["type"] in SCALARS for each in schema["choices"]), schema)
+        self._expect(kind in GROUPS or kind in SCALARS, schema)
+        return {name: self._part(part) for name, part in schema.items()}
+
+    def _part(self, part: Any) -> Any:
+        if isinstance(part, list):
+            return [self._part(each) for each in part]
+        is_schema = isinstance(part, dict) and isinstance(part.get("type"), str)
+        return self.checked(part) if is_schema else part
+
+    def _word(self, schema: Any, words: _Words) -> Any:
+        _seen.discard(schema["cls"])
+        return core_schema.no_info_plain_validator_function(words.of_word, ref=schema.get("ref"))
+
+    def _expect(self, is_restorable: bool, schema: Any) -> None:
+        if not is_restorable:
+            raise TypeError(f"{self._where}: JSON cannot restore a {schema['type']} here")
 
 
 class UnionCodec(Generic[T]):
-    """Members of a closed union of dataclasses, told apart by class name."""
+    """Members of a closed union of dataclasses, distinguished by class name."""
 
     def __init__(self, union: Any) -> None:
-        members = get_args(union)
-        self._restorers = {each.__name__: restorer(each, each.__name__) for each in members}
-        self._encoders = {each: encoder(each) for each in members}
+        self._codecs: dict[str, JsonCodec[T]] = {}
+        self.add(union)
+
+    def add(self, union: Any) -> None:
+        """Add a dataclass, or all members of a union. Raises TypeError for a name in use."""
+        for member in get_args(union) or (union,):
+            if member.__name__ in self._codecs:
+                raise TypeError(f"two members are named {member.__name__}")
+            self._codecs[member.__name__] = JsonCodec(member, member.__name__)
 
     @property
     def names(self) -> frozenset[str]:
         """The class names of all members."""
-        return frozenset(self._restorers)
+        return frozenset(self._codecs)
 
     def encode(self, value: T) -> tuple[str, str]:
-        """Class name and JSON text."""
-        return type(value).__name__, self._encoders[type(value)](value)
+        """Return class name and JSON text."""
+        name = type(value).__name__
+        return name, self._codecs[name].encode(value)
 
     def decode(self, name: str, text: str) -> T:
-        """The member again. Raises KeyError for a class that the union lacks."""
-        restored: T = self._restorers[name](orjson.loads(text))
-        return restored
+        """Return the member again. Raises KeyError for a class that the union lacks."""
+        return self._codecs[name].decode(text)
 
 
 class RowCodec(Generic[T]):
     """A dataclass and the table that has a column of the same name for each field.
 
     `keys` are columns that only the store knows, `elsewhere` fields that other tables hold.
-    Raises TypeError when made, for a field or column without a partner.
+    Raises TypeError for a field or column without a partner.
     """
 
     def __init__(
@@ -146,7 +209,7 @@ class RowCodec(Generic[T]):
         keys: Iterable[str] = (),
         elsewhere: Iterable[str] = (),
     ) -> None:
-        hints = get_type_hints(kind)
+        hints = hints_of(kind)
         self._kind = kind
         self.names = tuple(
             field.name
@@ -157,31 +220,33 @@ class RowCodec(Generic[T]):
         if lacking:
             raise TypeError(f"{kind.__name__} and its table differ in {sorted(lacking)}")
         self.columns: tuple[Column[Any], ...] = tuple(table.c[name] for name in self.names)
-        self._writers = tuple(
-            (name, _writer(hints[name], column))
+        converters = [
+            _converters(hints[name], column, f"{kind.__name__}.{name}")
             for name, column in zip(self.names, self.columns, strict=True)
+        ]
+        self._writers = tuple(
+            (name, write) for name, (write, _) in zip(self.names, converters, strict=True)
         )
         self._readers = tuple(
-            (name, _reader(hints[name], column, f"{kind.__name__}.{name}"))
-            for name, column in zip(self.names, self.columns, strict=True)
+            (name, read) for name, (_, read) in zip(self.names, converters, strict=True)
         )
 
     def row(self, value: T) -> dict[str, Any]:
-        """Column name to what the database is given."""
+        """Return what the database is given, by column name."""
         return {name: write(getattr(value, name)) for name, write in self._writers}
 
     def value(self, row: Sequence[Any], elsewhere: Mapping[str, Any] | None = None) -> T:
-        """The value of a row that begins with `columns`, and of fields held elsewhere.
+        """Return the value of a row that begins with `columns`; `elsewhere` has its other fields.
 
-        The row may be the driver's own (`Raw`), unless it has times or truths that may lack.
+        The row may be the driver's own (`Raw`) if it has no times and no nullable booleans.
         """
-        found = {
+        values = {
             name: read(column) for (name, read), column in zip(self._readers, row, strict=False)
         }
-        return self._kind(**found, **(elsewhere or {}))
+        return self._kind(**values, **(elsewhere or {}))
 
     def changes(self, before: T, after: T) -> dict[str, Any]:
-        """As `row(after)`, but only what differs; identical parts are not looked into."""
+        """Return the columns of `row(after)` that differ; skips identical parts unseen."""
         changed = {}
         for name, write in self._writers:
             old, new = getattr(before, name), getattr(after, name)
@@ -190,127 +255,35 @@ class RowCodec(Generic[T]):
         return changed
 
 
-def _writer(hint: Any, column: Column[Any]) -> Restore:
-    kind = _without_none(hint)[0]
+def _converters(hint: Any, column: Column[Any], where: str) -> tuple[Convert, Convert]:
+    """Return how a field of this type is written to its column, and how it is read."""
     if isinstance(column.type, Json):
-        encode = encoder(hint)
-        return lambda value: None if value is None else encode(value)
-    if kind is Targets:
-        return lambda value: None if value is None else target_sets.word_of(value)
-    if _is_enum(kind):
-        return lambda value: None if value is None else value.value
-    return _same
-
-
-def _reader(hint: Any, column: Column[Any], where: str) -> Restore:
-    restore = restorer(hint, where)
-    if isinstance(column.type, Json):
-        return lambda value: None if value is None else restore(orjson.loads(value))
+        codec: JsonCodec[Any] = JsonCodec(hint, where)
+        return _unless_null(codec.encode), _unless_null(codec.decode)
+    kind = _bare(hint)
+    if kind in _words:
+        return _unless_null(_words[kind].word_of), _unless_null(_words[kind].of_word)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        members = {member.value: member for member in kind}
+        return _unless_null(lambda member: member.value), _unless_null(members.__getitem__)
     if hint is bool:
-        return bool
-    kind = _without_none(hint)[0]
-    if kind is datetime or _bare(kind) in (*SCALARS, bytes):
-        return _same
-    if _is_enum(kind) or kind is Targets:
-        return restore
+        return _same, bool
+    if kind in (str, int, float, bool, bytes, datetime):
+        return _same, _same
     raise TypeError(f"{where}: only a Json column can hold {hint}")
 
 
-def restorer(hint: Any, where: str) -> Restore:
-    """How a value of this type comes back from JSON.
-
-    Raises TypeError for a type that JSON alone does not tell.
-    """
-    kinds = _without_none(hint)
-    if len(kinds) > 1:
-        if all(_bare(kind) in SCALARS for kind in kinds):
-            return _same
-        raise TypeError(f"{where}: {hint} cannot be told apart in JSON")
-    restore = _restorer(_bare(kinds[0]), where)
-    if restore is _same or kinds == (hint,):
-        return restore
-    return lambda value: None if value is None else restore(value)
-
-
-def _restorer(kind: Any, where: str) -> Restore:
-    if kind in (*SCALARS, bytes):
-        return _same
-    if kind is datetime:
-        return _instant
-    if kind is Targets:
-        return target_sets.of_word
-    if _is_enum(kind):
-        members = {member.value: member for member in kind}
-        return members.__getitem__
-    if is_dataclass(kind):
-        return _dataclass_restorer(kind)
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is tuple:
-        return _tuple_restorer(arguments, where)
-    if origin is frozenset:
-        inner = restorer(arguments[0], where)
-        return lambda value: frozenset(map(inner, value))
-    if origin is not None and issubclass(origin, Mapping):
-        return _mapping_restorer(arguments, where)
-    raise TypeError(f"{where}: {kind} cannot be restored from JSON")
-
-
-def _dataclass_restorer(kind: Any) -> Restore:
-    hints = get_type_hints(kind)
-    readers = {
-        field.name: restorer(hints[field.name], f"{kind.__name__}.{field.name}")
-        for field in fields(kind)
-    }
-
-    def restore(found: Mapping[str, Any]) -> Any:
-        return kind(**{name: read(found[name]) for name, read in readers.items() if name in found})
-
-    return restore
-
-
-def _tuple_restorer(arguments: tuple[Any, ...], where: str) -> Restore:
-    if len(arguments) == 2 and arguments[1] is Ellipsis:
-        inner = restorer(arguments[0], where)
-        return tuple if inner is _same else lambda value: tuple(map(inner, value))
-    each = [restorer(argument, where) for argument in arguments]
-    return lambda value: tuple(read(part) for read, part in zip(each, value, strict=True))
-
-
-def _mapping_restorer(arguments: tuple[Any, ...], where: str) -> Restore:
-    key_kind = _bare(arguments[0])
-    read = restorer(arguments[1], where)
-    if key_kind is str:
-        return lambda value: {key: read(each) for key, each in value.items()}
-    if key_kind is int:
-        return lambda value: {int(key): read(each) for key, each in value.items()}
-    if _is_enum(key_kind):
-        members = {str(member.value): member for member in key_kind}
-        return lambda value: {members[key]: read(each) for key, each in value.items()}
-    raise TypeError(f"{where}: {key_kind} cannot be a key in JSON")
+def _unless_null(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
 
 
 def _same(value: Any) -> Any:
     return value
 
 
-def _instant(text: str) -> datetime:
-    """Raises ValueError for a naive time, which nobody should have stored."""
-    found = datetime.fromisoformat(text)
-    if found.tzinfo is None:
-        raise ValueError(f"a time without a zone was stored: {text}")
-    return found
-
-
-def _without_none(hint: Any) -> tuple[Any, ...]:
-    if get_origin(hint) in (Union, types.UnionType):
-        return tuple(each for each in get_args(hint) if each is not types.NoneType)
-    return (hint,)
-
-
-def _bare(kind: Any) -> Any:
-    """A NewType is what it stands for."""
-    return _bare(kind.__supertype__) if isinstance(kind, NewType) else kind
-
-
-def _is_enum(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Enum)
+def _bare(hint: Any) -> Any:
+    """Return what an optional type or a NewType stands for."""
+    if get_origin(hint) in (Union, UnionType):
+        kinds = [each for each in get_args(hint) if each is not NoneType]
+        return _bare(kinds[0]) if len(kinds) == 1 else hint
+    return _bare(hint.__supertype__) if isinstance(hint, NewType) else hint

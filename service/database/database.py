@@ -18,15 +18,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from service import time_limits
-from service.accounts.store.tables_access import DeploymentRow
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.database import migrate, postgresql, sqlite, sqlite_file
+from service.database.caches import Caches
+from service.database.tables_tenants import DeploymentRow
 from service.errors import DatabaseAway, DatabaseUnavailable, StartRefused
-from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.store.cache import QueueCache
-from service.testhealth.store.sets import OutcomeSets
-from service.testhealth.store.standings import Standings
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -97,9 +94,8 @@ class Store:
         self.runner = runner
         """How the database is reached; tests put their faults in between."""
         self.dialect = dialect
-        self.cache = QueueCache()
-        self.outcome_sets = OutcomeSets()
-        self.standings = Standings()
+        self.caches = Caches()
+        """What this process remembers of the database, as of commits that it has heard of."""
         self.is_alone = dialect == "sqlite"
         """Whether no other process works on it: one that serves a SQLite file holds its lock."""
 
@@ -151,14 +147,9 @@ class Store:
         """
         await _limited(self.runner.show_life(instance_id))
 
-    async def known_newest(self, queue_id: int) -> MergeQueue | None:
-        """The queue's newest committed value, if memory holds it."""
-        known = self.cache.newest(queue_id)
-        if known is None:
-            return None
-        if not await _limited(self.runner.is_newest(queue_id, known.version)):
-            return None
-        return known
+    async def is_newest(self, queue_id: int, version: int) -> bool:
+        """Return whether this committed version of a queue is the newest one."""
+        return await _limited(self.runner.is_newest(queue_id, version))
 
     async def close(self) -> None:
         """Finish what waits, then end every thread and connection."""
@@ -200,7 +191,7 @@ async def open_store(
         opened = await asyncio.to_thread(_open_sqlite, where, boundary, chosen)
         store = Store(opened, "sqlite")
         # Memory may not have heard of what was committed after its caller's time limit.
-        opened.on_unheard = store.cache.clear
+        opened.on_unheard = store.caches.clear
     else:
         engine = await asyncio.to_thread(_open_postgresql, where, chosen)
         runner = postgresql.PostgresqlRunner(engine, chosen.pool, boundary, clock, ids)

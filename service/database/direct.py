@@ -12,7 +12,7 @@ from sqlalchemy.engine.interfaces import DBAPIModule
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.selectable import Selectable
 
-from service.database.codec import Raw, Restore
+from service.database.codec import Convert, Raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class _Text:
 
     text: str
     given: Mapping[str, object]
-    encoders: Mapping[str, Restore]
+    encoders: Mapping[str, Convert]
     places: tuple[str, ...] | None
 
     def parameters(self, told: Mapping[str, object]) -> tuple[object, ...] | dict[str, object]:

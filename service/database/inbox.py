@@ -1,6 +1,6 @@
-"""Deliveries, stored before they are answered and worked on once, in order of each lane.
+"""Deliveries, stored before they are answered and processed once, in order within each lane.
 
-Rows are taken by state and time, never above a remembered id: a lower id may commit later.
+Rows are selected by state and time, never by a last seen id: a lower id may commit later.
 """
 
 from collections.abc import Collection, Sequence
@@ -26,13 +26,13 @@ from service.database.tables_deliveries import InboxRow as Row
 from service.provider.signals import Delivery
 
 CLAIM = timedelta(seconds=60)
-"""How long a delivery belongs to who took it (ARCHITECTURE.md 7)."""
+"""How long a claim of a delivery lasts."""
 
 NOTE_LENGTH_MAX = 500
 
 
 class InboxState(StrEnum):
-    """Where a delivery stands."""
+    """The state of a delivery."""
 
     OPEN = "open"
     DONE = "done"
@@ -158,7 +158,7 @@ ASKED_AT_ONCE = 1000
 
 
 def accept(session: Connection, delivery: Delivery) -> bool:
-    """Store a delivery; False when its (host, id) is known: then nothing changes."""
+    """Store a delivery; return False, without a change, if its (host, id) is known."""
     row_id = session.execute(
         INSERT,
         {
@@ -179,7 +179,7 @@ def accept(session: Connection, delivery: Delivery) -> bool:
 
 
 def known(session: Connection, host: str, ids: Sequence[str]) -> frozenset[str]:
-    """Which of these deliveries of a host came in, whatever became of them."""
+    """Return which of these deliveries of a host were received, in whatever state they are."""
     found: set[str] = set()
     for start in range(0, len(ids), ASKED_AT_ONCE):
         part = ids[start : start + ASKED_AT_ONCE]
@@ -188,10 +188,9 @@ def known(session: Connection, host: str, ids: Sequence[str]) -> frozenset[str]:
 
 
 def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[InboxRow, ...]:
-    """Let `by` take the oldest open delivery of each lane for 60 s, at most `limit`, oldest first.
+    """Claim the oldest open delivery of each lane for 60 s; at most `limit`, oldest first.
 
-    A lane whose oldest open one is taken or not yet due gives nothing. `attempts` counts
-    this one.
+    Skips a lane whose oldest open delivery is claimed or not yet due. `attempts` includes this one.
     """
     due = session.execute(SELECT_DUE, {"now": now, "at_most": limit}).scalars().all()
     if not due:
@@ -219,12 +218,12 @@ def claim(session: Connection, by: str, now: datetime, limit: int) -> tuple[Inbo
 
 
 def settle(session: Connection, row_id: int, note: str) -> None:
-    """It is worked off; `note` says how (`ignored`). Settling again changes nothing."""
+    """End a delivery as processed; `note` says how (`ignored`). Idempotent."""
     _close(session, row_id, InboxState.DONE, note)
 
 
 def poison(session: Connection, row_id: int, error: str) -> None:
-    """Park it with its last error; its lane goes on."""
+    """Park a delivery with its last error; its lane goes on."""
     _close(session, row_id, InboxState.POISONED, error)
 
 
@@ -233,24 +232,24 @@ def _close(session: Connection, row_id: int, state: InboxState, note: str) -> No
 
 
 def retry(session: Connection, row_id: int, next_at: datetime, error: str) -> None:
-    """Give it back, due at `next_at`; its lane waits for it."""
+    """Release a delivery until `next_at`; its lane waits for it."""
     session.execute(RETRY, {"of_id": row_id, "next_at": next_at, "note": error[:NOTE_LENGTH_MAX]})
 
 
 def parked(session: Connection) -> int:
-    """How many deliveries are parked."""
+    """Return the number of parked deliveries."""
     statement = select(func.count(literal(1))).select_from(inbox).where(IS_POISONED)
     count: int = session.execute(statement).scalar_one()
     return count
 
 
 def release(session: Connection, living: Sequence[str]) -> int:
-    """Drop the claims of whoever is not among the living; how many."""
+    """Drop the claims of instances that are not in `living`; return how many."""
     return session.execute(RELEASE, {"living": living}).rowcount
 
 
 def release_unowned(session: Connection, by: str, owned: Collection[int]) -> int:
-    """Drop the claims of `by` that none of its tasks owns, and their attempts; return how many.
+    """Drop the claims of `by` that none of its tasks owns, with their attempts; return how many.
 
     `owned` are the ids of rows that its tasks own.
     """

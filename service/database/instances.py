@@ -1,30 +1,29 @@
-"""Processes that serve this database: which of them live, and what the dead leave behind.
+"""Instances: the processes that serve this database, and which of them are alive.
 
-Each shows a sign that ends with it (the lock of a SQLite file; on PostgreSQL the lock of a
-session), and writes down when it was last there. Who shows no sign, or has not been there for
-long, is gone: what it had claimed is anybody's again (RELIABILITY.md 6.3).
+Each instance holds a lock that ends with it (of the SQLite file, or of a PostgreSQL session) and
+stores heartbeats. An instance without its lock, or without a heartbeat for too long, is gone:
+other instances free its claims.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.database import inbox, outbox, signs
+from service.database import outbox, probes
 from service.database.records import OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.database.tables_instances import InstanceRow
 from service.database.types import Utc
-from service.notifications.store import notifications
 
 GONE_AFTER = timedelta(seconds=40)
-"""After so long without a heartbeat. A process that stands still may have got a landing permit
-just before, 5 s after its last heartbeat; that lasts 30 s (RELIABILITY.md 2)."""
+"""An instance without a heartbeat for so long is gone. A process that hangs may have got a landing
+permit just before, 5 s after its last heartbeat, and a permit lasts 30 s."""
 
 SILENT_AFTER = timedelta(seconds=15)
-"""Three heartbeats: an instance that missed so many is named where others wait for it."""
+"""Three heartbeats: an instance that missed them is named to those who wait for its landing."""
 
 instances = InstanceRow.__table__
 effects = OutboxRow.__table__
@@ -50,7 +49,7 @@ FORGET = delete(instances).where(instances.c.id.in_(bindparam("ids", expanding=T
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A process. `fingerprint` stands for the settings that all of them must share."""
+    """A process. `fingerprint` is a digest of the settings that all instances must share."""
 
     id: str
     version: str
@@ -59,48 +58,46 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Known(Instance):
-    """One as it was last there."""
+    """An instance with its start and its last heartbeat."""
 
     started_at: datetime
     heartbeat: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """How much the dead had claimed, and who they were."""
+class Departure:
+    """Instances that are gone, and those that live on."""
 
     gone: tuple[str, ...]
-    effects: int
-    deliveries: int
-    notifications: int
+    living: tuple[str, ...]
 
 
 def beat(session: Connection, me: Instance, now: datetime) -> None:
-    """It is there now: known from the first call on, and again after it was taken for dead."""
+    """Store a heartbeat; inserts the instance if it is new or was forgotten as gone."""
     at = time_of(session, now)
     row = {"id": me.id, "version": me.version, "fingerprint": me.fingerprint}
     session.execute(BEAT, {**row, "started_at": at, "heartbeat": at})
 
 
 def living(session: Connection, me: str, now: datetime) -> tuple[Known, ...]:
-    """Who lives, longest started first. Of a SQLite file that is `me` alone."""
+    """Return live instances, oldest first; with SQLite only `me`."""
     known = [Known(*row) for row in session.execute(SELECT_ALL)]
     if session.dialect.name == "sqlite":
         return tuple(each for each in known if each.id == me)
-    shown = frozenset(session.execute(signs.SELECT_SHOWN, {"space": signs.SPACE}).scalars())
+    locked = probes.locked_keys(session)
     at = time_of(session, now)
-    return tuple(each for each in known if each.id == me or lives(each, shown, at))
+    return tuple(each for each in known if each.id == me or lives(each, locked, at))
 
 
-def lives(known: Known, shown: Collection[int], now: datetime) -> bool:
-    """Whether it shows its sign and was there lately."""
-    return signs.key_of(known.id) in shown and now - known.heartbeat < GONE_AFTER
+def lives(known: Known, locked: Collection[int], now: datetime) -> bool:
+    """Return whether an instance holds its lock and had a heartbeat lately."""
+    return probes.lock_key(known.id) in locked and now - known.heartbeat < GONE_AFTER
 
 
 def silent_landing(session: Connection, queue_id: int, now: datetime) -> datetime | None:
     """Return when others take over the queue's landing from an instance that stopped answering.
 
-    None if the queue's landing is not under way, or its instance was there lately.
+    None if no landing of the queue is running, or its instance had a heartbeat lately.
     """
     heartbeat: datetime | None = session.execute(
         SELECT_LANDS, {"of_queue": queue_id}
@@ -118,24 +115,19 @@ def time_of(session: Connection, now: datetime) -> datetime:
     return at
 
 
-def bury(session: Connection, me: str, now: datetime) -> Left:
-    """Forget the dead and free what they had claimed; what they were sending is unknown."""
-    alive = [each.id for each in living(session, me, now)]
+def forget_gone(session: Connection, me: str, now: datetime) -> Departure:
+    """Delete the rows of instances that no longer live, and return them with those that do."""
+    alive = tuple(each.id for each in living(session, me, now))
     known = session.execute(select(instances.c.id)).scalars()
-    return _freed(session, alive, tuple(each for each in known if each not in alive))
+    return _forgotten(session, alive, tuple(each for each in known if each not in alive))
 
 
-def leave(session: Connection, me: str, now: datetime) -> Left:
+def forget_me(session: Connection, me: str, now: datetime) -> Departure:
     """The same for `me`, whose work has ended."""
-    others = [each.id for each in living(session, me, now) if each.id != me]
-    return _freed(session, others, (me,))
+    others = tuple(each.id for each in living(session, me, now) if each.id != me)
+    return _forgotten(session, others, (me,))
 
 
-def _freed(session: Connection, living: Sequence[str], gone: tuple[str, ...]) -> Left:
+def _forgotten(session: Connection, living: tuple[str, ...], gone: tuple[str, ...]) -> Departure:
     session.execute(FORGET, {"ids": gone})
-    return Left(
-        gone=gone,
-        effects=outbox.reopen_sent(session, living),
-        deliveries=inbox.release(session, living),
-        notifications=notifications.release(session, living),
-    )
+    return Departure(gone, living)

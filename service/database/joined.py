@@ -1,56 +1,39 @@
-"""One question for all who wait for its answer.
+"""One question for all callers that wait for its answer.
 
-Before nearly every answer over PostgreSQL it is asked what is newest. While one such question is
-on its way, those who come wait for the next one, which is then asked once for all of them: so
-each gets an answer from after it asked, and many at a time cost as much as one.
+Before nearly every response over PostgreSQL the process asks which version is the newest. Callers
+that come while such a question is under way share the next one. So each gets an answer that is
+newer than its call, and many at a time cost as much as one.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Set
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
-Want = TypeVar("Want")
+Subject = TypeVar("Subject")
 Answer = TypeVar("Answer")
-Waiting: TypeAlias = "list[asyncio.Future[asyncio.Task[Answer]]]"
 
 
-class Joined(Generic[Want, Answer]):
-    """A question about things, at most one at a time. Used from one event loop."""
+class Joined(Generic[Subject, Answer]):
+    """A question about subjects, asked by one task at a time. Used from one event loop."""
 
-    def __init__(self, ask: Callable[[Set[Want]], Awaitable[Answer]]) -> None:
+    def __init__(self, ask: Callable[[Set[Subject]], Awaitable[Answer]]) -> None:
         self._ask = ask
-        self._wants: set[Want] = set()
-        self._waiting: Waiting[Answer] = []
-        self._told: Waiting[Answer] = []
-        self._asked: asyncio.Task[Answer] | None = None
+        self._subjects: set[Subject] = set()
+        self._asking = asyncio.Lock()
+        self._next: asyncio.Task[Answer] | None = None
 
-    async def answer(self, *wants: Want) -> Answer:
-        """What is answered to a question that begins after this call, about these among others.
+    async def answer(self, *subjects: Subject) -> Answer:
+        """Return the answer to a question that begins after this call, about at least these.
 
         Raises what the question raises.
         """
-        self._wants.update(wants)
-        # Everybody's own: others go on waiting when this caller stops.
-        told: asyncio.Future[asyncio.Task[Answer]] = asyncio.get_running_loop().create_future()
-        self._waiting.append(told)
-        if self._asked is None:
-            self._begin()
-        return (await told).result()
+        self._subjects.update(subjects)
+        if self._next is None:
+            self._next = asyncio.create_task(self._ask_next())
+        # The others go on waiting when this caller is cancelled.
+        return await asyncio.shield(self._next)
 
-    def _begin(self) -> None:
-        self._asked = asyncio.create_task(self._question())
-        self._asked.add_done_callback(self._tell)
-
-    async def _question(self) -> Answer:
-        wants, self._wants = self._wants, set()
-        self._told, self._waiting = self._waiting, []
-        return await self._ask(wants)
-
-    def _tell(self, asked: "asyncio.Task[Answer]") -> None:
-        told, self._told = self._told, []
-        for waiting in told:
-            if not waiting.done():
-                waiting.set_result(asked)
-        self._asked = None
-        if self._waiting:
-            self._begin()
+    async def _ask_next(self) -> Answer:
+        async with self._asking:
+            subjects, self._subjects, self._next = self._subjects, set(), None
+            return await self._ask(subjects)

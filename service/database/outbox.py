@@ -1,8 +1,8 @@
-"""Effects on the outside world, written down before they happen (RELIABILITY.md 4.2).
+"""Effects on the outside world, stored before they happen.
 
 `ready → sent → done | failed | unknown`; `sent` is committed before the request leaves, and
-only a read-back settles `unknown`. Control effects keep their order within a run, landings
-within a queue; of notices with one supersede key only the newest counts.
+only a read-back settles `unknown`. Control effects keep their order within a run, and landings
+within a queue; a notice replaces older notices with the same supersede key.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -13,49 +13,38 @@ from sqlalchemy import BindParameter, Connection, bindparam, func, insert, selec
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
-from service.accounts.store.tables_access import RepositoryRow
 from service.database.codec import UnionCodec
 from service.database.records import Lane, OutboxState
 from service.database.tables_deliveries import OutboxRow as Row
+from service.database.tables_tenants import RepositoryRow
 from service.database.types import Utc
 from service.errors import InvariantBroken
-from service.mergequeue.engine.outputs import Action
-from service.provider.values import (
-    Reaction,
-    Reply,
-)
-from service.testhealth.detector.ticketing import KeepTicket
-from service.testhealth.reports.collecting import CollectReports
-
-Effect = Action | Reply | Reaction | CollectReports | KeepTicket
-"""What may be asked of the world: the engine's actions, answers to people, what CI left.
-
-And the issues of tests.
-"""
+from service.provider.values import Reaction, Reply
 
 ACTING = (Lane.CONTROL, Lane.NOTICE)
-"""Lanes of what queues and people wait for, in the order of their claims."""
+"""Lanes for which queues and people wait, in the order of their claims."""
 
 LAND = "land"
-"""The kind of which a queue performs one at a time."""
+"""The kind of effect of which a queue performs one at a time."""
 
 NOTE_LENGTH_MAX = 500
 ASKED_AT_ONCE = 1000
 
-EFFECT: UnionCodec[Effect] = UnionCodec(Effect)
+EFFECT: UnionCodec[object] = UnionCodec(Reply | Reaction)
+"""All effects; the store of each capability adds its own when its modules are imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxItem:
-    """An effect to be performed. `key` names it for ever; `kind` is the performer's word.
+    """An effect to perform. `key` names it for ever; `kind` is the name of its performer.
 
-    An open notice with the same `supersede_key` is dropped for this one.
+    It replaces an open notice with the same `supersede_key`.
     """
 
     lane: Lane
     key: str
     kind: str
-    effect: Effect
+    effect: object
     next_at: datetime
     run: str | None = None
     supersede_key: str | None = None
@@ -63,7 +52,7 @@ class OutboxItem:
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """A stored effect; `attempts` counts how often it was sent before the claim."""
+    """A stored effect; `attempts` counts how often it was sent before this claim."""
 
     id: int
     repository_id: int
@@ -72,7 +61,7 @@ class OutboxRow:
     key: str
     run: str | None
     kind: str
-    effect: Effect
+    effect: object
     state: OutboxState
     attempts: int
 
@@ -84,14 +73,14 @@ earlier = outbox.alias("earlier")
 _ID = outbox.c.id == bindparam("of_id")
 _IS_OPEN = outbox.c.is_open.is_(True)
 _EARLIER_OPEN = earlier.c.is_open.is_(True) & (earlier.c.id < outbox.c.id)
-# An open one that is not on its way is ready, or unknown and to be read back.
+# An open effect that is not being sent is ready, or unknown and must be read back.
 _WAITS = _IS_OPEN & (outbox.c.state != OutboxState.SENT.value)
 _IS_DUE = _WAITS & (outbox.c.next_at <= bindparam("now"))
 _IS_CONTROL = (outbox.c.lane == Lane.CONTROL.value) & (earlier.c.lane == Lane.CONTROL.value)
 _IS_NOTICE = outbox.c.lane == Lane.NOTICE.value
 
-# What must go first: anything of the same run, a landing of the same queue, a notice of the
-# same key that is on its way.
+# What goes first: any effect of the same run, a landing of the same queue, a notice with the
+# same key that is being sent.
 _RUN_IS_BUSY = select(earlier.c.id).where(earlier.c.run == outbox.c.run, _IS_CONTROL, _EARLIER_OPEN)
 _QUEUE_IS_LANDING = select(earlier.c.id).where(
     outbox.c.kind == LAND,
@@ -136,7 +125,7 @@ SUPERSEDE = (
     .where(
         outbox.c.supersede_key == bindparam("of_key"),
         _IS_OPEN,
-        # One in state unknown may have been written: it is read back before the newer one.
+        # An unknown one may have been written: it is read back before the newer one is sent.
         outbox.c.state == OutboxState.READY.value,
     )
     .values(state=OutboxState.SUPERSEDED.value, is_open=False)
@@ -181,7 +170,7 @@ CLOSE = (
     .where(_ID, _IS_OPEN)
     .values(state=bindparam("to"), is_open=False, note=bindparam("why"))
 )
-# A settlement whose answer was lost is repeated: by then another claim may have sent the row.
+# A settlement is repeated if its response was lost: by then another claim may have sent it.
 _IS_MINE = (outbox.c.state == OutboxState.SENT.value) & (
     outbox.c.attempts == bindparam("of_attempt")
 )
@@ -227,11 +216,11 @@ def append(
     epoch: int,
     items: Sequence[OutboxItem],
 ) -> None:
-    """Write effects down, in order, in the transaction that decides them.
+    """Store effects, in order, in the transaction that decides them.
 
-    Outside of the control lane one whose key exists stays as it is: what it answers may be
-    worked on twice. Raises InvariantBroken(I32) when a control key was used before: such an
-    effect happens once.
+    Skips an effect outside the control lane if its key exists, because the request that it answers
+    may be processed twice. Raises InvariantBroken(I32) when a control key was used before, because
+    a control effect happens once.
     """
     replaced = {each.supersede_key for each in items if each.supersede_key is not None}
     if replaced:
@@ -256,7 +245,7 @@ def append(
         session.execute(INSERT, control)
     except IntegrityError as twice:
         keys = ", ".join(str(row["idem_key"]) for row in control)
-        raise InvariantBroken("I32", f"an effect was asked for twice among {keys}") from twice
+        raise InvariantBroken("I32", f"an effect was requested twice among {keys}") from twice
 
 
 def _row(item: OutboxItem) -> dict[str, object]:
@@ -276,11 +265,11 @@ def _row(item: OutboxItem) -> dict[str, object]:
 def claim(
     session: Connection, now: datetime, limit: int, lanes: Sequence[Lane] = ACTING
 ) -> tuple[OutboxRow, ...]:
-    """Due effects of the lanes, at most `limit`: control ones in order, others longest due first.
+    """Return due effects of the lanes: control effects in order, others longest due first.
 
-    Of a run only the oldest open control effect, of a queue only the oldest landing, of a
-    supersede key only the oldest notice. One in state `unknown` must be read back first. Who
-    takes one marks it sent in the same transaction: then nobody else gets it.
+    At most `limit`, and only the oldest open control effect of a run, the oldest landing of a
+    queue, and the oldest notice of a supersede key. An `unknown` effect must be read back first.
+    The caller marks each one as sent in the same transaction, so that no other process gets it.
     """
     found: list[OutboxRow] = []
     for lane in lanes:
@@ -305,44 +294,44 @@ def claim(
 
 
 def known(session: Connection, keys: Iterable[str]) -> frozenset[str]:
-    """Those of the keys that effects have had, as long as these are kept."""
-    asked = sorted(set(keys))
-    found: set[str] = set()
-    for first in range(0, len(asked), ASKED_AT_ONCE):
-        told = {"of_keys": asked[first : first + ASKED_AT_ONCE]}
-        found.update(session.execute(SELECT_KNOWN, told).scalars())
-    return frozenset(found)
+    """Return those of the keys that stored effects have."""
+    sought = sorted(set(keys))
+    stored: set[str] = set()
+    for first in range(0, len(sought), ASKED_AT_ONCE):
+        batch = {"of_keys": sought[first : first + ASKED_AT_ONCE]}
+        stored.update(session.execute(SELECT_KNOWN, batch).scalars())
+    return frozenset(stored)
 
 
 def next_due(session: Connection, lanes: Sequence[Lane] = ACTING) -> datetime | None:
-    """When the next effect of the lanes that nothing goes before is due; None: none waits."""
-    told = {"of_lanes": [lane.value for lane in lanes]}
-    due: datetime | None = session.execute(SELECT_NEXT_DUE, told).scalar_one()
+    """Return when the next effect of the lanes that may go is due; None if none waits."""
+    names = {"of_lanes": [lane.value for lane in lanes]}
+    due: datetime | None = session.execute(SELECT_NEXT_DUE, names).scalar_one()
     return due
 
 
 def mark_sent(session: Connection, by: str, row_id: int, now: datetime) -> bool:
-    """Ready or unknown becomes sent, before `by` sends it; False when it was neither."""
+    """Mark an effect as sent before `by` sends it; False if it was neither ready nor unknown."""
     return session.execute(MARK_SENT, {"of_id": row_id, "by": by, "now": now}).rowcount == 1
 
 
 def settle(session: Connection, row_id: int, state: OutboxState, note: str = "") -> None:
-    """End it as DONE, FAILED or SUPERSEDED; an ended one stays as it is."""
+    """End an effect as DONE, FAILED or SUPERSEDED; an ended one stays as it is."""
     session.execute(CLOSE, {"of_id": row_id, "to": state.value, "why": note[:NOTE_LENGTH_MAX]})
 
 
 def retry(session: Connection, row: OutboxRow, next_at: datetime, error: str) -> None:
-    """Make a claimed effect ready again at `next_at`: it certainly did not happen.
+    """Make a claimed effect, which certainly did not happen, ready again at `next_at`.
 
-    A row that was settled since, or sent by a later claim, stays as it is.
+    Skips a row that was settled since, or sent by a later claim.
     """
     _reopen(session, row, OutboxState.READY, next_at, error)
 
 
 def mark_unknown(session: Connection, row: OutboxRow, next_at: datetime, error: str) -> None:
-    """Let a claimed effect, which may have happened, be read back from `next_at` on.
+    """Have a claimed effect, which may have happened, read back from `next_at` on.
 
-    A row that was settled since, or sent by a later claim, stays as it is.
+    Skips a row that was settled since, or sent by a later claim.
     """
     _reopen(session, row, OutboxState.UNKNOWN, next_at, error)
 

@@ -1,4 +1,4 @@
-"""What a function came to when somebody else waits for it: its value, or what it raised."""
+"""The result of a function for which another thread waits: its value, or what it raised."""
 
 from types import TracebackType
 from typing import Generic, TypeVar
@@ -7,10 +7,10 @@ T = TypeVar("T")
 
 
 class Outcome(Generic[T]):
-    """Holds whatever is raised inside `with outcome:`, for the one who waits.
+    """Holds the exception raised inside `with outcome:`, for the caller that waits.
 
-    Nothing is swallowed: the waiting caller gets the very error. A thread that serves many
-    callers must outlive the trouble of one.
+    The waiting caller gets that very exception. A thread that serves many callers must survive
+    the failure of one.
     """
 
     def __init__(self) -> None:

@@ -1,11 +1,11 @@
-"""Page tokens: a place in a list, given to a client and taken back (API.md 8.1).
+"""Page tokens: positions in lists that clients receive and send back.
 
-A token holds the sort key of a row, never an offset, so that rows which come and go meanwhile
-neither repeat nor hide others. A tag made with the deployment's key proves that we wrote it.
-What a token says of its list is compared with what is asked now; whatever does not fit is
-refused in the same words, so that a token tells nothing about other lists.
+A token holds the sort key of a row, never an offset, so that rows which are added or deleted
+meanwhile neither repeat nor hide others. A tag made with the deployment's key proves that we wrote
+it. A token names its list; every token that does not fit is refused with the same message, so that
+a token reveals nothing about other lists.
 
-The `cursor`s of the queue half are the same tokens without counts.
+The `cursor`s of merge queues are the same tokens without counts.
 """
 
 import base64
@@ -15,12 +15,11 @@ import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import orjson
 
 from service.errors import Malformed
-from service.runtime import Keys
 
 PREFIX = "hgp1_"
 TAG_BYTES = 16
@@ -33,11 +32,23 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
+class TagKeys(Protocol):
+    """Makes the tags of page tokens from the deployment's secret key."""
+
+    def page_tag(self, payload: bytes) -> bytes:
+        """Return the tag that proves that we wrote the payload of a page token."""
+        ...
+
+    def page_tags(self, payload: bytes) -> tuple[bytes, ...]:
+        """Return the tags under the present and the previous key, to compare with."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which list a token belongs to, down to what it is filtered by.
+    """The list that a token belongs to, with its filters.
 
-    `place` is the id of the repository or queue, None where the list is of the organization.
+    `place` is the id of the repository or queue, None for a list of the organization.
     """
 
     endpoint: str
@@ -46,16 +57,16 @@ class Listing:
     filters: tuple[object, ...] = ()
 
     def digest(self) -> str:
-        """The same for equal lists alone; it fits into a token however long the filters are."""
-        said = orjson.dumps([self.endpoint, self.org_id, self.place, *self.filters])
-        return hashlib.sha256(said).hexdigest()[:32]
+        """Return a digest that differs between lists, of a fixed length whatever the filters."""
+        text = orjson.dumps([self.endpoint, self.org_id, self.place, *self.filters])
+        return hashlib.sha256(text).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The row next to which a page begins, by its sort key; no key: the end of the list.
+    """The row next to which a page begins, by its sort key; an empty key is the end of the list.
 
-    `backwards`: the page lies before that row. `rows_before` counts the rows before the page
+    `backwards`: the page is before that row. `rows_before` counts the rows before the page
     (forwards) or up to it (backwards) when the token was made.
     """
 
@@ -66,14 +77,14 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[Row]):
-    """Some rows of a list, and where to go on; None at its end."""
+    """Some rows of a list, and the token of the next page; None at the end of the list."""
 
     rows: tuple[Row, ...]
     next_cursor: str | None
 
 
-def token(keys: Keys, listing: Listing, boundary: Boundary, now: datetime) -> str:
-    """A token for the page that begins at the boundary; good for 24 hours."""
+def token(keys: TagKeys, listing: Listing, boundary: Boundary, now: datetime) -> str:
+    """Return a token for the page that begins at the boundary; it is valid for 24 hours."""
     payload = orjson.dumps(
         [
             listing.digest(),
@@ -87,12 +98,12 @@ def token(keys: Keys, listing: Listing, boundary: Boundary, now: datetime) -> st
 
 
 def boundary_of(
-    keys: Keys, listing: Listing, given: str | None, now: datetime, field: str = "/cursor"
+    keys: TagKeys, listing: Listing, given: str | None, now: datetime, field: str = "/cursor"
 ) -> Boundary | None:
-    """What a token of exactly this list says; None, the first page, for none or an empty one.
+    """Return the boundary in a token of this list; None, the first page, without a token.
 
-    Raises Malformed: page_token_expired after 24 hours, invalid_page_token for all else; the
-    sentence names `field`, where the token was sent.
+    Raises Malformed: page_token_expired after 24 hours, invalid_page_token for any other fault.
+    The message names `field`, in which the token was sent.
     """
     if not given:
         return None
@@ -112,9 +123,9 @@ def boundary_of(
 
 
 def part_of(
-    keys: Keys, listing: Listing, rows: Sequence[tuple[Row, Boundary]], take: int, now: datetime
+    keys: TagKeys, listing: Listing, rows: Sequence[tuple[Row, Boundary]], take: int, now: datetime
 ) -> Part[Row]:
-    """The first `take` rows, each given with its boundary; more than those: a cursor goes on."""
+    """Return the first `take` rows, and a cursor if there are more than these."""
     shown = rows[:take]
     following = len(rows) > take
     last = token(keys, listing, shown[-1][1], now) if following else None
@@ -122,23 +133,23 @@ def part_of(
 
 
 def micros(at: datetime) -> int:
-    """An instant as part of a sort key: microseconds since 1970."""
+    """Return an instant as part of a sort key: microseconds since 1970."""
     return (at - _EPOCH) // _MICROSECOND
 
 
 def instant(micros_: int) -> datetime:
-    """The instant again."""
+    """Return the instant again."""
     return _EPOCH + micros_ * _MICROSECOND
 
 
-def _payload(keys: Keys, given: str) -> bytes | None:
-    """What we once wrote into a token, None when this is not one of ours to the last bit."""
+def _payload(keys: TagKeys, given: str) -> bytes | None:
+    """Return the payload of a token, None if it differs in any bit from a token of ours."""
     try:
         encoded = given.removeprefix(PREFIX).encode("ascii")
         whole = base64.b64decode(encoded + b"=" * (-len(encoded) % 4), b"-_", validate=True)
     except (UnicodeEncodeError, binascii.Error):
         return None
-    # Base64 has several spellings of the same bytes; only ours counts.
+    # Base64 has several spellings of the same bytes; only ours is accepted.
     if given != PREFIX + _text(whole):
         return None
     payload, tag = whole[:-TAG_BYTES], whole[-TAG_BYTES:]
@@ -154,7 +165,7 @@ def _text(whole: bytes) -> str:
 
 def _foreign(name: str) -> Malformed:
     return Malformed(
-        f"The token in `{name}` is none that this list has given out. Send the one of its last "
-        "answer as it is, with the same filters, or begin again without it.",
+        f"`{name}` is not a valid page token for this list. Send the token of the last response "
+        "unchanged, with the same filters, or begin again without it.",
         code="invalid_page_token",
     )

@@ -19,8 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolExhausted
 from service.boundary import Boundary
 from service.clock import Clock, Ids
 from service.database.joined import Joined
-from service.database.newest import Look, Newest
-from service.database.signs import Sign
+from service.database.probes import LivenessLock, Newest, VersionProbe
 from service.errors import DatabaseUnavailable
 
 T = TypeVar("T")
@@ -118,10 +117,10 @@ class PostgresqlRunner:
         )
         self._writing = ThreadPoolExecutor(max(1, pool - readers), "store-writer")
         self._reading = ThreadPoolExecutor(readers, "store-reader")
-        self._looking = ThreadPoolExecutor(1, "store-look")
-        self._sign = Sign(single_engine_of(engine.url))
-        self._look = Look(single_engine_of(engine.url))
-        self._newest: Joined[int, Newest] = Joined(self._look_at)
+        self._probing = ThreadPoolExecutor(1, "store-probe")
+        self._liveness = LivenessLock(single_engine_of(engine.url))
+        self._probe = VersionProbe(single_engine_of(engine.url))
+        self._newest: Joined[int, Newest] = Joined(self._probe_versions)
         self._boundary = boundary
         self._clock = clock
         self._ids = ids
@@ -190,12 +189,12 @@ class PostgresqlRunner:
         """Whether no process has committed a newer one."""
         return (await self._newest.answer(queue_id)).queues.get(queue_id) == version
 
-    async def _look_at(self, queue_ids: Set[int]) -> Newest:
-        return await self._on(self._looking, partial(self._look_now, queue_ids))
+    async def _probe_versions(self, queue_ids: Set[int]) -> Newest:
+        return await self._on(self._probing, partial(self._probe_now, queue_ids))
 
-    def _look_now(self, queue_ids: Set[int]) -> Newest:
+    def _probe_now(self, queue_ids: Set[int]) -> Newest:
         try:
-            return self._look.newest(queue_ids)
+            return self._probe.newest(queue_ids)
         except DBAPIError as error:
             raise meaning_of(error) from error
 
@@ -205,7 +204,7 @@ class PostgresqlRunner:
 
     def _show_life(self, instance_id: str) -> None:
         try:
-            self._sign.show(instance_id)
+            self._liveness.hold(instance_id)
         except DBAPIError as error:
             raise meaning_of(error) from error
 
@@ -216,9 +215,9 @@ class PostgresqlRunner:
     def _close(self) -> None:
         self._writing.shutdown()
         self._reading.shutdown()
-        self._looking.shutdown()
-        self._look.close()
-        self._sign.close()
+        self._probing.shutdown()
+        self._probe.close()
+        self._liveness.close()
         self._engine.dispose()
 
 

@@ -1,4 +1,4 @@
-"""What all tables share."""
+"""The base of all tables, and their indexes."""
 
 from typing import ClassVar
 
@@ -14,7 +14,11 @@ METADATA = MetaData(
         "pk": "pk_%(table_name)s",
     }
 )
-"""All tables, with names for constraints that a later migration can speak of."""
+"""All tables, with names for constraints that a later migration can use."""
+
+
+MOVES_WITH_REPOSITORY = "moves with repository"
+"""In the `info` of a table: its rows follow their repository to another organization."""
 
 
 class Row(SQLModel):
@@ -36,7 +40,7 @@ def partial(name: str, row: type[Row], *columns: str, where: ColumnElement[bool]
 
 
 def partial_unique(name: str, row: type[Row], *columns: str, where: ColumnElement[bool]) -> Index:
-    """As `partial`; no two such rows may be equal in these columns."""
+    """The same, unique: no two such rows may be equal in these columns."""
     table = row.__table__
     return Index(
         name,

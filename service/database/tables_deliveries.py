@@ -1,4 +1,4 @@
-"""What came in, what must go out, and what has happened."""
+"""Deliveries received, effects to perform, and events of queues."""
 
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from service.database.types import Id, Json, Utc
 class InboxRow(Row, table=True):
     """A delivery, once per (host, delivery id); `is_open` until settled or parked.
 
-    `claimed_by` names the process that works on it.
+    `claimed_by` names the process that processes it.
     """
 
     __tablename__ = "inbox"
@@ -79,7 +79,7 @@ class HeardCommandRow(Row, table=True):
 
 
 class SweepCursorRow(Row, table=True):
-    """How far a sweep has read; it survives a restart."""
+    """How far a sweep has read, kept over a restart."""
 
     __tablename__ = "sweep_cursor"
 
@@ -88,7 +88,7 @@ class SweepCursorRow(Row, table=True):
 
 
 class OutboxRow(Row, table=True):
-    """An effect to be performed; `is_open` until done, failed or superseded.
+    """An effect to perform; `is_open` until done, failed or superseded.
 
     `claimed_by` names the process that sent it last.
     """
@@ -124,7 +124,7 @@ partial("ix_outbox_open_supersede_key", OutboxRow, "supersede_key", "id", where=
 
 
 class JournalRow(Row, table=True):
-    """An event of a queue; `number` and `entry` where it is one entry's, `run` a run's."""
+    """An event of a queue; `number` and `entry` for one of an entry, `run` for one of a run."""
 
     __tablename__ = "journal"
     __table_args__ = (

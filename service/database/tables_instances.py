@@ -9,9 +9,9 @@ from service.database.types import Utc
 
 
 class InstanceRow(Row, table=True):
-    """A process and its last sign of life; gone once it has stopped, or was taken for dead.
+    """An instance and its last heartbeat; deleted when it stops or is gone.
 
-    `fingerprint` stands for the settings that all of them must share.
+    `fingerprint` is a digest of the settings that all instances must share.
     """
 
     __tablename__ = "instance"

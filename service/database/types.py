@@ -1,4 +1,4 @@
-"""Column types that both databases share."""
+"""Column types for both databases."""
 
 from datetime import UTC, datetime
 
@@ -7,9 +7,9 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 
 class Utc(TypeDecorator[datetime]):
-    """An instant, microsecond precise. Refuses a naive time, always gives back UTC.
+    """An instant with microseconds. Refuses a naive time, always returns UTC.
 
-    SQLite has no type for it: there it is text of fixed width, so that text order is time's.
+    SQLite has no such type: it stores text of fixed width, which sorts by time.
     """
 
     impl = DateTime(timezone=True)
@@ -22,7 +22,7 @@ class Utc(TypeDecorator[datetime]):
         return dialect.type_descriptor(DateTime(timezone=True))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | str | None:
-        """What the driver gets. Raises ValueError for a naive time."""
+        """Return what the driver gets. Raises ValueError for a naive time."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -36,20 +36,20 @@ class Utc(TypeDecorator[datetime]):
         value: datetime | str | None,
         dialect: Dialect,  # noqa: ARG002
     ) -> datetime | None:
-        """What the driver gave, in UTC."""
+        """Return what the driver returned, in UTC."""
         return None if value is None else instant(value)
 
 
 def instant(value: datetime | str) -> datetime:
-    """A stored instant as the driver gives it, in UTC."""
+    """Return a stored instant, as the driver returned it, in UTC."""
     if isinstance(value, str):
         return datetime.fromisoformat(value).replace(tzinfo=UTC)
     return value.astimezone(UTC)
 
 
 class Json(Text):
-    """JSON as text, written and read by `codec.py`; nobody filters by what is inside."""
+    """JSON as text, written and read by `codec.py`; no query filters by its content."""
 
 
 Id = BigInteger().with_variant(Integer(), "sqlite")
-"""A 64-bit id that the database counts up; SQLite does so for INTEGER alone."""
+"""A 64-bit id that the database increments; SQLite does so only for INTEGER."""

@@ -1,7 +1,7 @@
-"""Wake-ups inside this process, by topic: something may be due, look again.
+"""Wake-ups inside this process, by topic: something may be due.
 
-They only accelerate: whoever waits also looks when his time is over. A topic has a version
-that every wake-up counts up, so none is lost between two waits.
+They only save time: waiting ends with a timeout as well. Every wake-up increments the version of
+its topic, so that none is lost between two waits.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from service.clock import Clock
 
 
 class Wakeups:
-    """Topics such as `outbox` or `queue/12`; used from the event loop alone."""
+    """Topics such as `outbox` or `queue/12`; used only from the event loop."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -19,18 +19,18 @@ class Wakeups:
         self._waiting: dict[str, set[asyncio.Future[None]]] = defaultdict(set)
 
     def version(self, topic: str) -> int:
-        """How often the topic was woken."""
+        """Return how often the topic was woken."""
         return self._versions.get(topic, 0)
 
     def wake(self, topic: str) -> None:
-        """Let all who wait for the topic look again."""
+        """Wake every task that waits for the topic."""
         self._versions[topic] += 1
         for waiting in self._waiting.pop(topic, ()):
             if not waiting.done():
                 waiting.set_result(None)
 
     async def wait(self, topic: str, seen: int, timeout_s: float) -> int:
-        """The topic's version, at once if it is not `seen`, else at a wake-up or in time."""
+        """Wait for a wake-up, at most `timeout_s`, unless the version is not `seen`; return it."""
         if self.version(topic) != seen:
             return self.version(topic)
         woken = asyncio.get_running_loop().create_future()

@@ -12,14 +12,15 @@ from service.database.outbox import OutboxItem
 from service.database.records import Lane, RepositoryRecord
 from service.evidence import run_failures
 from service.evidence.run_failures import FAILED_MAX
+from service.evidence.store import queue_facts
 from service.mergequeue.engine.model import Run
-from service.mergequeue.store import landings, runs
+from service.mergequeue.store import landings
 from service.mergequeue.wording import failed_tests
 from service.provider.values import Reply
 from service.runtime import Runtime
 from service.testhealth.operations import messages, upload_payloads
 from service.testhealth.operations.upload_payloads import UploadTold
-from service.testhealth.store import listings, run_evidence, uploads
+from service.testhealth.store import listings, run_evidence
 from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import Sha
 
@@ -30,8 +31,7 @@ def note(
     """Tell of an upload with failures that are not quarantined, if it comes too late."""
     if told.failed <= told.quarantined_failures:
         return
-    found = uploads.tested_run(session, repository.id, Sha(upload.sha), upload.branch)
-    run = None if found is None else runs.run(session, found.queue_id, found.run_id)
+    run = queue_facts.tested_run(session, repository.id, Sha(upload.sha), upload.branch)
     if run is None or run.sha != upload.sha or not _was_forgiven(session, repository, run, upload):
         return
     prs = landings.landed_prs(session, run.id)

@@ -8,7 +8,6 @@ with 0 is left alone: its project decides which failures make it fail.
 from collections.abc import Sequence
 
 from service.database.database import Tx
-from service.mergequeue.engine import verdict
 from service.mergequeue.engine.inputs import PassRevoked
 from service.mergequeue.engine.model import Run
 from service.provider.ci import CiJob
@@ -26,20 +25,8 @@ CI_ATTEMPTS_MAX = 20
 FAILURES_MAX = 1000
 """Failures of one upload that are looked at, as in the answer to an upload."""
 
-REVOKED = (
-    "its command ended with 0 because all failures were quarantined, and another failure arrived"
-    " later"
-)
-"""Why a check that passed counts as failed."""
-
 Doubt = tuple[Upload, Upload]
 """An upload whose failures were forgiven, and a later one with a failure that is not."""
-
-
-def reasons_of(run: Run) -> dict[str, tuple[str, ...]]:
-    """Required status → why quarantine and known flakes do not excuse it, as sentences."""
-    gaps = {} if run.evidence is None else dict(run.evidence.gaps)
-    return gaps | dict.fromkeys(verdict.revoked_of(run), (REVOKED,))
 
 
 def doubts_of(session: Tx, repository_id: int, run: Run) -> tuple[Doubt, ...]:

@@ -12,6 +12,7 @@ from service.accounts.store import access
 from service.database.database import Tx
 from service.mergequeue.engine import verdict
 from service.mergequeue.engine.model import Run
+from service.mergequeue.operations.views import FailedTest as ListedFailure
 from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTests, Standing
 from service.runtime import Runtime
 from service.testhealth.operations import answers, failure_texts, page_addresses, records
@@ -41,7 +42,7 @@ class Looked(NamedTuple):
     log: str
 
 
-def of_run(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
+def named_in(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTests:
     """The tests that failed in the end, by the newest results of each of the run's jobs."""
     sent = () if run.sha is None else _sent(session, queue, run, run.sha)
     found = run_evidence.failed_in(session, [each.id for each in sent], FAILED_MAX)
@@ -72,6 +73,28 @@ def of_run(session: Tx, runtime: Runtime, queue: QueueRef, run: Run) -> FailedTe
         ),
         gaps=tuple(run.evidence.gaps.items()) if run.evidence is not None else (),
         revoked=verdict.revoked_of(run),
+    )
+
+
+def listed_in(session: Tx, queue: QueueRef, run: Run) -> tuple[ListedFailure, ...]:
+    """Return the tests that failed in any attempt, by what CI sent for the run's commit."""
+    if run.sha is None:
+        return ()
+    sent = run_evidence.of_run(session, queue.repository_id, run.sha, run.created_at)
+    failed = run_evidence.failed_in(session, [each.id for each in sent], FAILED_MAX)
+    quarantined = {each.no for each in failed if each.is_quarantined}
+    new_texts = frozenset(run.evidence.new_texts if run.evidence else ())
+    return tuple(
+        ListedFailure(
+            case.id,
+            case.name,
+            case.status,
+            bool(run.excused) and case.no in quarantined,
+            case.id in new_texts,
+        )
+        for case in listings.records(
+            session, queue.repository_id, sorted({each.no for each in failed})
+        )
     )
 
 

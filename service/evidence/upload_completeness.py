@@ -11,8 +11,7 @@ from datetime import datetime
 
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
-from service.evidence.store import base_uploads
-from service.mergequeue.store import queues as stored_queues
+from service.evidence.store import base_uploads, queue_facts
 from service.provider.errors import ProviderError
 from service.runtime import Runtime
 from service.testhealth.detector import completeness, excuses
@@ -24,7 +23,7 @@ from service.testhealth.reports.reading import SUITE_FAILURE, UNNAMED
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store import listings, run_evidence, uploads, uploads_rows
 from service.testhealth.store.cases import ASKED_AT_ONCE
-from service.testhealth.store.sets import StoredSets
+from service.testhealth.store.sets import OutcomeSets, StoredSets
 from service.testhealth.store.uploads_rows import Upload
 from service.vocabulary import QuarantineForgives, RepoRef, Sha
 
@@ -152,7 +151,7 @@ def _asked(
     failed = run_evidence.failed_in(session, [each.id for each in sent], FAILURES_MAX)
     if not failed or not all(each.is_quarantined for each in failed):
         return None
-    sets = StoredSets(session, runtime.store.outcome_sets, repository.id)
+    sets = StoredSets(session, runtime.store.caches.of(OutcomeSets), repository.id)
     lookup = Lookup(session, sets, repository)
     target = _target_of(session, repository, upload)
     reports = reports_of(lookup, target, sent, is_command=True)
@@ -176,10 +175,10 @@ def _target_of(session: Tx, repository: RepositoryRecord, upload: Upload) -> str
     if upload.kind == UploadClass.STABLE.value and upload.branch is not None:
         return upload.branch
     if upload.kind == UploadClass.QUEUE.value:
-        found = uploads.tested_run(session, repository.id, Sha(upload.sha), upload.branch)
-        queue = None if found is None else stored_queues.ref_by_id(session, found.queue_id)
-        if queue is not None:
-            return queue.branch
+        sha = Sha(upload.sha)
+        branch = queue_facts.tested_target(session, repository.id, sha, upload.branch)
+        if branch is not None:
+            return branch
     return repository.default_branch
 
 

@@ -6,12 +6,12 @@ from service.database import outbox
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.evidence import failed_checks, revocations
+from service.evidence.store import queue_facts
 from service.mergequeue.engine.inputs import RepositoryChanged
 from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.operations import turn
 from service.mergequeue.store import queues, runs
 from service.runtime import Runtime
-from service.testhealth.store import run_evidence
 from service.vocabulary import Sha
 
 SENDING_FOR = timedelta(days=14)
@@ -24,7 +24,7 @@ async def tell(runtime: Runtime, repository_id: int | None = None) -> None:
     Those that know are left alone.
     """
     since = runtime.clock.now() - SENDING_FOR
-    for told in await runtime.store.read(run_evidence.told_otherwise, since, repository_id):
+    for told in await runtime.store.read(queue_facts.uninformed_queues, since, repository_id):
         report = RepositoryChanged(sends_results=told.sends_results)
         await turn.take(runtime, told.queue_id, [report])
 

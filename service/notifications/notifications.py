@@ -17,12 +17,11 @@ from service.errors import DatabaseUnavailable, Invalid, NotFound, ServiceError
 from service.http.callers import Caller
 from service.notifications import addresses, endpoints, message_queue, messages, schedule, signing
 from service.notifications.delivery_log import AttemptView, attempt_view
-from service.notifications.outgoing import Outcome, Outgoing
 from service.notifications.store import delivery_log, notifications, subscribers
 from service.notifications.store.delivery_log import Wanted
 from service.notifications.store.notifications import Attempt, Made
 from service.notifications.store.subscribers import Endpoint
-from service.runtime import Runtime
+from service.runtime import Outgoing, PostResult, Runtime
 from service.vocabulary import DeliveryState
 
 TOPIC = "notifications"
@@ -61,12 +60,12 @@ async def interrupted(runtime: Runtime, attempt: Attempt, error: Exception) -> N
     """
     if isinstance(error, DatabaseUnavailable):
         return
-    outcome = Outcome(None, "A mistake of ours; the log has it.")
+    outcome = PostResult(None, "A mistake of ours; the log has it.")
     made = Made(runtime.clock.now(), 0, None, outcome.error)
     await _settle(runtime, attempt, made, _next_try(runtime, attempt, outcome))
 
 
-async def _made(runtime: Runtime, endpoint: Endpoint, attempt: Attempt) -> tuple[Made, Outcome]:
+async def _made(runtime: Runtime, endpoint: Endpoint, attempt: Attempt) -> tuple[Made, PostResult]:
     """One attempt over the network, and how long it took."""
     at, began_s = runtime.clock.now(), runtime.clock.monotonic_s()
     runtime.boundary.reach("notify.before_send")
@@ -85,11 +84,11 @@ async def _made(runtime: Runtime, endpoint: Endpoint, attempt: Attempt) -> tuple
     return Made(at, took_ms, outcome.status, outcome.error), outcome
 
 
-async def _sent(runtime: Runtime, endpoint: Endpoint, attempt: Attempt, at: datetime) -> Outcome:
+async def _sent(runtime: Runtime, endpoint: Endpoint, attempt: Attempt, at: datetime) -> PostResult:
     try:
         keys = _keys(runtime, endpoint, at)
     except ServiceError:
-        return Outcome(None, "The endpoint's secret cannot be read any more; rotate it.")
+        return PostResult(None, "The endpoint's secret cannot be read any more; rotate it.")
     headers = {
         "Content-Type": "application/json",
         "User-Agent": f"Headgate/{runtime.options.version}",
@@ -106,7 +105,7 @@ def _keys(runtime: Runtime, endpoint: Endpoint, at: datetime) -> list[str]:
     return [runtime.keys.opened(each) for each in sealed]
 
 
-def _next_try(runtime: Runtime, attempt: Attempt, outcome: Outcome) -> datetime | None:
+def _next_try(runtime: Runtime, attempt: Attempt, outcome: PostResult) -> datetime | None:
     if outcome.error is None or outcome.status == schedule.GONE:
         return None
     now = runtime.clock.now()

@@ -20,7 +20,7 @@ from yarl import URL
 
 from service.notifications import addresses
 from service.notifications.addresses import Address, Rules, Target
-from service.notifications.outgoing import Outcome, Outgoing
+from service.runtime import Outgoing, PostResult
 
 TIMEOUT_S = 15.0
 ANSWER_BYTES_MAX = 65_536
@@ -37,7 +37,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
 
 
 class HttpSender:
-    """Posts to receivers; implements `service.notifications.outgoing.Sender`."""
+    """Posts to receivers; implements `service.runtime.Sender`."""
 
     def __init__(
         self, rules: Rules, resolve: Resolve | None = None, timeout_s: float = TIMEOUT_S
@@ -58,22 +58,24 @@ class HttpSender:
             return "Its host could not be resolved in time."
         return None
 
-    async def post(self, outgoing: Outgoing) -> Outcome:
+    async def post(self, outgoing: Outgoing) -> PostResult:
         """See `Sender.post`."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 vetted = await self._vetted(outgoing.url)
                 return await self._posted(outgoing, vetted)
         except AddressRefused as refused:
-            return Outcome(None, str(refused))
+            return PostResult(None, str(refused))
         except TimeoutError:
-            return Outcome(None, f"No answer within {self._timeout_s:g} s.")
+            return PostResult(None, f"No answer within {self._timeout_s:g} s.")
         except aiohttp.ClientSSLError as failed:
-            return Outcome(None, f"TLS failed: {_reason(failed)}.")
+            return PostResult(None, f"TLS failed: {_reason(failed)}.")
         except aiohttp.ClientConnectorError as failed:
-            return Outcome(None, f"The connection failed: {_reason(failed)}.")
+            return PostResult(None, f"The connection failed: {_reason(failed)}.")
         except aiohttp.ClientError as failed:
-            return Outcome(None, f"The answer broke off or was no HTTP ({type(failed).__name__}).")
+            return PostResult(
+                None, f"The answer broke off or was no HTTP ({type(failed).__name__})."
+            )
 
     def close(self) -> None:
         """Let the threads go; nobody may post any more."""
@@ -93,7 +95,7 @@ class HttpSender:
             raise AddressRefused(refusal)
         return Vetted(found)
 
-    async def _posted(self, outgoing: Outgoing, vetted: "Vetted") -> Outcome:
+    async def _posted(self, outgoing: Outgoing, vetted: "Vetted") -> PostResult:
         connector = aiohttp.TCPConnector(
             resolver=vetted, use_dns_cache=False, force_close=True, ssl=self._tls
         )
@@ -117,7 +119,9 @@ class HttpSender:
             left = ANSWER_BYTES_MAX
             while left > 0 and (part := await answer.content.read(left)):
                 left -= len(part)
-            return Outcome(answer.status, _error(answer.status), answer.headers.get("Retry-After"))
+            return PostResult(
+                answer.status, _error(answer.status), answer.headers.get("Retry-After")
+            )
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:

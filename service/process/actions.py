@@ -69,7 +69,7 @@ async def perform(runtime: Runtime, row: OutboxRow) -> None:
     queue = None
     if row.queue_id is not None:
         queue = await runtime.store.read(queues.ref_by_id, row.queue_id)
-    if queue is not None:
+    if queue is not None and isinstance(effect, Action):
         if queue.repo.host not in runtime.providers:
             raise ProviderError(f"No provider is set for {queue.repo.host}.")
         await _perform(runtime, queue, effect, first=first)

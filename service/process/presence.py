@@ -11,8 +11,10 @@ import structlog
 from service import time_limits
 from service.database import instances
 from service.database.database import Tx
-from service.database.instances import Instance, Known, Left
+from service.database.instances import Instance, Known
 from service.errors import DatabaseUnavailable
+from service.process.store import claims
+from service.process.store.claims import Freed
 from service.runtime import Runtime
 
 BEAT = timedelta(seconds=5)
@@ -36,7 +38,7 @@ async def join(runtime: Runtime) -> None:
         log.warning("settings_differ", instance=runtime.instance, others=strange)
 
 
-async def beat(runtime: Runtime) -> Left:
+async def beat(runtime: Runtime) -> Freed:
     """Be there for another while, and take back what belongs to nobody who lives.
 
     Raises DatabaseUnavailable.
@@ -58,10 +60,10 @@ async def beat(runtime: Runtime) -> Left:
     return left
 
 
-def _beat(session: Tx, runtime: Runtime, me: Instance) -> Left:
+def _beat(session: Tx, runtime: Runtime, me: Instance) -> Freed:
     now = runtime.clock.now()
     instances.beat(session, me, now)
-    return instances.bury(session, me.id, now)
+    return claims.free_those_of_gone(session, me.id, now)
 
 
 async def prove_writable(runtime: Runtime) -> None:
@@ -86,7 +88,7 @@ async def leave(runtime: Runtime) -> None:
     """
     time_limits.answer_soon()
     try:
-        await runtime.store.run(instances.leave, runtime.instance, runtime.clock.now())
+        await runtime.store.run(claims.free_mine, runtime.instance, runtime.clock.now())
     except DatabaseUnavailable as refused:
         log.warning("left_unsaid", why=refused.detail)
 

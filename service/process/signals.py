@@ -18,6 +18,7 @@ from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunStatus
 from service.mergequeue.operations import asking, naming, reconcile, turn
 from service.mergequeue.store import pull_requests, queues
+from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.provider.errors import ProviderError
 from service.provider.signals import (
@@ -125,7 +126,7 @@ async def _branch_changed(
         case DefaultBranchRenamed(old=old, new=new):
             renamed = await runtime.store.run(_rename_branch, repository, old, new)
             if renamed is not None:
-                runtime.store.cache.drop(renamed)
+                runtime.store.caches.of(QueueCache).drop(renamed)
 
 
 async def _known(runtime: Runtime, where: Where) -> RepositoryRecord | None:

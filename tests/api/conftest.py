@@ -12,6 +12,7 @@ from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import open_store
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.http.health import Readiness
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
@@ -45,6 +46,7 @@ async def runtime(tmp_path: Path, clock: HandClock) -> AsyncIterator[Runtime]:
     )
     try:
         yield Runtime(
+            links=links.made(),
             store=store,
             providers={},
             translators={},

@@ -20,6 +20,7 @@ from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import Step
 from service.mergequeue.store import queues
+from service.mergequeue.store.cache import QueueCache
 from service.runtime import Runtime
 from service.vocabulary import RequiredName, RequiredSource
 from tests.bench import door
@@ -60,7 +61,7 @@ def changing_before_reads(runtime: Runtime, url: str):
 
     @web.middleware
     async def changed(request: web.Request, handler) -> web.StreamResponse:
-        value = runtime.store.cache.newest(QUEUE_ID)
+        value = runtime.store.caches.of(QueueCache).newest(QUEUE_ID)
         if value is not None:
             pr = 1 + next(count) % len(value.entries)
             one = value.entries[pr]
@@ -69,7 +70,9 @@ def changing_before_reads(runtime: Runtime, url: str):
             version = value.version + 1
             if tell is not None:
                 tell.execute("UPDATE merge_queue SET version = %s", (version,))
-            runtime.store.cache.put(replace(value, entries=entries, version=version))
+            runtime.store.caches.of(QueueCache).put(
+                replace(value, entries=entries, version=version)
+            )
         return await handler(request)
 
     return changed

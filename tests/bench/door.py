@@ -17,6 +17,7 @@ from service.clock import RandomIds, SystemClock
 from service.database.database import Tx, open_store
 from service.database.records import RepositoryRecord
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
 from service.memory import Rate
@@ -38,6 +39,7 @@ async def runtime_at(url: str) -> Runtime:
     """What the door needs, over the database there."""
     clock, ids = SystemClock(), RandomIds()
     return Runtime(
+        links=links.made(),
         store=await open_store(url, clock=clock, ids=ids, boundary=NoBoundary()),
         providers={},
         translators={},

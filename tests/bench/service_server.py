@@ -26,6 +26,7 @@ from service.boundary import NoBoundary
 from service.clock import Clock, RandomIds, SystemClock
 from service.database.database import open_store
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
 from service.mergequeue.engine.states import EntryState, QueueState
@@ -114,6 +115,7 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     store = await open_store(url, clock=clock, ids=ids, boundary=NoBoundary())
     host = provider.ref.host
     runtime = Runtime(
+        links=links.made(),
         store=store,
         providers={host: provider},
         translators={host: lambda delivery: translated(delivery, OWN)},

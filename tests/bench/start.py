@@ -18,6 +18,7 @@ from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
 from service.database.database import open_store
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.http import connections
 from service.http.health import Readiness
 from service.mergequeue.engine.outputs import Recorded, TipMoved
@@ -83,6 +84,7 @@ async def opened(folder: Path, provider: ValuesProvider) -> AsyncIterator[Runtim
         f"sqlite:///{folder}/headgate.db", clock=clock, ids=ids, boundary=NoBoundary()
     )
     yield Runtime(
+        links=links.made(),
         store=store,
         providers={provider.ref.host: provider},
         translators={},

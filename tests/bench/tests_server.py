@@ -36,6 +36,7 @@ from service.testhealth.store import (
 )
 from service.testhealth.store.cases import Case, Place
 from service.testhealth.store.quarantine import Since
+from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState
 from service.testhealth.store.uploads_rows import SeenFailure, StoredAttempt, Upload
 from service.vocabulary import Health
@@ -130,7 +131,7 @@ def having_sets(runtime: Runtime, repository_id: int):
     """A handler after which the sets of open days are at hand, as if taken in by this process."""
 
     async def handler(request: web.Request) -> web.Response:
-        now, kept = runtime.clock.now(), runtime.store.outcome_sets
+        now, kept = runtime.clock.now(), runtime.store.caches.of(OutcomeSets)
         await runtime.store.read(figures.rates, kept, repository_id, [1], now)
         return web.Response()
 

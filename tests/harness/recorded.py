@@ -14,6 +14,7 @@ from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import Store
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import ConfigValue
 from service.mergequeue.engine.inputs import Input
@@ -66,6 +67,7 @@ class SetClock:
 def runtime_of(store: Store, clock: SetClock) -> Runtime:
     """The parts of a process around a store, with a provider made of values."""
     return Runtime(
+        links=links.made(),
         store=store,
         providers={HOST: ValuesProvider(HOST)},
         translators={HOST: lambda _: ()},

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from service.notifications.addresses import Address, Rules
-from service.notifications.outgoing import Outgoing
 from service.notifications.sender import HttpSender
+from service.runtime import Outgoing
 from tests.harness.receiver import receiving
 
 LOOPBACK = Rules(frozenset(range(1024, 65536)), (ipaddress.ip_network("127.0.0.0/8"),))

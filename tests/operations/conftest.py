@@ -10,6 +10,7 @@ from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import Store
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
 from service.mergequeue.operations.queues import QueueWish
@@ -56,6 +57,7 @@ def runtime(store: Store, clock: WaitingClock, provider: ValuesProvider) -> Runt
     """The parts of a process."""
     host = provider.ref.host
     return Runtime(
+        links=links.made(),
         store=store,
         providers={host: provider},
         translators={host: lambda _: ()},

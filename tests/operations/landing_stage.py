@@ -16,6 +16,7 @@ from service.clock import RandomIds
 from service.database.database import Store, Tx
 from service.database.records import LandingRecord
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import (
     Entry,
@@ -38,6 +39,7 @@ from service.mergequeue.operations import facts, queues, turn
 from service.mergequeue.operations.queues import QueueWish
 from service.mergequeue.store import landings
 from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.cache import QueueCache
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.runtime import Options, Runtime
@@ -51,6 +53,7 @@ def runtime_of(stage: Stage, store: Store, boundary: Boundary | None = None) -> 
     """The parts of a process before this stage."""
     host = stage.repo.host
     return Runtime(
+        links=links.made(),
         store=store,
         providers={host: stage.provider},
         translators={host: lambda _: ()},
@@ -104,7 +107,7 @@ class Unit:
             proof=proof,
         )
         await self.runtime.store.run(self._ask, action)
-        self.runtime.store.cache.drop(self.queue.id)
+        self.runtime.store.caches.of(QueueCache).drop(self.queue.id)
         return action
 
     def _ask(self, session: Tx, action: Land) -> None:
@@ -178,7 +181,7 @@ async def a_unit(
         known = await facts.of(runtime, queue, value.config, pull)
         entries[number] = _entry(known, run, place)
     await runtime.store.run(_write, value, entries, run)
-    runtime.store.cache.drop(queue.id)
+    runtime.store.caches.of(QueueCache).drop(queue.id)
     return Unit(stage, runtime, queue, run, value.config.merge_method)
 
 

@@ -13,7 +13,7 @@ from service.notifications import delivery_log, endpoints
 from service.notifications.addresses import Rules
 from service.notifications.delivery_log import DeliveryView, LogWish
 from service.notifications.endpoints import EndpointView, EndpointWish
-from service.process.workers import notifications as worker
+from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoRef, Role
@@ -48,7 +48,7 @@ class Stage:
 
     async def drain(self) -> None:
         """Everything due is sent."""
-        await Flow(self.runtime, worker.WORK).drain()
+        await Flow(self.runtime, flows.NOTIFICATIONS).drain()
 
     async def pass_time(self, **span: float) -> None:
         """Time passes, and what became due is sent."""

@@ -14,6 +14,7 @@ from service.database.records import TokenRecord
 from service.errors import DatabaseUnavailable, NotFound, Unauthenticated
 from service.http import callers
 from service.http.callers import Caller
+from service.mergequeue.operations import queue_access
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Actor, ActorKind, Channel, QueueRef, RepoRef, Role
 
@@ -213,24 +214,24 @@ async def test_a_queue_is_found_in_what_the_caller_may_see(runtime: Runtime, que
     )
     found = await access.find_repository(runtime, caller, repo)
     for _ in range(2):
-        assert await access.find_queue(runtime, caller, repo, "main") == queue
+        assert await queue_access.find_queue(runtime, caller, repo, "main") == queue
         assert await access.find_repository(runtime, caller, repo) == found
     assert await access.repository_of_anyone(runtime, repo) == found
     blind = replace(caller, repositories=frozenset({found.id + 1}))
     seeing = replace(caller, repositories=frozenset({found.id}))
-    assert await access.find_queue(runtime, seeing, repo, "main") == queue
+    assert await queue_access.find_queue(runtime, seeing, repo, "main") == queue
     nowhere = RepoRef(repo.host, repo.owner, "nowhere")
     for who, where, code in (
         (blind, repo, "repository_not_found"),
         (caller, nowhere, "repository_not_found"),
     ):
         with pytest.raises(NotFound) as missing:
-            await access.find_queue(runtime, who, where, "main")
+            await queue_access.find_queue(runtime, who, where, "main")
         assert missing.value.code == code
     with pytest.raises(NotFound, match="here"):
         await access.repository_of_anyone(runtime, nowhere)
     with pytest.raises(NotFound, match=r'"other" has no queue; queues here: main\.'):
-        await access.find_queue(runtime, caller, repo, "other")
+        await queue_access.find_queue(runtime, caller, repo, "other")
 
 
 async def test_a_denial_is_written_down(runtime: Runtime):

@@ -13,6 +13,7 @@ from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, Step
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
 from service.mergequeue.operations import building, naming, turn
 from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.cache import QueueCache
 from service.provider.errors import Unavailable
 from service.provider.values import BuildRequest, BuildResult
 from service.runtime import Runtime
@@ -81,7 +82,7 @@ async def asked(
     await runtime.store.run(
         lambda session: stored_queues.save(session, before, Step(after, (), (), None, None))
     )
-    runtime.store.cache.drop(queue.id)
+    runtime.store.caches.of(QueueCache).drop(queue.id)
     with pytest.raises(Unavailable):
         await building.build(runtime, queue, an_action(runs[-1]))
     return provider.requests[-1]

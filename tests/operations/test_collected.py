@@ -19,7 +19,7 @@ from service.mergequeue.store import pull_requests
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.process import effects, signals
-from service.process.workers import outbox as outbox_worker
+from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.provider.signals import CiRunEnded, Where
 from service.testhealth.detector.settings import TestSettings
@@ -48,7 +48,7 @@ class Yard:
     def __init__(self, stage, runtime, repository, caller):
         self.stage, self.runtime, self.repository, self.caller = stage, runtime, repository, caller
         self.tested = upload_stage.Stage(runtime, stage.clock, repository, caller)
-        self.collecting = Flow(runtime, outbox_worker.COLLECTING)
+        self.collecting = Flow(runtime, flows.COLLECTING)
 
     async def ended(self, run, attempt=1):
         fresh = await self.stage.provider.repository(self.stage.repo)

@@ -18,7 +18,7 @@ from service.mergequeue.store import history
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.process import retention
-from service.process.workers.housekeeping import ESTIMATES_PERIOD, Housekeeping
+from service.process.workers.loops import ESTIMATES_PERIOD, HOUSEKEEPING, Sweeps
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, QueueRef
 from tests.harness import recorded
@@ -120,7 +120,7 @@ async def test_housekeeping_tells_chances_every_ten_minutes(runtime, clock):
     queue = await a_queue_of_the_bad_and_the_good(runtime, clock)
     await hedge(runtime, queue)
     await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
-    worker = Housekeeping(runtime)
+    worker = Sweeps(runtime, HOUSEKEEPING, at_start=True)
     assert await worker.drain()
     known = await p_fail(runtime, queue, 7)
     assert known != PRIOR

@@ -22,6 +22,7 @@ from service.mergequeue.engine.states import EntryState, RunKind
 from service.mergequeue.operations import landing
 from service.mergequeue.store import landings
 from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.landings import LandingOutcome
 from service.mergequeue.store.rows import queues
 from service.provider.errors import OutcomeUnknown
@@ -102,7 +103,7 @@ async def change(unit: Unit, **changes) -> None:
         stored_queues.save(session, before, step)
 
     await unit.runtime.store.run(write)
-    unit.runtime.store.cache.drop(unit.queue.id)
+    unit.runtime.store.caches.of(QueueCache).drop(unit.queue.id)
 
 
 def a_hold(reason: HoldReason, unit: Unit) -> Hold:

@@ -23,7 +23,7 @@ from service.notifications.delivery_log import DeliveryView, LogWish
 from service.notifications.endpoints import EndpointWish
 from service.notifications.notifications import ReplayWish
 from service.notifications.sender import HttpSender
-from service.process.workers import notifications as worker
+from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, DeliveryState, EndpointState, QueueRef, Role
@@ -558,7 +558,7 @@ async def test_a_hanging_receiver_delays_no_other(stage):
     await endpoints.create(quick, stage.caller, wish)
     for _ in range(3):
         await stage.change()
-    flow = asyncio.create_task(Flow(quick, worker.WORK).drain())
+    flow = asyncio.create_task(Flow(quick, flows.NOTIFICATIONS).drain())
     while len(stage.receiver.got) < 3:
         stage.receiver.arrived.clear()
         await stage.receiver.arrived.wait()

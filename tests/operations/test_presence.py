@@ -15,7 +15,6 @@ from service.notifications import endpoints, notifications
 from service.notifications.endpoints import EndpointWish
 from service.notifications.sender import HttpSender
 from service.process import deliveries, effects, presence, recovery
-from service.process.workers.presence import Presence
 from service.process.workers.supervisor import Workers
 from service.provider.signals import Delivery
 from service.provider.values import Emoji, Reaction
@@ -90,14 +89,14 @@ async def test_a_start_leaves_everything_to_the_living(pair: Pair):
 async def test_what_a_process_had_that_ended_without_a_word_is_taken_back(pair: Pair):
     await presence.join(pair.second)
     await pair.first.store.close()
-    assert await Presence(pair.second).drain()
+    assert (await presence.beat(pair.second)).gone
     (effect,) = [row for row in await effects.claim(pair.second, 9) if row.key == "r"]
     assert effect.state is OutboxState.UNKNOWN
     assert len(await deliveries.claim(pair.second, 9)) == 1
     (attempt,) = await notifications.claim(pair.second, 9)
     await notifications.carry_out(pair.second, attempt)
     assert [got.id for got in pair.receiver.got] == [attempt.message]
-    assert not await Presence(pair.second).drain()
+    assert not (await presence.beat(pair.second)).gone
 
 
 async def test_what_a_process_had_that_stopped_is_anybodys_at_once(pair: Pair):

@@ -13,6 +13,7 @@ from service.mergequeue.operations import testing, turn
 from service.mergequeue.operations.views import TestingView
 from service.mergequeue.store import pull_requests
 from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.pull_requests import PullRequestHead
 from service.runtime import Runtime
 from service.vocabulary import QueueRef
@@ -38,7 +39,7 @@ async def batch(runtime: Runtime, queue: QueueRef) -> QueueRef:
     await runtime.store.run(
         lambda session: stored_queues.save(session, before, Step(after, (), (), None, None))
     )
-    runtime.store.cache.drop(queue.id)
+    runtime.store.caches.of(QueueCache).drop(queue.id)
     return queue
 
 

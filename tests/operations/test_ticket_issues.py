@@ -14,7 +14,7 @@ from service.errors import Invalid
 from service.notifications.store import subscribers
 from service.notifications.store.notifications import messages
 from service.notifications.store.subscribers import Endpoint
-from service.process.workers import outbox as outbox_worker
+from service.process.workers import flows
 from service.process.workers.flow import Flow
 from service.provider.errors import NotPermitted, OutcomeUnknown, Unavailable
 from service.provider.tickets import Ticket, TicketRequest
@@ -84,7 +84,7 @@ class Desk:
     async def work(self) -> None:
         """Effects that are due are carried out."""
         self.tracker.now = self.stage.clock.present
-        await Flow(self.stage.runtime, outbox_worker.WORK).drain()
+        await Flow(self.stage.runtime, flows.EFFECTS).drain()
 
     @property
     def issue(self) -> Ticket:

@@ -17,6 +17,7 @@ from service.clock import RandomIds
 from service.database.database import Store, Tx
 from service.database.records import RepositoryRecord
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.http.callers import Caller
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
@@ -100,6 +101,7 @@ async def staged(store: Store, name: str = "widgets") -> Stage:
     clock = Hasty()
     clock.present = NOW
     runtime = Runtime(
+        links=links.made(),
         store=store,
         providers={},
         translators={},

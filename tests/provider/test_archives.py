@@ -12,6 +12,7 @@ from service.provider import archives
 from service.provider.archives import Archive, ArchiveFile, NoArchive, RefusedFile
 
 REPORT = b"<testsuite/>"
+LISTED = struct.Struct("<4s6H3L5H2L")
 LISTED_AT = {"flags": 8, "method": 10, "checksum": 16, "packed_size": 20, "size": 24, "offset": 42}
 WIDTHS = {"flags": "<H", "method": "<H"}
 
@@ -32,8 +33,8 @@ def changed(packed, name, nth=1, **fields):
     at = len(packed)
     for _ in range(nth):
         at = packed.rindex(name.encode(), 0, at)
-    line = at - archives.LISTED.size
-    assert found[line : line + 4] == archives.LISTED_SIGNATURE
+    line = at - LISTED.size
+    assert found[line : line + 4] == b"PK\x01\x02"
     for field, value in fields.items():
         struct.pack_into(WIDTHS.get(field, "<L"), found, line + LISTED_AT[field], value)
     return bytes(found)
@@ -136,6 +137,16 @@ def test_names_are_text(name, shown):
     entry = zipfile.ZipInfo("x")
     entry.filename = name
     assert files_of(zipped([(entry, REPORT)])) == [ArchiveFile(shown, REPORT)]
+
+
+def test_a_name_with_a_nul_is_refused():
+    packed = zipped([("a_b.xml", REPORT)]).replace(b"a_b.xml", b"a\0b.xml")
+    assert reasons(packed) == ["Its name leads out of the archive."]
+
+
+def test_a_name_that_is_no_utf_8_refuses_the_archive():
+    packed = zipped([("\u00fc.xml", REPORT)]).replace("\u00fc".encode(), b"\xff\xff")
+    assert refused(packed) == archives.DAMAGED
 
 
 def test_a_name_beyond_any_measure_is_refused_and_cut():

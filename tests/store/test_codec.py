@@ -12,7 +12,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import StatementError
 
-from service.database.codec import JsonCodec, RowCodec, UnionCodec
+from service.database.codec import JsonCodec, RowCodec, UnionCodec, store_as_word
 from service.database.types import Json, Utc
 from service.vocabulary import Sha
 from tests.store.values import any_of
@@ -71,6 +71,49 @@ def test_equal_sets_are_equal_text():
     assert codec.encode(frozenset("zyx")) == codec.encode(frozenset("xzy")) == '["x","y","z"]'
 
 
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A value that is stored as a word."""
+
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class Jacket:
+    """A value with words inside."""
+
+    front: Badge
+    others: tuple[Badge | None, ...]
+
+
+store_as_word(Badge, lambda badge: badge.word, Badge)
+
+
+def test_a_value_stored_as_a_word_is_its_word_in_json_and_columns():
+    jacket = Jacket(Badge("a"), (Badge("b"), None))
+    codec: JsonCodec[Jacket] = JsonCodec(Jacket)
+    assert codec.encode(jacket) == '{"front":"a","others":["b",null]}'
+    assert codec.decode(codec.encode(jacket)) == jacket
+    rows = RowCodec(Jacket, a_table(Column("front", String), Column("others", Json)))
+    row = rows.row(jacket)
+    assert row == {"front": "a", "others": '["b",null]'}
+    assert rows.value(list(row.values())) == jacket
+
+
+def test_a_stored_type_does_not_become_a_word_later():
+    JsonCodec(Picture)
+    with pytest.raises(TypeError, match="Dot"):
+        store_as_word(Dot, str, lambda _: None)
+
+
+def test_a_union_grows_but_never_by_a_name_in_use():
+    codec: UnionCodec[Dot | Empty] = UnionCodec(Dot)
+    codec.add(Empty)
+    assert codec.decode(*codec.encode(Empty())) == Empty()
+    with pytest.raises(TypeError, match="Dot"):
+        codec.add(Dot | Empty)
+
+
 DOT = '{"sha": "a", "color": "red", "seen": null, "share": 0.5}'
 
 
@@ -84,15 +127,15 @@ def test_a_field_that_is_gone_is_passed_over():
 
 
 @pytest.mark.parametrize(
-    ("text", "error"),
+    "text",
     [
-        (DOT.replace("red", "green"), KeyError),
-        (DOT.replace("null", '"2026-03-02T14:00:00"'), ValueError),
-        (DOT.replace('"sha": "a", ', ""), TypeError),
+        DOT.replace("red", "green"),
+        DOT.replace("null", '"2026-03-02T14:00:00"'),
+        DOT.replace('"sha": "a", ', ""),
     ],
 )
-def test_what_cannot_be_right_is_not_restored(text: str, error: type[Exception]):
-    with pytest.raises(error):
+def test_what_cannot_be_right_is_not_restored(text: str):
+    with pytest.raises(ValueError, match="validation error for Dot"):
         JsonCodec(Dot).decode(text)
 
 

@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import Connection
 
-from service.database import instances, outbox, signs
+from service.database import instances, outbox, probes
 from service.database.database import Store
 from service.database.instances import GONE_AFTER, Instance, Known
 from service.database.outbox import OutboxItem
+from service.process.store import claims
 from tests.harness.databases import opened_at
 from tests.store.conftest import ME, NOW, a_stored_queue
 from tests.store.test_outbox import build, land
@@ -30,11 +31,11 @@ async def pair(postgres_url: str) -> AsyncIterator[tuple[Store, Store]]:
     await second.close()
 
 
-async def arrive(store: Store, name: str) -> instances.Left:
+async def arrive(store: Store, name: str) -> claims.Freed:
     """What a process does first; what it found left by the dead."""
     await store.show_life(name)
     await store.run(instances.beat, called(name), NOW)
-    return await store.run(instances.bury, name, NOW)
+    return await store.run(claims.free_those_of_gone, name, NOW)
 
 
 async def living(store: Store, me: str) -> list[str]:
@@ -47,7 +48,7 @@ async def living(store: Store, me: str) -> list[str]:
 )
 def test_who_shows_its_sign_and_was_there_lately_lives(key: str, silent_s: float, lives: bool):
     known = Known("one", "0.0.7", "same", NOW, NOW)
-    shown = {signs.key_of(key)}
+    shown = {probes.lock_key(key)}
     assert instances.lives(known, shown, NOW + silent_s * SECOND) is lives
 
 
@@ -110,7 +111,7 @@ async def test_who_ends_without_a_word_is_gone_at_once(pair: tuple[Store, Store]
     await arrive(second, "second")
     await first.run(send_one, "first")
     await first.close()
-    left = await second.run(instances.bury, "second", NOW)
+    left = await second.run(claims.free_those_of_gone, "second", NOW)
     assert (left.gone, left.effects) == (("first",), 1)
 
 
@@ -121,7 +122,7 @@ async def test_who_stands_still_is_gone_after_forty_seconds(pair: tuple[Store, S
     await second.run(stand_still, 39)
     assert (await arrive(second, "second")).gone == ()
     await second.run(stand_still, 1)
-    assert (await second.run(instances.bury, "second", NOW)).effects == 1
+    assert (await second.run(claims.free_those_of_gone, "second", NOW)).effects == 1
     assert await living(second, "second") == ["second"]
     await arrive(first, "first")
     assert await living(second, "second") == ["second", "first"]
@@ -131,7 +132,7 @@ async def test_a_sign_that_was_lost_is_shown_again(pair: tuple[Store, Store]):
     first, second = pair
     await arrive(first, "first")
     await arrive(second, "second")
-    await second.run(break_signs)
+    await second.run(break_locks)
     assert await living(second, "second") == ["second"]
     await first.show_life("first")
     await first.show_life("first")
@@ -143,9 +144,9 @@ async def test_who_leaves_gives_back_its_own_alone(pair: tuple[Store, Store]):
     await arrive(first, "first")
     await arrive(second, "second")
     await first.run(send_one, "first")
-    assert (await second.run(instances.leave, "second", NOW)).effects == 0
+    assert (await second.run(claims.free_mine, "second", NOW)).effects == 0
     assert await living(first, "first") == ["first"]
-    assert (await first.run(instances.leave, "first", NOW)).effects == 1
+    assert (await first.run(claims.free_mine, "first", NOW)).effects == 1
     assert await living(second, "second") == []
 
 
@@ -164,7 +165,7 @@ def stand_still(session: Connection, seconds: int) -> None:
     session.exec_driver_sql(f"UPDATE instance SET heartbeat = {moved} WHERE id = 'first'")
 
 
-def break_signs(session: Connection) -> None:
+def break_locks(session: Connection) -> None:
     """The server ends every session that only shows a sign, and is waited for."""
     session.exec_driver_sql(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks l"

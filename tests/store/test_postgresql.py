@@ -14,6 +14,7 @@ from service.database.database import Store, StoreOptions, open_store
 from service.database.direct import Direct
 from service.errors import DatabaseUnavailable, StartRefused
 from service.mergequeue.store import queues
+from service.mergequeue.store.cache import QueueCache, newest_known
 from tests.harness.databases import Hasty, opened_at
 from tests.store.conftest import a_stored_queue
 
@@ -240,12 +241,12 @@ async def test_a_pool_of_one_serves_reads_and_writes(postgres_url: str):
 async def test_memory_is_the_newest_until_another_process_commits(postgres_url: str):
     here, there = await opened_at(postgres_url), await opened_at(postgres_url)
     queue = await here.run(a_stored_queue)
-    assert await here.known_newest(queue.id) is None
+    assert await newest_known(here, queue.id) is None
     for store in (here, there):
-        store.cache.put(queue)
-    assert await here.known_newest(queue.id) == queue
+        store.caches.of(QueueCache).put(queue)
+    assert await newest_known(here, queue.id) == queue
     await there.run(execute, "UPDATE merge_queue SET version = version + 1")
-    assert await here.known_newest(queue.id) is None
+    assert await newest_known(here, queue.id) is None
     await here.close()
     await there.close()
 
@@ -301,14 +302,14 @@ async def test_a_look_whose_session_is_ended_is_begun_again(postgres_url: str):
 async def test_who_stops_waiting_leaves_no_answer_to_the_next(postgres_url: str):
     store = await opened_at(postgres_url)
     queue = await store.run(a_stored_queue)
-    store.cache.put(queue)
-    assert await store.known_newest(queue.id) == queue
+    store.caches.of(QueueCache).put(queue)
+    assert await newest_known(store, queue.id) == queue
     before = await store.access_version()
     blocked = Blocked("pid")
     blocked.released.clear()
     blocking = asyncio.create_task(store.run(blocked))
     await asyncio.to_thread(blocked.begun.wait)
-    impatient = asyncio.create_task(store.known_newest(queue.id))
+    impatient = asyncio.create_task(newest_known(store, queue.id))
     await asyncio.to_thread(blocked.found.wait)
     impatient.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -316,7 +317,7 @@ async def test_who_stops_waiting_leaves_no_answer_to_the_next(postgres_url: str)
     blocked.released.set()
     await blocking
     assert await store.access_version() == before
-    assert await store.known_newest(queue.id) == queue
+    assert await newest_known(store, queue.id) == queue
     await store.close()
 
 

@@ -250,8 +250,8 @@ PROGRAM = """
 import asyncio, sys
 from service.boundary import NoBoundary
 from service.clock import RandomIds, SystemClock
-from service.mergequeue.store import queues
 from service.database.database import open_store
+from service.mergequeue.store import queues
 
 async def main():
     store = await open_store(

@@ -22,17 +22,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.accounts.store.tables_access import (
-    ApiTokenRow,
-    OrganizationRow,
-    RepositoryAliasRow,
-    RepositoryRow,
-)
+from service.accounts.store.tables_access import ApiTokenRow, RepositoryAliasRow
 from service.database.codec import JsonCodec
 from service.database.records import Organization, RepositoryRecord, TokenRecord
+from service.database.tables_base import METADATA, MOVES_WITH_REPOSITORY
+from service.database.tables_tenants import OrganizationRow, RepositoryRow
 from service.database.types import Utc
 from service.errors import NotFound
-from service.mergequeue.store.rows import queues
 from service.provider.values import (
     Repository,
 )
@@ -176,8 +172,7 @@ def upsert_repository(session: Connection, org_id: int, seen: Repository) -> Rep
     if known.owner_key is not None and (known.owner_key, known.name_key) != (owner_key, name_key):
         _keep_alias(session, known, org_id)
     if known.org_id != org_id:
-        moved = update(queues).where(queues.c.repository_id == known.id)
-        session.execute(moved.values(org_id=org_id))
+        _move_rows(session, known.id, org_id)
     changed = session.execute(
         update(repositories)
         .where(repositories.c.id == known.id)
@@ -185,6 +180,13 @@ def upsert_repository(session: Connection, org_id: int, seen: Repository) -> Rep
         .returning(*repositories.c)
     )
     return _repository(changed.one())
+
+
+def _move_rows(session: Connection, repository_id: int, org_id: int) -> None:
+    for table in METADATA.sorted_tables:
+        if MOVES_WITH_REPOSITORY in table.info:
+            moved = update(table).where(table.c.repository_id == repository_id)
+            session.execute(moved.values(org_id=org_id))
 
 
 def _keep_alias(session: Connection, known: Row[*_FOUND], org_id: int) -> None:

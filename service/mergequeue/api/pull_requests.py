@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from service.accounts import access
 from service.http import rates
 from service.http.callers import Call, Caller
 from service.http.models.common import Named
@@ -20,6 +19,7 @@ from service.mergequeue.operations import (
     previews,
     pull_request_lists,
     pull_requests,
+    queue_access,
     queues,
 )
 from service.mergequeue.operations.fork_runs import Claim
@@ -249,7 +249,9 @@ async def fork_caller(runtime: Runtime, run_id: str, asked: models.SetImpactedTa
 
 async def queue_of(call: Call, asked: Named) -> QueueRef:
     """The queue that a request names. Raises NotFound."""
-    return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    return await queue_access.find_queue(
+        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+    )
 
 
 PULL_REQUEST_ROUTES: tuple[Route, ...] = (

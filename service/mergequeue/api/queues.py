@@ -12,7 +12,7 @@ from service.mergequeue.api.models import queues as models
 from service.mergequeue.api.models.answers import queues as answers
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import queue_lists, queues
+from service.mergequeue.operations import queue_access, queue_lists, queues
 from service.mergequeue.operations.queues import HoldWish, QueueWish
 from service.vocabulary import QueueRef, Role
 
@@ -160,7 +160,9 @@ async def list_queues(call: Call, asked: listed.ListQueues) -> answers.QueuesLis
 
 
 async def _queue_of(call: Call, asked: common.Named) -> QueueRef:
-    return await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    return await queue_access.find_queue(
+        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+    )
 
 
 QUEUE_ROUTES: tuple[Route, ...] = (

@@ -2,14 +2,12 @@
 
 from collections import defaultdict
 
-from service.accounts import access
-from service.evidence import revocations
 from service.http.callers import Call
 from service.http.route import Route, read
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import testing as models
 from service.mergequeue.api.models.answers import runs as answers
-from service.mergequeue.operations import naming, run_lists, testing
+from service.mergequeue.operations import naming, queue_access, run_lists, testing
 from service.mergequeue.operations.views import ListedRun, TestingView
 from service.vocabulary import Check, CheckKind
 
@@ -34,7 +32,9 @@ WAITING = {
 )
 async def details(call: Call, asked: models.GetMergeQueueTestingDetails) -> answers.TestRunShown:
     """`/getMergeQueueTestingDetails`."""
-    queue = await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    queue = await queue_access.find_queue(
+        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+    )
     return test_run(await testing.details(call.runtime, queue, asked.test_run_id))
 
 
@@ -76,7 +76,7 @@ def test_run(view: TestingView) -> answers.TestRunShown:
         ],
         incomplete_reports=[
             answers.IncompleteReport(name=name, reasons=list(reasons))
-            for name, reasons in revocations.reasons_of(run).items()
+            for name, reasons in testing.unexcused_reasons_of(run).items()
         ],
     )
 
@@ -138,7 +138,9 @@ async def testing_results(
     call: Call, asked: listed.ListMergeQueueTestingResults
 ) -> answers.TestRunsListed:
     """`/listMergeQueueTestingResults`."""
-    queue = await access.find_queue(call.runtime, call.caller, asked.repo.ref, asked.target_branch)
+    queue = await queue_access.find_queue(
+        call.runtime, call.caller, asked.repo.ref, asked.target_branch
+    )
     wish = asked.wish()
     part = await run_lists.listed(call.runtime, queue, wish)
     return answers.TestRunsListed(

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 from service.accounts.store import access
 from service.database.database import Tx
 from service.database.records import Placed, Spot, Surface
-from service.evidence import run_failures
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.operations import shown
+from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import journal, runs
 from service.mergequeue.store import notices as stored
 from service.mergequeue.wording import check, comment, failed_tests
@@ -70,7 +70,8 @@ async def text_of(
     run = None if last_run is None else await runtime.store.read(runs.run, queue.id, last_run)
     tests = failed_tests.NONE
     if run is not None and value.sends_results:
-        tests = await runtime.store.read(run_failures.of_run, runtime, queue, run)
+        named_in = runtime.links.of(RunFailures).named_in
+        tests = await runtime.store.read(named_in, runtime, queue, run)
     now = runtime.clock.now()
     return PullRequestText(
         queue=value,

@@ -7,16 +7,19 @@ from service.mergequeue.engine import targets, verdict
 from service.mergequeue.engine.model import Member, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL, RunKind
 from service.mergequeue.operations import turn
-from service.mergequeue.operations.views import FailedTest, TestedPullRequest, TestingView
+from service.mergequeue.operations.run_failures import RunFailures
+from service.mergequeue.operations.views import TestedPullRequest, TestingView
 from service.mergequeue.store import pull_requests, runs
 from service.runtime import Runtime
-from service.testhealth.store import listings, run_evidence
 from service.vocabulary import CheckOutcome, QueueRef, Sha
 
 ALL = "ALL"
 
-FAILED_TESTS_MAX = 1000
-"""Failures of one run that are shown, as in the answer to an upload (API.md 8.4)."""
+REVOKED = (
+    "its command ended with 0 because all failures were quarantined, and another failure arrived"
+    " later"
+)
+"""Why a check that passed counts as failed."""
 
 
 async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView:
@@ -25,7 +28,7 @@ async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView
     Raises NotFound(test_run_not_found): unknown, another queue's, or not built yet.
     """
     value = await turn.value(runtime, queue.id)
-    view = await runtime.store.read(_details, queue, value, run_id)
+    view = await runtime.store.read(_details, runtime, queue, value, run_id)
     if view is None:
         raise NotFound(
             f'The queue for {queue.branch} has no test run "{run_id}".',
@@ -34,7 +37,9 @@ async def details(runtime: Runtime, queue: QueueRef, run_id: str) -> TestingView
     return view
 
 
-def _details(session: Tx, queue: QueueRef, value: MergeQueue, run_id: str) -> TestingView | None:
+def _details(
+    session: Tx, runtime: Runtime, queue: QueueRef, value: MergeQueue, run_id: str
+) -> TestingView | None:
     run = value.runs.get(run_id) or runs.run(session, queue.id, run_id)
     if run is None or run.sha is None:
         return None
@@ -52,26 +57,7 @@ def _details(session: Tx, queue: QueueRef, value: MergeQueue, run_id: str) -> Te
         waiting_on=_waiting_on(value, run),
         missing=tuple(name for name, outcome in names.items() if outcome is None),
         failed=tuple(name for name, outcome in names.items() if outcome is CheckOutcome.FAILED),
-        failed_tests=_failed_tests(session, queue.repository_id, run, run.sha),
-    )
-
-
-def _failed_tests(session: Tx, repository_id: int, run: Run, sha: Sha) -> tuple[FailedTest, ...]:
-    """The tests that failed in any attempt, by what CI sent of the run's commit."""
-    sent = run_evidence.of_run(session, repository_id, sha, run.created_at)
-    found = run_evidence.failed_in(session, [each.id for each in sent], FAILED_TESTS_MAX)
-    quarantined = {each.no for each in found if each.is_quarantined}
-    nos = sorted({each.no for each in found})
-    new_texts = frozenset(run.evidence.new_texts if run.evidence else ())
-    return tuple(
-        FailedTest(
-            case.id,
-            case.name,
-            case.status,
-            bool(run.excused) and case.no in quarantined,
-            case.id in new_texts,
-        )
-        for case in listings.records(session, repository_id, nos)
+        failed_tests=runtime.links.of(RunFailures).listed_in(session, queue, run),
     )
 
 
@@ -97,3 +83,9 @@ def _waiting_on(value: MergeQueue, run: Run) -> tuple[int, ...]:
         return ()
     ahead = (value.entries.get(member.pr) for member in run.base)
     return tuple(entry.pr for entry in ahead if entry is not None and entry.state not in FINAL)
+
+
+def unexcused_reasons_of(run: Run) -> dict[str, tuple[str, ...]]:
+    """Return sentences why quarantine does not excuse a failure, by required status."""
+    gaps = {} if run.evidence is None else dict(run.evidence.gaps)
+    return gaps | dict.fromkeys(verdict.revoked_of(run), (REVOKED,))

@@ -36,6 +36,7 @@ from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.operations import consequences
 from service.mergequeue.operations.happened import Happened
 from service.mergequeue.store import journal, landings, queues
+from service.mergequeue.store.cache import QueueCache, newest_known
 from service.mergequeue.store.queues import Head
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
@@ -96,11 +97,11 @@ async def ask(runtime: Runtime, queue: QueueRef, command: Command, along: Along 
 
 async def value(runtime: Runtime, queue_id: int) -> MergeQueue:
     """The queue's newest committed value. Raises NotFound(queue_not_found)."""
-    known = await runtime.store.known_newest(queue_id)
+    known = await newest_known(runtime.store, queue_id)
     if known is not None:
         return known
     found = (await runtime.store.read(newest, runtime, queue_id))[1]
-    runtime.store.cache.put(found)
+    runtime.store.caches.of(QueueCache).put(found)
     return found
 
 
@@ -113,7 +114,7 @@ async def _take(
             # A turn that is asked for ends, and memory hears of it, whoever stops waiting.
             return await asyncio.shield(_committed(runtime, wish))
         except Stale:
-            runtime.store.cache.drop(queue_id)
+            runtime.store.caches.of(QueueCache).drop(queue_id)
     raise Conflict("The queue is changing too fast; try again.", code="version_conflict")
 
 
@@ -123,7 +124,7 @@ async def _committed(runtime: Runtime, wish: "_Wish") -> tuple[Step, ...]:
     took_s = runtime.clock.monotonic_s() - began_s
     runtime.telemetry.observe("headgate_turn_duration_seconds", took_s)
     if saved is not None:
-        runtime.store.cache.put(saved)
+        runtime.store.caches.of(QueueCache).put(saved)
         for topic in (f"queue/{wish.queue_id}", "outbox", "ticks", "notifications"):
             runtime.wakeups.wake(topic)
     return steps
@@ -210,7 +211,7 @@ def newest(
     head = queues.head_of(session, queue_id, lock=lock)
     if head is None:
         raise _gone()
-    known = runtime.store.cache.get(queue_id, head.version)
+    known = runtime.store.caches.of(QueueCache).get(queue_id, head.version)
     return head, known if known is not None else queues.load(session, queue_id)
 
 

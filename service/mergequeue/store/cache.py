@@ -7,6 +7,7 @@ transaction. Used from the event loop and from the store's threads.
 from collections import OrderedDict
 from threading import Lock
 
+from service.database.database import Store
 from service.mergequeue.engine.model import MergeQueue
 
 QUEUES_MAX = 512
@@ -49,7 +50,10 @@ class QueueCache:
         with self._lock:
             self._values.pop(queue_id, None)
 
-    def clear(self) -> None:
-        """Forget every queue."""
-        with self._lock:
-            self._values.clear()
+
+async def newest_known(store: Store, queue_id: int) -> MergeQueue | None:
+    """Return the queue's newest committed value if it is cached. Raises DatabaseUnavailable."""
+    known = store.caches.of(QueueCache).newest(queue_id)
+    if known is None or not await store.is_newest(queue_id, known.version):
+        return None
+    return known

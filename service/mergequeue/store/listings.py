@@ -11,8 +11,8 @@ from itertools import islice
 
 from sqlalchemy import BindParameter, Connection, bindparam, desc, func, select, tuple_
 
-from service.accounts.store.tables_access import RepositoryRow
 from service.database.codec import JsonCodec
+from service.database.tables_tenants import RepositoryRow
 from service.database.types import Id, Utc
 from service.mergequeue.engine.config import Mode, QueueConfig
 from service.mergequeue.engine.model import Entry

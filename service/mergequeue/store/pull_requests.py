@@ -7,8 +7,8 @@ from datetime import datetime
 from sqlalchemy import Connection, ScalarSelect, desc, select, tuple_
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from service.accounts.store.tables_access import RepositoryRow
 from service.database.codec import JsonCodec
+from service.database.tables_tenants import RepositoryRow
 from service.mergequeue.engine.targets import Targets
 from service.mergequeue.store import target_sets
 from service.mergequeue.store.tables_pull_requests import (

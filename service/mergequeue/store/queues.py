@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from service.accounts.store.tables_access import DeploymentRow, RepositoryRow
+from service.database.tables_tenants import DeploymentRow, RepositoryRow
 from service.errors import Conflict, NotFound, Stale
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import (

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Select, select
 
+from service.database import outbox
 from service.database.codec import RowCodec
 from service.mergequeue.engine.model import Entry, Green, Member, MergeQueue, Run
+from service.mergequeue.engine.outputs import Action
 from service.mergequeue.store import target_sets
 from service.mergequeue.store.tables_queues import (
     EntryRow,
@@ -25,6 +27,8 @@ runs = RunRow.__table__
 members = RunEntryRow.__table__
 checks = RunCheckRow.__table__
 greens = GreenTreeRow.__table__
+
+outbox.EFFECT.add(Action)
 
 QUEUE = RowCodec(
     MergeQueue,

@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import Index, literal_column
 from sqlmodel import Field
 
-from service.database.tables_base import Row, partial, partial_unique
+from service.database.tables_base import MOVES_WITH_REPOSITORY, Row, partial, partial_unique
 from service.database.types import Id, Json, Utc
 
 
@@ -20,6 +20,7 @@ class MergeQueueRow(Row, table=True):
     """
 
     __tablename__ = "merge_queue"
+    __table_args__ = ({"info": {MOVES_WITH_REPOSITORY: True}},)
 
     id: int | None = Field(default=None, primary_key=True, sa_type=Id)
     org_id: int = Field(sa_type=Id)

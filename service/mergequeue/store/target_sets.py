@@ -16,6 +16,7 @@ import orjson
 from sqlalchemy import Connection, Select, bindparam, delete, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from service.database import codec
 from service.mergequeue.engine.targets import ALL, Targets
 from service.mergequeue.store.tables_pull_requests import ImpactedTargetsRow, TargetSetRow
 from service.mergequeue.store.tables_queues import EntryRow, MergeQueueRow
@@ -136,3 +137,6 @@ def _unused(session: Connection) -> Select[tuple[str]]:
 
 def _words_in(texts: Iterable[str | None]) -> set[str]:
     return {word for text in texts if text is not None for word in _WORD.findall(text)}
+
+
+codec.store_as_word(Targets, word_of, of_word)

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
 
-from service.accounts.store.tables_access import OrganizationRow
 from service.database.codec import RowCodec
+from service.database.tables_tenants import OrganizationRow
 from service.notifications.store.tables_notifications import EndpointRow as Row
 from service.vocabulary import EndpointState
 

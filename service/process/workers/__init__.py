@@ -1,26 +1,24 @@
-"""Loops that keep the service moving: what is due is done, again and again.
+"""Loops that do what is due, again and again.
 
-Every worker has `drain()`: do what is due and say whether there was anything; and `run()`:
-wait for a wake-up or a short time, then drain. Tests call only `drain`. Nothing is
-remembered between rounds: rows are taken by state and time, so a lost wake-up costs two
-seconds and a lost process nothing.
+Every worker has `drain()`, which does what is due and returns whether there was anything, and
+`run()`, which waits for a wake-up or a short time and then drains. Tests call only `drain`.
+Workers remember nothing between rounds: they select rows by state and time, so a lost wake-up
+costs two seconds and a lost process costs nothing.
 
-`inbox` takes deliveries in order within a repository. `outbox` performs effects: control
-actions in order per run, landings of a queue one at a time, notices when due; and collects
-what CI left, in places of its own, so that a large archive delays no landing. `notifications`
-tells endpoints, in places of its own, so that a slow receiver delays no queue. `ticks` lets
-time pass for queues whose clock has come. `sweeps` read the provider again, on a clock; those
-that may take long do so apart from those that are awaited. `housekeeping` removes what nobody
-needs any more, and tells queues that plan by it how likely their pull requests fail. `presence`
-says that this process lives, where others share its database, and takes back what the dead had
-claimed.
+`flows.py` lists the rows that `flow.py` claims and carries out concurrently, so that a slow or
+broken row delays no other: deliveries, in order within a repository; effects, with control
+actions in order per run and one landing per queue; artifacts of CI, with a limit of their own so
+that a large archive delays no landing; and notifications, with a limit of their own so that a
+slow receiver delays no queue.
 
-`flow` takes rows up side by side for these three, so that a slow or broken one holds up no
-other. `supervisor` runs all loops in one task group; one that crashes is started again after
-1, 2, 4 … 60 seconds. Everything is caught in `guard`, and nowhere else.
+`loops.py` has the loops driven by time: timers of queues, sweeps that read the provider again,
+housekeeping, and heartbeats where processes share a database.
 
-Worked example. A turn has committed a `BuildTestBranch`. It woke the topic `outbox`; the
-outbox worker marks the row sent, performs it, and settles it done. Had the process died in
-between, the row would be found `sent` at the next start, or by another process that lives,
-become `unknown`, and be read back.
+`supervisor.py` runs all of them in one task group; a loop that crashes starts again after 1, 2,
+4 … 60 seconds. Only `guard.py` catches every exception.
+
+Worked example. A turn has committed a `BuildTestBranch` and woken the topic `outbox`. The flow
+of effects marks the row sent, performs it, and settles it as done. If the process had died in
+between, the next start, or another live process, would find the row `sent`, mark it `unknown`,
+and read it back from the provider.
 """

@@ -1,7 +1,7 @@
-"""Rows carried out as soon as they are due, side by side; a slow or broken one delays no other.
+"""Carry out rows as soon as they are due, concurrently; a slow or broken row delays no other.
 
-A claimed row is owned by a task until it is settled. The tasks are not children of the loop that
-claims: a loop that fails, because the database is away for instance, interrupts no work.
+A task owns a claimed row until it is settled. The tasks are not children of the loop that claims:
+a loop that fails, for example because the database is unavailable, interrupts no work.
 """
 
 import asyncio
@@ -41,10 +41,10 @@ Row = TypeVar("Row", bound=Claimed)
 class Work(Generic[Row]):
     """How rows of one kind are claimed, carried out and given back.
 
-    `topic` wakes the flow, `pause_s` says how long nothing is due, `at_once` bounds the tasks.
-    `interrupted` settles a row whose work ended by an error that nobody expected. `give_back`
-    frees rows that this process has claimed and that no task owns, which are all but the given
-    ids: the answer to their claim was lost. None: claims of this kind end by their own time.
+    `topic` wakes the flow, `at_once` bounds the tasks, `pause_s` returns how long to wait until a
+    row is due. `interrupted` settles a row whose work ended with an unexpected error. `give_back`
+    frees rows that this process has claimed, except the given ids: no task owns them because the
+    response to their claim was lost. None if claims of this kind expire by themselves.
     """
 
     topic: str
@@ -68,19 +68,19 @@ class Flow(Generic[Row]):
         self._is_stopping = False
 
     async def drain(self) -> bool:
-        """Carry out everything due, in rounds, until nothing is; whether there was anything."""
-        found = False
+        """Carry out all due rows, in rounds, until none is left; return whether there were any."""
+        was_due = False
         while rows := await self._claimed(self._work.at_once):
-            found = True
+            was_due = True
             for row in rows:
                 self._own(row)
             await asyncio.wait(tuple(self._owned.values()))
-        return found
+        return was_due
 
     async def run(self) -> None:
-        """Start every row as soon as it is due; returns after `stop`, when all have ended.
+        """Start every row as soon as it is due; return after `stop`, when all have ended.
 
-        While the database is away the loop asks again after a growing pause.
+        While the database is unavailable the loop retries after a growing pause.
         """
         pause_s = SETTLE_PAUSE_MIN_S
         while not self._is_stopping:
@@ -97,12 +97,12 @@ class Flow(Generic[Row]):
             await asyncio.wait(tuple(self._owned.values()))
 
     def stop(self) -> None:
-        """Claim nothing more; `run` returns when what is under way has ended."""
+        """Claim no more rows; `run` returns when the running ones have ended."""
         self._is_stopping = True
         self._runtime.wakeups.wake(self._work.topic)
 
     async def abandon(self) -> None:
-        """Cancel what is still under way: its rows stay claimed, and the next start finds them."""
+        """Cancel what is still running: its rows stay claimed, and the next start finds them."""
         tasks = tuple(self._owned.values())
         for task in tasks:
             task.cancel()
@@ -119,16 +119,16 @@ class Flow(Generic[Row]):
             await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
 
     async def _rest(self, pause_s: float) -> None:
-        """Wait, but not for longer than until `stop`."""
+        """Wait, at most until `stop`."""
         seen = self._runtime.wakeups.version(self._work.topic)
         if not self._is_stopping:
             await self._runtime.wakeups.wait(self._work.topic, seen, pause_s)
 
     async def _claimed(self, limit: int) -> Sequence[Row]:
-        """Claim rows, after giving back what no task owns where that is due.
+        """Claim rows; once in a while, give back rows that no task owns first.
 
-        Claims of one flow never overlap, so a row of ours without a task is one whose claim's
-        answer was lost.
+        Claims of one flow never overlap, so a claimed row without a task is one for which the
+        response to its claim was lost.
         """
         now = self._runtime.clock.now()
         period = self._runtime.options.periods.readback
@@ -141,7 +141,7 @@ class Flow(Generic[Row]):
         return await self._work.claim(self._runtime, limit)
 
     def _own(self, row: Row) -> None:
-        # A claim that ends by its own time may be made again while its first task still works.
+        # A claim that expires may be made again while its first task still runs.
         if row.id in self._owned:
             return
         task = asyncio.create_task(self._one(row))

@@ -1,4 +1,4 @@
-"""The one place where everything is caught: a mistake in one piece of work stops no other."""
+"""The only place that catches every exception: a bug in one piece of work stops no other."""
 
 from collections.abc import Awaitable
 
@@ -10,7 +10,7 @@ log = structlog.get_logger()
 
 
 async def failure_of(what: str, work: Awaitable[None]) -> Exception | None:
-    """Do the work; return the error that ended it, which is then logged, or None."""
+    """Do the work, log the error that ended it, and return that error or None."""
     try:
         await work
     except DatabaseUnavailable as away:

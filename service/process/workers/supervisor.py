@@ -1,20 +1,17 @@
-"""Starts the workers, keeps them running, stops them: one task group.
+"""Start the workers, keep them running, and stop them, in one task group.
 
-A loop that crashes is logged and started again, so that one queue's trouble never stops
-another.
+The supervisor logs a loop that crashes and starts it again, so that a failure in one queue never
+stops another.
 """
 
 import asyncio
 from typing import Protocol
 
 from service.errors import DatabaseUnavailable
-from service.process.workers import inbox, notifications, outbox, sweeps
+from service.process.workers import flows, loops
 from service.process.workers.flow import Flow
 from service.process.workers.guard import failure_of
-from service.process.workers.housekeeping import Housekeeping
-from service.process.workers.presence import Presence
-from service.process.workers.sweeps import Sweeps
-from service.process.workers.ticks import Ticks
+from service.process.workers.loops import Sweeps, Timers
 from service.runtime import Runtime
 
 RESTART_MAX_S = 60.0
@@ -23,10 +20,10 @@ AWAY_MAX_S = 5.0
 
 
 class Worker(Protocol):
-    """One loop."""
+    """A loop."""
 
     async def drain(self) -> bool:
-        """Do what is due; whether there was anything."""
+        """Do what is due; return whether there was anything."""
         ...
 
     async def run(self) -> None:
@@ -35,19 +32,19 @@ class Worker(Protocol):
 
 
 class Stoppable(Worker, Protocol):
-    """A loop that ends what it has begun before it ends."""
+    """A loop that finishes what it has begun before it ends."""
 
     def stop(self) -> None:
-        """Begin nothing more."""
+        """Begin nothing new."""
         ...
 
     async def abandon(self) -> None:
-        """Cancel what is still under way."""
+        """Cancel what is still running."""
         ...
 
 
 class Workers:
-    """All loops of this process; one that does no work only says that it is there."""
+    """All loops of this process; one that does no work only sends heartbeats."""
 
     def __init__(self, runtime: Runtime, *, is_working: bool = True) -> None:
         self._runtime = runtime
@@ -55,50 +52,52 @@ class Workers:
         self._others: tuple[Worker, ...] = ()
         if is_working:
             self._flows = (
-                Flow(runtime, inbox.WORK),
-                Flow(runtime, outbox.WORK),
-                Flow(runtime, outbox.COLLECTING),
-                Flow(runtime, notifications.WORK),
+                Flow(runtime, flows.DELIVERIES),
+                Flow(runtime, flows.EFFECTS),
+                Flow(runtime, flows.COLLECTING),
+                Flow(runtime, flows.NOTIFICATIONS),
             )
             self._others = (
-                Ticks(runtime),
-                Sweeps(runtime, sweeps.awaited(runtime.options.periods)),
-                Sweeps(runtime, sweeps.missed(runtime.options.periods), at_start=True),
-                Sweeps(runtime, sweeps.patient(runtime.options.periods)),
-                Sweeps(runtime, sweeps.watched()),
-                Housekeeping(runtime),
+                Timers(runtime),
+                Sweeps(runtime, loops.awaited(runtime.options.periods)),
+                Sweeps(runtime, loops.missed(runtime.options.periods), at_start=True),
+                Sweeps(runtime, loops.patient(runtime.options.periods)),
+                Sweeps(runtime, loops.WATCHDOG),
+                Sweeps(runtime, loops.HOUSEKEEPING, at_start=True),
             )
         if not runtime.store.is_alone:
-            self._others = (Presence(runtime), *self._others)
+            self._others = (Sweeps(runtime, loops.HEARTBEAT, at_start=True), *self._others)
         self._loops: list[asyncio.Task[None]] = []
         self._is_stopping = False
 
     async def drain(self) -> bool:
-        """One round of everything that is due; whether there was anything."""
-        found = [await worker.drain() for worker in (*self._others, *self._flows)]
-        return any(found)
+        """Do one round of everything that is due; return whether there was anything."""
+        was_due = [await worker.drain() for worker in (*self._others, *self._flows)]
+        return any(was_due)
 
     async def run(self) -> None:
         """Run every loop until `stop`."""
         try:
             async with asyncio.TaskGroup() as group:
-                self._loops = [group.create_task(self._kept(worker)) for worker in self._others]
+                self._loops = [
+                    group.create_task(self._restarted(worker)) for worker in self._others
+                ]
                 for flow in self._flows:
-                    group.create_task(self._kept(flow))
+                    group.create_task(self._restarted(flow))
         finally:
             for flow in self._flows:
                 await flow.abandon()
 
     async def stop(self) -> None:
-        """Take up nothing new; `run` ends when what is under way has ended."""
+        """Begin nothing new; `run` returns when everything that is running has ended."""
         self._is_stopping = True
         for loop in self._loops:
             loop.cancel()
         for flow in self._flows:
             flow.stop()
 
-    async def _kept(self, worker: Worker) -> None:
-        """Run one loop, started again after 1, 2, 4 … 60 s when it crashes."""
+    async def _restarted(self, worker: Worker) -> None:
+        """Run one loop; after a crash start it again, with pauses of 1, 2, 4 … 60 s."""
         pause_s = 1.0
         while not self._is_stopping:
             began = self._runtime.clock.monotonic_s()

@@ -13,19 +13,18 @@ from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid
 from service.http.callers import Caller
-from service.mergequeue.store import pull_requests as known_pulls
-from service.mergequeue.store import runs
 from service.provider.ci import CiRun, CiTrigger, ProvedJob
 from service.provider.errors import Gone, ProviderError
 from service.provider.port import Provider
 from service.runtime import Runtime
 from service.testhealth.detector.completeness import Proof
 from service.testhealth.detector.settings import TestSettings
+from service.testhealth.operations.queue_links import QueueLinks, TestedRun
 from service.testhealth.operations.upload_values import UploadMeta
 from service.testhealth.reports import collecting, globs
 from service.testhealth.reports.collecting import Ran
 from service.testhealth.reports.uploads import UploadClass
-from service.testhealth.store import quarantine, uploads
+from service.testhealth.store import quarantine
 from service.vocabulary import Role, Sha
 
 ASKED_S = 2
@@ -204,7 +203,8 @@ async def _by_run(look: Look, meta: UploadMeta, run: CiRun) -> tuple[UploadMeta,
 async def _pull_request_of(look: Look, meta: UploadMeta, run: CiRun) -> int | None:
     """The pull request that the run tests; the claimed one if it has the run's head or branch."""
     here = look.repository
-    known = await look.runtime.store.read(known_pulls.with_head, here.id, run.head_sha)
+    queues = look.runtime.links.of(QueueLinks)
+    known = await look.runtime.store.read(queues.pull_requests_at, here.id, run.head_sha)
     numbers = {*run.pull_requests, *known}
     claimed = meta.pr_number
     if claimed in numbers:
@@ -227,7 +227,7 @@ async def _is_of_branch(look: Look, number: int, branch: str) -> bool:
 async def _on_branch(look: Look, meta: UploadMeta, doubts: Doubts) -> tuple[UploadMeta, Doubts]:
     """The same, with a look whether the commit is on a stable branch that it may speak for."""
     may_speak = doubts.is_proved and doubts.trigger in (None, CiTrigger.HEAD)
-    if may_speak and await look.runtime.store.read(_is_stable, look.repository, meta):
+    if may_speak and await look.runtime.store.read(_is_stable, look, meta):
         is_off = await _is_off_branch(look.provider, look.repository, meta)
         return meta, replace(doubts, is_off_branch=is_off)
     return meta, doubts
@@ -275,47 +275,46 @@ async def _is_off_branch(
     return not await provider.contains(repository.ref, meta.sha, tip.sha)
 
 
-def _is_stable(session: Tx, repository: RepositoryRecord, meta: UploadMeta) -> bool:
-    settings = quarantine.settings_of(session, repository.id)
-    return is_stable(session, repository, settings, meta.branch)
+def _is_stable(session: Tx, look: Look, meta: UploadMeta) -> bool:
+    settings = quarantine.settings_of(session, look.repository.id)
+    queues = look.runtime.links.of(QueueLinks)
+    return is_stable(Facts(session, queues, look.repository, settings), meta.branch)
 
 
-def classified(
-    session: Tx,
-    repository: RepositoryRecord,
-    settings: TestSettings,
-    meta: UploadMeta,
-    known: Doubts | Collected,
-) -> Classified:
-    """The class of an upload by what we know ourselves and what the provider said."""
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the database knows of a repository in the transaction that classifies an upload."""
+
+    session: Tx
+    queues: QueueLinks
+    repository: RepositoryRecord
+    settings: TestSettings
+
+    def tested_run(self, sha: Sha, branch: str | None) -> TestedRun | None:
+        """Return the test run on this commit, else the newest on this test branch."""
+        return self.queues.tested_run(self.session, self.repository.id, sha, branch)
+
+
+def classified(facts: Facts, meta: UploadMeta, known: Doubts | Collected) -> Classified:
+    """Return the class of an upload, by what we know ourselves and what the provider says."""
     if isinstance(known, Collected):
-        return _of_collected(session, repository, settings, known)
-    return _of_claimed(session, repository, settings, meta, known)
+        return _of_collected(facts, known)
+    return _of_claimed(facts, meta, known)
 
 
-def _of_collected(
-    session: Tx, repository: RepositoryRecord, settings: TestSettings, known: Collected
-) -> Classified:
+def _of_collected(facts: Facts, known: Collected) -> Classified:
     ran = known.ran
-    found = uploads.tested_run(session, repository.id, Sha(ran.head_sha), ran.head_branch)
-    run = None if found is None else runs.run(session, found.queue_id, found.run_id)
-    stable = stable_branches(session, repository, settings)
+    run = facts.tested_run(Sha(ran.head_sha), ran.head_branch)
+    stable = stable_branches(facts)
     kind = collecting.class_of(ran, stable, is_of_queue=run is not None)
     if run is not None and kind is UploadClass.QUEUE:
-        is_whole = run.sha == ran.head_sha and run.steps
-        tree = run.steps[-1].tree if is_whole else known.tree
+        tree = run.tree if run.sha == ran.head_sha and run.tree else known.tree
         return Classified(kind, run.prs, collecting.code_id(ran, tree), run.created_at)
     prs = known.prs if kind in (UploadClass.PR, UploadClass.UNTRUSTED) else ()
     return Classified(kind, prs, collecting.code_id(ran, known.tree))
 
 
-def _of_claimed(
-    session: Tx,
-    repository: RepositoryRecord,
-    settings: TestSettings,
-    meta: UploadMeta,
-    doubts: Doubts,
-) -> Classified:
+def _of_claimed(facts: Facts, meta: UploadMeta, doubts: Doubts) -> Classified:
     code = f"tree:{meta.tree_sha}" if meta.tree_sha else f"sha:{meta.sha}"
     prs = () if meta.pr_number is None else (meta.pr_number,)
     if doubts.of_fork:
@@ -323,14 +322,13 @@ def _of_claimed(
     if doubts.of_unknown:
         said = UNKNOWN_RUN.format(run=meta.run_id)
         return Classified(UploadClass.UNTRUSTED, prs, code, warnings=(said,))
-    found = uploads.tested_run(session, repository.id, meta.sha, meta.branch)
-    run = None if found is None else runs.run(session, found.queue_id, found.run_id)
+    run = facts.tested_run(meta.sha, meta.branch)
     warnings = doubts.warnings
     if run is not None:
-        if run.sha == meta.sha and run.steps and not meta.tree_sha:
-            code = f"tree:{run.steps[-1].tree}"
+        if run.sha == meta.sha and run.tree and not meta.tree_sha:
+            code = f"tree:{run.tree}"
         return Classified(UploadClass.QUEUE, run.prs, code, run.created_at, warnings)
-    stable = is_stable(session, repository, settings, meta.branch)
+    stable = is_stable(facts, meta.branch)
     is_of_branch = doubts.trigger is CiTrigger.HEAD and stable
     if doubts.trigger is CiTrigger.PULL_REQUEST or (prs and not is_of_branch):
         return Classified(UploadClass.PR, prs, code, warnings=warnings)
@@ -343,19 +341,17 @@ def _of_claimed(
     return Classified(UploadClass.OTHER, (), code, warnings=warnings)
 
 
-def is_stable(
-    session: Tx, repository: RepositoryRecord, settings: TestSettings, branch: str | None
-) -> bool:
-    """Whether the branch is one whose state tells of every test (`stable_branches`)."""
-    return branch is not None and globs.any_matches(
-        stable_branches(session, repository, settings), branch
+def is_stable(facts: Facts, branch: str | None) -> bool:
+    """Return whether the branch's results describe every test (`stable_branches`)."""
+    return branch is not None and globs.any_matches(stable_branches(facts), branch)
+
+
+def stable_branches(facts: Facts) -> tuple[str, ...]:
+    """Return globs of the branches whose results describe every test."""
+    if facts.settings.stable_branches is not None:
+        return facts.settings.stable_branches
+    repository = facts.repository
+    return (
+        repository.default_branch,
+        *facts.queues.queue_branches(facts.session, repository.id),
     )
-
-
-def stable_branches(
-    session: Tx, repository: RepositoryRecord, settings: TestSettings
-) -> tuple[str, ...]:
-    """Globs of the branches whose state tells of every test."""
-    if settings.stable_branches is not None:
-        return settings.stable_branches
-    return (repository.default_branch, *uploads.queue_branches(session, repository.id))

@@ -18,7 +18,6 @@ from service.database.database import Tx
 from service.database.outbox import OutboxItem
 from service.database.records import Lane, RepositoryRecord
 from service.errors import Invalid, Malformed, Overloaded
-from service.mergequeue.store import pull_requests
 from service.provider.archives import ArchiveFile, RefusedFile
 from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import ProviderError, Unavailable
@@ -35,6 +34,7 @@ from service.testhealth.operations import (
 )
 from service.testhealth.operations.classify import Collected as Known
 from service.testhealth.operations.parsing import SentFile
+from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.upload_values import ReadFile, UploadMeta
 from service.testhealth.reports import collecting as decisions
 from service.testhealth.reports import results
@@ -54,6 +54,8 @@ PORTION_BYTES = 20 * 1024 * 1024
 NO_REPORT = "It holds no report of tests."
 
 log = structlog.get_logger()
+
+outbox.EFFECT.add(CollectReports)
 
 
 async def ask_for(
@@ -201,9 +203,8 @@ class StoredIntake:
         """Whom a run tested: the provider names none of forks, we may have seen the head."""
         if run.trigger is not CiTrigger.PULL_REQUEST:
             return ()
-        seen = await self.runtime.store.read(
-            pull_requests.with_head, self.repository.id, run.head_sha
-        )
+        pull_requests_at = self.runtime.links.of(QueueLinks).pull_requests_at
+        seen = await self.runtime.store.read(pull_requests_at, self.repository.id, run.head_sha)
         return tuple(sorted({*seen, *run.pull_requests}))
 
     async def _tree(self, run: CiRun) -> Sha | None:
@@ -222,10 +223,10 @@ class StoredIntake:
         log.info("artifact_refused", repo=self.repository.ref.slug, artifact=artifact, why=reason)
         await self.runtime.store.run(
             _refuse,
+            self.runtime,
             self.repository,
             told,
             _Refusal(self.runtime.ids.uuid(), reason, files),
-            self.runtime.clock.now(),
         )
 
 
@@ -239,12 +240,14 @@ class _Refusal:
 
 
 def _refuse(
-    session: Tx, repository: RepositoryRecord, told: _Told, refusal: _Refusal, now: datetime
+    session: Tx, runtime: Runtime, repository: RepositoryRecord, told: _Told, refusal: _Refusal
 ) -> None:
+    now = runtime.clock.now()
     place = Place(repository.org_id, repository.id)
     meta, known = told.meta, told.known
     settings = quarantine.settings_of(session, repository.id)
-    found = classify.classified(session, repository, settings, meta, known)
+    facts = classify.Facts(session, runtime.links.of(QueueLinks), repository, settings)
+    found = classify.classified(facts, meta, known)
     if not artifacts.note(session, place, known.artifact_id, refusal.upload_id, now):
         return
     upload = Upload(

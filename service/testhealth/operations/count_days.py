@@ -5,6 +5,7 @@ import asyncio
 from service.runtime import Runtime
 from service.testhealth.store import day_counts, days
 from service.testhealth.store.days import OpenDay
+from service.testhealth.store.sets import OutcomeSets
 
 
 async def count_due(runtime: Runtime) -> None:
@@ -18,7 +19,7 @@ async def count(runtime: Runtime, day: OpenDay) -> None:
 
     A day whose uploads change meanwhile stays open, and is counted again later.
     """
-    sets = runtime.store.outcome_sets
+    sets = runtime.store.caches.of(OutcomeSets)
     read = await runtime.store.read(day_counts.read, sets, day)
     sums = await asyncio.to_thread(day_counts.added_up, read)
     for part in sums.parts():

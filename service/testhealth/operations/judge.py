@@ -24,8 +24,8 @@ from service.testhealth.store import cases, evidence_rows, listings, uploads
 from service.testhealth.store import states as test_states
 from service.testhealth.store.cases import Place
 from service.testhealth.store.evidence_rows import DayOfNoise
-from service.testhealth.store.sets import StoredSets
-from service.testhealth.store.standings import KeptStanding
+from service.testhealth.store.sets import OutcomeSets, StoredSets
+from service.testhealth.store.standings import KeptStanding, Standings
 from service.testhealth.store.states import (
     DETECTOR,
     CaseState,
@@ -70,7 +70,9 @@ class RepositoryTests:
     @property
     def sets(self) -> StoredSets:
         """Sets of passed tests, by key."""
-        return StoredSets(self.session, self.runtime.store.outcome_sets, self.place.repository_id)
+        return StoredSets(
+            self.session, self.runtime.store.caches.of(OutcomeSets), self.place.repository_id
+        )
 
     @property
     def horizon(self) -> datetime:
@@ -94,7 +96,7 @@ async def alone(
     a large repository that nobody judged here before, is read before the transaction, which
     keeps everybody else from writing on SQLite.
     """
-    standings = runtime.store.standings
+    standings = runtime.store.caches.of(Standings)
     async with runtime.upload_gates.of(repository_id):
         ready = await runtime.store.read(_made_ready, runtime, repository_id)
         if ready is not None:
@@ -204,7 +206,7 @@ def _opened(tests: RepositoryTests, revision: int) -> tuple[Standing, set[int]]:
     """How tests stand by what is stored, and who must be judged for it."""
     here, touched = tests.place.repository_id, set[int]()
     threshold = score.THRESHOLDS[tests.home.settings.sensitivity.value]
-    kept = tests.runtime.store.standings.take(here)
+    kept = tests.runtime.store.caches.of(Standings).take(here)
     standing = Standing(threshold, _earlier(tests)) if kept is None else kept.standing
     if standing.threshold != threshold:
         touched |= standing.hold_against(threshold)

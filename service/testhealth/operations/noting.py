@@ -21,6 +21,7 @@ from service.testhealth.store import (
 )
 from service.testhealth.store.cases import Place
 from service.testhealth.store.sets import OutcomeSets, StoredSets
+from service.testhealth.store.standings import Standings
 from service.testhealth.store.uploads_rows import SeenFailure, StoredAttempt, Upload
 
 TESTS_AT_ONCE = 2000
@@ -30,13 +31,13 @@ TESTS_AT_ONCE = 2000
 async def finish(runtime: Runtime, upload_id: str) -> None:
     """Note what is left of an upload, some tests in each transaction."""
     now, after = runtime.clock.now(), 0
-    sets = runtime.store.outcome_sets
+    sets = runtime.store.caches.of(OutcomeSets)
     while True:
         noted = await runtime.store.run(_note_next, sets, (upload_id, after), now)
         if noted is None:
             return
         after, repository_id, revision = noted
-        runtime.store.standings.advance(repository_id, revision)
+        runtime.store.caches.of(Standings).advance(repository_id, revision)
 
 
 async def finish_all(runtime: Runtime) -> None:
@@ -85,11 +86,11 @@ async def own(
     owners: Mapping[int, tuple[str, ...]],
 ) -> None:
     """Give tests the owners that an upload names, as `own_within`, some in each transaction."""
-    sets = runtime.store.outcome_sets
+    sets = runtime.store.caches.of(OutcomeSets)
     for some in bulk.parts(nos, TESTS_AT_ONCE):
         wanted = {no: owners[no] for no in some}
         before = await runtime.store.run(_own, sets, place, ran_at, wanted)
-        runtime.store.standings.advance(place.repository_id, before)
+        runtime.store.caches.of(Standings).advance(place.repository_id, before)
 
 
 def changed_owners(session: Tx, place: Place, owners: Mapping[int, tuple[str, ...]]) -> list[int]:

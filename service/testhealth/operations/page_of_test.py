@@ -19,6 +19,7 @@ from service.testhealth.store.cases import Case
 from service.testhealth.store.days import Span
 from service.testhealth.store.quarantine import StoredOverride
 from service.testhealth.store.runs import CaseRun
+from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.states import CaseState, ChangeKind, StateChange
 from service.vocabulary import ActorKind, Override
 
@@ -86,7 +87,7 @@ async def read(runtime: Runtime, where: FoundHome, test_id: str) -> PageOfTest:
     def found(session: Tx) -> PageOfTest:
         home = records.home_of(session, runtime, repository, now)
         case = records.find_case(session, repository, test_id)
-        sets, here = runtime.store.outcome_sets, repository.id
+        sets, here = runtime.store.caches.of(OutcomeSets), repository.id
         span = Span(now - figures.WEEK, now)
         (test,) = lists.with_figures(session, home, [case.no], span)
         stands = records.override_of(home, test.case) is not Override.UNSPECIFIED

@@ -90,7 +90,7 @@ async def find_home(
 def home_of(session: Tx, runtime: Runtime, repository: RepositoryRecord, now: datetime) -> Home:
     """The repository with its settings."""
     settings = test_quarantine.settings_of(session, repository.id)
-    return Home(repository, settings, now, runtime.store.outcome_sets)
+    return Home(repository, settings, now, runtime.store.caches.of(OutcomeSets))
 
 
 def find_case(session: Tx, repository: RepositoryRecord, test_id: str) -> Case:

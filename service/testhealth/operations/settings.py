@@ -20,6 +20,7 @@ from service.testhealth.operations.records import Home
 from service.testhealth.store import cases, quarantine, ticket_issues
 from service.testhealth.store.cases import Place
 from service.testhealth.store.quarantine import Since
+from service.testhealth.store.sets import OutcomeSets
 from service.testhealth.store.standings import KeptStanding
 from service.vocabulary import Actor, RepoRef
 
@@ -101,7 +102,7 @@ def _update(
         return after, None
     # Health is a function of evidence and settings: nobody waits for the next upload.
     tests = RepositoryTests(
-        session, runtime, Home(repository, after, row.at, runtime.store.outcome_sets)
+        session, runtime, Home(repository, after, row.at, runtime.store.caches.of(OutcomeSets))
     )
     return after, judge.kept_of(tests, judge.judge(tests, ()))
 

@@ -1,6 +1,5 @@
 """What time alone changes of tests, once a minute."""
 
-from service.evidence import upload_news
 from service.runtime import Runtime
 from service.testhealth.operations import (
     count_days,
@@ -9,6 +8,7 @@ from service.testhealth.operations import (
     overrides,
     ticket_issues,
 )
+from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.store import uploads_rows
 
 
@@ -20,7 +20,7 @@ async def expire(runtime: Runtime) -> None:
         pass
     await noting.finish_all(runtime)
     await judge.catch_up(runtime)
-    await upload_news.tell(runtime)
+    await runtime.links.of(QueueLinks).note_sending(runtime, None)
     await ticket_issues.sweep(runtime)
     # Last: after midnight every repository has a day, and lists are exact without its counts.
     await count_days.count_due(runtime)

@@ -14,7 +14,6 @@ from service.accounts import access
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import FieldError, Invalid, Malformed, NotFound
-from service.evidence import late_failures, upload_completeness, upload_news
 from service.http.callers import Caller
 from service.notifications.store import subscribers
 from service.runtime import Runtime
@@ -40,6 +39,7 @@ from service.testhealth.operations.answers import Failing
 from service.testhealth.operations.classify import Classified, Collected
 from service.testhealth.operations.judge import RepositoryTests
 from service.testhealth.operations.parsing import SentFile
+from service.testhealth.operations.queue_links import QueueLinks
 from service.testhealth.operations.records import Home
 from service.testhealth.operations.upload_cases import Asked, Entrance, Identified
 from service.testhealth.operations.upload_draft import Arrived, Sums
@@ -162,6 +162,7 @@ async def take_in_collected(
 
 async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """Enter its new tests, store it, note what is left, and answer."""
+    queues = runtime.links.of(QueueLinks)
     with collector.put_off():
         here, answer, kept = arrived.repository.id, None, None
         # An upload or test that is removed meanwhile may be one that was looked up.
@@ -175,16 +176,14 @@ async def _enter(runtime: Runtime, arrived: Arrived) -> UploadAnswer:
             later = found.owners[noting.TESTS_AT_ONCE :]
             await noting.own(runtime, arrived.place, arrived.ran_at, later, found.told.owners)
     if kept is not None:
-        await upload_news.tell(runtime, arrived.repository.id)
+        await queues.note_sending(runtime, arrived.repository.id)
         runtime.wakeups.wake("outbox")
     is_of_many = (arrived.meta.session_uploads or 1) > 1
-    answer = await upload_completeness.check(
-        runtime, arrived.repository, answer, is_of_many=is_of_many
-    )
+    answer = await queues.check_answer(runtime, arrived.repository, answer, is_of_many=is_of_many)
     if answer.quarantined_failures and answer.verdict.exit_code == 0:
         # What contradicts this answer may have come while it was looked up.
         sha = arrived.meta.sha
-        await runtime.store.run(upload_news.ask_again, runtime, arrived.repository, sha)
+        await runtime.store.run(queues.explain_again, runtime, arrived.repository, sha)
         runtime.wakeups.wake("outbox")
     return answer
 
@@ -251,7 +250,7 @@ async def upload_answer(
 ) -> UploadAnswer:
     """The answer to an earlier upload of the repository. Raises NotFound(upload_not_found)."""
     answer = await runtime.store.read(_remembered, runtime, repository, upload_id)
-    return await upload_completeness.check(runtime, repository, answer)
+    return await runtime.links.of(QueueLinks).check_answer(runtime, repository, answer)
 
 
 def _refuse_useless(files: tuple[ReadFile, ...]) -> None:
@@ -324,7 +323,7 @@ def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     """The answer that the upload would get."""
     found, _ = _identified(session, arrived)
     home = records.home_of(session, runtime, arrived.repository, arrived.now)
-    classified = _classified(session, home, arrived)
+    classified = _classified(session, runtime, home, arrived)
     sums = upload_draft.sums_of(found)
     failing = answers.failing_in(sums.failing, found.numbers)
     said = answers.answered(session, home, failing, arrived.meta.variant, classified.started_at)
@@ -333,10 +332,9 @@ def _tried(session: Tx, runtime: Runtime, arrived: Arrived) -> UploadAnswer:
     return answers.answer_of(upload, said, arrived.counts, None)
 
 
-def _classified(session: Tx, home: Home, arrived: Arrived) -> Classified:
-    return classify.classified(
-        session, arrived.repository, home.settings, arrived.meta, arrived.known
-    )
+def _classified(session: Tx, runtime: Runtime, home: Home, arrived: Arrived) -> Classified:
+    facts = classify.Facts(session, runtime.links.of(QueueLinks), arrived.repository, home.settings)
+    return classify.classified(facts, arrived.meta, arrived.known)
 
 
 def _complete(
@@ -350,7 +348,7 @@ def _complete(
         return None, None
     home = records.home_of(session, runtime, repository, arrived.now)
     tests = RepositoryTests(session, runtime, home)
-    classified = _classified(session, home, arrived)
+    classified = _classified(session, runtime, home, arrived)
     kin = upload_kin.kin_of(session, place.repository_id, arrived.meta)
     first = _first(session, arrived, classified, kin)
     upload, standing = first, None
@@ -369,7 +367,8 @@ def _complete(
     _record(tests, upload, found, said.quarantined)
     _tell(tests, upload, answer)
     if classified.kind is UploadClass.QUEUE:
-        upload_news.ask_again(session, runtime, repository, arrived.meta.sha)
+        explain_again = runtime.links.of(QueueLinks).explain_again
+        explain_again(session, runtime, repository, arrived.meta.sha)
     return answer, None if standing is None else judge.kept_of(tests, standing)
 
 
@@ -467,7 +466,8 @@ def _tell(tests: RepositoryTests, upload: Upload, answer: UploadAnswer) -> None:
     message = upload_payloads.processed(told, tests.home.now)
     messages.tell(tests.session, tests.runtime, repository, message)
     if upload.kind == UploadClass.QUEUE.value:
-        late_failures.note(tests.session, tests.runtime, repository, upload, told)
+        note_late_failures = tests.runtime.links.of(QueueLinks).note_late_failures
+        note_late_failures(tests.session, tests.runtime, repository, upload, told)
 
 
 def _remembered(

@@ -35,6 +35,8 @@ from service.testhealth.tickets import TicketText, WayToFail
 from service.text.markdown import Links
 from service.vocabulary import SYSTEM, Health
 
+outbox.EFFECT.add(KeepTicket)
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:

@@ -12,7 +12,6 @@ from sqlalchemy import BindParameter, Connection, bindparam, exists, select
 
 from service.database.codec import JsonCodec
 from service.database.types import Utc
-from service.mergequeue.store.tables_queues import MergeQueueRow
 from service.testhealth.reports.results import Outcome
 from service.testhealth.reports.uploads import UploadClass
 from service.testhealth.store.cases import ASKED_AT_ONCE
@@ -20,8 +19,6 @@ from service.testhealth.store.uploads_rows import UPLOAD, Upload, attempts, uplo
 from service.vocabulary import Sha
 
 T = TypeVar("T")
-
-queues = MergeQueueRow.__table__
 
 PRS: JsonCodec[tuple[int, ...]] = JsonCodec(tuple[int, ...])
 
@@ -90,22 +87,6 @@ SELECT_FAILED = (
     .order_by(attempts.c.no, attempts.c.upload)
     .limit(bindparam("at_most"))
 )
-_SENDS = exists().where(
-    uploads.c.repository_id == queues.c.repository_id,
-    uploads.c.is_eligible.is_(True),
-    uploads.c.ran_at >= _SINCE,
-)
-SELECT_SENDING = select(queues.c.id, queues.c.sends_results, _SENDS.label("sends")).where(
-    queues.c.deleted.is_(False)
-)
-SELECT_SENDING_HERE = SELECT_SENDING.where(queues.c.repository_id == _HERE)
-
-
-class Told(NamedTuple):
-    """A queue that believes otherwise of its repository than `sends_results` says."""
-
-    queue_id: int
-    sends_results: bool
 
 
 class FailedIn(NamedTuple):
@@ -181,22 +162,6 @@ def failed_in(session: Connection, upload_ids: Sequence[str], at_most: int) -> t
     """
     told = {"of_uploads": upload_ids, "at_most": at_most}
     return tuple(FailedIn(*row) for row in session.execute(SELECT_FAILED, told))
-
-
-def told_otherwise(
-    session: Connection, since: datetime, repository_id: int | None = None
-) -> tuple[Told, ...]:
-    """Queues that do not know yet whether an upload came `since`; of one repository or of all."""
-    question = SELECT_SENDING if repository_id is None else SELECT_SENDING_HERE
-    told = (
-        {"since": since}
-        if repository_id is None
-        else {"since": since, "of_repository": repository_id}
-    )
-    rows = session.execute(question, told)
-    return tuple(
-        Told(row.id, bool(row.sends)) for row in rows if bool(row.sends) is not row.sends_results
-    )
 
 
 def _parts(whole: Sequence[T]) -> Iterator[Sequence[T]]:

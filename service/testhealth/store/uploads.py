@@ -5,11 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, desc, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, delete, select, update
 
 from service.database.types import Utc
-from service.mergequeue.store import queues as stored_queues
-from service.mergequeue.store.tables_queues import MergeQueueRow, RunRow
 from service.testhealth.reports.results import Outcome
 from service.testhealth.reports.uploads import LETTERS, EvidenceUpload, UploadClass
 from service.testhealth.store.cases import ASKED_AT_ONCE, Place
@@ -22,10 +20,6 @@ from service.testhealth.store.uploads_rows import (
     attempts,
     uploads,
 )
-from service.vocabulary import Sha
-
-runs = RunRow.__table__
-queues = MergeQueueRow.__table__
 
 _HERE: BindParameter[int] = bindparam("of_repository")
 _IDS: BindParameter[str] = bindparam("of_ids", expanding=True)
@@ -68,15 +62,6 @@ SELECT_ATTEMPTS = (
 )
 SELECT_UNNOTED = select(uploads.c.id).where(uploads.c.is_noted.is_(False)).order_by(uploads.c.id)
 NOTE_DONE = update(uploads).where(uploads.c.id == bindparam("of_id")).values(is_noted=True)
-SELECT_RUN = (
-    select(runs.c.queue_id, runs.c.id)
-    .where(runs.c.repository_id == _HERE, runs.c.branch == bindparam("of_branch"))
-    .order_by(desc(runs.c.no))
-    .limit(1)
-)
-SELECT_BRANCHES = select(queues.c.branch).where(
-    queues.c.repository_id == _HERE, queues.c.deleted.is_(False)
-)
 
 
 class FoundUpload(NamedTuple):
@@ -93,13 +78,6 @@ class Contents(NamedTuple):
     ran_at: datetime
     passed: str | None
     skipped: str | None
-
-
-class RunOfUpload(NamedTuple):
-    """A test run of a queue that an upload is of."""
-
-    queue_id: int
-    run_id: str
 
 
 def by_digest(session: Connection, repository_id: int, digest: str) -> Upload | None:
@@ -210,23 +188,6 @@ def remove(session: Connection, upload_id: str) -> None:
     """Take an upload and its attempts out; absent is done."""
     session.execute(delete(attempts).where(attempts.c.upload == upload_id))
     session.execute(delete(uploads).where(uploads.c.id == upload_id))
-
-
-def tested_run(
-    session: Connection, repository_id: int, sha: Sha, branch: str | None
-) -> RunOfUpload | None:
-    """The live test run on this commit, else the newest, live or ended, on this test branch."""
-    live = stored_queues.run_of_sha(session, repository_id, sha)
-    if live:
-        return RunOfUpload(*live[0])
-    told = {"of_repository": repository_id, "of_branch": branch}
-    row = session.execute(SELECT_RUN, told).first()
-    return None if row is None else RunOfUpload(*row)
-
-
-def queue_branches(session: Connection, repository_id: int) -> tuple[str, ...]:
-    """Branches that have a queue."""
-    return tuple(session.execute(SELECT_BRANCHES, {"of_repository": repository_id}).scalars())
 
 
 def _parts(whole: list[str], size: int) -> Iterator[list[str]]:

@@ -19,6 +19,7 @@ from service.boundary import NoBoundary
 from service.clock import RandomIds
 from service.database.database import Store, Tx
 from service.database.wakeups import Wakeups
+from service.evidence import links
 from service.http import connections
 from service.http.callers import Caller
 from service.http.health import Readiness
@@ -201,6 +202,7 @@ async def serving(store: Store, start: datetime) -> AsyncIterator[Tested]:
     """The service over this store, at this time, until the block ends."""
     clock = HandClock(start)
     runtime = Runtime(
+        links=links.made(),
         store=store,
         providers={},
         translators={},

@@ -1,0 +1,94 @@
+"""Facts of merge queues about uploads: the run that one is of, and who knows that any come."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import BindParameter, Connection, bindparam, desc, exists, select
+
+from service.database.types import Utc
+from service.mergequeue.engine.model import Run
+from service.mergequeue.store import queues as stored_queues
+from service.mergequeue.store import runs as stored_runs
+from service.mergequeue.store.tables_queues import MergeQueueRow, RunRow
+from service.testhealth.store.uploads_rows import uploads
+from service.vocabulary import Sha
+
+runs = RunRow.__table__
+queues = MergeQueueRow.__table__
+
+_HERE: BindParameter[int] = bindparam("of_repository")
+
+SELECT_RUN = (
+    select(runs.c.queue_id, runs.c.id)
+    .where(runs.c.repository_id == _HERE, runs.c.branch == bindparam("of_branch"))
+    .order_by(desc(runs.c.no))
+    .limit(1)
+)
+SELECT_BRANCHES = select(queues.c.branch).where(
+    queues.c.repository_id == _HERE, queues.c.deleted.is_(False)
+)
+_SENDS = exists().where(
+    uploads.c.repository_id == queues.c.repository_id,
+    uploads.c.is_eligible.is_(True),
+    uploads.c.ran_at >= bindparam("since", type_=Utc),
+)
+SELECT_SENDING = select(queues.c.id, queues.c.sends_results, _SENDS.label("sends")).where(
+    queues.c.deleted.is_(False)
+)
+SELECT_SENDING_HERE = SELECT_SENDING.where(queues.c.repository_id == _HERE)
+
+
+class Uninformed(NamedTuple):
+    """A queue that does not know yet whether its repository sends results."""
+
+    queue_id: int
+    sends_results: bool
+
+
+def tested_run(session: Connection, repository_id: int, sha: Sha, branch: str | None) -> Run | None:
+    """Return the live test run on this commit, else the newest one on this test branch."""
+    ids = _ids_of_run(session, repository_id, sha, branch)
+    return None if ids is None else stored_runs.run(session, *ids)
+
+
+def tested_target(
+    session: Connection, repository_id: int, sha: Sha, branch: str | None
+) -> str | None:
+    """Return the target branch of that run's queue."""
+    ids = _ids_of_run(session, repository_id, sha, branch)
+    queue = None if ids is None else stored_queues.ref_by_id(session, ids[0])
+    return None if queue is None else queue.branch
+
+
+def _ids_of_run(
+    session: Connection, repository_id: int, sha: Sha, branch: str | None
+) -> tuple[int, str] | None:
+    live = stored_queues.run_of_sha(session, repository_id, sha)
+    if live:
+        return live[0]
+    row = session.execute(SELECT_RUN, {"of_repository": repository_id, "of_branch": branch}).first()
+    return None if row is None else (row.queue_id, row.id)
+
+
+def queue_branches(session: Connection, repository_id: int) -> tuple[str, ...]:
+    """Return the branches that have a queue."""
+    return tuple(session.execute(SELECT_BRANCHES, {"of_repository": repository_id}).scalars())
+
+
+def uninformed_queues(
+    session: Connection, since: datetime, repository_id: int | None = None
+) -> tuple[Uninformed, ...]:
+    """Return queues that do not know yet whether their repository has sent results `since`.
+
+    `repository_id` None: the queues of all repositories.
+    """
+    question = SELECT_SENDING if repository_id is None else SELECT_SENDING_HERE
+    parameters: dict[str, object] = {"since": since}
+    if repository_id is not None:
+        parameters["of_repository"] = repository_id
+    rows = session.execute(question, parameters)
+    return tuple(
+        Uninformed(row.id, bool(row.sends))
+        for row in rows
+        if bool(row.sends) is not row.sends_results
+    )

@@ -1,0 +1,40 @@
+"""Queues that a caller of the API may see."""
+
+from service.accounts import access
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import NotFound
+from service.http.callers import Caller
+from service.mergequeue.store import queues
+from service.runtime import Runtime
+from service.vocabulary import QueueRef, RepoRef
+
+
+async def find_queue(runtime: Runtime, caller: Caller, ref: RepoRef, branch: str) -> QueueRef:
+    """Return the queue of a branch. Raises NotFound: repository_not_found, queue_not_found."""
+    version = runtime.memory.access_version
+    # Strings remember their hashes; a `RepoRef` computes its own each time.
+    question = (caller.org_id, caller.repositories, ref.host, ref.owner, ref.name, branch)
+    known = runtime.memory.places.get(version, question)
+    if isinstance(known, QueueRef):
+        return known
+    repository = await access.find_repository(runtime, caller, ref)
+    queue, branches = await runtime.store.read(_queue_of, repository, branch)
+    if queue is None:
+        there = f"; queues here: {', '.join(branches)}" if branches else ""
+        raise NotFound(
+            f'branch "{branch}" has no queue{there}.',
+            code="queue_not_found",
+            members={"branches": list(branches)},
+        )
+    runtime.memory.places.put(version, question, queue)
+    return queue
+
+
+def _queue_of(
+    session: Tx, repository: RepositoryRecord, branch: str
+) -> tuple[QueueRef | None, tuple[str, ...]]:
+    queue = queues.queue_ref(session, repository.org_id, repository.id, branch)
+    if queue is not None:
+        return queue, ()
+    return None, tuple(sorted(ref.branch for ref in queues.queues_of(session, repository.id)))

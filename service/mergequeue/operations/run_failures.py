@@ -1,0 +1,19 @@
+"""The tests that failed in a test run, which the package `evidence` looks up."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from service.database.database import Tx
+from service.mergequeue.engine.model import Run
+from service.mergequeue.operations.views import FailedTest
+from service.mergequeue.wording.failed_tests import FailedTests
+from service.runtime import Runtime
+from service.vocabulary import QueueRef
+
+
+@dataclass(frozen=True, slots=True)
+class RunFailures:
+    """`named_in` returns them as texts on pull requests name them, `listed_in` as the API does."""
+
+    named_in: Callable[[Tx, Runtime, QueueRef, Run], FailedTests]
+    listed_in: Callable[[Tx, QueueRef, Run], tuple[FailedTest, ...]]

@@ -1,0 +1,137 @@
+"""Loops driven by time: sweeps with a period each, and the timers of queues."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from service.accounts import installations
+from service.evidence import lost_reports
+from service.mergequeue.operations import comments, estimates, reconcile, watch
+from service.process import presence, redelivery, retention, signals
+from service.runtime import Periods, Runtime
+from service.testhealth.operations import code_owners
+from service.testhealth.operations import sweeps as test_sweeps
+
+Sweep = Callable[[Runtime], Awaitable[object]]
+Periodic = tuple[tuple[Sweep, timedelta], ...]
+"""Sweeps, each with its period."""
+
+ESTIMATES_PERIOD = timedelta(minutes=10)
+WATCH_PERIOD = timedelta(seconds=30)
+PRUNE_PERIOD = timedelta(hours=1)
+
+PAUSE_MIN_S = 0.02
+"""Pause after each look at the timers, so that no clock can make the loop spin."""
+
+
+def awaited(periods: Periods) -> Periodic:
+    """Sweeps for whose results somebody may be waiting."""
+    return (
+        (reconcile.read_running_checks, periods.run_checks),
+        (lost_reports.look_where_awaited, periods.run_checks),
+        (reconcile.read_live_queues, periods.queues),
+        (installations.read_all, periods.idle),
+        (reconcile.read_all_queues, periods.idle),
+        (reconcile.restore_branches, periods.orphans),
+        (test_sweeps.expire, periods.tests),
+    )
+
+
+def missed(periods: Periods) -> Periodic:
+    """Sweeps for lost webhooks. They run apart, because they pause between calls."""
+    return (
+        (comments.look_where_queued, periods.comments),
+        (redelivery.ask_again, periods.redelivery),
+        (comments.look_elsewhere, periods.idle),
+    )
+
+
+def patient(periods: Periods) -> Periodic:
+    """Sweeps that may take long without harm, apart from those that are awaited."""
+    return (
+        (code_owners.look_after, periods.tests),
+        (lost_reports.look_everywhere, periods.idle),
+    )
+
+
+WATCHDOG: Periodic = ((watch.watch, WATCH_PERIOD),)
+"""Runs apart: what it watches must not delay it."""
+
+HOUSEKEEPING: Periodic = (
+    (estimates.refresh, ESTIMATES_PERIOD),
+    (retention.prune, PRUNE_PERIOD),
+)
+
+HEARTBEAT: Periodic = ((presence.beat, presence.BEAT),)
+"""Only where other processes share the database."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """One sweep with its period and when it is next due."""
+
+    sweep: Sweep
+    period: timedelta
+    next_at: datetime
+
+
+class Sweeps:
+    """A worker that runs sweeps one after another, so that they never crowd the provider."""
+
+    def __init__(self, runtime: Runtime, sweeps: Periodic, *, at_start: bool = False) -> None:
+        """`at_start`: the first round comes at once, not after a period."""
+        now = runtime.clock.now()
+        self._runtime = runtime
+        self._turns = [
+            Turn(sweep, period, now if at_start else now + period) for sweep, period in sweeps
+        ]
+
+    async def drain(self) -> bool:
+        """Run every sweep that is due; return whether there was any."""
+        was_due = False
+        for turn in self._turns:
+            now = self._runtime.clock.now()
+            if turn.next_at <= now:
+                turn.next_at = now + turn.period
+                await turn.sweep(self._runtime)
+                was_due = True
+        return was_due
+
+    async def run(self) -> None:
+        """Run each sweep once a period, for ever."""
+        while True:
+            await self.drain()
+            next_at = min(turn.next_at for turn in self._turns)
+            wait_s = (next_at - self._runtime.clock.now()).total_seconds()
+            await self._runtime.clock.sleep(max(wait_s, 0.0))
+
+
+class Timers:
+    """The worker of timeouts. It does nothing slow: settle times of queues wait behind it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    async def drain(self) -> bool:
+        """Take every queue past its timers, and make reads that were postponed to join a burst."""
+        was_due = await reconcile.pass_time(self._runtime)
+        return await signals.look_again(self._runtime) or was_due
+
+    async def run(self) -> None:
+        """Wait for the next timer, for ever."""
+        while True:
+            seen = self._runtime.wakeups.version("ticks")
+            pause_s = await self._pause_s()
+            if pause_s > 0:
+                await self._runtime.wakeups.wait("ticks", seen, pause_s)
+            else:
+                await self.drain()
+                await self._runtime.clock.sleep(PAUSE_MIN_S)
+
+    async def _pause_s(self) -> float:
+        """Return the seconds until a timer is due, at most their period; zero or less if due."""
+        longest_s = self._runtime.options.periods.timers.total_seconds()
+        wake_at = await reconcile.next_wake(self._runtime)
+        if wake_at is None:
+            return longest_s
+        return min((wake_at - self._runtime.clock.now()).total_seconds(), longest_s)

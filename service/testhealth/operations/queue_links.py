@@ -1,0 +1,60 @@
+"""Facts of merge queues that uploads depend on, and what queues are notified of.
+
+The package `evidence` knows both and provides these functions.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.runtime import Runtime
+from service.testhealth.operations.upload_payloads import UploadTold
+from service.testhealth.operations.upload_values import UploadAnswer
+from service.testhealth.store.uploads_rows import Upload
+from service.vocabulary import Sha
+
+
+@dataclass(frozen=True, slots=True)
+class TestedRun:
+    """A test run of a queue. `tree` is that of its commit, None before it is built."""
+
+    sha: Sha | None
+    tree: Sha | None
+    prs: tuple[int, ...]
+    created_at: datetime
+
+
+class CheckAnswer(Protocol):
+    """Adds to an answer why its quarantined failures are not excused."""
+
+    async def __call__(
+        self,
+        runtime: Runtime,
+        repository: RepositoryRecord,
+        answer: UploadAnswer,
+        *,
+        is_of_many: bool = False,
+    ) -> UploadAnswer:
+        """Return the answer with the reasons; `is_of_many`: its sender makes several uploads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLinks:
+    """`tested_run` finds the run of a commit or test branch, `queue_branches` the target branches.
+
+    `pull_requests_at` returns the pull requests with a head. `note_sending` notifies queues whether
+    repositories send results, `explain_again` has the failures of the live runs of a commit
+    explained again, and `note_late_failures` reports failures that arrive after the landing.
+    """
+
+    tested_run: Callable[[Tx, int, Sha, str | None], TestedRun | None]
+    queue_branches: Callable[[Tx, int], tuple[str, ...]]
+    pull_requests_at: Callable[[Tx, int, Sha], tuple[int, ...]]
+    note_sending: Callable[[Runtime, int | None], Awaitable[None]]
+    explain_again: Callable[[Tx, Runtime, RepositoryRecord, Sha], None]
+    check_answer: CheckAnswer
+    note_late_failures: Callable[[Tx, Runtime, RepositoryRecord, Upload, UploadTold], None]
