@@ -15,7 +15,7 @@ from bot.settings import PREFIX, Settings, is_loopback
 from service.errors import StartRefused
 from service.http import connections, health
 from service.http.health import Readiness
-from service.mergequeue.operations import backlog
+from service.mergequeue.operations import watch
 from service.metrics import exposition
 from service.process import presence
 from service.runtime import DashboardAuth, Runtime
@@ -73,7 +73,7 @@ def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunne
     """The admin listener's few answers: no login, nothing of a tenant (RELIABILITY.md 8.4)."""
 
     async def metrics(_: web.Request) -> web.Response:
-        await backlog.measure(runtime)
+        await watch.measure_backlog(runtime)
         await presence.measure(runtime)
         headers = {"Content-Type": exposition.CONTENT_TYPE, "Cache-Control": "no-store"}
         return web.Response(body=runtime.telemetry.text(), headers=headers)

@@ -11,7 +11,7 @@ from service.accounts.store import access
 from service.database.database import Tx
 from service.evidence import failed_tests, revocations
 from service.evidence.failed_tests import Began, LookedUp, Reported
-from service.mergequeue.engine import verdict
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.inputs import EvidenceReported
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import AskEvidence

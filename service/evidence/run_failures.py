@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from service.accounts.store import access
 from service.database.database import Tx
-from service.mergequeue.engine import verdict
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Run
 from service.mergequeue.operations.views import FailedTest as ListedFailure
 from service.mergequeue.wording.failed_tests import NONE, FailedTest, FailedTests, Standing

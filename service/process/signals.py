@@ -16,7 +16,7 @@ from service.database.records import RepositoryRecord
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunStatus
-from service.mergequeue.operations import asking, naming, reconcile, turn
+from service.mergequeue.operations import comments, naming, reconcile, turn
 from service.mergequeue.store import pull_requests, queues
 from service.mergequeue.store.cache import QueueCache
 from service.mergequeue.store.pull_requests import PullRequestHead
@@ -87,9 +87,9 @@ async def _about(
 ) -> None:
     match signal:
         case Asked():
-            await asking.answer(runtime, repository, signal)
+            await comments.answer_comment(runtime, repository, signal)
         case LabelChanged():
-            await asking.answer_label(runtime, repository, signal)
+            await comments.answer_label(runtime, repository, signal)
         case PullRequestChanged():
             await _pull_request_changed(runtime, repository, signal, received_at)
         case CheckReported():

@@ -12,16 +12,16 @@ from bot.sandbox.records import Classic
 from service.accounts.store import access
 from service.database.records import RepositoryRecord
 from service.mergequeue.engine import inputs
+from service.mergequeue.engine.applying.reports import REFUSED_BY_RULES
 from service.mergequeue.engine.config import QueueConfig, Toggle
 from service.mergequeue.engine.inputs import LandingStopCode, PlaceHold
 from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind
-from service.mergequeue.engine.world import REFUSED_BY_RULES
-from service.mergequeue.operations import asking, permits, reconcile, turn
+from service.mergequeue.operations import comments, permits, reconcile, turn
 from service.mergequeue.operations import queues as queue_operations
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.provider.errors import Refused
 from service.provider.signals import (
     Ask,
@@ -162,7 +162,7 @@ async def test_a_pause_is_not_overtaken_by_a_word_to_another_queue(world: World)
     await world.make_queue()
     record = await _repository(world)
     await world.act("push", branch="release", files={"r.txt": "r\n"}, message="r", bypass=True)
-    wish = QueueWish({}, QueueState.RUNNING)
+    wish = QueueRequest({}, QueueState.RUNNING)
     await queue_operations.create(world.runtime, record, "release", wish, SYSTEM)
     on_main, on_release = await world.open(), await world.open(base="release")
     at = world.clock.now()
@@ -179,7 +179,7 @@ async def test_a_late_label_does_not_overtake_a_cancel(world: World) -> None:
     actor = _alice(world, Channel.LABEL)
     where = _where(await _repository(world))
     added = LabelChanged(where, number, actor, "merge it", True, at)
-    await asking.answer_label(world.runtime, await _repository(world), added)
+    await comments.answer_label(world.runtime, await _repository(world), added)
     assert dict((await world.value()).entries) == {}
 
 
@@ -191,7 +191,7 @@ async def test_labels_of_the_same_second_are_all_heard(world: World) -> None:
     record = await _repository(world)
     for number in numbers:
         added = LabelChanged(_where(record), number, actor, "merge it", True, at)
-        await asking.answer_label(world.runtime, record, added)
+        await comments.answer_label(world.runtime, record, added)
     assert sorted((await world.value()).entries) == numbers
 
 
@@ -218,4 +218,4 @@ async def _said(world: World, number: int, ask: Ask, at: datetime) -> None:
     alice = _alice(world, Channel.COMMENT)
     source_id = f"{number}{at.timestamp():.0f}"
     asked = Asked(_where(record), number, alice, ask, AskSource.COMMENT, source_id, at)
-    await asking.answer(world.runtime, record, asked)
+    await comments.answer_comment(world.runtime, record, asked)

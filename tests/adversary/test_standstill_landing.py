@@ -43,7 +43,7 @@ SENTENCES = {
         403,
         "Merging stacked PRs via this endpoint is not supported. "
         "Use the asynchronous merge endpoint instead.",
-        "the author takes the PR out of its stack",
+        "the author removes the PR from its stack",
     ),
     "a workflow file, without backticks": Attack(
         403,
@@ -145,7 +145,7 @@ async def test_a_provider_that_is_away_ends_no_submission(world: World) -> None:
         return HoldReason.PROVIDER_UNAVAILABLE in held
 
     await world.until(is_held, 2400)
-    await world.until(lambda: says(world, number, "GitHub is unreachable since"))
+    await world.until(lambda: says(world, number, "GitHub has been unreachable since"))
     assert (await world.entry(number)).refusals == 0
     world.sandbox.world.faults.clear()
     await world.settle()

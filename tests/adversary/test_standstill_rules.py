@@ -160,7 +160,7 @@ ATTACKS = {
     ),
     "skip ci": Attack({}, skipping, ("`unit`", "the author lets CI run")),
     "filter of the workflow": Attack({}, filtered, ("`unit`", "the author lets CI run")),
-    "stack": Attack({}, stacked, ("the author takes the PR out of its stack",)),
+    "stack": Attack({}, stacked, ("the author removes the PR from its stack",)),
     "GitHub's queue": Attack(
         rulesets(rule("merge_queue"), bypass_app=True), queued, ("a maintainer takes the PR out",)
     ),

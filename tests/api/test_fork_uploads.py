@@ -14,7 +14,7 @@ from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import fork_runs, queues
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import pull_requests
 from service.mergequeue.store import queues as stored_queues
 from service.process.api import app
@@ -70,7 +70,7 @@ class ForkedProvider(ValuesProvider):
         return self.source if number == 7 else None
 
 
-PARALLEL = QueueWish({"mode": Mode.PARALLEL}, QueueState.PAUSED)
+PARALLEL = QueueRequest({"mode": Mode.PARALLEL}, QueueState.PAUSED)
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ async def test_a_branch_without_a_queue_is_refused_without_a_call(client, provid
 
 async def test_a_queue_that_is_not_parallel_takes_no_targets_of_forks(client, provider, asked):
     (queue,) = await asked.store.read(stored_queues.queues_of, 1)
-    await queues.update(asked, queue, QueueWish({"mode": Mode.SINGLE}, None), SYSTEM)
+    await queues.update(asked, queue, QueueRequest({"mode": Mode.SINGLE}, None), SYSTEM)
     answer = await upload(client, FROM_42)
     assert (answer.status, answer.body, provider.asked) == (401, REFUSED, 0)
 

@@ -31,7 +31,7 @@ from service.http import connections
 from service.http.health import Readiness
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.operations import queues, turn
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
 from service.process import deliveries, recovery
@@ -131,7 +131,7 @@ async def serve(url: str, concurrency: int, *, works: bool) -> None:
     record = await store.read(access.repository_by_ref, None, provider.ref)
     if record is None:
         raise RuntimeError("the repository was not met")
-    wish = QueueWish({"concurrency": concurrency})
+    wish = QueueRequest({"concurrency": concurrency})
     made = await queues.create(runtime, record, "main", wish, SYSTEM)
     latencies = Latencies(runtime)
     readiness = Readiness()

@@ -24,8 +24,8 @@ from service.http.health import Readiness
 from service.mergequeue.engine.outputs import Recorded, TipMoved
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queues
-from service.mergequeue.operations.pull_requests import By, SubmitOptions
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import journal
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
@@ -61,11 +61,13 @@ async def fill(folder: Path, events: int) -> None:
         record = await runtime.store.read(access.repository_by_ref, None, provider.ref)
         if record is None:
             raise RuntimeError("the repository was not met")
-        wish = QueueWish({"concurrency": 5}, QueueState.PAUSED)
+        wish = QueueRequest({"concurrency": 5}, QueueState.PAUSED)
         queue = (await queues.create(runtime, record, "main", wish, SYSTEM)).queue
         for number in range(1, ENTRIES + 1):
             pull = await provider.pull_request(provider.ref, number)
-            await pull_requests.enter(runtime, queue, pull, SubmitOptions(), By(SYSTEM))
+            await pull_requests.submit_fetched(
+                runtime, queue, pull, SubmitOptions(), Requester(SYSTEM)
+            )
         await runtime.clock.sleep(NOTICES_AFTER_S)
         while await Workers(runtime).drain():
             pass

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from service.mergequeue.engine.conditions import ConditionCode
+from service.mergequeue.engine.explaining.conditions import ConditionCode
 from service.mergequeue.engine.reasons import WhoMustAct
 from service.mergequeue.engine.states import EntryState
 

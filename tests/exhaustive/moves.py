@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from service.mergequeue.engine import inputs, landing, targets
+from service.mergequeue.engine import inputs, targets
 from service.mergequeue.engine.inputs import Landed, LandingStopCode
 from service.mergequeue.engine.model import Run
 from service.mergequeue.engine.outputs import Land
+from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, Reason
 from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.engine.states import RunPhase, RunStatus

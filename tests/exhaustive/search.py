@@ -3,9 +3,10 @@
 from array import array
 from dataclasses import dataclass
 
-from service.mergequeue.engine import engine, holds, inputs, invariants
+from service.mergequeue.engine import engine, inputs, invariants
 from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.inputs import Report
+from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.states import EntryState, QueueState
 from tests.exhaustive import moves, scene
 from tests.exhaustive.canonical import Key, key_of

@@ -6,7 +6,7 @@ from service.errors import Conflict
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, queues
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.vocabulary import SYSTEM
 from tests.harness.world import World, WorldOptions
@@ -77,7 +77,7 @@ async def test_a_status_that_becomes_required_while_a_landing_waits_keeps_it_fro
         return merge_calls(world) > 0
 
     await world.until(has_tried)
-    wish = QueueWish({"required_statuses": ("unit", "security")})
+    wish = QueueRequest({"required_statuses": ("unit", "security")})
     await queues.update(world.runtime, await world.queue(), wish, SYSTEM)
     world.sandbox.world.faults.clear()
     await world.rest(120)

@@ -22,7 +22,7 @@ from service.mergequeue.engine.outputs import Action, BuildTestBranch, Land
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.operations import queues, turn
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.simulation.history import Arrival, History
 from service.mergequeue.simulation.world import Attempt, Ci, Target
 from service.mergequeue.store import queues as stored_queues
@@ -86,7 +86,7 @@ async def made(runtime: Runtime, **settings: ConfigValue) -> QueueRef:
     provider = runtime.providers[HOST]
     (fresh,) = await provider.repositories()
     record = await runtime.store.run(repositories.keep, fresh)
-    await queues.create(runtime, record, "main", QueueWish(settings), SYSTEM)
+    await queues.create(runtime, record, "main", QueueRequest(settings), SYSTEM)
     (found,) = await runtime.store.read(stored_queues.all_queues)
     return found
 

@@ -29,7 +29,7 @@ from service.mergequeue.engine.model import Entry, MergeQueue
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import pull_requests, turn
 from service.mergequeue.operations import queues as queue_operations
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues, runs
 from service.mergequeue.store.tables_queues import LandingRow
 from service.runtime import Runtime
@@ -210,7 +210,7 @@ class World:
             stored_access.repository_by_ref, None, RepoRef("github.localhost", *REPO.split("/"))
         )
         assert record is not None, "the service does not know the repository"
-        wish = QueueWish({"concurrency": 5, "bisection_concurrency": 5, **settings}, state)
+        wish = QueueRequest({"concurrency": 5, "bisection_concurrency": 5, **settings}, state)
         await queue_operations.create(self.runtime, record, "main", wish, SYSTEM)
 
     async def landed_trees(self) -> list[str]:

@@ -1,5 +1,6 @@
 """The engine's rules as scenarios: inputs and the timeline that must follow from them.
 
-`scenarios/*.txt` are read by `test_scenarios.py`; `stage.py` is the small world around one
-queue, `script.py` the language of the files. `pytest --update-golden` writes timelines anew.
+`test_scenarios.py` plays each file of `scenarios/` once and checks its timeline, estimates,
+texts and metrics. `stage.py` is the small world around one queue, `script.py` the language of
+the files. `pytest --update-golden` rewrites timelines.
 """

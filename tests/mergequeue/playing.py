@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from service.mergequeue.engine import explain, inputs
+from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.explaining import explain
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import QueueState

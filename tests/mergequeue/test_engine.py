@@ -7,16 +7,20 @@ from datetime import timedelta
 import pytest
 
 from service.errors import InvariantBroken
-from service.mergequeue.engine import apply, engine, explain, inputs, plan, starting
-from service.mergequeue.engine.conditions import ConditionCode
+from service.mergequeue.engine import engine, inputs
+from service.mergequeue.engine.applying import apply
 from service.mergequeue.engine.config import Hedging, QueueConfig
-from service.mergequeue.engine.draft import Draft, Finding
-from service.mergequeue.engine.graph import DEAD_MAX
-from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.explaining import explain
+from service.mergequeue.engine.explaining.conditions import ConditionCode
+from service.mergequeue.engine.model import Entry, Green, MergeQueue
 from service.mergequeue.engine.outputs import BuildTestBranch, RetireRun, Tell
+from service.mergequeue.engine.planning import plan, starting
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, HoldReason, Reason
+from service.mergequeue.engine.state.draft import Draft, Finding
+from service.mergequeue.engine.state.graph import DEAD_MAX
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome
+from tests.harness.values import sha_of
 from tests.mergequeue import trees
 from tests.mergequeue.stage import ALICE, START, Stage, a_check, a_queue, facts_of
 
@@ -179,9 +183,11 @@ def test_a_person_places_no_21st_hold_and_the_system_does() -> None:
 
 
 def test_a_test_branch_holds_200_heads_at_most() -> None:
-    stage = Stage(QueueConfig(concurrency=300))
-    for pr in range(1, 203):
+    stage = Stage(QueueConfig(concurrency=9, batch=True, batching_min_size=50))
+    stage.tell(inputs.SetState(QueueState.PAUSED, None, ALICE))
+    for pr in range(1, 251):
         stage.tell(stage.submit(pr))
+    stage.tell(inputs.SetState(QueueState.RUNNING, None, ALICE))
     states = [stage.queue.entries[pr].state for pr in (200, 201)]
     assert states == [EntryState.TESTING, EntryState.PENDING]
 
@@ -202,8 +208,13 @@ def _rank(entry: Entry) -> int:
 
 def test_a_thousand_results_are_remembered_the_newest() -> None:
     stage = a_stage()
-    stage.now = START
-    for pr in range(1, 1003):
+    known = {}
+    for second in range(1, 1001):
+        at = START + timedelta(seconds=second)
+        known[f"{second}"] = Green(sha_of("tree", second), "", "", sha_of("head", second), at)
+    stage.queue = replace(stage.queue, greens=known)
+    stage.now = START + timedelta(seconds=1000)
+    for pr in (1, 2):
         stage.now += timedelta(seconds=1)
         stage.tell(stage.submit(pr))
         run = next(iter(stage.queue.runs.values()))

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 import pytest
 
-from service.mergequeue.engine import estimates
 from service.mergequeue.engine.config import BatchSizing, Hedging, QueueConfig
-from service.mergequeue.engine.estimates import PRIOR, OwnCi, Signs, Track
+from service.mergequeue.engine.explaining import estimates
+from service.mergequeue.engine.explaining.estimates import PRIOR, OwnCi, Signs, Track
 
 SUBMISSIONS = 6000
 LEARNING = 500

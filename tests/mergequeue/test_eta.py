@@ -1,23 +1,17 @@
-"""When entries merge: what is told of small queues, and of every scenario on the way."""
+"""When the entries of small queues merge."""
 
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
-from service.mergequeue.engine import eta, inputs
+from service.mergequeue.engine import inputs
 from service.mergequeue.engine.config import Mode, QueueConfig
+from service.mergequeue.engine.explaining import eta
 from service.mergequeue.engine.model import Member
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.vocabulary import SYSTEM, CheckOutcome
-from tests.mergequeue.script import Script
+from tests.mergequeue.sound_times import DURATIONS
 from tests.mergequeue.stage import Stage, a_check
-from tests.mergequeue.test_scenarios import RULE, SCENARIOS
-
-# 25th percentile 120 s, 90th 186 s.
-DURATIONS = (200.0, 120.0, 100.0, 165.0, 130.0)
-TOLD = {EntryState.PENDING, EntryState.TESTING, EntryState.TESTS_PASSED}
 
 
 def a_stage(*prs: int, **settings) -> Stage:
@@ -123,29 +117,3 @@ def test_asking_for_one_looks_no_further():
     stage = a_stage(1, 2, 3, 4)
     assert list(told(stage, last=3)) == [1, 2, 3]
     assert told(stage, last=3)[3] == told(stage)[3]
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.txt")))
-def test_every_scenario_has_sound_times_at_every_step(name: str) -> None:
-    inputs_, _, _ = (SCENARIOS / f"{name}.txt").read_text("utf-8").partition(f"{RULE}\n")
-    lines = [line for line in inputs_.splitlines() if line and not line.startswith("#")]
-    script = Script(lines[0])
-    for line in lines[1:]:
-        for part in line.removeprefix("> ").split(" ; "):
-            script.play(part)
-            _check(script.stage)
-
-
-def _check(stage: Stage) -> None:
-    queue = stage.queue
-    found = eta.etas(queue, DURATIONS, stage.now)
-    states = {pr: queue.entries[pr].state for pr in found}
-    assert set(states.values()) <= TOLD
-    assert all(one.earliest_s <= one.latest_s for one in found.values())
-    if queue.config.mode is Mode.SINGLE:
-        for side in ("earliest_s", "latest_s"):
-            times = [getattr(one, side) for one in found.values()]
-            assert times == sorted(times)
-    if not queue.holds and queue.state is QueueState.RUNNING:
-        expected = {pr for pr, one in queue.entries.items() if one.state in TOLD}
-        assert set(found) == expected

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue.engine import explain, targets
-from service.mergequeue.engine.conditions import Condition, ConditionCode, Next
+from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import BatchingRule, BatchSizing, Mode, QueueConfig
+from service.mergequeue.engine.explaining import explain
+from service.mergequeue.engine.explaining.conditions import Condition, ConditionCode, Next
 from service.mergequeue.engine.model import (
     Bisection,
     Entry,

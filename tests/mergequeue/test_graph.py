@@ -1,8 +1,8 @@
 """The graph of a line: who stands on whom while nodes come at the end and go by landing."""
 
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.graph import Graph, Node, places
 from service.mergequeue.engine.model import Member
+from service.mergequeue.engine.state.graph import Graph, Node, places
 from service.vocabulary import Sha
 
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from service.errors import InvariantBroken
-from service.mergequeue.engine import invariants, plan
+from service.mergequeue.engine import invariants
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.draft import Draft, Finding
 from service.mergequeue.engine.model import Detail, Entry, Landing, LandMode, MergeQueue, Run
+from service.mergequeue.engine.planning import plan
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state.draft import Draft, Finding
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, CheckOutcome
 from tests.mergequeue import trees

@@ -10,9 +10,8 @@ from datetime import timedelta
 import pytest
 
 from service.errors import InvariantBroken
-from service.mergequeue.engine import holds, landing, targets
+from service.mergequeue.engine import targets
 from service.mergequeue.engine.config import Mode, QueueConfig
-from service.mergequeue.engine.draft import Draft
 from service.mergequeue.engine.inputs import AdvanceRefused, Landed, LandingStopCode, LandingStopped
 from service.mergequeue.engine.model import (
     Entry,
@@ -28,7 +27,10 @@ from service.mergequeue.engine.model import (
     Unexplained,
 )
 from service.mergequeue.engine.outputs import Event, Land, LandingHalted, TipMoved
+from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
+from service.mergequeue.engine.state import holds
+from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import (
     SYSTEM,

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from service.mergequeue.engine import previews
 from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.engine.explaining import previews
+from service.mergequeue.engine.explaining.previews import CancelPreview
 from service.mergequeue.engine.inputs import Cancel
 from service.mergequeue.engine.outputs import Refused
-from service.mergequeue.engine.previews import CancelPreview
 from service.mergequeue.engine.reasons import Reason
 from tests.mergequeue.stage import ALICE, START, Stage
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from service.mergequeue.engine import inputs, readiness, targets
+from service.mergequeue.engine import inputs, targets
 from service.mergequeue.engine.config import Mode, QueueConfig
-from service.mergequeue.engine.draft import Draft
 from service.mergequeue.engine.model import Entry, Refusal, Run, Tip
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.state import readiness
+from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import EntryState, RunPhase
 from service.vocabulary import (
     SYSTEM,

@@ -1,21 +1,30 @@
-"""Each file of `scenarios/` leads to exactly the timeline written below its inputs."""
+"""Each scenario leads to exactly the timeline below its inputs, with sound texts on the way.
+
+A scenario is played once. After each input the estimates and all texts are checked, at its end
+the messages of its events and the metrics that count it.
+"""
 
 import difflib
-from pathlib import Path
 
 import pytest
 
-from tests.mergequeue.script import Script
-
-SCENARIOS = Path(__file__).parent / "scenarios"
-RULE = "---"
+from tests.mergequeue import sound_counts, sound_texts, sound_times
+from tests.mergequeue.scenario import FILES, RULE, Play, Step
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in SCENARIOS.glob("*.txt")))
+@pytest.mark.parametrize("name", sorted(FILES))
 def test_scenario(name: str, pytestconfig: pytest.Config) -> None:
-    file = SCENARIOS / f"{name}.txt"
+    file = FILES[name]
     inputs, _, golden = file.read_text("utf-8").partition(f"{RULE}\n")
-    found = "".join(f"{line}\n" for line in _played(inputs))
+    play = Play(file)
+    timeline = []
+    for step in play.steps():
+        timeline += _written(step)
+        sound_times.check(play.stage)
+        sound_texts.check_step(step)
+    sound_texts.check_history(play)
+    sound_counts.check(play.stage)
+    found = "".join(f"{line}\n" for line in timeline)
     if pytestconfig.getoption("--update-golden"):
         file.write_text(f"{inputs.rstrip()}\n{RULE}\n{found}", "utf-8")
     elif found != golden:
@@ -26,13 +35,5 @@ def test_scenario(name: str, pytestconfig: pytest.Config) -> None:
         pytest.fail("\n".join(diff), pytrace=False)
 
 
-def _played(inputs: str) -> list[str]:
-    lines = [line for line in inputs.splitlines() if line and not line.startswith("#")]
-    script = Script(lines[0])
-    timeline = []
-    for line in lines[1:]:
-        assert line.startswith("> "), line
-        for part in line[2:].split(" ; "):
-            timeline.append(f"> {part}")
-            timeline += [f"  {said}" for said in script.play(part)]
-    return timeline
+def _written(step: Step) -> list[str]:
+    return [f"> {step.part}", *(f"  {line}" for line in step.lines)]

@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from service.mergequeue.engine import config, verdict
+from service.mergequeue.engine import config
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.culprits.verdict import Verdict, Word
 from service.mergequeue.engine.model import Entry, Named, Run
 from service.mergequeue.engine.reasons import Cause
 from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
-from service.mergequeue.engine.verdict import Verdict, Word
 from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, RequiredName
 from tests.mergequeue.stage import START, Stage, a_check
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from service.mergequeue.engine import outputs
-from service.mergequeue.engine.conditions import Condition
-from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.explaining.conditions import Condition
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Detail
 from service.mergequeue.engine.outputs import Event, Recorded
 from service.mergequeue.engine.states import RunKind

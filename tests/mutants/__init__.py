@@ -12,7 +12,7 @@ a test, or an entry in `equivalent.py` that says why it changes nothing.
 - running.py: the tests against one mutant, in a forked child and within a time limit.
 
 `make soak ROWS=mutants` runs those of the modules of which none survives (`HELD`);
-`python -m tests.mutants service/mergequeue/engine/verdict.py` runs those of one module and
+`python -m tests.mutants service/mergequeue/engine/culprits/verdict.py` runs those of one module and
 prints the survivors.
 
 Worked example. `if days <= 3:` becomes `if days < 3:` and `if not (days <= 3):`. If the module's

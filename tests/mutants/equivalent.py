@@ -16,7 +16,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "The organization that was found is the one that would be ensured."
         ),
     },
-    "service/mergequeue/engine/verdict.py": {
+    "service/mergequeue/engine/culprits/verdict.py": {
         "_failing_ids: one.outcome is CheckOutcome.FAILED and one.check is not None -> "
         "one.outcome is CheckOutcome.FAILED": "A standing that failed has the report that failed.",
         "_explanation: one.check is not None and one.check.raw == STARTUP_FAILURE -> "
@@ -25,7 +25,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
             "A suite with all jobs of another has the required name, so it is not looked for."
         ),
     },
-    "service/mergequeue/engine/readiness.py": {
+    "service/mergequeue/engine/state/readiness.py": {
         "unmet_now: entry.run or '' -> entry.run": "No run has the id None.",
         "_leave_if_due: again.run or '' -> again.run": "No run has the id None.",
         "_is_over: entry.unready_since is not None and entry.unready_since + grace_of(entry) <= "

@@ -13,7 +13,7 @@ from service.database.wakeups import Wakeups
 from service.evidence import links
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.notifications.addresses import Rules
 from service.notifications.sender import HttpSender
@@ -76,6 +76,6 @@ async def queue(runtime: Runtime, provider: ValuesProvider) -> QueueRef:
     """The paused queue of `main`."""
     fresh = await provider.repository(provider.ref)
     record = await runtime.store.run(repositories.keep, fresh)
-    await queues.create(runtime, record, "main", QueueWish({}, QueueState.PAUSED), SYSTEM)
+    await queues.create(runtime, record, "main", QueueRequest({}, QueueState.PAUSED), SYSTEM)
     (found,) = await runtime.store.read(stored_queues.all_queues)
     return found

@@ -36,7 +36,7 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
 from service.mergequeue.operations import facts, queues, turn
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import landings
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.cache import QueueCache
@@ -170,7 +170,7 @@ async def a_unit(
     record = await runtime.store.run(
         repositories.keep, await runtime.providers[stage.repo.host].repository(stage.repo)
     )
-    wish = QueueWish({"required_statuses": ("unit",), **settings})
+    wish = QueueRequest({"required_statuses": ("unit",), **settings})
     await queues.create(runtime, record, "main", wish, SYSTEM)
     (queue,) = await runtime.store.read(stored_queues.all_queues)
     value = await turn.value(runtime, queue.id)

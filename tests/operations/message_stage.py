@@ -8,7 +8,7 @@ from service.accounts import access, tokens
 from service.accounts.tokens import TokenWish
 from service.http.callers import Caller
 from service.mergequeue.operations import queues
-from service.mergequeue.operations.queues import HoldWish, QueueWish
+from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.notifications import delivery_log, endpoints
 from service.notifications.addresses import Rules
 from service.notifications.delivery_log import DeliveryView, LogWish
@@ -38,12 +38,12 @@ class Stage:
 
     async def hold(self, text: str = "freeze") -> None:
         """Something happens: the queue is held."""
-        await queues.add_hold(self.runtime, self.queue, HoldWish(text), SYSTEM)
+        await queues.add_hold(self.runtime, self.queue, HoldRequest(text), SYSTEM)
 
     async def change(self) -> None:
         """Something else happens: its settings change."""
         self.concurrency += 1
-        wish = QueueWish({"concurrency": self.concurrency})
+        wish = QueueRequest({"concurrency": self.concurrency})
         await queues.update(self.runtime, self.queue, wish, SYSTEM)
 
     async def drain(self) -> None:

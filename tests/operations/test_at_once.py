@@ -12,7 +12,7 @@ from service.accounts import access, repositories, tokens
 from service.accounts.tokens import TokenWish
 from service.errors import Invalid, NotFound
 from service.mergequeue.operations import queues
-from service.mergequeue.operations.queues import HoldWish, QueueWish
+from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.notifications import endpoints, notifications
 from service.notifications.endpoints import EndpointWish
 from service.notifications.notifications import ReplayWish
@@ -59,7 +59,7 @@ async def test_no_more_endpoints_than_the_limit_are_made_at_once(stage, monkeypa
 async def test_no_more_queues_than_the_limit_are_made_at_once(stage, monkeypatch):
     monkeypatch.setattr(queues, "QUEUES_MAX", 3)
     record = await access.find_repository(stage.runtime, stage.caller, stage.queue.repo)
-    wish, actor = QueueWish({}), stage.caller.actor
+    wish, actor = QueueRequest({}), stage.caller.actor
     make = (queues.create(stage.runtime, record, f"line-{n}", wish, actor) for n in range(8))
     assert await refusals(*make) == ["limit_reached"] * 6
 
@@ -67,7 +67,7 @@ async def test_no_more_queues_than_the_limit_are_made_at_once(stage, monkeypatch
 async def test_no_more_holds_than_the_limit_are_placed_at_once(stage):
     actor = stage.caller.actor
     place = (
-        queues.add_hold(stage.runtime, stage.queue, HoldWish(str(n)), actor) for n in range(24)
+        queues.add_hold(stage.runtime, stage.queue, HoldRequest(str(n)), actor) for n in range(24)
     )
     assert await refusals(*place) == ["limit_reached"] * 4
 

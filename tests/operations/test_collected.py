@@ -14,7 +14,7 @@ from service.database.records import Lane, OutboxState
 from service.database.tables_deliveries import OutboxRow
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues, turn
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import pull_requests
 from service.mergequeue.store import queues as stored_queues
 from service.mergequeue.store.pull_requests import PullRequestHead
@@ -321,7 +321,7 @@ async def test_readers_that_are_busy_are_waited_for(yard, monkeypatch):
 
 
 async def test_a_right_that_is_missing_holds_no_queue(yard):
-    wish = QueueWish({}, QueueState.PAUSED)
+    wish = QueueRequest({}, QueueState.PAUSED)
     await queues.create(yard.runtime, yard.repository, "main", wish, SYSTEM)
     (queue,) = await yard.runtime.store.read(stored_queues.all_queues)
     before = (await turn.value(yard.runtime, queue.id)).holds

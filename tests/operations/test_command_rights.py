@@ -13,7 +13,7 @@ from sqlalchemy import select
 from service.accounts.store import access
 from service.database.database import Tx
 from service.database.tables_deliveries import OutboxRow
-from service.mergequeue.operations import asking, turn
+from service.mergequeue.operations import comments, turn
 from service.provider.signals import (
     Ask,
     AskCancel,
@@ -100,7 +100,7 @@ async def said(
     where = Where(RepoId(queue.repo.host, "1"), queue.repo)
     source = runtime.ids.uuid()
     asked = Asked(where, number, by, ask, AskSource.COMMENT, source, runtime.clock.now())
-    await asking.answer(runtime, record, asked)
+    await comments.answer_comment(runtime, record, asked)
     keys = (await runtime.store.read(sent))[before:]
     emoji = [key.rpartition("/")[2] for key in keys if key.startswith("reaction/")]
     return (emoji[0] if emoji else "", any(key.startswith("reply/") for key in keys))

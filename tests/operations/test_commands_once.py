@@ -9,7 +9,7 @@ from service.database.database import Tx
 from service.database.tables_deliveries import OutboxRow
 from service.errors import DatabaseUnavailable
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import asking, pull_requests, queues, turn
+from service.mergequeue.operations import comments, pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.provider.signals import (
     Ask,
@@ -42,7 +42,7 @@ async def taken_up(runtime: Runtime, queue: QueueRef, asked: Asked) -> bool:
     """Work on a command; False when the database went away meanwhile."""
     record = await runtime.store.read(access.repository, queue.repository_id)
     try:
-        await asking.answer(runtime, record, asked)
+        await comments.answer_comment(runtime, record, asked)
     except DatabaseUnavailable:
         return False
     return True

@@ -1,31 +1,20 @@
-"""Which facts a turn adds to the figures, over every scenario of the engine."""
+"""Which facts a turn adds to the figures; `tests/mergequeue` counts whole scenarios."""
 
-from collections import Counter
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-import pytest
-
-from service.mergequeue.engine.outputs import EntryMoved, EntrySubmitted, RunStarted
-from service.mergequeue.engine.states import FINAL, EntryState, RunKind
+from service.mergequeue.engine.outputs import RunStarted
+from service.mergequeue.engine.states import EntryState, RunKind
 from service.mergequeue.operations import counting
 from service.mergequeue.store.figures import Moved
 from service.metrics.facts import Fact
 from service.metrics.queue_families import Kind
 from service.process import figures
-from tests.mergequeue import test_scenarios
 from tests.mergequeue.script import Script
+from tests.mergequeue.sound_counts import MINUTE, facts_of
 from tests.mergequeue.stage import Stage
 from tests.store.builders import an_entry
 
 START = datetime(2026, 3, 2, 14, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-ENDED = {
-    (state.value.lower(), reason.value)
-    for state, reasons in figures.ENDINGS.items()
-    for reason in reasons
-}
-RESTARTS = {reason.value for reason in figures.RESTARTS}
 
 
 def played(*lines: str) -> Stage:
@@ -34,44 +23,6 @@ def played(*lines: str) -> Stage:
     for line in lines[1:]:
         script.play(line)
     return script.stage
-
-
-def scenario(path: Path) -> Stage:
-    """One of the engine's files."""
-    text = path.read_text("utf-8").partition(f"{test_scenarios.RULE}\n")[0]
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    return played(lines[0], *(part for line in lines[1:] for part in line[2:].split(" ; ")))
-
-
-def facts_of(stage: Stage) -> list[Fact]:
-    """All facts of a stage; every stay is a minute."""
-    return [
-        fact
-        for before, step in stage.steps
-        for fact in counting.facts_of(
-            before, step, {entry.id: MINUTE for entry in step.finished_entries}
-        )
-    ]
-
-
-@pytest.mark.parametrize(
-    "path", sorted(test_scenarios.SCENARIOS.glob("*.txt")), ids=lambda path: path.stem
-)
-def test_every_change_is_counted_once_and_under_a_series_that_is_always_shown(path: Path):
-    stage = scenario(path)
-    facts = facts_of(stage)
-    events = [recorded.event for _, step in stage.steps for recorded in step.events]
-    moves = [one for one in events if isinstance(one, EntryMoved) and one.origin is not one.state]
-    counts = Counter(fact.kind for fact in facts)
-    assert counts[Kind.SUBMITTED] == sum(isinstance(one, EntrySubmitted) for one in events)
-    assert counts[Kind.STAYED_IN] == len(moves)
-    assert counts[Kind.LEFT] == sum(one.state in FINAL for one in moves)
-    over = [run for _, step in stage.steps for run in step.finished_runs]
-    assert counts[Kind.RUN] == sum(run.kind is not RunKind.DIRECT for run in over)
-    assert {fact.labels[1:] for fact in facts if fact.kind is Kind.LEFT} <= ENDED
-    assert {fact.labels[1] for fact in facts if fact.kind is Kind.RESTARTED} <= RESTARTS
-    runs = {fact.labels for fact in facts if fact.kind is Kind.RUN}
-    assert runs <= set(figures.ZEROS["headgate_test_runs_total"])
 
 
 def test_waiting_and_testing_last_from_change_to_change():

@@ -14,10 +14,10 @@ from service.database.database import Tx
 from service.errors import Unauthenticated
 from service.http.callers import Caller
 from service.mergequeue.engine import targets
-from service.mergequeue.operations import consequences, impacted, queues
-from service.mergequeue.operations.happened import Happened
-from service.mergequeue.operations.impacted import Upload
-from service.mergequeue.operations.queues import HoldWish, QueueWish
+from service.mergequeue.operations import announcements, impacted_targets, queues
+from service.mergequeue.operations.announcements import TurnResult
+from service.mergequeue.operations.impacted_targets import Upload
+from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.mergequeue.store import pull_requests
 from service.mergequeue.store import queues as stored_queues
 from service.runtime import Runtime
@@ -59,15 +59,15 @@ async def newest(runtime: Runtime, queue: QueueRef) -> AuditRow:
 
 async def create(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
     record = await runtime.store.read(stored.repository, queue.repository_id)
-    await queues.create(runtime, record, "release/2", QueueWish({}), actor)
+    await queues.create(runtime, record, "release/2", QueueRequest({}), actor)
 
 
 async def upload(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
-    await impacted.set_targets(runtime, queue, UPLOAD, actor)
+    await impacted_targets.set_targets(runtime, queue, UPLOAD, actor)
 
 
 async def hold(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
-    await queues.add_hold(runtime, queue, HoldWish("release"), actor)
+    await queues.add_hold(runtime, queue, HoldRequest("release"), actor)
 
 
 async def issue(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
@@ -130,34 +130,32 @@ def test_a_scope_shows_its_repositories_and_none_others():
 
 
 async def test_what_follows_from_a_turn_is_told_before_its_commit(runtime, queue, monkeypatch):
-    told: list[Happened] = []
-    keepers = (lambda _session, _runtime, happened: told.append(happened),)
-    monkeypatch.setattr(consequences, "KEEPERS", keepers)
-    await queues.add_hold(runtime, queue, HoldWish("release"), SYSTEM)
-    (happened,) = told
-    assert happened.ref == queue
-    assert happened.before is not None
-    assert (len(happened.before.holds), len(happened.whole.queue.holds)) == (0, 1)
-    assert happened.whole.queue.revision == happened.before.revision + 1
-    assert [type(each.event).__name__ for each in happened.whole.events] == ["HoldPlaced"]
+    results: list[TurnResult] = []
+    monkeypatch.setattr(announcements, "announce", lambda *given: results.append(given[2]))
+    await queues.add_hold(runtime, queue, HoldRequest("release"), SYSTEM)
+    (result,) = results
+    assert result.ref == queue
+    assert result.before is not None
+    assert (len(result.before.holds), len(result.whole.queue.holds)) == (0, 1)
+    assert result.whole.queue.revision == result.before.revision + 1
+    assert [type(each.event).__name__ for each in result.whole.events] == ["HoldPlaced"]
 
 
 async def test_a_new_queue_has_nothing_before_it(runtime, queue, monkeypatch):
-    told: list[Happened] = []
-    keepers = (lambda _session, _runtime, happened: told.append(happened),)
-    monkeypatch.setattr(consequences, "KEEPERS", keepers)
+    results: list[TurnResult] = []
+    monkeypatch.setattr(announcements, "announce", lambda *given: results.append(given[2]))
     await create(runtime, queue, SYSTEM)
-    assert told[0].before is None
-    assert (told[0].ref.branch, told[0].whole.queue.version) == ("release/2", 1)
-    assert all(each.before is not None for each in told[1:])
+    assert results[0].before is None
+    assert (results[0].ref.branch, results[0].whole.queue.version) == ("release/2", 1)
+    assert all(each.before is not None for each in results[1:])
 
 
 async def test_a_turn_is_undone_with_what_could_not_be_kept(runtime, queue, monkeypatch):
     def full(*_: object) -> None:
         raise Unauthenticated("of the test")
 
-    monkeypatch.setattr(consequences, "KEEPERS", (full,))
+    monkeypatch.setattr(announcements, "announce", full)
     with pytest.raises(Unauthenticated):
-        await queues.add_hold(runtime, queue, HoldWish("release"), SYSTEM)
-    monkeypatch.setattr(consequences, "KEEPERS", ())
+        await queues.add_hold(runtime, queue, HoldRequest("release"), SYSTEM)
+    monkeypatch.undo()
     assert not (await queues.read(runtime, queue)).holds

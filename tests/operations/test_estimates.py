@@ -7,11 +7,11 @@ import pytest
 
 from service.database.database import Store
 from service.mergequeue.engine.config import Hedging
-from service.mergequeue.engine.estimates import PRIOR
+from service.mergequeue.engine.explaining.estimates import PRIOR
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import estimates, pull_requests, queues, turn
 from service.mergequeue.operations.pull_requests import SubmitOptions
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.simulation.history import Arrival, Fate, history_of
 from service.mergequeue.simulation.world import sha_of
 from service.mergequeue.store import history
@@ -59,7 +59,7 @@ async def a_queue_of_the_bad_and_the_good(runtime: Runtime, clock: SetClock) -> 
 
 async def hedge(runtime: Runtime, queue: QueueRef) -> None:
     """Let the queue plan by chances."""
-    wish = QueueWish({"hedging": Hedging.SPARE_SLOTS})
+    wish = QueueRequest({"hedging": Hedging.SPARE_SLOTS})
     await queues.update(runtime, queue, wish, SYSTEM)
 
 

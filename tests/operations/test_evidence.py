@@ -12,7 +12,7 @@ from service.mergequeue.engine.outputs import AskEvidence
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues, turn
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.store import queues as stored_queues
 from service.testhealth.operations import flags, overrides, records, settings, sweeps
 from service.testhealth.operations.flags import FlagWish
@@ -305,7 +305,7 @@ async def test_a_test_has_failed_as_it_ended_where_its_stack_says(stage):
 
 async def test_queues_hear_of_the_first_results_and_that_none_come_any_more(stage):
     stage.runtime.providers[HOST] = ValuesProvider(HOST)
-    wish = QueueWish({}, QueueState.PAUSED)
+    wish = QueueRequest({}, QueueState.PAUSED)
     await queues.create(stage.runtime, stage.repository, "main", wish, SYSTEM)
     (queue,) = await stage.runtime.store.read(stored_queues.all_queues)
 

@@ -13,7 +13,7 @@ from service.memory import Memory
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import counting, pull_requests, queues
 from service.mergequeue.operations.pull_requests import SubmitOptions
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.process import figures, retention
 from service.process.store import retention as stored_retention
 from service.runtime import Runtime
@@ -115,7 +115,7 @@ async def test_a_landing_without_an_answer_shows_although_no_turn_hears_of_it(
     unknown = hg("landings_total", ',result="unknown"')
     assert (await page(runtime, caller))[unknown] == 0
     now = runtime.clock.now()
-    await runtime.store.run(counting.keep_landing, queue, LandingState.UNKNOWN, now)
+    await runtime.store.run(counting.count_landing, queue, LandingState.UNKNOWN, now)
     assert (await page(runtime, caller))[unknown] == 1
 
 
@@ -127,7 +127,7 @@ async def test_an_organization_on_several_hosts_names_them(
     moved = replace(fresh, ref=elsewhere, id=RepoId("other.test", "9"))
     record = await runtime.store.run(repositories.keep, moved)
     same = replace(runtime, providers={**runtime.providers, "other.test": provider})
-    await queues.create(same, record, "main", QueueWish({}, QueueState.PAUSED), SYSTEM)
+    await queues.create(same, record, "main", QueueRequest({}, QueueState.PAUSED), SYSTEM)
     await runtime.store.run(
         lambda session: session.exec_driver_sql(
             f"UPDATE repository SET org_id = {queue.org_id} WHERE id = {record.id}"

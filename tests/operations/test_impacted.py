@@ -4,8 +4,8 @@ import asyncio
 
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.targets import Targets
-from service.mergequeue.operations import impacted, pull_requests, turn
-from service.mergequeue.operations.impacted import Upload
+from service.mergequeue.operations import impacted_targets, pull_requests, turn
+from service.mergequeue.operations.impacted_targets import Upload
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.runtime import Runtime
 from service.vocabulary import Actor, ActorKind, Channel, QueueRef
@@ -21,7 +21,7 @@ async def submit(runtime: Runtime, queue: QueueRef, number: int) -> None:
 
 
 async def upload(runtime: Runtime, queue: QueueRef, number: int, what: Targets) -> None:
-    await impacted.set_targets(runtime, queue, Upload(number, None, what), CI)
+    await impacted_targets.set_targets(runtime, queue, Upload(number, None, what), CI)
 
 
 async def targets_of(runtime: Runtime, queue: QueueRef, number: int) -> Targets | None:
@@ -47,7 +47,7 @@ async def test_what_is_uploaded_later_reaches_the_entry_at_once(runtime, queue):
 async def test_what_is_uploaded_for_another_head_is_kept_and_not_told(runtime, queue):
     await submit(runtime, queue, 7)
     before = (await turn.value(runtime, queue.id)).version
-    told = await impacted.set_targets(runtime, queue, Upload(7, sha_of("older"), A), CI)
+    told = await impacted_targets.set_targets(runtime, queue, Upload(7, sha_of("older"), A), CI)
     assert (told.count, told.impacts_all) == (1, False)
     assert (await turn.value(runtime, queue.id)).version == before
 

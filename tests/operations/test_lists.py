@@ -10,18 +10,10 @@ from service.errors import Invalid, Malformed, NotFound
 from service.http.callers import Caller
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.operations import (
-    impacted,
-    pull_request_lists,
-    pull_requests,
-    queue_lists,
-    queues,
-    run_lists,
-)
-from service.mergequeue.operations.pull_request_lists import PullRequestFilter
+from service.mergequeue.operations import impacted_targets, lists, pull_requests, queues
+from service.mergequeue.operations.lists import PullRequestFilter, RunRequest
 from service.mergequeue.operations.pull_requests import SubmitOptions
-from service.mergequeue.operations.queues import QueueWish
-from service.mergequeue.operations.run_lists import RunWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.views import TimelineEvent
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef, RepoId, RepoRef, Role, Sha
@@ -44,7 +36,7 @@ async def part_of(
     runtime: Runtime, queue: QueueRef, cursor: str | None, wanted: PullRequestFilter = ALL
 ) -> tuple[list[int], str | None]:
     """Two numbers and where to go on."""
-    part = await pull_request_lists.listed(runtime, queue, wanted, 2, cursor)
+    part = await lists.list_pull_requests(runtime, queue, wanted, 2, cursor)
     return [view.entry.pr for view in part.rows], part.next_cursor
 
 
@@ -107,7 +99,7 @@ async def test_of_each_pull_request_the_newest_submission_is_shown(
     await cancelled(runtime, queue, 1, 2)
     await cancelled(runtime, queue, 2)
     await submitted(runtime, queue, 1, 3)
-    found = await pull_request_lists.newest(runtime, queue, [3, 9, 2, 1, 3], include_timeline=True)
+    found = await lists.newest_submissions(runtime, queue, [3, 9, 2, 1, 3], include_timeline=True)
     assert [view.entry.pr for view in found.views] == [3, 2, 1]
     assert found.missing == (9,)
     for view in found.views:
@@ -122,12 +114,12 @@ async def test_events_come_in_parts_numbered_through(runtime: Runtime, queue: Qu
     seen: list[TimelineEvent] = []
     cursor = None
     while cursor is not None or not seen:
-        part = await pull_request_lists.events(runtime, queue, 1, 1, cursor)
+        part = await lists.list_events(runtime, queue, 1, 1, cursor)
         seen += part.events
         cursor = part.next_cursor
     assert tuple(seen) == view.timeline
     with pytest.raises(NotFound) as refused:
-        await pull_request_lists.events(runtime, queue, 2, 1, None)
+        await lists.list_events(runtime, queue, 2, 1, None)
     assert refused.value.code == "never_submitted"
 
 
@@ -146,14 +138,14 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
         repositories.keep, replace(fresh, ref=name, id=RepoId(provider.ref.host, "4711"))
     )
     for record, branch in ((other, "main"), (own, "dev"), (own, "zeta")):
-        await queues.create(runtime, record, branch, QueueWish({}, QueueState.PAUSED), SYSTEM)
+        await queues.create(runtime, record, branch, QueueRequest({}, QueueState.PAUSED), SYSTEM)
     await submitted(runtime, queue, 1)
 
     async def found(only: frozenset[int] | None = None, ref: RepoRef | None = None) -> list[str]:
         rows: list[str] = []
         caller, cursor = caller_of(queue, only), None
         while cursor is not None or not rows:
-            part = await queue_lists.listed(runtime, caller, ref, 1, cursor)
+            part = await lists.list_queues(runtime, caller, ref, 1, cursor)
             rows += [f"{row.repo.name} {row.branch} {row.depth}" for row in part.rows]
             cursor = part.next_cursor
         return rows
@@ -165,22 +157,22 @@ async def test_queues_come_by_repository_and_branch_and_only_those_that_may_be_s
     with pytest.raises(NotFound):
         await found(frozenset({other.id}), provider.ref)
     nobody = replace(caller_of(queue), org_id=queue.org_id + 1)
-    assert (await queue_lists.listed(runtime, nobody, None, 50, None)).rows == ()
+    assert (await lists.list_queues(runtime, nobody, None, 50, None)).rows == ()
 
 
 async def test_a_queue_without_runs_lists_none(runtime: Runtime, queue: QueueRef):
-    part = await run_lists.listed(runtime, queue, RunWish(None, None, 0, 50))
+    part = await lists.list_runs(runtime, queue, RunRequest(None, None, 0, 50))
     assert (part.rows, part.total) == ((), 0)
 
 
 async def test_the_largest_number_there_may_be_is_a_number(runtime: Runtime, queue: QueueRef):
     largest = 4_294_967_295
-    wish = RunWish(pr=largest, status=None, offset=0, take=1)
-    assert (await pull_request_lists.newest(runtime, queue, [largest])).missing == (largest,)
-    assert (await run_lists.listed(runtime, queue, wish)).rows == ()
-    upload = impacted.Upload(largest, Sha("a" * 40), targets.ALL)
-    assert (await impacted.set_targets(runtime, queue, upload, SYSTEM)).number == largest
+    wish = RunRequest(pr=largest, status=None, offset=0, take=1)
+    assert (await lists.newest_submissions(runtime, queue, [largest])).missing == (largest,)
+    assert (await lists.list_runs(runtime, queue, wish)).rows == ()
+    upload = impacted_targets.Upload(largest, Sha("a" * 40), targets.ALL)
+    assert (await impacted_targets.set_targets(runtime, queue, upload, SYSTEM)).number == largest
     await cancelled(runtime, queue, largest)
-    (view,) = (await pull_request_lists.newest(runtime, queue, [largest])).views
+    (view,) = (await lists.newest_submissions(runtime, queue, [largest])).views
     assert view.entry.state is EntryState.CANCELLED
-    assert (await pull_request_lists.events(runtime, queue, largest, 10, None)).events
+    assert (await lists.list_events(runtime, queue, largest, 10, None)).events

@@ -11,7 +11,7 @@ from service.database.records import Lane
 from service.evidence import lost_reports
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.provider.ci import CiRun, CiTrigger
 from service.provider.errors import Unavailable
 from service.testhealth.detector.settings import TestSettings
@@ -133,7 +133,7 @@ async def test_a_repository_without_tests_is_asked_of_once_it_has_a_queue(yard):
     other = await upload_stage.staged(yard.runtime.store, "gadgets")
     await yard.swept()
     assert len(yard.ci.asked) == 1
-    wish = QueueWish({}, QueueState.PAUSED)
+    wish = QueueRequest({}, QueueState.PAUSED)
     await queues.create(yard.runtime, other.repository, "main", wish, SYSTEM)
     await yard.swept()
     assert len(yard.ci.asked) == 3

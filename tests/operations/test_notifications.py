@@ -16,7 +16,7 @@ from service.accounts.tokens import TokenWish
 from service.errors import Invalid, Malformed, NotFound, ServiceError, Unauthenticated
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import queues
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.metrics.process_families import ProcessMeter
 from service.notifications import delivery_log, endpoints, notifications
 from service.notifications.delivery_log import DeliveryView, LogWish
@@ -516,8 +516,8 @@ async def test_a_token_that_was_revoked_on_the_way_does_nothing_any_more(stage, 
 
 async def test_what_happens_to_a_queue_is_told_as_the_event_it_is(stage):
     record = await stage.runtime.store.read(stored.repository, stage.queue.repository_id)
-    await queues.create(stage.runtime, record, "release/2", QueueWish({}), SYSTEM)
-    change = QueueWish({"concurrency": 7}, QueueState.RUNNING)
+    await queues.create(stage.runtime, record, "release/2", QueueRequest({}), SYSTEM)
+    change = QueueRequest({"concurrency": 7}, QueueState.RUNNING)
     await queues.update(stage.runtime, stage.queue, change, SYSTEM)
     await stage.hold()
     (hold,) = (await queues.read(stage.runtime, stage.queue)).holds[-1:]

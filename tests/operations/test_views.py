@@ -1,7 +1,7 @@
 """Views of a queue and its pull requests are made once while nothing changes."""
 
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import pull_requests, queues, shown, wholes
+from service.mergequeue.operations import pull_requests, queue_views, queues
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
@@ -11,17 +11,17 @@ async def test_who_asks_again_is_answered_with_the_same_view_until_something_cha
     runtime: Runtime, queue: QueueRef
 ):
     await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
-    first = await shown.pull_request(runtime, queue, 7, None)
-    assert await shown.pull_request(runtime, queue, 7, None) is first
+    first = await queue_views.pull_request_view(runtime, queue, 7, None)
+    assert await queue_views.pull_request_view(runtime, queue, 7, None) is first
     await queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM)
-    assert await shown.pull_request(runtime, queue, 7, None) is not first
+    assert await queue_views.pull_request_view(runtime, queue, 7, None) is not first
 
 
 async def test_the_view_of_the_whole_queue_answers_for_each_of_its_pull_requests(
     runtime: Runtime, queue: QueueRef
 ):
     await pull_requests.submit(runtime, queue, 7, SubmitOptions(), SYSTEM)
-    whole = await wholes.view_of(runtime, queue)
+    whole = await queue_views.queue_view(runtime, queue)
     (view,) = whole.entries
-    assert await shown.pull_request(runtime, queue, 7, None) is view
-    assert await wholes.view_of(runtime, queue) is whole
+    assert await queue_views.pull_request_view(runtime, queue, 7, None) is view
+    assert await queue_views.queue_view(runtime, queue) is whole

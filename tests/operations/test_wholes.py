@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.engine.targets import Targets
-from service.mergequeue.operations import impacted, pull_requests, queues, wholes
-from service.mergequeue.operations.impacted import Upload
+from service.mergequeue.operations import impacted_targets, pull_requests, queue_views, queues
+from service.mergequeue.operations.impacted_targets import Upload
 from service.mergequeue.operations.pull_requests import SubmitOptions
-from service.mergequeue.operations.queues import QueueWish
+from service.mergequeue.operations.queues import QueueRequest
 from service.mergequeue.operations.views import QueueView
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, QueueRef
@@ -20,7 +20,7 @@ async def from_nothing(runtime: Runtime, queue: QueueRef) -> QueueView:
     """As a process that remembers nothing shows it."""
     runtime.memory.wholes.clear()
     runtime.memory.forget()
-    return await wholes.view_of(runtime, queue)
+    return await queue_views.queue_view(runtime, queue)
 
 
 async def submitted(
@@ -39,27 +39,27 @@ async def test_after_every_kind_of_change_the_whole_is_what_it_would_be_from_not
         lambda: submitted(runtime, queue, 3, SubmitOptions(priority=0)),
         lambda: pull_requests.cancel(runtime, queue, 1, SYSTEM),
         lambda: submitted(runtime, queue, 5),
-        lambda: impacted.set_targets(
+        lambda: impacted_targets.set_targets(
             runtime, queue, Upload(4, None, Targets(frozenset({"//a"}))), SYSTEM
         ),
-        lambda: queues.update(runtime, queue, QueueWish({"concurrency": 2}), SYSTEM),
+        lambda: queues.update(runtime, queue, QueueRequest({"concurrency": 2}), SYSTEM),
         lambda: queues.set_state(runtime, queue, QueueState.RUNNING, "go", SYSTEM),
         lambda: submitted(runtime, queue, 4, ALONE),
         lambda: pull_requests.restart(runtime, queue, 4, SYSTEM),
     ]
     for change in changes:
-        await wholes.view_of(runtime, queue)
+        await queue_views.queue_view(runtime, queue)
         await change()
-        taken_over = await wholes.view_of(runtime, queue)
+        taken_over = await queue_views.queue_view(runtime, queue)
         assert taken_over == await from_nothing(runtime, queue)
 
 
 async def test_views_of_what_has_not_changed_are_taken_over(runtime: Runtime, queue: QueueRef):
     for number in (1, 2, 3):
         await submitted(runtime, queue, number)
-    before = await wholes.view_of(runtime, queue)
+    before = await queue_views.queue_view(runtime, queue)
     await submitted(runtime, queue, 2, ALONE)
-    after = await wholes.view_of(runtime, queue)
+    after = await queue_views.queue_view(runtime, queue)
     kept = [one is old for one, old in zip(after.entries, before.entries, strict=True)]
     assert kept == [True, False, True]
     assert after.entries[1].entry.no_batch
@@ -67,8 +67,8 @@ async def test_views_of_what_has_not_changed_are_taken_over(runtime: Runtime, qu
 
 async def test_times_left_are_told_anew_every_few_seconds(runtime: Runtime, queue: QueueRef):
     await submitted(runtime, queue, 1)
-    before = await wholes.view_of(runtime, queue)
+    before = await queue_views.queue_view(runtime, queue)
     await runtime.clock.sleep(5)
-    after = await wholes.view_of(runtime, queue)
+    after = await queue_views.queue_view(runtime, queue)
     assert after is not before
     assert after.entries[0] is not before.entries[0]

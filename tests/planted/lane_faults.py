@@ -3,30 +3,17 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from service.mergequeue.engine import (
-    bases,
-    bisecting,
-    commands,
-    drawing,
-    graph,
-    grouping,
-    inputs,
-    landing,
-    leaving,
-    optimism,
-    plan,
-    settling,
-    starting,
-    targets,
-    verdict,
-)
+from service.mergequeue.engine import inputs, targets
+from service.mergequeue.engine.applying import commands
 from service.mergequeue.engine.config import ConfirmFailures, QueueConfig
-from service.mergequeue.engine.draft import Draft
-from service.mergequeue.engine.footing import Progress
+from service.mergequeue.engine.culprits import bisecting, optimism, verdict
 from service.mergequeue.engine.model import Bisection, Detail, Entry, LandedStep, LandMode, Run, Tip
 from service.mergequeue.engine.outputs import Refused
-from service.mergequeue.engine.places import is_expected
+from service.mergequeue.engine.planning import grouping, landing, plan, settling, starting
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state import bases, graph, leaving
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.places import Progress, is_expected
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import MergeMethod
@@ -154,7 +141,7 @@ def _loners(draft: Draft, drawn: graph.Graph, behind: list[tuple[int, int]]) -> 
     for rank, pr in behind:
         entry = draft.entries[pr]
         if is_expected(entry):
-            drawn.append(drawing._node(draft, [entry]))
+            drawn.append(bases._graph_node(draft, [entry]))
         drawn.end = rank
 
 
@@ -295,7 +282,7 @@ FAULTS: Mapping[str, Fault] = {
     "a batch is judged before its base is sure": Fault(_unsure, BATCHES),
     "failures are settled before passes": Fault(_settles_failures_first, scope=TWO_AT_ONCE),
     "a base takes part of a batch": _seen(replaced(bases, "ahead", _parts), BATCHES),
-    "every member of a batch stands alone": _seen(replaced(drawing, "_draw", _loners), BATCHES),
+    "every member of a batch stands alone": _seen(replaced(bases, "_draw", _loners), BATCHES),
     "a group pulls one over another that meets it": _seen(
         replaced(grouping.Reach, "copy", _over_others),
         replace(LANES, batch=1.0),

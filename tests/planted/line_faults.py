@@ -6,25 +6,17 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from service.mergequeue.engine import (
-    bases,
-    inputs,
-    landing,
-    leaving,
-    line,
-    readiness,
-    reports,
-    reuse,
-    starting,
-    verdict,
-    world,
-)
-from service.mergequeue.engine.draft import Draft
-from service.mergequeue.engine.footing import Progress
+from service.mergequeue.engine import inputs
+from service.mergequeue.engine.applying import reports
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.culprits.verdict import Standing
 from service.mergequeue.engine.model import NOTHING, Detail, Entry, Green, RequiredSet, Run
+from service.mergequeue.engine.planning import landing, reuse, starting
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state import bases, leaving, line, readiness
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.places import Progress
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.engine.verdict import Standing
 from service.vocabulary import Check, CheckOutcome, RequiredName, RequiredSource
 from tests.planted.planting import Fault, applied, replaced
 from tests.simulation import settings
@@ -60,7 +52,7 @@ def _unreadable_is_none(draft: Draft, one: inputs.RequiredChanged) -> None:
     if one.error is not None:
         none = RequiredSet((), RequiredSource.BRANCH_PROTECTION)
         one = inputs.RequiredChanged(none)
-    world.required_changed(draft, one)
+    reports.required_changed(draft, one)
 
 
 def _any_app(
@@ -203,7 +195,7 @@ FAULTS: Mapping[str, Fault] = {
         inputs.RequiredChanged, _unreadable_is_none
     ),
     "B11 a status added before landing is not awaited": replaced(
-        world, "_grow", lambda draft, run, added: None
+        reports, "_grow", lambda draft, run, added: None
     ),
     "B12 another App's check of the same name counts": replaced(verdict, "standing", _any_app),
     "B13 a run stands although one in its base failed": replaced(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from service.mergequeue.engine import apply
+from service.mergequeue.engine.applying import apply
 from tests.exhaustive.scopes import Scope
 from tests.simulation import settings
 

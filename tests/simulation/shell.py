@@ -7,7 +7,7 @@ refuses now and then.
 import random
 from dataclasses import replace
 
-from service.mergequeue.engine import inputs, landing
+from service.mergequeue.engine import inputs
 from service.mergequeue.engine.inputs import Input, LandingStopCode
 from service.mergequeue.engine.model import LandMode, RunStep
 from service.mergequeue.engine.outputs import (
@@ -18,6 +18,7 @@ from service.mergequeue.engine.outputs import (
     LandStep,
     RerunChecks,
 )
+from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.reported import Evidence
 from service.mergequeue.engine.states import LANDS
 from service.vocabulary import Explanation, PullRequestState, Sha

@@ -6,9 +6,14 @@ from datetime import timedelta
 import pytest
 
 from service.mergequeue.engine import engine
+from service.mergequeue.engine.explaining.standstill import (
+    OpenEffect,
+    Standstill,
+    StandstillKind,
+    standstills,
+)
 from service.mergequeue.engine.inputs import FactsChanged, Input, SetState, Submit
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.engine.standstill import OpenEffect, Standstill, StandstillKind, standstills
 from service.mergequeue.engine.states import QueueState
 from tests.mergequeue.stage import ALICE, START, a_queue, facts_of
 from tests.simulation.world import World

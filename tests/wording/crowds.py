@@ -4,8 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
 from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.explaining.conditions import (
+    Condition,
+    ConditionCode,
+    Next,
+    NextEvent,
+)
 from service.mergequeue.engine.model import Bisection, Detail, Entry, Member
 from service.mergequeue.engine.outputs import (
     BisectionClosed,
@@ -19,7 +24,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording.situation import PullRequestText
 from service.vocabulary import Sha
 from tests.wording import builders, stories
 from tests.wording.builders import NOW, TEST, minutes

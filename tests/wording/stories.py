@@ -4,8 +4,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
-from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.explaining.conditions import (
+    Condition,
+    ConditionCode,
+    Next,
+    NextEvent,
+)
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import NOTHING, Detail, Entry, Member, Run, Tip
 from service.mergequeue.engine.outputs import (
     EntryMoved,
@@ -16,7 +21,7 @@ from service.mergequeue.engine.outputs import (
 )
 from service.mergequeue.engine.reasons import Cause, HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording.situation import PullRequestText
 from service.text.times import TimeLeft
 from service.vocabulary import (
     SYSTEM,

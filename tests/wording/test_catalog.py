@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.mergequeue.engine import targets
-from service.mergequeue.engine.conditions import Condition, ConditionCode, Next, NextEvent
+from service.mergequeue.engine.explaining.conditions import (
+    Condition,
+    ConditionCode,
+    Next,
+    NextEvent,
+)
 from service.mergequeue.engine.model import NOTHING, Detail, Named
 from service.mergequeue.engine.outputs import (
     BisectionClosed,
@@ -26,7 +31,6 @@ from service.mergequeue.engine.reasons import NOT_READY_ORDER, Cause, HoldReason
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState, RunKind
 from service.mergequeue.wording import (
     bodies,
-    causes,
     conditions,
     endings,
     history,
@@ -36,10 +40,8 @@ from service.mergequeue.wording import (
     refusals,
     replies,
     situation,
-    unclear,
-    upcoming,
 )
-from service.mergequeue.wording.replies import Wish
+from service.mergequeue.wording.replies import Right
 from service.mergequeue.wording.situation import Situation, Wanted
 from service.provider.signals import Unclear
 from service.text import markdown, phrases
@@ -82,15 +84,15 @@ def test_each_reason_has_a_text_and_each_text_a_reason():
 
 def test_each_hold_and_each_cause_has_a_text():
     assert set(holds.HOLDS) == set(HoldReason)
-    assert set(causes.CAUSES) == set(Cause)
+    assert set(endings.CAUSES) == set(Cause)
 
 
 def test_each_condition_each_next_event_and_each_outcome_has_a_text():
     assert set(conditions.CONDITIONS) == set(ConditionCode)
-    assert set(upcoming.NEXT) == set(Next)
+    assert set(conditions.NEXT) == set(Next)
     assert set(conditions.OUTCOMES) == {*CheckOutcome, None}
-    assert set(unclear.UNCLEAR) == set(Unclear)
-    assert set(replies.COMMANDS) == set(Wish)
+    assert set(replies.UNCLEAR) == set(Unclear)
+    assert set(replies.COMMANDS) == set(Right)
 
 
 def test_the_text_of_every_condition_met_and_open():
@@ -181,7 +183,7 @@ def test_what_a_test_stands_on_is_one_list(ahead, base):
 
 def test_the_text_of_every_next_event():
     lines = [
-        f"{what.value}: {shown(upcoming.what_next(NextEvent(what, prs=prs)))}"
+        f"{what.value}: {shown(conditions.what_next(NextEvent(what, prs=prs)))}"
         for what in Next
         for prs in ((478,), (478, 480), ())
     ]
@@ -226,11 +228,11 @@ def test_what_a_pull_request_still_needs_is_named_as_what_comes_next():
     lines = []
     for code in codes:
         for wanted in (Wanted(code, "main", "develop", "", builders.HEAD), Wanted(code, "main")):
-            text = shown(upcoming.what_next(following, [wanted]))
+            text = shown(conditions.what_next(following, [wanted]))
             lines.append(f"{code.value}: {text}")
     for count in (2, 3, 4):
         several = [Wanted(code, "main") for code in codes[1 : 1 + count]]
-        lines.append(f"{count}: {shown(upcoming.what_next(following, several))}")
+        lines.append(f"{count}: {shown(conditions.what_next(following, several))}")
     expect("\n".join(lines)).matches("catalog-steps.txt")
 
 
@@ -293,7 +295,7 @@ def test_the_text_of_every_hold():
 
 def test_the_text_of_every_cause():
     lines = [
-        f"{cause.value}: {shown(causes.verdict(cause, 'main', prs))}"
+        f"{cause.value}: {shown(endings.verdict(cause, 'main', prs))}"
         for cause in Cause
         for prs in ((478,), ())
     ]
@@ -340,7 +342,7 @@ def all_holds(text: str) -> Iterable[str]:
 @given(foreign)
 def test_holds_causes_refusals_and_conditions_of_entry_are_inert(text):
     shown_texts = [*all_holds(text)]
-    shown_texts += [shown(causes.verdict(cause, text, (478,))) for cause in Cause]
+    shown_texts += [shown(endings.verdict(cause, text, (478,))) for cause in Cause]
     shown_texts += [
         shown(refusals.text(Refused(reason, text, text, (478,)), text))
         for reason in refusals.REFUSALS

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import check, headings
+from service.mergequeue.wording import bodies, notices
 from service.provider.values import (
     CheckReportStatus,
 )
@@ -24,20 +24,20 @@ from tests.wording.test_markdown import foreign
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_check_run(name):
-    report = check.check_report(STORIES[name])
+    report = notices.check_report(STORIES[name])
     assert hygiene.faults(report.summary) == []
     text = f"{report.name} | {report.status.value} | {report.title}\n\n{report.summary}"
     expect(text).matches(f"check-{name}.txt")
 
 
 def test_a_check_run_belongs_to_one_submission_and_its_head():
-    report = check.check_report(STORIES["testing"])
+    report = notices.check_report(STORIES["testing"])
     assert report.sha == builders.HEAD
     assert report.external_id == STORIES["testing"].entry.id
     assert report.url is None
     pages = "https://queue.example.org/octo/widgets/main"
     linked = replace(STORIES["testing"], links=Links("https://github.com", None, pages))
-    assert check.check_report(linked).url == f"{pages}/pull/482"
+    assert notices.check_report(linked).url == f"{pages}/pull/482"
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_a_check_run_belongs_to_one_submission_and_its_head():
 def test_impacted_targets_are_named_in_lanes(touched, words):
     shown = STORIES["lane"]
     shown = replace(shown, entry=replace(shown.entry, targets=touched))
-    assert words in check.check_report(shown).summary
+    assert words in notices.check_report(shown).summary
     single = replace(shown, queue=builders.a_queue())
-    assert "Impacted targets" not in check.check_report(single).summary
+    assert "Impacted targets" not in notices.check_report(single).summary
 
 
 ENDINGS = [
@@ -69,7 +69,7 @@ ENDINGS = [
 
 @pytest.mark.parametrize(("state", "reason", "by", "status"), ENDINGS)
 def test_only_what_a_person_did_is_shown_as_cancelled(state, reason, by, status):
-    assert check.check_report(stories.ended(state, reason, by=by)).status is status
+    assert notices.check_report(stories.ended(state, reason, by=by)).status is status
 
 
 @settings(max_examples=40)
@@ -77,8 +77,8 @@ def test_only_what_a_person_did_is_shown_as_cancelled(state, reason, by, status)
 def test_a_title_is_one_short_line_and_the_summary_inert(name, text):
     shown = STORIES[name]
     shown = replace(shown, queue=replace(shown.queue, branch=text * 9, state_reason=text))
-    report = check.check_report(shown)
-    assert 0 < len(report.title) <= headings.TITLE_CHARACTERS_MAX
+    report = notices.check_report(shown)
+    assert 0 < len(report.title) <= bodies.TITLE_CHARACTERS_MAX
     assert report.title.isprintable()
     assert hygiene.faults(report.summary) == []
-    assert len(report.summary) <= check.SUMMARY_CHARACTERS_MAX
+    assert len(report.summary) <= notices.SUMMARY_CHARACTERS_MAX

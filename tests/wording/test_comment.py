@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from service.mergequeue.engine.model import Detail, Named
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.wording import comment
+from service.mergequeue.wording import notices
 from tests.harness.expect import expect
 from tests.wording import builders, crowds, hygiene, stories
 from tests.wording.builders import ALICE, BOB, BOT, LINT, TEST, TOKEN
@@ -68,7 +68,7 @@ STORIES = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_status_comment(name):
-    text = comment.status_comment(STORIES[name])
+    text = notices.status_comment(STORIES[name])
     assert hygiene.faults(text) == []
     expect(text).matches(f"comment-{name}.txt")
 
@@ -87,12 +87,12 @@ ANNOUNCED = {
 
 
 def test_what_nobody_meant_to_happen_is_announced():
-    assert {name for name in STORIES if comment.is_announced(STORIES[name])} == ANNOUNCED
+    assert {name for name in STORIES if notices.is_announced(STORIES[name])} == ANNOUNCED
 
 
 @pytest.mark.parametrize("name", sorted(ANNOUNCED))
 def test_the_failure_comment(name):
-    text = comment.failure_comment(STORIES[name])
+    text = notices.failure_comment(STORIES[name])
     assert hygiene.faults(text, mentions=("alice",)) == []
     assert text.startswith("@alice ")
     expect(text).matches(f"announced-{name}.txt")
@@ -101,11 +101,11 @@ def test_the_failure_comment(name):
 @pytest.mark.parametrize("submitter", [TOKEN, BOT])
 def test_nobody_is_called_when_no_person_submitted(submitter):
     shown = STORIES["failed"]
-    text = comment.failure_comment(
+    text = notices.failure_comment(
         replace(shown, entry=replace(shown.entry, submitted_by=submitter))
     )
     assert hygiene.faults(text) == []
-    assert text.startswith("`main` did not take this PR: ")
+    assert text.startswith("This PR was not merged into `main`: ")
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_nobody_is_called_when_no_person_submitted(submitter):
     ],
 )
 def test_the_marker_survives_any_branch(branch, name):
-    assert comment.status_marker(branch) == f"<!-- headgate:status v=1 queue={name} -->"
+    assert notices.status_marker(branch) == f"<!-- headgate:status v=1 queue={name} -->"
     shown = STORIES["pending"]
-    text = comment.status_comment(replace(shown, queue=replace(shown.queue, branch=branch)))
-    assert text.startswith(comment.status_marker(branch) + "\n### ")
+    text = notices.status_comment(replace(shown, queue=replace(shown.queue, branch=branch)))
+    assert text.startswith(notices.status_marker(branch) + "\n### ")
 
 
 def test_the_oldest_history_is_cut_first():
@@ -131,10 +131,10 @@ def test_the_oldest_history_is_cut_first():
         stories.stepped(minute, EntryState.PENDING, Reason.AHEAD_FAILED, detail=long)
         for minute in range(2, 500)
     ]
-    text = comment.status_comment(
+    text = notices.status_comment(
         replace(shown, history=(*stories.UP_TO_TESTING, *steps), version="9.9.9")
     )
-    assert len(text) <= comment.COMMENT_CHARACTERS_MAX
+    assert len(text) <= notices.COMMENT_CHARACTERS_MAX
     assert "queued by alice" not in text
     assert text.endswith("Headgate 9.9.9</sub>")
 
@@ -157,14 +157,14 @@ def test_whatever_others_wrote_is_inert_in_both_comments(name, detail, text):
     actor = replace(ALICE, login=text)
     history = tuple(replace(each, actor=actor) for each in shown.history)
     shown = replace(shown, queue=queue, entry=entry, history=history)
-    texts = [comment.status_comment(shown)]
+    texts = [notices.status_comment(shown)]
     if shown.entry.state in (FAILED, CANCELLED):
-        texts.append(comment.failure_comment(shown))
+        texts.append(notices.failure_comment(shown))
     for written in texts:
         assert hygiene.faults(written, mentions=("alice",)) == []
-        assert len(written) <= comment.COMMENT_CHARACTERS_MAX
+        assert len(written) <= notices.COMMENT_CHARACTERS_MAX
 
 
 def test_a_log_that_may_not_be_linked_is_still_shown():
-    assert LINT.url in comment.status_comment(STORIES["failed"])
-    assert LINT.url not in hygiene.links(comment.status_comment(STORIES["failed"]))
+    assert LINT.url in notices.status_comment(STORIES["failed"])
+    assert LINT.url not in hygiene.links(notices.status_comment(STORIES["failed"]))

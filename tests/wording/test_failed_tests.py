@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import check, comment, failed_tests
+from service.mergequeue.wording import failed_tests, notices
 from service.mergequeue.wording.failed_tests import FailedTest, FailedTests, Standing
 from service.text import markdown
 from tests.harness.expect import expect
@@ -104,19 +104,19 @@ NOT_SHOWN = {
 def test_it_stands_in_the_comment_of_a_pull_request_whose_run_it_is_about(name):
     view = replace(SHOWN[name], tests=SECTIONS["few"])
     section = failed_tests.section(view.tests, view.links, view.now)
-    assert section in comment.status_comment(view)
-    assert section in check.check_report(view).summary
+    assert section in notices.status_comment(view)
+    assert section in notices.check_report(view).summary
 
 
 @pytest.mark.parametrize("name", NOT_SHOWN)
 def test_it_says_nothing_of_a_pull_request_that_stands_there_for_another_reason(name):
     view = replace(NOT_SHOWN[name], tests=SECTIONS["few"])
-    assert "**Tests:**" not in comment.status_comment(view)
+    assert "**Tests:**" not in notices.status_comment(view)
 
 
 def test_the_failure_comment_names_the_tests_before_the_next_step():
     view = replace(stories.failed(), tests=SECTIONS["few"])
-    text = comment.failure_comment(view)
+    text = notices.failure_comment(view)
     assert hygiene.faults(text, mentions=("alice",)) == []
     expect(text).matches("announced-tests.txt")
 
@@ -137,6 +137,6 @@ failed = st.builds(
 @given(st.lists(failed, min_size=1, max_size=9))
 def test_whatever_tests_are_called_is_inert(tests):
     view = replace(stories.failed(), tests=some(*tests))
-    status, farewell = comment.status_comment(view), comment.failure_comment(view)
+    status, farewell = notices.status_comment(view), notices.failure_comment(view)
     assert hygiene.faults(status) == []
     assert hygiene.faults(farewell, mentions=("alice",)) == []

@@ -10,9 +10,8 @@ from service.mergequeue.engine.model import RequiredSet
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import HoldReason, Reason
 from service.mergequeue.engine.states import EntryState, QueueState
-from service.mergequeue.wording import queue_replies, refusals, replies, unclear
-from service.mergequeue.wording.answers import Answer
-from service.mergequeue.wording.replies import Denial, Reprioritized, Wish
+from service.mergequeue.wording import refusals, replies
+from service.mergequeue.wording.replies import Answer, Denial, Reprioritized, Right
 from service.provider.signals import AskCancel, AskRetry, AskUnclear, Unclear
 from service.provider.values import (
     AccessLevel,
@@ -44,34 +43,34 @@ def said(answer: Answer) -> str:
     return answer.text or "(no reply)"
 
 
-def denial(wish: Wish, needs: AccessLevel) -> Answer:
+def denial(wish: Right, needs: AccessLevel) -> Answer:
     return replies.denied(Denial("bob", "octo/widgets", wish, needs, AccessLevel.READ))
 
 
 ANSWERS = {
-    "unknown word": unclear.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "cancle", "cancel")),
-    "unknown word, nothing near": unclear.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "xyzzy")),
-    "unknown option": unclear.unclear(
+    "unknown word": replies.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "cancle", "cancel")),
+    "unknown word, nothing near": replies.unclear(AskUnclear(Unclear.UNKNOWN_WORD, "xyzzy")),
+    "unknown option": replies.unclear(
         AskUnclear(Unclear.UNKNOWN_OPTION, "--prio", "--priority=high")
     ),
-    "unknown option, nothing near": unclear.unclear(AskUnclear(Unclear.UNKNOWN_OPTION, "-z")),
-    "bad priority": unclear.unclear(AskUnclear(Unclear.BAD_PRIORITY, "asap")),
-    "bad sha": unclear.unclear(AskUnclear(Unclear.BAD_SHA, "HEAD")),
-    "no reason": unclear.unclear(AskUnclear(Unclear.NO_REASON, "drain")),
-    "long line": unclear.unclear(AskUnclear(Unclear.TOO_LONG, "")),
-    "long reason": unclear.unclear(AskUnclear(Unclear.TOO_LONG, "pause")),
-    "several": unclear.unclear(AskUnclear(Unclear.SEVERAL, "", count=2)),
+    "unknown option, nothing near": replies.unclear(AskUnclear(Unclear.UNKNOWN_OPTION, "-z")),
+    "bad priority": replies.unclear(AskUnclear(Unclear.BAD_PRIORITY, "asap")),
+    "bad sha": replies.unclear(AskUnclear(Unclear.BAD_SHA, "HEAD")),
+    "no reason": replies.unclear(AskUnclear(Unclear.NO_REASON, "drain")),
+    "long line": replies.unclear(AskUnclear(Unclear.TOO_LONG, "")),
+    "long reason": replies.unclear(AskUnclear(Unclear.TOO_LONG, "pause")),
+    "several": replies.unclear(AskUnclear(Unclear.SEVERAL, "", count=2)),
     "accepted": replies.accepted(),
     "head moved": replies.head_moved(NEW_HEAD),
     "sha differs": replies.sha_differs(NEW_HEAD, HEAD),
-    "no write access": denial(Wish.SUBMIT, AccessLevel.WRITE),
-    "no triage access": denial(Wish.CANCEL, AccessLevel.TRIAGE),
+    "no write access": denial(Right.SUBMIT, AccessLevel.WRITE),
+    "no triage access": denial(Right.CANCEL, AccessLevel.TRIAGE),
     "no access at all": replies.denied(
-        Denial("mallory", "octo/widgets", Wish.STATUS, AccessLevel.READ, AccessLevel.NONE)
+        Denial("mallory", "octo/widgets", Right.STATUS, AccessLevel.READ, AccessLevel.NONE)
     ),
-    "pause needs maintain": denial(Wish.PAUSE, AccessLevel.MAINTAIN),
-    "urgent needs maintain": denial(Wish.URGENT, AccessLevel.MAINTAIN),
-    "sensitive fork": denial(Wish.SENSITIVE_FORK, AccessLevel.MAINTAIN),
+    "pause needs maintain": denial(Right.PAUSE, AccessLevel.MAINTAIN),
+    "urgent needs maintain": denial(Right.URGENT, AccessLevel.MAINTAIN),
+    "sensitive fork": denial(Right.SENSITIVE_FORK, AccessLevel.MAINTAIN),
     "forks denied": replies.forks_denied("main"),
     "new priority": replies.reprioritized(Reprioritized(100, 10, 2, 7)),
     "new priority, not ready": replies.reprioritized(Reprioritized(100, 42, None, 7)),
@@ -86,21 +85,21 @@ ANSWERS = {
     "flood": replies.flood(NOW + minutes(10), NOW),
     "broken": replies.broken("01JABCDEF"),
     "status: never submitted": replies.never_submitted("main"),
-    "queue made": queue_replies.queue_made(RUNNING, builders.REQUIRED),
-    "no queue": queue_replies.no_queue("develop", ("main", "release/2")),
-    "no queue anywhere": queue_replies.no_queue("develop", ()),
-    "no required checks": queue_replies.no_required_checks("main"),
-    "rules unreadable": queue_replies.rules_unreadable("main"),
-    "GitHub's own queue": queue_replies.provider_queue("main"),
-    "paused": queue_replies.paused(PAUSED),
-    "paused, empty": queue_replies.paused(replace(PAUSED, entries={}, state_reason=None)),
-    "drains": queue_replies.drained(DRAINING),
-    "resumed": queue_replies.resumed(RUNNING, NOW),
-    "resumed, but held": queue_replies.resumed(HELD, NOW),
-    "already paused": queue_replies.already(PAUSED, NOW),
-    "already draining": queue_replies.already(DRAINING, NOW),
-    "already running": queue_replies.already(RUNNING, NOW),
-    "already running, but held": queue_replies.already(HELD, NOW),
+    "queue made": replies.queue_made(RUNNING, builders.REQUIRED),
+    "no queue": replies.no_queue("develop", ("main", "release/2")),
+    "no queue anywhere": replies.no_queue("develop", ()),
+    "no required checks": replies.no_required_checks("main"),
+    "rules unreadable": replies.rules_unreadable("main"),
+    "GitHub's own queue": replies.provider_queue("main"),
+    "paused": replies.paused(PAUSED),
+    "paused, empty": replies.paused(replace(PAUSED, entries={}, state_reason=None)),
+    "drains": replies.drained(DRAINING),
+    "resumed": replies.resumed(RUNNING, NOW),
+    "resumed, but held": replies.resumed(HELD, NOW),
+    "already paused": replies.already(PAUSED, NOW),
+    "already draining": replies.already(DRAINING, NOW),
+    "already running": replies.already(RUNNING, NOW),
+    "already running, but held": replies.already(HELD, NOW),
     **{
         f"refused {reason.value}": replies.refused(
             Refused(reason, "must be 1 to 1000", "concurrency", (480, 482)), "main"
@@ -147,13 +146,13 @@ def test_the_answer_to_status(name):
 
 
 def test_the_answer_to_help():
-    answer = queue_replies.commands("main", RUNNING)
+    answer = replies.command_list("main", RUNNING)
     assert hygiene.faults(said(answer)) == []
     expect(said(answer)).matches("help.txt")
 
 
 def test_help_without_a_queue_says_so():
-    assert said(queue_replies.commands("develop", None)).endswith(
+    assert said(replies.command_list("develop", None)).endswith(
         "There is no queue for `develop` yet."
     )
 
@@ -168,14 +167,14 @@ def test_help_without_a_queue_says_so():
 )
 def test_a_made_queue_names_the_source_of_its_required_checks(source, words):
     required = RequiredSet(builders.REQUIRED.names, source)
-    answer = queue_replies.queue_made(RUNNING, required)
+    answer = replies.queue_made(RUNNING, required)
     assert said(answer).endswith(f"required: `lint` and `test (3.12)` ({words}).")
 
 
 @given(foreign, st.sampled_from(Unclear))
 def test_what_somebody_typed_is_inert_in_the_answer(text, why):
     for ask in (AskUnclear(why, text, text), AskUnclear(why, text)):
-        answer = unclear.unclear(ask)
+        answer = replies.unclear(ask)
         assert answer.emoji is Emoji.UNCLEAR
         assert hygiene.faults(said(answer)) == []
         assert said(answer).endswith("Nothing was changed.")
@@ -185,13 +184,13 @@ def test_what_somebody_typed_is_inert_in_the_answer(text, why):
 def test_names_are_inert_in_every_answer(text):
     queue = replace(PAUSED, branch=text, state_reason=text, state_by=replace(BOB, login=text))
     answers = [
-        queue_replies.paused(queue),
-        queue_replies.already(queue, NOW),
-        queue_replies.commands(text, queue),
-        queue_replies.no_queue(text, (text, text)),
+        replies.paused(queue),
+        replies.already(queue, NOW),
+        replies.command_list(text, queue),
+        replies.no_queue(text, (text, text)),
         replies.forks_denied(text),
         replies.broken(text),
-        replies.denied(Denial(text, text, Wish.SUBMIT, AccessLevel.WRITE, AccessLevel.READ)),
+        replies.denied(Denial(text, text, Right.SUBMIT, AccessLevel.WRITE, AccessLevel.READ)),
     ]
     for answer in answers:
         assert hygiene.faults(said(answer), mentions=(text,)) == []

@@ -2,11 +2,11 @@
 
 from service.mergequeue.api import responses
 from service.mergequeue.api.models.answers import pull_requests as answers
-from service.mergequeue.engine.conditions import Condition
+from service.mergequeue.engine.explaining.conditions import Condition
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.states import FINAL, EntryState, QueueState
 from service.mergequeue.operations.views import ExplainView
-from service.mergequeue.wording import conditions, reasons, upcoming
+from service.mergequeue.wording import conditions, reasons
 
 SAMPLES_MIN = 5
 """Runs that have to have succeeded before a time left is shown (UX.md 1)."""
@@ -18,7 +18,7 @@ def explanation(view: ExplainView, queue: MergeQueue) -> answers.Explanation:
     entry, eta = shown.entry, shown.eta
     following = view.explained.next
     upcoming_news = following and answers.NextNews(
-        what=upcoming.next_message(following, responses.situation_of(shown).wanted),
+        what=conditions.next_message(following, responses.situation_of(shown).wanted),
         at=following.at,
         pull_requests=list(following.prs),
     )

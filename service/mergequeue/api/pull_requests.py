@@ -15,15 +15,14 @@ from service.mergequeue.api.models.answers import pull_requests as answers
 from service.mergequeue.operations import (
     explain,
     fork_runs,
-    impacted,
-    previews,
-    pull_request_lists,
+    impacted_targets,
+    lists,
     pull_requests,
     queue_access,
     queues,
 )
 from service.mergequeue.operations.fork_runs import Claim
-from service.mergequeue.operations.impacted import Upload
+from service.mergequeue.operations.impacted_targets import Upload
 from service.mergequeue.operations.pull_requests import SubmitOptions
 from service.provider.errors import Throttled
 from service.runtime import Runtime
@@ -126,7 +125,7 @@ async def submitted_pull_requests(
 ) -> answers.SubmissionsFound:
     """`/getSubmittedPullRequests`."""
     queue = await queue_of(call, asked)
-    found = await pull_request_lists.newest(
+    found = await lists.newest_submissions(
         call.runtime, queue, asked.pr_numbers, include_timeline=bool(asked.include_timeline)
     )
     return answers.SubmissionsFound(
@@ -149,7 +148,7 @@ async def list_pull_requests(
 ) -> answers.SubmissionsListed:
     """`/listPullRequests`."""
     queue = await queue_of(call, asked)
-    part = await pull_request_lists.listed(
+    part = await lists.list_pull_requests(
         call.runtime, queue, asked.wanted(), asked.count(), asked.cursor
     )
     return answers.SubmissionsListed(
@@ -170,7 +169,7 @@ async def list_pull_requests(
 async def timeline(call: Call, asked: listed.GetPullRequestTimeline) -> answers.TimelineListed:
     """`/getPullRequestTimeline`."""
     queue = await queue_of(call, asked)
-    part = await pull_request_lists.events(
+    part = await lists.list_events(
         call.runtime, queue, asked.pr.number, asked.count(), asked.cursor
     )
     return answers.TimelineListed(
@@ -205,7 +204,7 @@ async def preview_cancel(
 ) -> answers.CancelPreviewed:
     """`/previewCancelPullRequest`; nothing is changed."""
     queue = await queue_of(call, asked)
-    preview = await previews.cancel(call.runtime, queue, asked.pr.number, call.actor)
+    preview = await pull_requests.preview_cancel(call.runtime, queue, asked.pr.number, call.actor)
     return answers.CancelPreviewed(
         pr_number=preview.pr,
         runs_interrupted=list(preview.interrupted),
@@ -228,7 +227,7 @@ async def set_targets(call: Call, asked: models.SetImpactedTargets) -> answers.T
     """`/setImpactedTargets`; the queue must exist, the pull request need not be in it."""
     queue = await queue_of(call, asked)
     upload = Upload(asked.pr.number, asked.pr.head(), asked.targets())
-    stored = await impacted.set_targets(call.runtime, queue, upload, call.actor)
+    stored = await impacted_targets.set_targets(call.runtime, queue, upload, call.actor)
     return answers.TargetsKept(
         pr_number=stored.number,
         pr_sha=stored.sha,

@@ -12,8 +12,8 @@ from service.mergequeue.api.models import queues as models
 from service.mergequeue.api.models.answers import queues as answers
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import QueueState
-from service.mergequeue.operations import queue_access, queue_lists, queues
-from service.mergequeue.operations.queues import HoldWish, QueueWish
+from service.mergequeue.operations import lists, queue_access, queues
+from service.mergequeue.operations.queues import HoldRequest, QueueRequest
 from service.vocabulary import QueueRef, Role
 
 
@@ -36,7 +36,7 @@ async def create(call: Call, asked: models.CreateQueue) -> answers.QueueCreated:
             f'{repository.ref.slug} has no branch "{asked.target_branch}".',
             code="branch_not_found",
         )
-    wish = QueueWish(asked.settings(), state=asked.state, reason=asked.state_reason)
+    wish = QueueRequest(asked.settings(), state=asked.state, reason=asked.state_reason)
     view = await queues.create(call.runtime, repository, asked.target_branch, wish, call.actor)
     shown = responses.queue(view, call.runtime.clock.now())
     return answers.QueueCreated.of(shown, ignored_fields=asked.ignored())
@@ -72,7 +72,7 @@ async def update(call: Call, asked: models.UpdateQueue) -> answers.Queue:
             "send one of them.",
             code="conflicting_fields",
         )
-    wish = QueueWish(
+    wish = QueueRequest(
         asked.settings(),
         state=await _state_asked_for(call, queue, asked),
         reason=asked.state_reason,
@@ -122,7 +122,7 @@ async def add_hold(call: Call, asked: models.AddQueueHold) -> answers.HoldAdded:
         past = FieldError("/until", "range", "must lie in the future")
         raise common.refused((past,))
     queue = await _queue_of(call, asked)
-    wish = HoldWish(asked.text, asked.scope or HoldScope.BOTH, asked.until)
+    wish = HoldRequest(asked.text, asked.scope or HoldScope.BOTH, asked.until)
     held = await queues.add_hold(call.runtime, queue, wish, call.actor)
     return answers.HoldAdded(hold=responses.hold(held, queue.branch, now))
 
@@ -154,7 +154,7 @@ async def release_hold(call: Call, asked: models.ReleaseQueueHold) -> answers.Ho
 async def list_queues(call: Call, asked: listed.ListQueues) -> answers.QueuesListed:
     """`/listQueues`."""
     ref = None if asked.repo is None else asked.repo.ref
-    part = await queue_lists.listed(call.runtime, call.caller, ref, asked.count(), asked.cursor)
+    part = await lists.list_queues(call.runtime, call.caller, ref, asked.count(), asked.cursor)
     rows = [answers.ListedQueue.of(each, version=each.revision) for each in part.rows]
     return answers.QueuesListed(queues=rows, next_cursor=part.next_cursor)
 

@@ -7,7 +7,7 @@ from service.http.route import Route, read
 from service.mergequeue.api.models import lists as listed
 from service.mergequeue.api.models import testing as models
 from service.mergequeue.api.models.answers import runs as answers
-from service.mergequeue.operations import naming, queue_access, run_lists, testing
+from service.mergequeue.operations import lists, naming, queue_access, testing
 from service.mergequeue.operations.views import ListedRun, TestingView
 from service.vocabulary import Check, CheckKind
 
@@ -142,7 +142,7 @@ async def testing_results(
         call.runtime, call.caller, asked.repo.ref, asked.target_branch
     )
     wish = asked.wish()
-    part = await run_lists.listed(call.runtime, queue, wish)
+    part = await lists.list_runs(call.runtime, queue, wish)
     return answers.TestRunsListed(
         testing_results=[_testing_result(each) for each in part.rows],
         total_items=part.total,

@@ -1,50 +1,57 @@
-"""The merge queue as a pure engine: what happens next, from nothing but a value and an input.
+"""The merge queue as a pure engine: a queue and an input in, the next queue and actions out.
 
 Theory of operation. A queue is one frozen value (`model.py`): entries (submissions of pull
-requests), runs (tests of entries on test branches), searches for a culprit, the target's tip,
-holds, memory. The one door is `engine.step(queue, input, now)`. It answers with the next value,
-with actions for the shell ("build this test branch", "land this commit"), and with events for
-everybody. There is no I/O, no clock and no chance in here: time and facts come in, ids are made
-from the queue's own id and a counter, so the same inputs always give the same value.
+requests), runs (tests of entries on test branches), bisections, the target's tip, holds and
+settings. The only entry point is `engine.step(queue, input, now)`. It returns the next value,
+actions for the shell ("build this test branch", "land this commit") and events for the journal.
+The engine does no I/O, reads no clock and uses no randomness: time and facts are arguments, ids
+come from the queue's own id and a counter. The same inputs always give the same value.
 
-One step. `apply.py` finds the function for the input; it changes only what the input names, or
-refuses. Then `plan.py` runs the passes over the state alone, again and again until nothing
-changes: who is ready (`readiness`), what do the reports mean (`verdict`) and what follows from
-that (`settling`, `breaker`, `optimism`), who is to blame (`bisecting`, `proving`), whose base is
-not true any more (`bases`, `dropping`), what lands (`landing`), what starts (`starting`, with
-groups from `grouping`). Because planning reads state and not history, a lost, doubled or late
-input changes when something happens, not what. Last, `invariants.py` checks what must hold, and
-raises if it does not.
+One step. `applying/` has one function per input; it changes only what the input names, or
+refuses the command. `planning/plan.py` then runs the passes over the state until nothing
+changes: which entries are ready (`state/readiness.py`), what the reports mean
+(`culprits/verdict.py`) and what follows from them (`planning/settling.py`), which entry is the
+culprit (`culprits/`), which runs lost their base (`planning/dropping.py`), what lands
+(`planning/landing.py`) and what starts (`planning/starting.py`). Planning reads the state and
+no history, so a lost, repeated or late input changes when something happens, not what happens.
+Last, `invariants.py` checks the new value and raises if an invariant is broken.
 
-`draft.py` is the only place where a state changes: it looks the step up in `states.py`, takes a
-reason, and leaves an event. `places.py` and `footing.py` are its indexes, so that a step costs
-what it touches; they follow from the value and are rebuilt for one that was loaded.
+    inputs, outputs, model, states, reasons, config   the values that go in and out
+    engine        one step: apply the input, plan, check
+    applying/     what each input changes
+    state/        the queue while a step changes it: entries, their line, bases, holds, readiness
+    culprits/     what a run shows, and which pull request caused a failure
+    planning/     what follows from the state: settle, drop, land, start
+    explaining/   why an entry waits, when it will merge, what a command would do
 
-Order. Entries that were put into a run form the *line*, by rank. Those that wait come behind
-it, by priority and by when they were first ready. The line is drawn as a graph (`graph.py`): a
-node is the batch of a live run or one placed entry, and stands on the nodes ahead that it meets,
-directly or through others. In SINGLE mode any two meet; in PARALLEL mode those whose impacted
-targets overlap, so that disjoint changes form lanes that land past each other. A run is built on
-its *base*: the tip, and the nodes it stands on. A base *holds* while the target received only
-what it predicted, or what meets nothing of it, and the rest of it is still what is ahead. So a
-landing that was predicted restarts nobody, and everything else restarts exactly those who were
-built on what did not come true.
+`state/draft.py` is the only place where a state changes: it looks the step up in `states.py`,
+needs a reason and records an event. `state/places.py` has its indexes, so that the cost of a
+step depends on what it touches. They follow from the value and are rebuilt after a load.
 
-Failure. A failed group is *out*: nobody builds on it, and it is judged when everything below it
-has passed, as the only unproven change of a tree that failed. In a batch the culprit is searched
-in cumulative parts of it on the same base; green parts are proven and land, unless that would
-disturb somebody who went ahead. With optimistic merging a failed group is counted on a while
-longer: a follower that passes on top of it clears it, and they land as one unit. With adaptive
-batches (`screening`, `sizing`) risky entries are tried alone beside the line first, and a group
-whose base was probably good is out at once and tried apart, so that nobody waits for a verdict.
-Slots that nothing else can use hedge (`hedging`): they test a group on the base it would have if
-somebody ahead failed.
+Order. Entries that were put into a run form the *line*, by rank. Pending entries follow, by
+priority and by when they were first ready. The line is a graph (`state/graph.py`): a node is
+the batch of a live run or one placed entry, with edges to the nodes ahead that it overlaps,
+directly or through others. In SINGLE mode any two nodes overlap; in PARALLEL mode those whose
+impacted targets overlap, so that disjoint changes form lanes that land independently. A run is
+built on its *base*: the tip and the nodes ahead of it. A base *holds* while the target received
+only what the base predicted, or changes that overlap nothing of it, and the rest of the base is
+still what is ahead. A predicted landing therefore restarts no run; any other change restarts
+exactly the runs whose base did not come true.
+
+Failure. A failed group is *out*: no run builds on it, and it is judged when everything below it
+has passed, because then it is the only unproven change of a tree that failed. A failed batch is
+bisected in cumulative parts on the same base; proven parts land, unless that would disturb an
+entry that went ahead. With optimistic merging a failed group stays in bases for a while: a
+follower that passes on top of it clears it, and both land as one unit. With adaptive batches
+(`planning/screening.py`, `planning/grouping.py`) risky entries are first tested alone beside the
+line, and a group whose base was probably good is out at once and tested apart, so that no other
+entry waits for the verdict. Idle slots hedge (`planning/hedging.py`): they test a group on the
+base that it would have if an entry ahead failed.
 
 A worked example, two slots. 1 and 2 are submitted: run 1 tests 1 on the tip, run 2 tests 2 on
-the tip with 1. Run 2 passes: 2 waits for 1. Run 1 fails: 1 stood on the tip alone, so it is
-FAILED; run 2's base is gone, 2 is PENDING again with `ahead_failed` and starts anew on the tip.
-Had run 2 failed first, 2 would have left everybody's base at once and waited, unjudged, for
-what becomes of 1: had 1 passed, 2 would have been FAILED; as 1 failed, 2 is tried again. In a
-queue with optimistic merging and a depth of 1, run 1's failure would have waited for run 2, and
-its pass would have landed both.
+the tip with 1. Run 2 passes: 2 waits for 1. Run 1 fails: 1 was tested on the tip alone, so it is
+FAILED; run 2 has lost its base, 2 is PENDING again with `ahead_failed` and restarts on the tip.
+Had run 2 failed first, 2 would have left all bases at once and waited, unjudged, for the result
+of 1: if 1 passes, 2 is FAILED; if 1 fails, 2 is tested again. With optimistic merging and a
+depth of 1, the failure of run 1 would have waited for run 2, and its pass would have landed both.
 """

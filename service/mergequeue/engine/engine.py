@@ -1,14 +1,19 @@
 """The engine's front door: one input in, the next value and what follows from it out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from service.mergequeue.engine import apply, clocks, inputs, invariants, plan
-from service.mergequeue.engine.draft import Draft
+from service.mergequeue.engine import inputs, invariants
+from service.mergequeue.engine.applying import apply
+from service.mergequeue.engine.config import BatchSizing
+from service.mergequeue.engine.culprits import breaker
 from service.mergequeue.engine.inputs import Command, Input
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.planning import grouping, plan
+from service.mergequeue.engine.state import readiness
+from service.mergequeue.engine.state.draft import Draft
 from service.vocabulary import SYSTEM, Actor
 
 MOVES_KEPT = 20
@@ -25,7 +30,7 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
     draft = Draft(queue, now, _actor_of(input))
     refusal = apply.apply(draft, input)
     if refusal is not None:
-        wake_at = clocks.wake_at(Draft(queue, now, SYSTEM))
+        wake_at = next_wake_at(Draft(queue, now, SYSTEM))
         return Step(queue, (), (), refusal, wake_at)
     draft.actor = SYSTEM
     plan.settle(draft)
@@ -37,14 +42,14 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
         actions=tuple(draft.actions),
         events=tuple(draft.events),
         refusal=None,
-        wake_at=clocks.wake_at(draft),
+        wake_at=next_wake_at(draft),
         finished_entries=tuple(draft.finished_entries.values()),
         finished_runs=tuple(draft.finished_runs.values()),
     )
 
 
 def what_if(queue: MergeQueue, commands: Sequence[Command], now: datetime) -> Step:
-    """What these commands would do, all together: a step whose value nobody keeps."""
+    """Return the joined step of these commands without keeping its value."""
     steps = []
     value = queue
     for command in commands:
@@ -75,3 +80,56 @@ def _trim(draft: Draft) -> None:
     first = min(first, len(landed) - MOVES_KEPT)
     if first:
         draft.put_queue(replace(draft.queue, landed=landed[first:]))
+
+
+def next_wake_at(draft: Draft) -> datetime | None:
+    """The earliest clock that still runs; what is due has been acted on, or waits for more."""
+    return min((at for at in _clocks(draft) if at > draft.now), default=None)
+
+
+def _clocks(draft: Draft) -> Iterator[datetime]:
+    queue = draft.queue
+    for hold in queue.holds:
+        if hold.until is not None:
+            yield hold.until
+    if queue.land_after is not None:
+        yield queue.land_after
+    if breaker.is_open(queue) and queue.breaker.probe_at is not None:
+        yield queue.breaker.probe_at
+    for run in draft.runs.values():
+        if run.deadline is not None:
+            yield run.deadline
+    yield from _of_entries(draft)
+
+
+def _of_batches(draft: Draft) -> Iterator[datetime]:
+    """When waiting entries have waited for company for long enough."""
+    config = draft.queue.config
+    if config.batch and config.batch_sizing is BatchSizing.FIXED:
+        for _, _, pr in draft.places.waiting:
+            yield grouping.waits_until(config, (draft.entries[pr],))
+
+
+def _of_entries(draft: Draft) -> Iterator[datetime]:
+    hours = draft.queue.config.not_ready_timeout_hours
+    if hours:
+        wait = timedelta(hours=hours)
+        for pr in draft.places.not_ready:
+            yield draft.entries[pr].state_since + wait
+    for pr in draft.places.not_ready:
+        after = draft.entries[pr].build_after
+        if after is not None:
+            yield after
+        refusal = draft.entries[pr].refusal
+        if refusal is not None:
+            yield refusal.until
+    for pr in draft.places.unready:
+        entry = draft.entries[pr]
+        yield (entry.unready_since or draft.now) + readiness.grace_of(entry)
+    for pr in draft.places.leaving:
+        after = draft.entries[pr].build_after
+        if after is not None:
+            yield after
+    yield from _of_batches(draft)
+    for pr in draft.places.delayed:
+        yield draft.entries[pr].build_after or draft.now

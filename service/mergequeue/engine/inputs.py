@@ -1,4 +1,4 @@
-"""What a queue can be told: commands (somebody asks) and reports (what the world did).
+"""The inputs of a queue: commands (from people) and reports (from the world).
 
 Closed unions (ENGINE.md 16). Time is `step`'s argument, never a field's default.
 """
@@ -44,7 +44,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Begin its tests anew."""
+    """Restart its tests."""
 
     pr: int
     actor: Actor
@@ -125,7 +125,7 @@ class PullRequestGone:
 
 @dataclass(frozen=True, slots=True)
 class TestBranchBuilt:
-    """A test branch stands: `steps` covers base and tested entries; base steps first."""
+    """A test branch was built: `steps` covers base and tested entries; base steps first."""
 
     __test__ = False
     run: str
@@ -144,7 +144,7 @@ class NothingToTest:
 
 @dataclass(frozen=True, slots=True)
 class TestBranchConflicted:
-    """Merging `pr` conflicts; with the target itself, with `culprit`, or with nobody known."""
+    """Merging `pr` conflicts; with the target itself, with `culprit`, or with an unknown entry."""
 
     __test__ = False
     run: str

@@ -10,10 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from service.errors import InvariantBroken
-from service.mergequeue.engine import bases, grouping, holds, landing, verdict
-from service.mergequeue.engine.draft import Draft
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import NOTHING, Entry, MergeQueue, Run
+from service.mergequeue.engine.planning import grouping, landing
 from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state import bases, holds
+from service.mergequeue.engine.state.draft import Draft
 from service.mergequeue.engine.states import (
     MAIN_SLOTS,
     PROBE_SLOTS,
@@ -117,7 +119,7 @@ def _run(draft: Draft, run: Run) -> None:
 
 
 def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
-    """A batch is whole: who is missing has landed, or brought nothing; they stand together."""
+    """A batch is whole and adjacent: its missing members have landed or had no changes."""
     if run.kind not in (RunKind.MAIN, RunKind.SCREEN) or not own or own[0].bisection is not None:
         return
     mine = {entry.pr for entry in own}

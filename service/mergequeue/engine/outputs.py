@@ -181,7 +181,7 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunBuilt:
-    """Its test branch stands at `sha`."""
+    """Its test branch was built at `sha`."""
 
     run: str
     sha: Sha
@@ -189,7 +189,7 @@ class RunBuilt:
 
 @dataclass(frozen=True, slots=True)
 class RunRetried:
-    """Its checks begin again for nobody's fault."""
+    """Its checks restart for a reason outside its entries."""
 
     run: str
     attempt: int
@@ -245,7 +245,7 @@ class BisectionClosed:
 
 @dataclass(frozen=True, slots=True)
 class LandingStarted:
-    """A landing was asked for."""
+    """A landing was requested."""
 
     run: str
     positions: tuple[int, ...]
@@ -369,7 +369,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event with its time and who caused it, as the journal keeps it."""
+    """An event with its time and actor, as the journal stores it."""
 
     at: datetime
     actor: Actor

@@ -18,7 +18,7 @@ class WhoMustAct(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why an entry stands where it stands, or why a command was refused."""
+    """Why an entry is in its state, or why a command was refused."""
 
     USER_REQUESTED = "user_requested"
     ADMIN_REQUESTED = "admin_requested"
@@ -254,7 +254,7 @@ NO_BLAME = frozenset(
         Cause.NO_EVIDENCE,
     }
 )
-"""Causes that are nobody's fault: retried, never held against a pull request."""
+"""Causes outside the pull request: retried, never counted against it."""
 
 
 class HoldScope(StrEnum):
@@ -266,7 +266,7 @@ class HoldScope(StrEnum):
 
 
 class HoldReason(StrEnum):
-    """Why a queue stands still beside its state (ENGINE.md 4)."""
+    """Why a queue is on hold, besides its state."""
 
     FREEZE = "freeze"
     BASE_RED = "base_red"
@@ -298,7 +298,7 @@ HOLD_SCOPES: dict[HoldReason, HoldScope] = dict.fromkeys(HoldReason, HoldScope.B
     HoldReason.METHOD_DENIED: HoldScope.LAND,
     HoldReason.TEST_BRANCH_DENIED: HoldScope.START,
 }
-"""What each hold stops unless asked otherwise (`freeze` takes the scope it is given)."""
+"""The default scope of each hold (`freeze` uses the scope that it is given)."""
 
 BREAKER_HOLDS = frozenset(
     {HoldReason.BASE_RED, HoldReason.REPEATED_FAILURE, HoldReason.CI_UNHEALTHY}

@@ -1,4 +1,4 @@
-"""What the queue is told of a pull request and of a failure, as values (ENGINE.md 2, 6)."""
+"""Values reported to the queue about a pull request and about a failure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class EntryState(StrEnum):
-    """Where a pull request stands (SPECIFICATION.md 3.1)."""
+    """The state of a pull request."""
 
     NOT_READY = "NOT_READY"
     PENDING = "PENDING"
@@ -20,7 +20,7 @@ class EntryState(StrEnum):
 
 
 class RunStatus(StrEnum):
-    """Where a test run stands (SPECIFICATION.md 3.4)."""
+    """The status of a test run."""
 
     IN_PROGRESS = "in_progress"
     SUCCEEDED = "succeeded"
@@ -48,7 +48,7 @@ class RunKind(StrEnum):
 
 
 class QueueState(StrEnum):
-    """Where a queue stands (SPECIFICATION.md 3.2)."""
+    """The state of a queue."""
 
     RUNNING = "RUNNING"
     PAUSED = "PAUSED"

@@ -1,4 +1,4 @@
-"""What the service does, one file a subject.
+"""Operations on merge queues, one file per subject.
 
 An operation is a coroutine whose first argument is the `Runtime`. It reads the provider
 outside any transaction, asks the queue in one turn, and answers with a frozen view. Faces

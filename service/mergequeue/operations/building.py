@@ -35,7 +35,7 @@ from service.runtime import Runtime
 from service.vocabulary import SYSTEM, CheckOutcome, MergeMethod, QueueRef, Sha
 
 WAIT_FOR_BUILD_S = 60.0
-"""How long a build waits for the build it continues."""
+"""A build waits at most this long for the build that it continues."""
 
 _REFUSALS = {
     code: BuildRefusal(code.value) for code in RefusedCode if code.value in set(BuildRefusal)
@@ -43,7 +43,7 @@ _REFUSALS = {
 
 
 async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> None:
-    """Make the run's test branch and tell the queue; nothing when the run is over.
+    """Create the run's test branch and report it to the queue; do nothing if the run is over.
 
     Safe to repeat: the provider adopts what an earlier try made.
     """
@@ -74,7 +74,7 @@ async def build(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> N
 
 
 def _without_drafts(result: BuildResult) -> list[Input]:
-    """Let the queue push its test branches from now on where drafts cannot be had."""
+    """Switch the queue from draft pull requests to pushes if the provider refuses drafts."""
     if not isinstance(result, Built) or result.draft_refused is None:
         return []
     choice = vehicles.without_drafts(result.draft_refused)
@@ -88,7 +88,7 @@ async def _live(runtime: Runtime, queue: QueueRef, run_id: str) -> Run | None:
 
 
 async def _wait_for_base(runtime: Runtime, queue: QueueRef, action: BuildTestBranch) -> None:
-    """Let the build that this one continues finish, so that its commits are reused."""
+    """Wait for the build that this one continues, so that its commits are reused."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + WAIT_FOR_BUILD_S
     while True:
@@ -101,7 +101,7 @@ async def _wait_for_base(runtime: Runtime, queue: QueueRef, action: BuildTestBra
 
 
 def _continues_unbuilt(value: MergeQueue, action: BuildTestBranch) -> bool:
-    """Whether a run is being built whose whole chain is a longer start than what is there."""
+    """Return whether a run being built shares a longer prefix than the existing branches."""
     wanted = _wanted(action)
     there = len(_reusable(value, action))
     return any(
@@ -120,7 +120,7 @@ def _wanted(action: BuildTestBranch) -> tuple[tuple[int, Sha], ...]:
 
 
 def _shared(made: Sequence[tuple[int, Sha]], wanted: Sequence[tuple[int, Sha]]) -> int:
-    """How many heads both begin with."""
+    """Return how many heads both chains start with."""
     pairs = zip(made, wanted, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -235,7 +235,7 @@ async def _gone(runtime: Runtime, queue: QueueRef, run: Run, text: str) -> list[
 
 
 async def retire(runtime: Runtime, queue: QueueRef, action: RetireRun) -> None:
-    """Delete what a finished run left at the provider; absent is done."""
+    """Delete the branches and pull request of a finished run at the provider. Idempotent."""
     run = await runtime.store.read(runs.run, queue.id, action.run)
     if run is None:
         return

@@ -1,104 +1,332 @@
-"""Commands in comments, read on a clock, so that a lost delivery only delays them.
+"""Commands in comments, reviews and labels: filter, authorize, run and answer them.
 
-A command that was not answered yet becomes a delivery of its own: it is worked on in its
-repository's order like every other, and once however often it arrives.
+An answer is a reaction, a reply, or both. It is stored in the outbox and sent from there.
 """
 
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 
 import structlog
 
-from service.accounts.store import access
-from service.database import inbox
+from service.accounts import deeds
+from service.accounts.store import audit
+from service.accounts.store.audit import AuditRow
+from service.database import outbox
 from service.database.database import Tx
-from service.database.records import RepositoryRecord
-from service.mergequeue.store import cursors, heard, queues
-from service.provider.errors import ProviderError
-from service.provider.signals import AskSource, Where
-from service.provider.values import CommentsRead
+from service.database.outbox import OutboxItem
+from service.database.records import Lane, RepositoryRecord
+from service.errors import Conflict, Invalid, NotFound
+from service.mergequeue.engine.config import QueueConfig
+from service.mergequeue.operations import comment_commands, turn
+from service.mergequeue.operations.comment_commands import CommentCommand
+from service.mergequeue.store import heard, queues
+from service.mergequeue.wording import replies
+from service.mergequeue.wording.replies import Answer, Denial, Right
+from service.provider.errors import Gone
+from service.provider.signals import (
+    Ask,
+    AskCancel,
+    AskDrain,
+    Asked,
+    AskHelp,
+    AskPause,
+    AskResume,
+    AskRetry,
+    AskSource,
+    AskStatus,
+    AskSubmit,
+    AskUnclear,
+    LabelChanged,
+)
+from service.provider.values import (
+    AccessLevel,
+    Emoji,
+    Reaction,
+    Reply,
+)
 from service.runtime import Runtime
-from service.vocabulary import RepoId
-
-OVERLAP = timedelta(minutes=1)
-"""A comment may become visible so long after the time it bears."""
-LOOKS_BACK = timedelta(days=3)
-"""An older command is not carried out any more; a provider sends deliveries again as long."""
+from service.vocabulary import ActorKind
 
 log = structlog.get_logger()
 
+HIGH = 10
+"""Priorities below this one need maintain access."""
+SENSITIVE_FOLDER = ".github/"
+SENSITIVE_NAMES = frozenset({"action.yml", "action.yaml", "headgate.yml", "CODEOWNERS"})
+"""A fork may change these only with maintain access, because they control CI and reviews."""
 
-async def look_where_queued(runtime: Runtime) -> None:
-    """Sweep: the comments of every repository that has a queue."""
-    await _look(runtime, has_queue=True)
-
-
-async def look_elsewhere(runtime: Runtime) -> None:
-    """Sweep: the comments of repositories whose first command may create their queue."""
-    if runtime.options.auto_create_queues:
-        await _look(runtime, has_queue=False)
-
-
-async def _look(runtime: Runtime, *, has_queue: bool) -> None:
-    """Read one repository after another; trouble with one stops no other."""
-    queued = {queue.repo for queue in await runtime.store.read(queues.all_queues)}
-    for repository in await runtime.store.read(access.repositories_of, None):
-        is_meant = repository.available and (repository.ref in queued) is has_queue
-        if not is_meant or repository.ref.host not in runtime.providers:
-            continue
-        try:
-            await read_comments(runtime, repository)
-        except ProviderError as trouble:
-            log.warning("sweep_postponed", repo=repository.ref.slug, why=trouble.message)
+NEEDS: dict[type[Ask], tuple[AccessLevel, Right]] = {
+    AskHelp: (AccessLevel.READ, Right.STATUS),
+    AskStatus: (AccessLevel.READ, Right.STATUS),
+    AskUnclear: (AccessLevel.READ, Right.STATUS),
+    AskCancel: (AccessLevel.TRIAGE, Right.CANCEL),
+    AskSubmit: (AccessLevel.WRITE, Right.SUBMIT),
+    AskRetry: (AccessLevel.WRITE, Right.RETRY),
+    AskPause: (AccessLevel.MAINTAIN, Right.PAUSE),
+    AskResume: (AccessLevel.MAINTAIN, Right.RESUME),
+    AskDrain: (AccessLevel.MAINTAIN, Right.DRAIN),
+}
+"""The access level that each command needs; the author may always cancel a pull request."""
 
 
-async def read_comments(runtime: Runtime, repository: RepositoryRecord) -> int:
-    """Read what was commented since the last look and store missed commands; how many.
+async def answer_comment(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> None:
+    """Run the command of a comment or review and answer it.
 
-    The first look at a repository goes back by one period of idle repositories: a command may
-    have been lost before it. Raises the provider's errors.
+    Ignores comments of our own App, of bots that are not listed, and all comments if the queue
+    has commands disabled.
+    """
+    if await _was_answered(runtime, repository, asked):
+        return
+    command = await _read_command(runtime, repository, asked)
+    if command is not None and not await _is_overtaken(runtime, command):
+        await _answer(runtime, command)
+
+
+async def _was_answered(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> bool:
+    """Return whether the command was already run or refused. Sends a lost reaction again."""
+    ids = [asked.source_id]
+    known = await runtime.store.read(heard.among, repository.id, asked.source.value, ids)
+    if not known:
+        return False
+    log.info("command_known", repo=repository.ref.slug, comment=asked.source_id)
+    if asked.source is AskSource.COMMENT:
+        await _react_once(runtime, repository, asked)
+    return True
+
+
+async def _react_once(runtime: Runtime, repository: RepositoryRecord, asked: Asked) -> None:
+    """React to a command that ran but got no answer, because the process ended in between."""
+    keys = [_reaction_key(repository, asked, emoji) for emoji in Emoji]
+    if await runtime.store.read(outbox.known, keys):
+        return
+    item = _reaction(repository, asked, Emoji.ACCEPTED, runtime.clock.now())
+    await runtime.store.run(outbox.append, repository.id, None, 0, [item])
+    runtime.wakeups.wake("outbox")
+
+
+def _reaction(
+    repository: RepositoryRecord, asked: Asked, emoji: Emoji, now: datetime
+) -> OutboxItem:
+    reaction = Reaction(asked.number, asked.source_id, emoji)
+    key = _reaction_key(repository, asked, emoji)
+    return OutboxItem(Lane.NOTICE, key, "reaction", reaction, next_at=now)
+
+
+def _reaction_key(repository: RepositoryRecord, asked: Asked, emoji: Emoji) -> str:
+    return f"reaction/{_key_of(repository, asked)}/{emoji.value}"
+
+
+def _key_of(repository: RepositoryRecord, asked: Asked) -> str:
+    return f"{repository.id}/{asked.number}/{asked.source_id}"
+
+
+async def _is_overtaken(runtime: Runtime, command: CommentCommand) -> bool:
+    """Return whether a later command already changed the same pull request or queue."""
+    is_late = await runtime.store.read(heard.is_overtaken, command.record)
+    if is_late:
+        log.info("command_overtaken", repo=command.repository.ref.slug, pr=command.asked.number)
+    return is_late
+
+
+async def _answer(runtime: Runtime, command: CommentCommand) -> None:
+    if not _is_allowed_source(command):
+        return
+    repo = command.repository.ref
+    level = await runtime.providers[repo.host].access(repo, command.asked.actor)
+    command = replace(command, level=level)
+    reply = _flood_refusal(runtime, command)
+    is_done = False
+    if reply is None:
+        reply = await _denial_of(runtime, command)
+        if reply is not None:
+            await runtime.store.run(audit.append, _denial_audit_row(runtime, command))
+    if reply is None:
+        reply = await _carry_out(runtime, command)
+        is_done = True
+    await _send_answer(runtime, command, reply, is_done=is_done)
+
+
+async def _carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
+    """Run the command; a rule that refuses it becomes the answer."""
+    try:
+        return await comment_commands.carry_out(runtime, command)
+    except (Conflict, Invalid, NotFound) as refused:
+        return replies.said(refused.detail)
+
+
+def _denial_audit_row(runtime: Runtime, command: CommentCommand) -> AuditRow:
+    repo, asked = command.repository, command.asked
+    action = f"command.{type(asked.ask).__name__.removeprefix('Ask').lower()}"
+    subject = f"{repo.ref.host}/{repo.ref.slug}#{asked.number}"
+    row = deeds.deed(command.actor, repo.org_id, action, subject, runtime.clock.now())
+    return replace(row, decision="denied", reason=f"has {command.level.name.lower()}")
+
+
+async def answer_label(
+    runtime: Runtime, repository: RepositoryRecord, changed: LabelChanged
+) -> None:
+    """Submit if the queue's label was added, cancel if it was removed.
+
+    Ignores any other label without a request to the provider.
+    """
+    if not await _is_any_queue_label(runtime, repository, changed.label):
+        return
+    asked = Asked(
+        where=changed.where,
+        number=changed.number,
+        actor=changed.actor,
+        ask=AskSubmit() if changed.added else AskCancel(),
+        source=AskSource.LABEL,
+        source_id=_label_event_id(changed),
+        at=changed.at,
+    )
+    if await _was_answered(runtime, repository, asked):
+        return
+    command = await _read_command(runtime, repository, asked)
+    if command is None or command.value is None or await _is_overtaken(runtime, command):
+        return
+    has_effect = changed.added or changed.number in command.value.entries
+    if has_effect and _is_queue_label(command.config, changed.label):
+        await _answer(runtime, command)
+
+
+def _label_event_id(changed: LabelChanged) -> str:
+    """Return an id for the event: the provider sends none for label changes."""
+    change = "added" if changed.added else "removed"
+    return f"label-{changed.number}-{change}-{changed.at.isoformat()}"
+
+
+async def _is_any_queue_label(runtime: Runtime, repository: RepositoryRecord, label: str) -> bool:
+    """Return whether any queue of the repository uses this label."""
+    refs = await runtime.store.read(queues.queues_of, repository.id)
+    values = [await turn.value(runtime, queue.id) for queue in refs]
+    return any(_is_queue_label(value.config, label) for value in values)
+
+
+def _is_queue_label(config: QueueConfig, label: str) -> bool:
+    return config.label_commands_enabled and label == config.enqueueing_label
+
+
+async def _read_command(
+    runtime: Runtime, repository: RepositoryRecord, asked: Asked
+) -> CommentCommand | None:
+    """Read the pull request and its queue; None if the pull request is gone."""
+    repo = repository.ref
+    try:
+        pull = await runtime.providers[repo.host].pull_request(repo, asked.number)
+    except Gone:
+        return None
+    queue = await runtime.store.read(
+        queues.queue_ref, repository.org_id, repository.id, pull.base_branch
+    )
+    value = await turn.value(runtime, queue.id) if queue is not None else None
+    return CommentCommand(repository, asked, pull, queue, value, AccessLevel.NONE)
+
+
+def _is_allowed_source(command: CommentCommand) -> bool:
+    actor, is_label = command.asked.actor, command.asked.source is AskSource.LABEL
+    if actor.kind is ActorKind.SELF or not (is_label or command.config.commands_enabled):
+        return False
+    if actor.kind is not ActorKind.BOT:
+        return True
+    listed = {login.removesuffix("[bot]") for login in command.config.allowed_bot_submitters}
+    is_listed = actor.login.removesuffix("[bot]") in listed
+    return is_listed and isinstance(command.asked.ask, AskSubmit | AskCancel)
+
+
+async def _send_answer(
+    runtime: Runtime, command: CommentCommand, reply: Answer, *, is_done: bool
+) -> None:
+    """Store the reaction and the reply in the outbox; reviews and labels get no reaction.
+
+    Also records the command as answered. A refused command has an empty topic, so that it
+    overtakes no other command.
+    """
+    asked = command.asked
+    now = runtime.clock.now()
+    items = []
+    if asked.source is AskSource.COMMENT:
+        items.append(_reaction(command.repository, asked, reply.emoji, now))
+    if reply.text is not None:
+        comment = Reply(asked.number, f"answer-{asked.source_id}", reply.text)
+        key = f"reply/{_key_of(command.repository, asked)}"
+        items.append(OutboxItem(Lane.NOTICE, key, "reply", comment, next_at=now))
+    record = command.record if is_done else replace(command.record, topic="")
+    queue_id = command.queue.id if command.queue is not None else None
+
+    def store_answer(session: Tx) -> None:
+        heard.note(session, record, now)
+        if items:
+            outbox.append(session, command.repository.id, queue_id, 0, items)
+
+    await runtime.store.run(store_answer)
+    if items:
+        runtime.wakeups.wake("outbox")
+
+
+async def _denial_of(runtime: Runtime, command: CommentCommand) -> Answer | None:
+    """Return the refusal if the person lacks access for the command; None if it is allowed.
+
+    The role comes from the provider, read for each command; an unknown role is no access.
+    The author and people with triage access get a reply each time. Anybody else gets one
+    reply per pull request and then only a reaction, so that strangers cannot cause spam.
+    """
+    needed, right = await _needed_level(runtime, command)
+    if command.level >= needed:
+        return None
+    if isinstance(command.asked.ask, AskCancel) and command.is_by_author:
+        return None
+    refusal = replies.denied(
+        Denial(
+            login=command.asked.actor.login,
+            slug=command.repository.ref.slug,
+            right=right,
+            needs=needed,
+            has=command.level,
+        )
+    )
+    belongs = command.level >= AccessLevel.TRIAGE or command.is_by_author
+    gets_reply = belongs or runtime.commands.is_first_denial(_person_key(command))
+    return refusal if gets_reply else replace(refusal, text=None)
+
+
+def _person_key(command: CommentCommand) -> str:
+    """Return a key for one person on one pull request."""
+    actor = command.asked.actor
+    return f"{command.repository.id}#{command.pull.number}/{actor.id or actor.login}"
+
+
+async def _needed_level(runtime: Runtime, command: CommentCommand) -> tuple[AccessLevel, Right]:
+    ask = command.asked.ask
+    if not isinstance(ask, AskSubmit):
+        return NEEDS[type(ask)]
+    if ask.priority is not None and ask.priority < HIGH:
+        return AccessLevel.MAINTAIN, Right.URGENT
+    if not command.pull.is_fork:
+        return NEEDS[AskSubmit]
+    repo = command.repository.ref
+    changed = await runtime.providers[repo.host].changed_files(repo, command.pull.number)
+    if not changed.complete or any(_is_sensitive(path) for path in changed.paths):
+        return AccessLevel.MAINTAIN, Right.SENSITIVE_FORK
+    return NEEDS[AskSubmit]
+
+
+def _is_sensitive(path: str) -> bool:
+    """Return whether a change to this path can change CI or the review rules."""
+    return path.startswith(SENSITIVE_FOLDER) or path.rsplit("/", 1)[-1] in SENSITIVE_NAMES
+
+
+def _flood_refusal(runtime: Runtime, command: CommentCommand) -> Answer | None:
+    """Return the refusal after too many commands; None if the command may run.
+
+    Replies once per pull request and hour, after that only reacts. Counts are in memory: a
+    restart forgets them, which errs on the side of running commands.
     """
     now = runtime.clock.now()
-    name = f"comments/{repository.id}"
-    since = await runtime.store.read(cursors.read, name)
-    if since is None:
-        since = now - runtime.options.periods.idle - OVERLAP
-        await runtime.store.run(cursors.put, name, since)
-    where = Where(RepoId(repository.ref.host, repository.provider_id), repository.ref)
-    # The same all day, so that the provider may answer that nothing has changed.
-    oldest = (now - LOOKS_BACK).replace(hour=0, minute=0, second=0, microsecond=0)
-    start = max(since, oldest)
-    provider = runtime.providers[repository.ref.host]
-    found = await provider.comments_since(where, start)
-
-    def keep(session: Tx) -> int:
-        following = _next_start(start, found)
-        if following != since:
-            cursors.put(session, name, following)
-        return _store_missed(session, repository, found)
-
-    missed = await runtime.store.run(keep)
-    if missed:
-        log.info("comments_missed", repo=repository.ref.slug, commands=missed)
-        runtime.wakeups.wake("inbox")
-    return missed
-
-
-def _store_missed(session: Tx, repository: RepositoryRecord, found: CommentsRead) -> int:
-    """Store every command that was not answered yet as a delivery; how many were new."""
-    ids = [one.id.removeprefix("comment-") for one in found.deliveries]
-    answered = heard.among(session, repository.id, AskSource.COMMENT.value, ids) if ids else ()
-    new = [one for number, one in zip(ids, found.deliveries, strict=True) if number not in answered]
-    return sum(inbox.accept(session, one) for one in new)
-
-
-def _next_start(start: datetime, found: CommentsRead) -> datetime:
-    """Where the next look begins: before the last comment read, and never further back.
-
-    It stays the same while nobody comments. Where more comments follow, the look moves on by a
-    second at least: the provider counts in seconds.
-    """
-    if found.newest is None:
-        return start
-    if found.complete:
-        return max(start, found.newest - OVERLAP)
-    return max(found.newest, start + timedelta(seconds=1))
+    person = f"{command.repository.id}/{command.asked.actor.id or command.asked.actor.login}"
+    pull = f"{command.repository.id}#{command.pull.number}"
+    until = runtime.commands.until(person, pull, now)
+    if until is None:
+        return None
+    refusal = replies.flood(until, now)
+    return refusal if runtime.commands.is_first_refusal(pull, now) else replace(refusal, text=None)

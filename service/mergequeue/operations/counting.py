@@ -1,4 +1,4 @@
-"""What a turn adds to the figures: facts read off its events, kept in its own transaction.
+"""Count a turn: metrics facts derived from its events, stored in its transaction.
 
 Pure but for `keep`. Which kind of runs and entries counts as `bisection`: API.md 7.
 """
@@ -36,11 +36,13 @@ RESULTS: Mapping[LandingState, str] = {
     LandingState.REFUSED: "rejected",
     LandingState.UNKNOWN: figures.UNKNOWN,
 }
-"""How a landing's attempt counts; one that is read back later counts again by what was read."""
+"""The label of a landing attempt; an attempt resolved later counts again with its result."""
 
 
-def keep(session: Tx, ref: QueueRef, before: MergeQueue | None, whole: Step, now: datetime) -> None:
-    """Count what happened in a turn. Raises nothing of its own."""
+def count_turn(
+    session: Tx, ref: QueueRef, before: MergeQueue | None, whole: Step, now: datetime
+) -> None:
+    """Store the metrics facts of a turn. Raises no error of its own."""
     stays = {
         entry.id: stay_of(entry, figures.moves(session, ref.id, entry.pr, entry.id))
         for entry in whole.finished_entries
@@ -50,13 +52,13 @@ def keep(session: Tx, ref: QueueRef, before: MergeQueue | None, whole: Step, now
         figures.add(session, ref, facts, now)
 
 
-def keep_landing(session: Tx, ref: QueueRef, state: LandingState, now: datetime) -> None:
+def count_landing(session: Tx, ref: QueueRef, state: LandingState, now: datetime) -> None:
     """Count how an attempt to land ended."""
     figures.add(session, ref, (Fact(Kind.LANDING, (RESULTS[state],)),), now)
 
 
 def stay_of(entry: Entry, moves: tuple[Moved, ...]) -> timedelta:
-    """How long an ended entry was in the queue, without the time it was not ready."""
+    """Return how long an ended entry was in the queue, without its time in NOT_READY."""
     stay = timedelta()
     state, since = EntryState.NOT_READY, entry.submitted_at
     for move in moves:
@@ -69,7 +71,7 @@ def stay_of(entry: Entry, moves: tuple[Moved, ...]) -> timedelta:
 def facts_of(
     before: MergeQueue | None, whole: Step, stays: Mapping[str, timedelta]
 ) -> Iterator[Fact]:
-    """Everything that is counted of a turn; `stays` are those of the entries that ended."""
+    """Yield all metrics facts of a turn; `stays` are the times of the entries that ended."""
     seen = _Seen(before)
     for recorded in whole.events:
         match recorded.event:
@@ -87,7 +89,7 @@ def facts_of(
 
 
 class _Seen:
-    """Since when each entry is in its state, as the turn goes on; its type as the turn began."""
+    """Tracks since when each entry is in its state; types are those at the start of the turn."""
 
     def __init__(self, before: MergeQueue | None) -> None:
         self._before = before
@@ -100,7 +102,7 @@ class _Seen:
         return type_of(entry, self._before)
 
     def left(self, moved: EntryMoved, at: datetime) -> timedelta:
-        """How long it was in the state that it leaves now."""
+        """Return how long the entry was in the state that it leaves now."""
         entry = self._entry(moved)
         began = self.since.get(moved.entry, at if entry is None else entry.state_since)
         self.since[moved.entry] = at
@@ -114,7 +116,7 @@ class _Seen:
 
 
 def type_of(entry: Entry, queue: MergeQueue) -> str:
-    """`bisection` for an entry that is searched, or stands by a run of a search."""
+    """Return `bisection` for an entry in a bisection or proven by a run of one."""
     run = queue.runs.get(entry.run or "")
     is_searched = entry.bisection is not None or (run is not None and run.kind in PROBE_SLOTS)
     return BISECTION if is_searched else MAIN
@@ -158,5 +160,5 @@ def _of_run(run: Run) -> Iterator[Fact]:
 
 
 def _ms(span: timedelta) -> int:
-    """Whole milliseconds; a clock that was set back makes no time negative."""
+    """Return whole milliseconds, never negative even if the clock was set back."""
     return max(0, span // timedelta(milliseconds=1))

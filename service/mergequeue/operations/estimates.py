@@ -1,4 +1,4 @@
-"""The chance that a pull request fails, told to queues that plan by it (ENGINE.md 14).
+"""Estimate the chance that a pull request fails, for queues that plan by it.
 
 What a queue's past says is kept in memory and read anew every ten minutes; a submission is
 given its chance from there, without a question to anybody, and is never held up for it.
@@ -9,9 +9,9 @@ from datetime import datetime
 
 from service.database.database import Tx
 from service.errors import NotFound
-from service.mergequeue.engine import estimates
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.estimates import OwnCi, Signs, Track
+from service.mergequeue.engine.explaining import estimates
+from service.mergequeue.engine.explaining.estimates import OwnCi, Signs, Track
 from service.mergequeue.engine.inputs import EstimateChanged
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.reported import Facts
@@ -22,12 +22,12 @@ from service.runtime import Runtime
 from service.vocabulary import BlockerCode, QueueRef
 
 DIGITS = 3
-"""Chances are told so exactly; a smaller change is none."""
+"""Precision of reported probabilities; smaller changes are not reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPast:
-    """What a queue's ended submissions say of the next ones."""
+    """The statistics of a queue's ended submissions."""
 
     track: Track
     judged: Judged
@@ -37,7 +37,7 @@ NO_PAST = KnownPast(Track(), Judged((), {}))
 
 
 def of_submission(runtime: Runtime, queue: QueueRef, config: QueueConfig, facts: Facts) -> float:
-    """The chance that a pull request fails which is submitted now; 0 where nobody asks for it."""
+    """Return the chance that a new submission fails; 0 if the queue does not use estimates."""
     if not estimates.are_used(config):
         return 0.0
     return _p_fail(_kept(runtime, queue.id) or NO_PAST, facts, None)

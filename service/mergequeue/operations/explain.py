@@ -1,19 +1,19 @@
-"""Why a pull request is not merged yet, over the stored queue (ENGINE.md 16)."""
+"""Explain why a pull request is not merged yet, from the stored queue."""
 
 from dataclasses import replace
 
 from service.database import instances
-from service.mergequeue.engine.conditions import (
+from service.mergequeue.engine.explaining.conditions import (
     OWN,
     THROTTLED,
     UNANSWERED,
     Condition,
     ConditionCode,
 )
-from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import RequiredSet, Run
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.operations import pull_requests, shown
+from service.mergequeue.operations import pull_requests, queue_views, turn
 from service.mergequeue.operations.views import ExplainView
 from service.mergequeue.store import backlog
 from service.runtime import Runtime
@@ -21,14 +21,18 @@ from service.vocabulary import QueueRef
 
 
 async def explain(runtime: Runtime, queue: QueueRef, number: int) -> ExplainView:
-    """Conditions met and open, who is ahead and behind. Raises NotFound(never_submitted)."""
+    """Return the conditions and the entries ahead and behind. Raises NotFound(never_submitted)."""
     view = await pull_requests.status(runtime, queue, number)
-    value = await shown.value(runtime, queue)
+    value = await turn.value(runtime, queue.id)
     entry = view.entry
     place = view.position
-    line = [one.pr for one in shown.in_order(value) if one.state is not EntryState.NOT_READY]
+    line = [
+        one.pr
+        for one in queue_views.entries_in_order(value)
+        if one.state is not EntryState.NOT_READY
+    ]
     run = value.runs.get(entry.run or entry.verified_by or "")
-    explained = shown.explained(value, entry, runtime.clock.now())
+    explained = queue_views.explain_entry(value, entry, runtime.clock.now())
     explained = await _throttled(runtime, queue.id, run, explained)
     return ExplainView(
         pull_request=view,
@@ -84,6 +88,6 @@ def _waits_for_landing(condition: Condition) -> bool:
 
 
 def _may_be_throttled(condition: Condition) -> bool:
-    """Whether an effect of the entry's own run is what an open condition waits for."""
+    """Return whether an effect of the entry's own run is what an open condition waits for."""
     is_landing = condition.code is ConditionCode.LANDING_FREE and condition.word == OWN
     return not condition.met and (condition.code is ConditionCode.BRANCH_BUILT or is_landing)

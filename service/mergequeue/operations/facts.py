@@ -1,4 +1,4 @@
-"""What the provider says of pull requests and target branches, as a queue wants to hear it."""
+"""Read pull requests and target branches from the provider, as inputs for a queue."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ async def of(runtime: Runtime, queue: QueueRef, config: QueueConfig, pull: PullR
 async def of_many(
     runtime: Runtime, queue: QueueRef, config: QueueConfig, pulls: Sequence[PullRequest]
 ) -> dict[int, Facts]:
-    """The same of several, by number."""
+    """Return the facts of several pull requests, by number."""
     heads = [PullRequestHead(queue.repository_id, pull.number, pull.head_sha) for pull in pulls]
     authorized: list[Sha | None] = []
     for start in range(0, len(heads), REMEMBERED_AT_ONCE):
@@ -104,7 +104,7 @@ def _remember(
 
 
 async def target(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
-    """What the queue must be told of its target branch; empty when it knows the tip."""
+    """Return inputs about the target branch that the queue lacks; empty if the tip is known."""
     provider = runtime.providers[queue.repo.host]
     tip = await provider.tip(queue.repo, queue.branch)
     if tip is None:
@@ -119,7 +119,7 @@ def _is_missing(value: MergeQueue) -> bool:
 
 
 async def _moved(runtime: Runtime, queue: QueueRef, value: MergeQueue, tip: Commit) -> TargetMoved:
-    """The move to `tip`: whether history was rewritten, and who was merged by hand on the way."""
+    """Return the move to `tip`: whether history was rewritten, and PRs merged outside the queue."""
     provider = runtime.providers[queue.repo.host]
     now = Tip(tip.sha, tip.tree)
     if value.tip is None:

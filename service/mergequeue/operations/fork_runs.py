@@ -35,7 +35,7 @@ REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a caller without a token asks for: a pull request's head, and the queue's branch."""
+    """The request of a caller without a token: a pull request's head, and the queue's branch."""
 
     repo: RepoRef
     branch: str
@@ -44,7 +44,7 @@ class Claim:
 
 
 async def caller_of(runtime: Runtime, run_id: str, claim: Claim) -> Caller:
-    """The caller that a fork's CI run stands for: role `ci` in this repository alone.
+    """Return the caller for a fork's CI run: role `ci` in this repository only.
 
     Raises Unauthenticated while the run is not proved, NotAllowed(not_own_pull_request) when it
     is proved and the pull request is another's, Throttled and the provider's other errors.
@@ -77,7 +77,7 @@ async def caller_of(runtime: Runtime, run_id: str, claim: Claim) -> Caller:
 async def _is_plausible(
     runtime: Runtime, record: RepositoryRecord, run_id: str, claim: Claim
 ) -> bool:
-    """Whether nothing known here contradicts the claim; the provider is not asked."""
+    """Return whether stored data agrees with the claim; makes no request to the provider."""
     if runtime.memory.refused_runs.holds(record.id, run_id, runtime.clock.now()):
         return False
     queue = await runtime.store.read(queues.queue_ref, record.org_id, record.id, claim.branch)

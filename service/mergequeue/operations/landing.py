@@ -31,7 +31,6 @@ from service.mergequeue.engine.outputs import Land
 from service.mergequeue.engine.reasons import HoldReason
 from service.mergequeue.engine.states import RunKind
 from service.mergequeue.operations import (
-    changes,
     counting,
     facts,
     permits,
@@ -81,7 +80,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One landing on its way: the queue, what was asked, its rows, the run's branch."""
+    """A landing in progress: the queue, the action, its rows, the run's branch."""
 
     queue: QueueRef
     action: Land
@@ -95,7 +94,7 @@ class Attempt:
 
 
 async def land(runtime: Runtime, queue: QueueRef, action: Land) -> None:
-    """Carry one landing to its end and tell the queue.
+    """Carry out one landing and report the result to the queue.
 
     One that was permitted before may have been sent: its outcome is read back first. A second
     call for a recorded landing does nothing. Raises OutcomeUnknown (rows say so) and the
@@ -133,7 +132,7 @@ _MAYBE_SENT = frozenset({LandingState.PERMITTED, LandingState.UNKNOWN})
 async def _try(runtime: Runtime, attempt: Attempt) -> None:
     """Send until the provider gives an answer that does not pass by itself."""
     provider = runtime.providers[attempt.queue.repo.host]
-    differs = await changes.overlap_of(provider, attempt.queue.repo, attempt.action)
+    differs = await proving.overlap_of(provider, attempt.queue.repo, attempt.action)
     if differs is not None:
         await _stopped(runtime, attempt, LandStop(LandStopCode.CHANGE_DIFFERS, differs))
         return
@@ -189,14 +188,14 @@ def _short(answer: Merged | LandStop) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """What a refresh found: the target's tip, and whether its rules require our own check."""
+    """The result of a refresh: the target's tip, and whether the rules require our own check."""
 
     tip: Sha | None
     own_required: bool
 
 
 async def _refresh(runtime: Runtime, attempt: Attempt) -> Fresh:
-    """Read everything the landing depends on afresh and tell the queue; nothing is cached."""
+    """Read everything that the landing depends on, uncached, and pass it to the queue."""
     queue = attempt.queue
     provider = runtime.providers[queue.repo.host]
     value = await turn.value(runtime, queue.id)
@@ -245,7 +244,7 @@ async def _facts_of(
 
 
 def _permit(session: Tx, runtime: Runtime, attempt: Attempt) -> str | None:
-    """Open the permit, or say what stands against it; read and written in one transaction."""
+    """Open the permit or return the reason against it; reads and writes in one transaction."""
     queue_id = attempt.queue.id
     _, value = turn.newest(session, runtime, queue_id, lock=True)
     against = permits.against(value, attempt.action, runtime.clock.now())
@@ -313,12 +312,12 @@ def _advance_request(attempt: Attempt) -> AdvanceRequest:
 
 
 async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
-    """Prove what was read back and tell the queue, with the rows in the same commit."""
+    """Prove the landing from what was read back, and store and report it in one commit."""
     runtime.boundary.reach("landing.before_proof")
     outcome = proving.proof_of(attempt.action, merged)
     if isinstance(outcome, proving.Proved):
         provider = runtime.providers[attempt.queue.repo.host]
-        outcome = await changes.proved_of(provider, attempt.queue.repo, attempt.action, outcome)
+        outcome = await proving.proved_of(provider, attempt.queue.repo, attempt.action, outcome)
     match outcome:
         case proving.Proved():
             await _landed(runtime, attempt, outcome)
@@ -331,7 +330,7 @@ async def _record(runtime: Runtime, attempt: Attempt, merged: Merged) -> None:
 
 
 async def _landed(runtime: Runtime, attempt: Attempt, proved: proving.Proved) -> None:
-    """Tell of every position that was not recorded before, as many at once as a turn takes."""
+    """Report every position that was not recorded before, as many at once as a turn takes."""
     known = {row.position for row in attempt.records if row.state in _SETTLED}
     left = [one for one in proved.landed if one[0].position not in known]
     above = proved.above
@@ -357,7 +356,7 @@ async def _mismatch(runtime: Runtime, attempt: Attempt, evidence: str) -> Landin
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a landing's rows end: their state, commit and tree by position, evidence.
+    """Return the final rows of a landing: state, commit and tree by position, evidence.
 
     Without commits it is said of all rows, else of those positions alone.
     """
@@ -431,7 +430,7 @@ def _settle_rows(session: Tx, attempt: Attempt, outcome: Outcome, now: datetime)
     is_over = not outcome.trees or attempt.action.steps[-1].position in outcome.trees
     # One that our own look stopped before it had a permit was never attempted.
     if is_over and any(row.permit_until for row in _rows_of(session, attempt.action)):
-        counting.keep_landing(session, attempt.queue, outcome.state, now)
+        counting.count_landing(session, attempt.queue, outcome.state, now)
     for record in attempt.records:
         if outcome.trees and record.position not in outcome.trees:
             continue

@@ -33,14 +33,14 @@ def scratch_branch(run: Run) -> str:
 
 
 def _own(run: Run) -> str:
-    """By the first pull request that the run tests; those it stands on do not count."""
+    """Return the run's own part of the name, with the first pull request that it tests."""
     suffix = "-bisection" if run.kind in BISECTION else ""
     return f"pr-{run.prs[0]}/{run.id}{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
 class Trailers:
-    """What every test commit names: its run and the deployment that made it."""
+    """The trailers of every test commit: its run and the deployment that made it."""
 
     run: str
     deployment: str

@@ -1,4 +1,4 @@
-"""What is written on a pull request: status comment, check run, replies, reactions.
+"""Write to pull requests: status comment, check run, replies, reactions.
 
 Best effort: no notice blocks or fails a landing (GITHUB.md 6.2). Texts: `wording`.
 """
@@ -12,12 +12,12 @@ from service.database.database import Tx
 from service.database.records import Placed, Spot, Surface
 from service.mergequeue.engine.outputs import Tell
 from service.mergequeue.engine.states import FINAL, EntryState
-from service.mergequeue.operations import shown
+from service.mergequeue.operations import queue_views, turn
 from service.mergequeue.operations.run_failures import RunFailures
 from service.mergequeue.store import journal, runs
 from service.mergequeue.store import notices as stored
-from service.mergequeue.wording import check, comment, failed_tests
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording import failed_tests, notices
+from service.mergequeue.wording.situation import PullRequestText
 from service.provider.errors import ProviderError
 from service.provider.values import (
     CheckReport,
@@ -44,11 +44,11 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
     newest = text.queue.entries.get(action.pr)
     superseded = newest is not None and newest.id != action.entry
     if config.comments_enabled and not superseded:
-        body = comment.status_comment(text)
-        marker = comment.status_marker(queue.branch)
+        body = notices.status_comment(text)
+        marker = notices.status_marker(queue.branch)
         await _place(runtime, queue, text, StatusComment(action.pr, marker, body, first=first))
     if config.status_check_enabled:
-        await _place(runtime, queue, text, replace(check.check_report(text), first=first))
+        await _place(runtime, queue, text, replace(notices.check_report(text), first=first))
     if text.entry.state in FINAL:
         await _farewell(runtime, queue, text, first=first)
 
@@ -56,14 +56,14 @@ async def tell(runtime: Runtime, queue: QueueRef, action: Tell, *, first: bool) 
 async def text_of(
     runtime: Runtime, queue: QueueRef, number: int, entry_id: str | None
 ) -> PullRequestText | None:
-    """Everything the texts about one submission speak of; None when it is unknown.
+    """Return everything that the texts about one submission need; None if it is unknown.
 
     `entry_id` None: the newest submission.
     """
-    view = await shown.pull_request(runtime, queue, number, entry_id)
+    view = await queue_views.pull_request_view(runtime, queue, number, entry_id)
     if view is None:
         return None
-    value = await shown.value(runtime, queue)
+    value = await turn.value(runtime, queue.id)
     repository = await runtime.store.read(access.repository, queue.repository_id)
     history = await runtime.store.read(journal.timeline, queue.id, number, view.entry.id)
     last_run = view.entry.run or view.entry.verified_by or view.entry.detail.run
@@ -76,7 +76,7 @@ async def text_of(
     return PullRequestText(
         queue=value,
         entry=view.entry,
-        explained=shown.explained(value, view.entry, now),
+        explained=queue_views.explain_entry(value, view.entry, now),
         run=run,
         position=view.position,
         length=view.length,
@@ -100,7 +100,7 @@ async def _place(
     text: PullRequestText,
     notice: StatusComment | CheckReport,
 ) -> None:
-    """Write one notice unless exactly this text already stands there."""
+    """Write one notice unless the provider already has exactly this text."""
     is_comment = isinstance(notice, StatusComment)
     surface = Surface.COMMENT if is_comment else Surface.CHECK
     entry = "" if is_comment else text.entry.id
@@ -120,18 +120,18 @@ async def _place(
 
 
 def _digest(notice: StatusComment | CheckReport) -> str:
-    """The same for the same text, however it was to be written."""
+    """Return a digest of the text that does not depend on how it is written."""
     return hashlib.sha256(repr(replace(notice, first=False)).encode()).hexdigest()
 
 
 async def _farewell(
     runtime: Runtime, queue: QueueRef, text: PullRequestText, *, first: bool
 ) -> None:
-    """What a submission's end adds: a new comment when it was thrown out, else a reaction."""
+    """Announce the end of a submission: a failure comment if it was removed, else a reaction."""
     entry = text.entry
     provider = runtime.providers[queue.repo.host]
-    if text.queue.config.comments_enabled and comment.is_announced(text):
-        body = comment.failure_comment(text)
+    if text.queue.config.comments_enabled and notices.is_announced(text):
+        body = notices.failure_comment(text)
         await _once(runtime, queue, text, Reply(entry.pr, f"left-{entry.id}", body, first=first))
     if entry.state is EntryState.MERGED:
         await _settle(runtime, queue, text)
@@ -160,7 +160,7 @@ async def _once(runtime: Runtime, queue: QueueRef, text: PullRequestText, reply:
 async def say_plain(
     runtime: Runtime, repository_id: int, notice: Reply | Reaction, *, first: bool
 ) -> None:
-    """Write a reply or a reaction that belongs to a command; `first` as for `tell`."""
+    """Send a reply or a reaction to a command; `first` as for `tell`."""
     if isinstance(notice, Reply):
         notice = replace(notice, first=first)
     repository = await runtime.store.read(access.repository, repository_id)

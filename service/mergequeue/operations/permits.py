@@ -1,19 +1,20 @@
-"""What speaks against a landing at the moment of its permit (RELIABILITY.md 2, step 3).
+"""Decide whether a landing may proceed at the moment of its permit.
 
 Decides on the queue's newest value; what was read afresh has been told to the queue before.
 """
 
 from datetime import datetime
 
-from service.mergequeue.engine import landing, verdict
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import MergeQueue
 from service.mergequeue.engine.outputs import Land
+from service.mergequeue.engine.planning import landing
 from service.mergequeue.engine.reasons import HoldScope
 from service.mergequeue.engine.states import LANDS, EntryState, RunStatus
 
 
 def against(value: MergeQueue, action: Land, now: datetime) -> str | None:
-    """What speaks against landing now (RELIABILITY.md 2, step 3); None: nothing."""
+    """Return the reason against landing now, None if it may land."""
     if value.landing is None or value.landing.number != action.number:
         return "The queue does not ask for this landing any more."
     if value.state not in LANDS:

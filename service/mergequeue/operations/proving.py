@@ -1,14 +1,23 @@
-"""Whether what landed is what was tested (RELIABILITY.md 2, step 5). Decides, reads nothing."""
+"""Prove that what landed is what was tested. Decides on values, reads nothing."""
 
 from dataclasses import dataclass
 
 from service.mergequeue.engine.model import LandMode, Proof
 from service.mergequeue.engine.outputs import Land, LandStep
+from service.provider.port import Provider
+from service.provider.trees import (
+    Change,
+    Different,
+    Disjoint,
+    Overlapping,
+    Same,
+    Unproven,
+)
 from service.provider.values import (
     Commit,
     Merged,
 )
-from service.vocabulary import MergeMethod, Sha
+from service.vocabulary import MergeMethod, RepoRef, Sha
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +33,7 @@ class Proved:
 
 @dataclass(frozen=True, slots=True)
 class Unproved:
-    """Why the landing does not count as tested; `cause` foreign_push or other_tree."""
+    """The reason why the landing is not proven; `cause` foreign_push or other_tree."""
 
     cause: str
     text: str
@@ -92,3 +101,58 @@ def _positions(action: Land, own: tuple[Commit, ...]) -> tuple[tuple[LandStep, S
     if action.mode is LandMode.CALL:
         return ((action.steps[0], own[-1].sha, own[-1].tree),)
     return tuple((step, step.commit, step.tree) for step in action.steps)
+
+
+PATHS_MAX = 20
+"""Paths that a sentence names; the provider finds at most 200."""
+
+
+async def overlap_of(provider: Provider, repo: RepoRef, action: Land) -> str | None:
+    """Return a sentence about paths that others changed as well; None if there are none.
+
+    What others have landed lies between the prefix before each step and the tip: what the run
+    itself has landed of its base and its earlier steps is in both.
+    """
+    if action.proof is not Proof.SAME_CHANGE:
+        return None
+    for step in action.steps:
+        others = Change(step.parent_tree, action.expected_tip.tree)
+        found = await provider.overlap(repo, others, _tested_change(step))
+        if not isinstance(found, Disjoint):
+            return _overlap_text(step.pr, found)
+    return None
+
+
+async def proved_of(
+    provider: Provider, repo: RepoRef, action: Land, outcome: Proved
+) -> Proved | Unproved:
+    """Return the proof again, unless another change landed than was tested."""
+    if action.proof is not Proof.SAME_CHANGE:
+        return outcome
+    before = action.expected_tip.tree
+    for step, sha, tree in outcome.landed:
+        found = await provider.same_change(repo, _tested_change(step), Change(before, tree))
+        if not isinstance(found, Same):
+            return Unproved("other_change", f"{sha} is not the tested change: {_paths_text(found)}")
+        before = tree
+    return outcome
+
+
+def _overlap_text(pr: int, found: Overlapping | Unproven) -> str:
+    if isinstance(found, Unproven):
+        apart = "is not known to be apart from what landed beside it"
+        return f"Pull request {pr} {apart}: {found.reason}."
+    return f"Pull request {pr} and what landed beside it both change {_paths_text(found)}."
+
+
+def _tested_change(step: LandStep) -> Change:
+    return Change(step.parent_tree, step.tree)
+
+
+def _paths_text(found: Overlapping | Different | Unproven) -> str:
+    match found:
+        case Unproven(reason=reason):
+            return f"not proven, {reason}"
+        case Overlapping(paths=paths) | Different(paths=paths):
+            more = "" if len(paths) <= PATHS_MAX else f" and {len(paths) - PATHS_MAX} more"
+            return ", ".join(paths[:PATHS_MAX]) + more

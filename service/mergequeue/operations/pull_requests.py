@@ -10,6 +10,8 @@ from service.accounts import deeds
 from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.errors import Conflict, Invalid, NotFound, ServiceError
+from service.mergequeue.engine.explaining import previews
+from service.mergequeue.engine.explaining.previews import CancelPreview
 from service.mergequeue.engine.inputs import Cancel, Restart, SetImpactedTargets, Submit
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import (
@@ -23,7 +25,7 @@ from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.reported import Facts
 from service.mergequeue.engine.states import FINAL, EntryState
 from service.mergequeue.engine.targets import Targets
-from service.mergequeue.operations import estimates, facts, requirements, shown, turn
+from service.mergequeue.operations import estimates, facts, queue_views, requirements, turn
 from service.mergequeue.operations.views import PullRequestView, Restarted, Submitted
 from service.mergequeue.store import pull_requests as known_pulls
 from service.mergequeue.wording import refusals
@@ -35,7 +37,7 @@ from service.runtime import Runtime
 from service.vocabulary import Actor, Channel, PullRequestState, QueueRef, RepoRef
 
 LANDING_WAIT_S = 20.0
-"""How long an answer waits for a landing already permitted (API.md 4.2)."""
+"""A cancellation waits at most this long for a landing that has its permit."""
 CONFLICTS = frozenset(
     {
         Reason.ALREADY_LANDED,
@@ -48,7 +50,7 @@ MISSING = frozenset({Reason.NOT_IN_QUEUE, Reason.HOLD_NOT_FOUND})
 
 @dataclass(frozen=True, slots=True)
 class SubmitOptions:
-    """What came with a submission; None: not said. `sha` may be a prefix of the head."""
+    """The options of a submission; None: not given. `sha` may be a prefix of the head."""
 
     priority: int | None = None
     no_batch: bool | None = None
@@ -56,14 +58,14 @@ class SubmitOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class By:
-    """Who asks; `on_taken` is kept in the commit of the turn that takes what is asked."""
+class Requester:
+    """The actor of a command; `on_taken` runs in the transaction of the turn that accepts it."""
 
     actor: Actor
     on_taken: Callable[[Tx], None] | None = None
 
 
-async def read(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
+async def fetch_pull_request(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
     """The pull request at the provider. Raises NotFound(pull_request_not_found)."""
     try:
         return await runtime.providers[repo.host].pull_request(repo, number)
@@ -75,10 +77,10 @@ async def read(runtime: Runtime, repo: RepoRef, number: int) -> PullRequest:
         ) from gone
 
 
-async def enter(
-    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: By
+async def submit_fetched(
+    runtime: Runtime, queue: QueueRef, pull: PullRequest, options: SubmitOptions, by: Requester
 ) -> Step:
-    """Ask the queue to take a pull request, after telling it what it must pass.
+    """Submit a pull request that was just read, with its requirements and the target's tip.
 
     A refusal is a value in the step. Submitting again with the same head changes options only.
     """
@@ -97,7 +99,7 @@ async def enter(
         targets=targets,
         p_fail=estimates.of_submission(runtime, queue, value.config, known),
     )
-    row = deed_on(runtime, queue, by.actor, "pull_request.submit", pull.number)
+    row = audit_row(runtime, queue, by.actor, "pull_request.submit", pull.number)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     steps = await turn.take(runtime, queue.id, [*told, wish], along)
     # An upload that was kept meanwhile saw no entry to tell of it.
@@ -109,7 +111,7 @@ async def enter(
 
 
 async def _targets_of(runtime: Runtime, queue: QueueRef, known: Facts) -> Targets | None:
-    """What was uploaded for this head, None when nothing was."""
+    """Return the impacted targets uploaded for this head, None if there are none."""
     pair = (known.pr, known.head)
     found = await runtime.store.read(known_pulls.targets_of, queue.repository_id, [pair])
     return found.get(pair)
@@ -125,14 +127,14 @@ async def submit(
     Invalid(pull_request_closed, pull_request_merged, fork_needs_person,
     no_required_statuses, limit_reached).
     """
-    pull = await read(runtime, queue.repo, number)
+    pull = await fetch_pull_request(runtime, queue.repo, number)
     if options.sha is not None and not pull.head_sha.startswith(options.sha.lower()):
         raise Conflict(
             f"The head of pull request {number} is {pull.head_sha}, not {options.sha}.",
             code="head_mismatch",
         )
     await _check_fork(runtime, queue, pull)
-    step = await enter(runtime, queue, pull, options, By(actor))
+    step = await submit_fetched(runtime, queue, pull, options, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
@@ -140,7 +142,7 @@ async def submit(
 
 
 def result_of(step: Step) -> str:
-    """What a submission did: created, updated or unchanged."""
+    """Return the result of a submission: created, updated or unchanged."""
     happened = {type(recorded.event) for recorded in step.events}
     if EntrySubmitted in happened:
         return "created"
@@ -180,10 +182,10 @@ async def cancel(
 
     Raises NotFound(not_in_queue), Conflict(already_landed, landing_in_progress).
     """
-    step = await ask_cancel(runtime, queue, number, By(actor), reason)
+    step = await request_cancel(runtime, queue, number, Requester(actor), reason)
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
-    entry = await settled_entry(runtime, queue, number)
+    entry = await wait_until_settled(runtime, queue, number)
     if entry.state is EntryState.MERGED:
         raise Conflict(f"Pull request {number} has landed already.", code="already_landed")
     if entry.state not in FINAL:
@@ -195,18 +197,20 @@ async def cancel(
     return await status(runtime, queue, number)
 
 
-async def ask_cancel(runtime: Runtime, queue: QueueRef, number: int, by: By, reason: str) -> Step:
+async def request_cancel(
+    runtime: Runtime, queue: QueueRef, number: int, by: Requester, reason: str
+) -> Step:
     """The queue's answer to a cancellation; a refusal is a value."""
     by_api = by.actor.channel is Channel.API
     code = Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
     if by.actor.channel is Channel.LABEL:
         code = Reason.LABEL_REMOVED
     wish = Cancel(number, code, by.actor, reason)
-    row = deed_on(runtime, queue, by.actor, "pull_request.cancel", number)
+    row = audit_row(runtime, queue, by.actor, "pull_request.cancel", number)
     return await turn.ask(runtime, queue, wish, turn.Along(audit=row, on_taken=by.on_taken))
 
 
-async def settled_entry(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
+async def wait_until_settled(runtime: Runtime, queue: QueueRef, number: int) -> Entry:
     """The newest submission once its cancellation is decided, or as it is after 20 s."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + LANDING_WAIT_S
@@ -220,26 +224,26 @@ async def settled_entry(runtime: Runtime, queue: QueueRef, number: int) -> Entry
 
 
 async def restart(runtime: Runtime, queue: QueueRef, number: int, actor: Actor) -> Restarted:
-    """Begin its tests anew; result restarted, or not_needed where none have begun.
+    """Restart its tests; result restarted, or not_needed if no tests have started.
 
     Raises NotFound(not_in_queue), Conflict(already_landed).
     """
-    step = await ask_restart(runtime, queue, number, By(actor))
+    step = await request_restart(runtime, queue, number, Requester(actor))
     if step.refusal is not None:
         raise refusal_error(step.refusal, queue.branch)
     view = await status(runtime, queue, number)
     return Restarted(view, "restarted" if has_restarted(step, number) else "not_needed")
 
 
-async def ask_restart(runtime: Runtime, queue: QueueRef, number: int, by: By) -> Step:
+async def request_restart(runtime: Runtime, queue: QueueRef, number: int, by: Requester) -> Step:
     """The queue's answer to a restart; a refusal is a value."""
-    row = deed_on(runtime, queue, by.actor, "pull_request.restart", number)
+    row = audit_row(runtime, queue, by.actor, "pull_request.restart", number)
     along = turn.Along(audit=row, on_taken=by.on_taken)
     return await turn.ask(runtime, queue, Restart(number, by.actor), along)
 
 
 def has_restarted(step: Step, number: int) -> bool:
-    """Whether a restart did anything."""
+    """Return whether a restart had an effect."""
     return any(isinstance(one.event, EntryMoved) and one.event.pr == number for one in step.events)
 
 
@@ -247,16 +251,30 @@ async def status(
     runtime: Runtime, queue: QueueRef, number: int, *, include_timeline: bool = False
 ) -> PullRequestView:
     """The newest submission. Raises NotFound(never_submitted)."""
-    view = await shown.pull_request(runtime, queue, number, None)
+    view = await queue_views.pull_request_view(runtime, queue, number, None)
     if view is None:
         raise NotFound(
             f"Pull request {number} was never submitted to the queue for {queue.branch}.",
             code="never_submitted",
         )
-    return (await shown.with_timelines(runtime, (view,)))[0] if include_timeline else view
+    return (await queue_views.with_timelines(runtime, (view,)))[0] if include_timeline else view
 
 
-def deed_on(runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int) -> AuditRow:
+def audit_row(
+    runtime: Runtime, queue: QueueRef, actor: Actor, action: str, number: int
+) -> AuditRow:
     """A deed on one pull request, for the audit log."""
     subject = f"{deeds.place_of(queue)}#{number}"
     return deeds.deed(actor, queue.org_id, action, subject, runtime.clock.now())
+
+
+async def preview_cancel(
+    runtime: Runtime, queue: QueueRef, number: int, actor: Actor
+) -> CancelPreview:
+    """Return what `/cancelPullRequest` would do now. Raises NotFound(not_in_queue)."""
+    value = await turn.value(runtime, queue.id)
+    command = Cancel(number, Reason.API_REQUESTED, actor)
+    found = previews.of_cancel(value, command, runtime.clock.now())
+    if isinstance(found, Refused):
+        raise refusal_error(found, queue.branch)
+    return found

@@ -11,7 +11,7 @@ from service.accounts.store.audit import AuditRow
 from service.database.database import Tx
 from service.database.records import RepositoryRecord
 from service.errors import Invalid, Malformed, NotFound
-from service.mergequeue.engine.commands import HOLDS_MAX
+from service.mergequeue.engine.applying.commands import HOLDS_MAX
 from service.mergequeue.engine.config import (
     ConfigValue,
     QueueConfig,
@@ -35,15 +35,14 @@ from service.mergequeue.engine.outputs import Step
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.engine.states import QueueState
 from service.mergequeue.operations import (
-    consequences,
     pull_requests,
+    queue_views,
     requirements,
     turn,
     vehicles,
-    wholes,
 )
-from service.mergequeue.operations.happened import Happened
-from service.mergequeue.operations.pull_requests import By
+from service.mergequeue.operations.announcements import TurnResult
+from service.mergequeue.operations.pull_requests import Requester
 from service.mergequeue.operations.views import QueueView
 from service.mergequeue.store import queues as stored
 from service.provider.values import (
@@ -56,8 +55,8 @@ QUEUES_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
-class QueueWish:
-    """What a creation or an update asks for.
+class QueueRequest:
+    """The request to create or update a queue.
 
     `state` None: keep it. `has_reason`: a reason was sent, also without a state.
     """
@@ -70,25 +69,25 @@ class QueueWish:
 
 
 async def create(
-    runtime: Runtime, repository: RepositoryRecord, branch: str, wish: QueueWish, actor: Actor
+    runtime: Runtime, repository: RepositoryRecord, branch: str, request: QueueRequest, actor: Actor
 ) -> QueueView:
     """Make a queue for an existing branch.
 
     Raises NotFound(branch_not_found), Conflict(queue_exists), Invalid(merge_method_not_allowed,
     limit_reached, not_available_yet), Malformed.
     """
-    _check_settings(wish.settings)
+    _check_settings(request.settings)
     provider = runtime.providers[repository.ref.host]
     tip = await provider.tip(repository.ref, branch)
     if tip is None:
         raise NotFound(f'{repository.ref.slug} has no branch "{branch}".', code="branch_not_found")
-    given = wish.settings.get(vehicles.SETTING)
+    given = request.settings.get(vehicles.SETTING)
     choice = await vehicles.choose(runtime, repository.ref, branch, tip.sha, given)
-    settings = {**_with_defaults(wish.settings), vehicles.SETTING: choice.wants_drafts}
+    settings = {**_with_defaults(request.settings), vehicles.SETTING: choice.wants_drafts}
     config = changed(QueueConfig(), settings)
     resolved = await requirements.resolve(runtime, repository.ref, branch, config)
     _check_method(repository, resolved, config.merge_method)
-    draft = _draft(runtime, branch, config, wish, actor)
+    draft = _draft(runtime, branch, config, request, actor)
     draft = replace(draft, test_branch_reason=choice.reason)
     place = f"{repository.ref.host}/{repository.ref.slug}@{branch}"
     row = deeds.deed(actor, repository.org_id, "queue.create", place, runtime.clock.now())
@@ -137,15 +136,15 @@ def _check_method(
 
 
 def _draft(
-    runtime: Runtime, branch: str, config: QueueConfig, wish: QueueWish, actor: Actor
+    runtime: Runtime, branch: str, config: QueueConfig, request: QueueRequest, actor: Actor
 ) -> MergeQueue:
     return MergeQueue(
         id=0,
         uid=runtime.ids.uuid(),
         branch=branch,
         config=config,
-        state=wish.state or QueueState.RUNNING,
-        state_reason=wish.reason if wish.state is not None else None,
+        state=request.state or QueueState.RUNNING,
+        state_reason=request.reason if request.state is not None else None,
         state_since=runtime.clock.now(),
         state_by=actor,
     )
@@ -168,23 +167,23 @@ def _insert(
     ref = QueueRef(made.id, repository.org_id, repository.id, repository.ref, draft.branch)
     audit.append(session, row)
     whole = Step(queue=made, actions=(), events=(), refusal=None, wake_at=None)
-    consequences.keep(session, runtime, Happened(ref, None, whole, row.at))
+    turn.record_result(session, runtime, TurnResult(ref, None, whole, row.at))
     return ref
 
 
-def _row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditRow:
+def _audit_row(queue: QueueRef, actor: Actor, action: str, at: datetime) -> AuditRow:
     return deeds.deed(actor, queue.org_id, action, deeds.place_of(queue), at)
 
 
 async def read(runtime: Runtime, queue: QueueRef) -> QueueView:
     """The queue with every entry that is not final, in order."""
-    return await wholes.view_of(runtime, queue)
+    return await queue_views.queue_view(runtime, queue)
 
 
 async def update(
     runtime: Runtime,
     queue: QueueRef,
-    wish: QueueWish,
+    request: QueueRequest,
     actor: Actor,
 ) -> QueueView:
     """Change settings and state, all or nothing; nothing to change keeps the version.
@@ -193,38 +192,40 @@ async def update(
     Conflict(version_conflict, mode_switch_in_progress), Invalid(merge_method_not_allowed,
     not_available_yet).
     """
-    _check_settings(wish.settings)
+    _check_settings(request.settings)
     value = await turn.value(runtime, queue.id)
-    await _check_new_method(runtime, queue, value, wish)
-    reason = await _test_branch_reason(runtime, queue, wish)
-    commands = _commands(wish, value, actor, reason)
+    await _check_new_method(runtime, queue, value, request)
+    reason = await _test_branch_reason(runtime, queue, request)
+    commands = _commands(request, value, actor, reason)
     if commands:
-        row = _row(queue, actor, "queue.update", runtime.clock.now())
-        along = turn.Along(audit=row, whole=True, expected_version=wish.expected_version)
+        row = _audit_row(queue, actor, "queue.update", runtime.clock.now())
+        along = turn.Along(audit=row, whole=True, expected_version=request.expected_version)
         steps = await turn.take(runtime, queue.id, commands, along)
         refused = next((step.refusal for step in steps if step.refusal is not None), None)
         if refused is not None:
             raise pull_requests.refusal_error(refused, queue.branch)
-    if "required_statuses" in wish.settings:
-        await _require_anew(runtime, queue)
-    if wish.state is QueueState.PAUSED:
-        await _landing_over(runtime, queue)
+    if "required_statuses" in request.settings:
+        await _refresh_required(runtime, queue)
+    if request.state is QueueState.PAUSED:
+        await _wait_for_landing(runtime, queue)
     return await read(runtime, queue)
 
 
 async def _check_new_method(
-    runtime: Runtime, queue: QueueRef, value: MergeQueue, wish: QueueWish
+    runtime: Runtime, queue: QueueRef, value: MergeQueue, request: QueueRequest
 ) -> None:
-    method = wish.settings.get("merge_method")
+    method = request.settings.get("merge_method")
     if isinstance(method, MergeMethod) and method is not value.config.merge_method:
         resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
         repository = await runtime.store.read(access.repository, queue.repository_id)
         _check_method(repository, resolved, method)
 
 
-async def _test_branch_reason(runtime: Runtime, queue: QueueRef, wish: QueueWish) -> str | None:
-    """What to say of a kind of test branch that is set by hand now."""
-    given = wish.settings.get(vehicles.SETTING)
+async def _test_branch_reason(
+    runtime: Runtime, queue: QueueRef, request: QueueRequest
+) -> str | None:
+    """Return the reason shown for a kind of test branch that was set by hand."""
+    given = request.settings.get(vehicles.SETTING)
     if given is None:
         return None
     tip = await runtime.providers[queue.repo.host].tip(queue.repo, queue.branch)
@@ -234,17 +235,17 @@ async def _test_branch_reason(runtime: Runtime, queue: QueueRef, wish: QueueWish
 
 
 def _commands(
-    wish: QueueWish, value: MergeQueue, actor: Actor, reason: str | None
+    request: QueueRequest, value: MergeQueue, actor: Actor, reason: str | None
 ) -> list[Command]:
     commands: list[Command] = []
-    if wish.settings:
-        commands.append(Configure(dict(wish.settings), actor, reason))
-    if wish.state is not None or wish.has_reason:
-        commands.append(SetState(wish.state or value.state, wish.reason, actor))
+    if request.settings:
+        commands.append(Configure(dict(request.settings), actor, reason))
+    if request.state is not None or request.has_reason:
+        commands.append(SetState(request.state or value.state, request.reason, actor))
     return commands
 
 
-async def _require_anew(runtime: Runtime, queue: QueueRef) -> None:
+async def _refresh_required(runtime: Runtime, queue: QueueRef) -> None:
     value = await turn.value(runtime, queue.id)
     resolved = await requirements.resolve(runtime, queue.repo, queue.branch, value.config)
     told = requirements.reports(value, resolved)
@@ -252,7 +253,7 @@ async def _require_anew(runtime: Runtime, queue: QueueRef) -> None:
         await turn.take(runtime, queue.id, told)
 
 
-async def _landing_over(runtime: Runtime, queue: QueueRef) -> None:
+async def _wait_for_landing(runtime: Runtime, queue: QueueRef) -> None:
     """Wait until no landing is open, or 20 s; one still unknown is then named by a hold."""
     topic = f"queue/{queue.id}"
     deadline = runtime.clock.monotonic_s() + pull_requests.LANDING_WAIT_S
@@ -277,43 +278,43 @@ async def set_state(
 
     Raises Conflict(mode_switch_in_progress).
     """
-    await ask_state(runtime, queue, state, reason, By(actor))
+    await request_state(runtime, queue, state, reason, Requester(actor))
 
 
-async def ask_state(
-    runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: By
+async def request_state(
+    runtime: Runtime, queue: QueueRef, state: QueueState, reason: str | None, by: Requester
 ) -> None:
-    """The same, with what is kept in the same commit."""
-    row = _row(queue, by.actor, "queue.set_state", runtime.clock.now())
+    """Change the state of the queue, with the requester's own rows in the same commit."""
+    row = _audit_row(queue, by.actor, "queue.set_state", runtime.clock.now())
     along = turn.Along(audit=row, on_taken=by.on_taken)
     step = await turn.ask(runtime, queue, SetState(state, reason, by.actor), along)
     if step.refusal is not None:
         raise pull_requests.refusal_error(step.refusal, queue.branch)
     if state is QueueState.PAUSED:
-        await _landing_over(runtime, queue)
+        await _wait_for_landing(runtime, queue)
 
 
 async def delete(runtime: Runtime, queue: QueueRef, actor: Actor) -> None:
     """Delete an empty queue; its history stays. Raises Conflict(queue_not_empty)."""
-    row = _row(queue, actor, "queue.delete", runtime.clock.now())
+    row = _audit_row(queue, actor, "queue.delete", runtime.clock.now())
     step = await turn.ask(runtime, queue, Delete(actor), turn.Along(audit=row))
     if step.refusal is not None:
         raise pull_requests.refusal_error(step.refusal, queue.branch)
 
 
 @dataclass(frozen=True, slots=True)
-class HoldWish:
-    """A freeze: what it stops, why, and until when (None: until lifted)."""
+class HoldRequest:
+    """A freeze: its scope, reason and end (None: until lifted)."""
 
     text: str
     scope: HoldScope = HoldScope.BOTH
     until: datetime | None = None
 
 
-async def add_hold(runtime: Runtime, queue: QueueRef, wish: HoldWish, actor: Actor) -> Hold:
+async def add_hold(runtime: Runtime, queue: QueueRef, request: HoldRequest, actor: Actor) -> Hold:
     """Freeze the queue. Raises Invalid(limit_reached)."""
-    command = PlaceHold(HoldReason.FREEZE, wish.scope, wish.text, actor, until=wish.until)
-    row = _row(queue, actor, "queue.hold", runtime.clock.now())
+    command = PlaceHold(HoldReason.FREEZE, request.scope, request.text, actor, until=request.until)
+    row = _audit_row(queue, actor, "queue.hold", runtime.clock.now())
     step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
     if step.refusal is not None:
         if step.refusal.reason is Reason.LIMIT_REACHED:
@@ -329,7 +330,7 @@ async def release_hold(
 
     Raises NotFound(hold_not_found), Invalid(hold_not_liftable).
     """
-    row = _row(queue, actor, "queue.release", runtime.clock.now())
+    row = _audit_row(queue, actor, "queue.release", runtime.clock.now())
     command = ReleaseHold(hold_id, text, actor)
     step = await turn.ask(runtime, queue, command, turn.Along(audit=row))
     if step.refusal is not None:

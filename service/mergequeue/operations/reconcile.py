@@ -1,4 +1,4 @@
-"""Reading again what a lost webhook would have told (RELIABILITY.md 5).
+"""Read the provider's state again, in case a webhook was lost.
 
 Each function reads one thing afresh and tells the queue; the sweeps call them on a clock,
 signals call them at once. Everything lands with no signal at all, later.
@@ -11,7 +11,7 @@ import structlog
 
 from service.accounts import repositories
 from service.accounts.store import access
-from service.mergequeue.engine import world
+from service.mergequeue.engine.applying import reports
 from service.mergequeue.engine.inputs import (
     ChecksReported,
     FactsChanged,
@@ -50,7 +50,7 @@ async def checks_of(runtime: Runtime, queue: QueueRef, run: Run) -> ChecksReport
 
 
 async def read_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
-    """Read one live run's checks and tell the queue; nothing when it is over."""
+    """Read the checks of one live run and report them to the queue; skip a run that is over."""
     queue_value = await turn.value(runtime, queue.id)
     run = queue_value.runs.get(run_id)
     if run is None or not is_reported_on(run):
@@ -59,7 +59,7 @@ async def read_checks(runtime: Runtime, queue: QueueRef, run_id: str) -> None:
 
 
 def is_reported_on(run: Run) -> bool:
-    """Whether reports on the run's commit can still matter."""
+    """Return whether reports on the run's commit can still matter."""
     return run.sha is not None and run.kind is not RunKind.DIRECT and run.published
 
 
@@ -121,7 +121,7 @@ async def read_repository(runtime: Runtime, repository_id: int) -> None:
 async def tell_queues_of(
     runtime: Runtime, repository_id: int, hold: HoldReason | None, text: str
 ) -> None:
-    """Tell a repository's queues whether it is there; those that know are left alone."""
+    """Report to a repository's queues whether it is available; skip queues that know."""
     for queue in await runtime.store.read(queues.queues_of, repository_id):
         value = await turn.value(runtime, queue.id)
         held = {one.reason for one in value.holds} & UNAVAILABLE
@@ -131,7 +131,7 @@ async def tell_queues_of(
 
 
 async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
-    """Read everything a queue stands on and tell it what differs, in one turn."""
+    """Read everything a queue depends on and report the differences in one turn."""
     value = await turn.value(runtime, queue.id)
     told = await facts.target(runtime, queue, value)
     told += await _requirements(runtime, queue, value)
@@ -142,7 +142,7 @@ async def read_queue(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def read_target(runtime: Runtime, queue: QueueRef) -> None:
-    """Read the target's tip and tell the queue when it differs."""
+    """Read the target's tip and report it if it differs."""
     value = await turn.value(runtime, queue.id)
     told = await facts.target(runtime, queue, value)
     if told:
@@ -150,7 +150,7 @@ async def read_target(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def read_requirements(runtime: Runtime, queue: QueueRef) -> None:
-    """Read the required statuses and tell the queue when they differ."""
+    """Read the required statuses and report them if they differ."""
     value = await turn.value(runtime, queue.id)
     told = await _requirements(runtime, queue, value)
     if told:
@@ -158,15 +158,15 @@ async def read_requirements(runtime: Runtime, queue: QueueRef) -> None:
 
 
 async def rules_changed(runtime: Runtime, queue: QueueRef) -> None:
-    """Let the queue try again what the rules refused, of itself or of a pull request."""
+    """Make the queue retry whatever the rules refused."""
     value = await turn.value(runtime, queue.id)
-    is_held = any(hold.reason in world.REFUSED_BY_RULES for hold in value.holds)
+    is_held = any(hold.reason in reports.REFUSED_BY_RULES for hold in value.holds)
     if is_held or any(entry.barred or entry.refusal for entry in value.entries.values()):
         await turn.take(runtime, queue.id, [RulesChanged()])
 
 
 async def workflows_changed(runtime: Runtime, queue: QueueRef) -> None:
-    """Let the queue test again what no required check has tested, after a push to its target."""
+    """After a push to its target, make the queue retest entries whose checks were all skipped."""
     value = await turn.value(runtime, queue.id)
     if any(Reason.NO_EVIDENCE in entry.barred for entry in value.entries.values()):
         await turn.take(runtime, queue.id, [WorkflowsChanged()])
@@ -178,7 +178,7 @@ async def _requirements(runtime: Runtime, queue: QueueRef, value: MergeQueue) ->
 
 
 async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> None:
-    """Read one queued pull request and tell the queue; nothing when it is not queued."""
+    """Read one queued pull request and report it to the queue; skip one that is not queued."""
     value = await turn.value(runtime, queue.id)
     if number not in value.entries:
         return
@@ -190,7 +190,7 @@ async def read_pull_request(runtime: Runtime, queue: QueueRef, number: int) -> N
 async def _facts_of(
     runtime: Runtime, queue: QueueRef, value: MergeQueue, number: int
 ) -> list[Input]:
-    """What the queue must be told of one of its pull requests; empty when it knows all."""
+    """Return inputs about one pull request that the queue lacks; empty if it knows all."""
     provider = runtime.providers[queue.repo.host]
     try:
         pull = await provider.pull_request(queue.repo, number)
@@ -203,7 +203,7 @@ async def _facts_of(
 
 
 async def _all_facts(runtime: Runtime, queue: QueueRef, value: MergeQueue) -> list[Input]:
-    """The same of all its pull requests, read many at a time."""
+    """Return inputs about all pull requests of the queue, read many at a time."""
     provider = runtime.providers[queue.repo.host]
     pulls = await provider.pull_requests(queue.repo, sorted(value.entries))
     there = [pull for pull in pulls.values() if pull is not None]
@@ -270,14 +270,14 @@ async def pass_time(runtime: Runtime) -> bool:
 
 
 async def next_wake(runtime: Runtime) -> datetime | None:
-    """When the next queue wants to be woken, or a read that was put off is due."""
+    """Return when the next queue must wake up or a postponed read is due."""
     wake = await runtime.store.read(queues.next_wake)
     times = [at for at in (wake, runtime.looks.next_at()) if at is not None]
     return min(times, default=None)
 
 
 async def _guarded(runtime: Runtime, queue: QueueRef, reading: Awaitable[None]) -> None:
-    """One queue's trouble never stops another's sweep; what it means is told to that queue."""
+    """Isolate a sweep's errors per queue; errors with a meaning are reported to that queue."""
     try:
         await reading
     except (NotPermitted, Suspended) as lost:

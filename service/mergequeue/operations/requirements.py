@@ -43,7 +43,7 @@ def own_check(branch: str) -> str:
 
 
 async def resolve(runtime: Runtime, repo: RepoRef, branch: str, config: QueueConfig) -> Resolved:
-    """What a run started now must pass. Raises the provider's errors but for refusals."""
+    """Return what a run started now must pass. Raises the provider's errors except refusals."""
     try:
         read = await runtime.providers[repo.host].required(repo, branch)
     except Refused as refused:
@@ -77,7 +77,7 @@ def _without_own(names: tuple[RequiredName, ...], branch: str) -> tuple[Required
 
 
 def reports(queue: MergeQueue, resolved: Resolved) -> list[Input]:
-    """What the queue must be told of a resolution; empty when it knows all of it."""
+    """Return the inputs that bring the queue up to date; empty if it knows the resolution."""
     told: list[Input] = []
     held = [hold for hold in queue.holds if hold.reason is HoldReason.PROVIDER_QUEUE]
     if resolved.owned:

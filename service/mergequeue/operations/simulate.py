@@ -1,4 +1,4 @@
-"""What other settings would have done: stored history, joined with the simulation.
+"""Replay a queue's history under other settings.
 
 Reading is one snapshot of the database. Comparing is computation alone, seconds to minutes of
 it, and belongs into a process that answers nobody meanwhile.
@@ -37,7 +37,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The same submissions under two settings."""
+    """The figures of the same submissions under two settings."""
 
     submissions: int
     baseline: Figures

@@ -3,7 +3,8 @@
 from service.accounts.store import access
 from service.database.database import Tx
 from service.errors import NotFound
-from service.mergequeue.engine import targets, verdict
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.culprits import verdict
 from service.mergequeue.engine.model import Member, MergeQueue, Run
 from service.mergequeue.engine.states import FINAL, RunKind
 from service.mergequeue.operations import turn
@@ -68,7 +69,7 @@ def _tested(session: Tx, queue: QueueRef, web_url: str, member: Member) -> Teste
 
 
 def _targets(session: Tx, queue: QueueRef, members: tuple[Member, ...]) -> tuple[str, ...] | None:
-    """The union of what was uploaded for these heads, sorted; None: nothing was."""
+    """Return the sorted union of the targets uploaded for these heads; None if there are none."""
     pairs: tuple[tuple[int, Sha], ...] = tuple((one.pr, one.head) for one in members)
     found = pull_requests.targets_of(session, queue.repository_id, pairs)
     if not found:

@@ -33,8 +33,8 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import HoldReason
-from service.mergequeue.operations import consequences
-from service.mergequeue.operations.happened import Happened
+from service.mergequeue.operations import announcements, counting
+from service.mergequeue.operations.announcements import TurnResult
 from service.mergequeue.store import journal, landings, queues
 from service.mergequeue.store.cache import QueueCache, newest_known
 from service.mergequeue.store.queues import Head
@@ -51,7 +51,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """What goes with a turn into the same commit, or stands against it.
+    """Rows to commit together with a turn, and its preconditions.
 
     `on_taken` is kept only if no input is refused.
     `whole`: when one input is refused, none of them counts. `expected_version`: the
@@ -109,62 +109,64 @@ async def _take(
     runtime: Runtime, queue_id: int, inputs: Sequence[Input], along: Along
 ) -> tuple[Step, ...]:
     for _ in range(STALE_TRIES_MAX):
-        wish = _Wish(queue_id, tuple(inputs), along, runtime.clock.now())
+        request = _TurnRequest(queue_id, tuple(inputs), along, runtime.clock.now())
         try:
             # A turn that is asked for ends, and memory hears of it, whoever stops waiting.
-            return await asyncio.shield(_committed(runtime, wish))
+            return await asyncio.shield(_committed(runtime, request))
         except Stale:
             runtime.store.caches.of(QueueCache).drop(queue_id)
     raise Conflict("The queue is changing too fast; try again.", code="version_conflict")
 
 
-async def _committed(runtime: Runtime, wish: "_Wish") -> tuple[Step, ...]:
+async def _committed(runtime: Runtime, request: "_TurnRequest") -> tuple[Step, ...]:
     began_s = runtime.clock.monotonic_s()
-    steps, saved = await runtime.store.run_kind("turn", _turn, runtime, wish)
+    steps, saved = await runtime.store.run_kind("turn", _turn, runtime, request)
     took_s = runtime.clock.monotonic_s() - began_s
     runtime.telemetry.observe("headgate_turn_duration_seconds", took_s)
     if saved is not None:
         runtime.store.caches.of(QueueCache).put(saved)
-        for topic in (f"queue/{wish.queue_id}", "outbox", "ticks", "notifications"):
+        for topic in (f"queue/{request.queue_id}", "outbox", "ticks", "notifications"):
             runtime.wakeups.wake(topic)
     return steps
 
 
 @dataclass(frozen=True, slots=True)
-class _Wish:
+class _TurnRequest:
     queue_id: int
     inputs: tuple[Input, ...]
     along: Along
     now: datetime
 
 
-def _turn(session: Tx, runtime: Runtime, wish: _Wish) -> tuple[tuple[Step, ...], MergeQueue | None]:
+def _turn(
+    session: Tx, runtime: Runtime, request: _TurnRequest
+) -> tuple[tuple[Step, ...], MergeQueue | None]:
     """The steps, and the value to be cached after the commit; None when nothing changed."""
-    head, before = newest(session, runtime, wish.queue_id, lock=True)
-    _check(session, wish.along, before, wish.now)
+    head, before = newest(session, runtime, request.queue_id, lock=True)
+    _check(session, request.along, before, request.now)
     steps: list[Step] = []
     current = before
-    for one in wish.inputs:
-        step = engine.step(current, one, wish.now)
+    for one in request.inputs:
+        step = engine.step(current, one, request.now)
         steps.append(step)
         current = step.queue
-    if wish.along.whole and any(step.refusal is not None for step in steps):
-        if wish.along.audit is not None:
-            audit.append(session, _decided(wish.along.audit, steps))
+    if request.along.whole and any(step.refusal is not None for step in steps):
+        if request.along.audit is not None:
+            audit.append(session, _decided(request.along.audit, steps))
         return tuple(steps), None
     whole = _joined(steps)
     saved = None
-    if current is not before or whole.events or whole.actions or _is_clock(wish):
+    if current is not before or whole.events or whole.actions or _is_clock(request):
         saved = queues.save(session, before, whole, head.epoch)
-        ref = queues.ref_by_id(session, wish.queue_id)
+        ref = queues.ref_by_id(session, request.queue_id)
         if ref is None:
             raise _gone()
-        happened = Happened(ref, before, replace(whole, queue=saved), wish.now)
-        _put_out(session, runtime, head, happened)
-        consequences.keep(session, runtime, happened)
-    if wish.along.audit is not None:
-        audit.append(session, _decided(wish.along.audit, steps))
-    _keep_along(session, wish.along, steps)
+        result = TurnResult(ref, before, replace(whole, queue=saved), request.now)
+        _store_outputs(session, runtime, head, result)
+        record_result(session, runtime, result)
+    if request.along.audit is not None:
+        audit.append(session, _decided(request.along.audit, steps))
+    _keep_along(session, request.along, steps)
     return tuple(steps), saved
 
 
@@ -175,30 +177,39 @@ def _keep_along(session: Tx, along: Along, steps: Sequence[Step]) -> None:
         along.on_taken(session)
 
 
-def _is_clock(wish: _Wish) -> bool:
-    """Whether time alone was told: the next wake-up is then written even if nothing changed."""
-    return any(isinstance(one, TimePassed) for one in wish.inputs)
+def _is_clock(request: _TurnRequest) -> bool:
+    """Return whether time is the only input: the wake-up is then stored even without a change."""
+    return any(isinstance(one, TimePassed) for one in request.inputs)
 
 
 def _decided(row: AuditRow, steps: Sequence[Step]) -> AuditRow:
-    """The audit row with what the queue decided."""
+    """Return the audit row with the queue's decision."""
     refused = next((step.refusal for step in steps if step.refusal is not None), None)
     if refused is None:
         return row
     return replace(row, decision="denied", reason=refused.reason.value)
 
 
-def _put_out(session: Tx, runtime: Runtime, head: Head, happened: Happened) -> None:
-    """What follows from a turn, in its own transaction: journal, outbox, landing rows."""
-    ref, whole = happened.ref, happened.whole
+def _store_outputs(session: Tx, runtime: Runtime, head: Head, result: TurnResult) -> None:
+    """Store the outputs of a turn in its transaction: journal, outbox, landing rows."""
+    ref, whole = result.ref, result.whole
     journal.append(session, ref.id, whole.events)
-    items = [item(runtime, action, happened.now) for action in whole.actions]
+    items = [item(runtime, action, result.now) for action in whole.actions]
     outbox.append(session, ref.repository_id, ref.id, head.epoch, items)
     for action in whole.actions:
         if isinstance(action, Land):
             landings.intend(session, ref.id, action)
     if whole.queue.deleted:
-        queues.mark_deleted(session, ref.id, happened.now)
+        queues.mark_deleted(session, ref.id, result.now)
+
+
+def record_result(session: Tx, runtime: Runtime, result: TurnResult) -> None:
+    """Store the metrics and notifications of a turn in its transaction.
+
+    Writes rows only, so that it can run again with its turn. An error undoes the turn.
+    """
+    counting.count_turn(session, result.ref, result.before, result.whole, result.now)
+    announcements.announce(session, runtime, result)
 
 
 def newest(
@@ -230,7 +241,7 @@ def _check(session: Tx, along: Along, before: MergeQueue, now: datetime) -> None
 
 
 def _joined(steps: Sequence[Step]) -> Step:
-    """All steps of a turn as one: their outputs in order, the last value and wake-up."""
+    """Return all steps of a turn as one: all outputs in order, the last value and wake-up."""
     last = steps[-1]
     return Step(
         queue=last.queue,

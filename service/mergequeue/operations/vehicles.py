@@ -16,7 +16,7 @@ REASON_CHARS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether draft pull requests carry the test branches, and the reason that people read."""
+    """Whether draft pull requests carry the test branches, and the reason shown to people."""
 
     wants_drafts: bool
     reason: str
@@ -25,7 +25,7 @@ class Choice:
 async def choose(
     runtime: Runtime, repo: RepoRef, branch: str, commit: Sha, given: ConfigValue
 ) -> Choice:
-    """Return the kind for a queue whose target is at `commit`; `given` None: nobody set one.
+    """Return the kind for a queue whose target is at `commit`; `given` None: not set by hand.
 
     Workflows that cannot be read leave the default.
     """
@@ -37,7 +37,7 @@ async def choose(
 
 
 def decide(advice: VehicleAdvice, given: ConfigValue) -> Choice:
-    """Return the kind: what was set by hand wins, then what the workflows call for."""
+    """Return the kind: a setting made by hand wins, then the workflows' needs."""
     if isinstance(given, bool):
         wanted = Vehicle.DRAFT_PR if given else Vehicle.PUSH
         contradicts = advice.vehicle not in (None, wanted)

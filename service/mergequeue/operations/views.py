@@ -1,4 +1,4 @@
-"""What operations answer: frozen values that faces render, none of them a row.
+"""The values that operations return; no rows.
 
 `api/responses.py` turns them into the API's JSON, `wording` into sentences, the command line into
 tables.
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from service.mergequeue.engine.config import Mode, QueueConfig
-from service.mergequeue.engine.explain import Explained
+from service.mergequeue.engine.explaining.explain import Explained
 from service.mergequeue.engine.model import Entry, Hold, MergeQueue, RequiredSet, Run
 from service.mergequeue.engine.outputs import Recorded
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
@@ -18,7 +18,7 @@ from service.vocabulary import Health, QueueRef, RepoRef, Sha
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """How a submission ended."""
+    """The end of a submission."""
 
     at: datetime
     cause: str | None
@@ -162,7 +162,7 @@ class RunPart:
 
 @dataclass(frozen=True, slots=True)
 class ExplainView:
-    """Why a pull request is not merged yet (`/explainPullRequest`)."""
+    """The explanation of why a pull request is not merged yet (`/explainPullRequest`)."""
 
     pull_request: PullRequestView
     explained: Explained

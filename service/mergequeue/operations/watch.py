@@ -1,4 +1,4 @@
-"""The watchdog: names every queue in which something could move and does not.
+"""Find queues that should make progress but do not, and report them.
 
 It only reports: a log event, metrics, `/v1/status`. It repairs nothing, so that a mistake of its
 own does no harm.
@@ -10,10 +10,11 @@ from datetime import datetime
 import structlog
 
 from service.database.database import Tx
-from service.errors import InvariantBroken, NotFound
-from service.mergequeue.engine import standstill
+from service.database.records import Lane
+from service.errors import DatabaseUnavailable, InvariantBroken, NotFound
+from service.mergequeue.engine.explaining import standstill
+from service.mergequeue.engine.explaining.standstill import OpenEffect, Standstill, StandstillKind
 from service.mergequeue.engine.model import MergeQueue
-from service.mergequeue.engine.standstill import OpenEffect, Standstill, StandstillKind
 from service.mergequeue.operations import turn
 from service.mergequeue.store import backlog, queues
 from service.runtime import Runtime
@@ -31,7 +32,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """What all queues wait for: their open effects, and when they asked to be woken."""
+    """The open effects and wake-up times of all queues."""
 
     effects: dict[int, tuple[OpenEffect, ...]]
     wakes: dict[int, datetime]
@@ -39,7 +40,7 @@ class Open:
 
 
 async def watch(runtime: Runtime) -> None:
-    """Sweep: look at every queue with open entries or effects, and report what stands still."""
+    """Sweep every queue with open entries or effects and report those that are stalled."""
     there = await runtime.store.read(_open)
     found: dict[int, tuple[Standstill, ...]] = {}
     for queue_id in sorted({*there.live, *there.effects, *there.wakes}):
@@ -64,7 +65,7 @@ def _open(session: Tx) -> Open:
 
 
 def _unchanged_since(runtime: Runtime, value: MergeQueue) -> datetime:
-    """Since when this process has seen the queue as it is now."""
+    """Return since when this process has seen the queue unchanged."""
     seen = runtime.memory.seen_queues.get(value.id)
     if not isinstance(seen, Seen) or seen.version != value.version:
         seen = runtime.memory.seen_queues[value.id] = Seen(value.version, runtime.clock.now())
@@ -72,7 +73,7 @@ def _unchanged_since(runtime: Runtime, value: MergeQueue) -> datetime:
 
 
 def _report(runtime: Runtime, found: dict[int, tuple[Standstill, ...]], there: Open) -> None:
-    """Log what is new and what has ended; set the metrics."""
+    """Log stalled queues that are new or have recovered, and set the metrics."""
     before, now = runtime.memory.stalled, runtime.clock.now()
     for queue_id, stalls in found.items():
         for one in stalls:
@@ -100,10 +101,24 @@ def _report(runtime: Runtime, found: dict[int, tuple[Standstill, ...]], there: O
 
 
 def _oldest_s(effects: list[OpenEffect], now: datetime) -> float:
-    """How long the oldest effect has been under way or due."""
+    """Return the age of the oldest effect that is running or due."""
     ages = [
         (now - (one.sent_at if one.is_sent and one.sent_at else one.due_at)).total_seconds()
         for one in effects
         if one.is_first
     ]
     return max([0.0, *ages])
+
+
+async def measure_backlog(runtime: Runtime) -> None:
+    """Report the sizes of inbox and outbox; keep the last figures if the database is down."""
+    try:
+        found = await runtime.store.read(backlog.waiting)
+    except DatabaseUnavailable:
+        return
+    for lane in Lane:
+        runtime.telemetry.level("headgate_outbox_pending", found.effects.get(lane, 0), lane.value)
+    now = runtime.clock.now()
+    oldest = found.oldest_delivery
+    lag_s = 0.0 if oldest is None else max(0.0, (now - oldest).total_seconds())
+    runtime.telemetry.level("headgate_delivery_lag_seconds", lag_s)

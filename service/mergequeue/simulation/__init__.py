@@ -1,4 +1,4 @@
-"""What a queue would have done: the real engine in virtual time over known submissions.
+"""Simulate a queue: the real engine in virtual time over known submissions.
 
 Theory of operation. A `History` (`history.py`) says who was submitted when, what each change
 does to the tests, and how long tests take. `replay.py` drives `mergequeue.engine.step` over it:

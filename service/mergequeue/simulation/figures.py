@@ -1,12 +1,12 @@
-"""What a simulation measured, and the figures that are told of it."""
+"""Measurements of a simulation, and the figures made from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.mergequeue.engine.estimates import percentile
+from service.mergequeue.engine.explaining.estimates import percentile
 
 MEDIAN, WORST = 0.5, 0.95
-"""Percentiles of the time to merge that are told (UX.md 5)."""
+"""The percentiles of the time to merge in reports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from service.vocabulary import Sha
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What a change does to the tests, whoever asks.
+    """The effect of a change on the tests.
 
     `breaks`: every tree with it fails. `breaks_with`: a tree fails that has one of these pull
     requests beside it. `conflicts`: no test branch can be made of it.

@@ -1,4 +1,4 @@
-"""A queue's own past as a history: what its entries and runs say of changes, tests and times."""
+"""Turn a queue's past into a history: changes, tests and durations from its rows."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ BY_CI = frozenset(
         Reason.CHECK_NEVER_STARTED,
     }
 )
-"""Cancellations that nobody asked for and no change is to blame for."""
+"""Cancellations that no person requested and no change caused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _heads_of(run: Run) -> set[Head]:
 
 
 def _seconds_of(run: Run) -> float | None:
-    """How long its test took; None when it had none, did not end, or began again on the way."""
+    """Return how long its test took; None without a test that ran once and ended."""
     ended = run.failed_at or run.finished_at
     is_tested = run.kind is not RunKind.DIRECT and run.reused_from is None and not run.contained
     has_ended = run.status in (RunStatus.SUCCEEDED, RunStatus.FAILED)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, assert_never
 
-from service.mergequeue.engine import engine, estimates, inputs
+from service.mergequeue.engine import engine, inputs
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.estimates import Signs, Track
+from service.mergequeue.engine.explaining import estimates
+from service.mergequeue.engine.explaining.estimates import Signs, Track
 from service.mergequeue.engine.inputs import Input, Submit
 from service.mergequeue.engine.model import Entry, LandMode, MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import (
@@ -50,10 +51,10 @@ AFTER_LAST = timedelta(days=30)
 """Virtual time after the last submission at which a replay ends, whatever is left."""
 
 BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
-"""When nothing happens in a history without submissions."""
+"""The time of a history without submissions."""
 
 ROUNDS_PER_ARRIVAL = 1000
-"""Inputs for one submission beyond which a replay ends: far above what any setting needs."""
+"""A replay stops after this many inputs per submission, far more than any setting needs."""
 
 UID = "00000000-0000-4000-8000-000000000000"
 AUTHOR = Actor(ActorKind.PERSON, "author")
@@ -65,7 +66,7 @@ Told = Callable[[int], None]
 
 
 def replay(history: History, config: QueueConfig, seed: int, told: Told | None = None) -> Measured:
-    """What a queue of these settings would have done with the history's submissions.
+    """Replay the history's submissions under these settings.
 
     The same arguments always give the same answer. A head is submitted once; a pull request
     that has merged is not submitted again.
@@ -76,7 +77,7 @@ def replay(history: History, config: QueueConfig, seed: int, told: Told | None =
 
 
 class _Replay:
-    """One queue, its world, and what has been counted so far."""
+    """One queue, its world, and the measurements so far."""
 
     def __init__(self, history: History, config: QueueConfig, seed: int, told: Told | None) -> None:
         self._history = history
@@ -111,7 +112,7 @@ class _Replay:
             self._happen()
 
     def measured(self) -> Measured:
-        """What came of it."""
+        """Return the result of the replay."""
         return Measured(
             merged=tuple(self._merged),
             waits_s=tuple(wait.total_seconds() for wait in self._merged.values()),
@@ -122,7 +123,7 @@ class _Replay:
         )
 
     def _next_at(self) -> datetime | None:
-        """When something happens next: a person, the end of a test, the engine's own clock."""
+        """Return when something happens next: a person, the end of a test, the engine's clock."""
         next_act = self._acts[0].at if self._acts else None
         coming = (next_act, self._ci.next_end(), self._wake_at)
         return min((at for at in coming if at is not None), default=None)
@@ -146,7 +147,7 @@ class _Replay:
         self._tell(self._submission(arrival))
 
     def _submission(self, arrival: Arrival) -> Submit:
-        """The command, with what the product would know of the pull request, never the truth."""
+        """Return the command with what the product would know of the pull request."""
         return Submit(
             facts=self._facts(arrival),
             actor=AUTHOR,
@@ -292,14 +293,14 @@ class _Replay:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A test branch that stands: what was asked for, and its commit."""
+    """A test branch that exists: its request and its commit."""
 
     action: BuildTestBranch
     sha: Sha
 
 
 class _Act(NamedTuple):
-    """What a person does, and when; `number` orders what happens at the same time."""
+    """An act of a person and its time; `number` orders acts at the same time."""
 
     at: datetime
     number: int

@@ -139,7 +139,7 @@ class _Line:
         self._cells = cells
 
     def run(self) -> TestedRun | None:
-        """What it says; None without a start or without heads."""
+        """Return the row's submission, None without a start or without heads."""
         heads = tuple(Sha(head) for head in self._of("pr_heads_in_merge_order").split())
         started_at = self._time("started_at")
         if started_at is None or not heads:
@@ -188,7 +188,7 @@ class _Line:
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
     def _landed(self, heads: int) -> int:
-        """How many heads, from the first, are in a tree that landed."""
+        """Return how many heads, from the first, are in a tree that landed."""
         column = "prefix_tree_found_on_target"
         text = self._of(column)
         if text in ("", UNKNOWN):
@@ -214,4 +214,4 @@ class _Line:
 
 
 MINUTES_MAX = 60 * 24 * 365
-"""A year: what is longer is a mistake of the table."""
+"""A year; a longer span is a mistake of the table."""

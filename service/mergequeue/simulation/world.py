@@ -1,4 +1,4 @@
-"""What stands around a simulated queue: the target branch, and CI. Pure, and moved by others.
+"""The world around a simulated queue: the target branch and CI. Pure.
 
 A tree is the sum of the changes in it, so that equal sets of changes are equal trees in
 whatever order they came.
@@ -22,7 +22,7 @@ TREES = 1 << 160
 """A tree id has 40 hexadecimal digits."""
 
 DURATION_S = 20 * 60.0
-"""How long a test takes where the history knows no duration at all."""
+"""The duration of a test if the history has no durations."""
 
 
 class Target:
@@ -40,7 +40,7 @@ class Target:
         self.tip = self._move(sha_of("first"))
 
     def fate_of(self, head: Sha) -> Fate:
-        """What the change does to the tests."""
+        """Return the effect of the change on the tests."""
         return self._fates.get(head, GOOD)
 
     def with_change(self, pr: int, head: Sha) -> Sha:
@@ -91,7 +91,7 @@ class Target:
 
 @cache
 def change_of(pr: int, head: Sha) -> int:
-    """What a change adds to the number of a tree."""
+    """Return what a change adds to the number of a tree."""
     return int(sha_of(str(pr), head), 16)
 
 
@@ -115,7 +115,7 @@ class Attempt:
 
 
 class Ci:
-    """CI: tests under way and those that wait for a worker, in the order they were asked for."""
+    """CI: running tests and those that wait for a worker, in order of request."""
 
     def __init__(self, history: History, seed: int) -> None:
         self._history = history
@@ -133,7 +133,7 @@ class Ci:
         return self._count
 
     def next_end(self) -> datetime | None:
-        """When the next test ends."""
+        """Return when the next test ends."""
         return self._ends[0][0] if self._ends else None
 
     def ask(self, attempt: Attempt, now: datetime) -> None:
@@ -156,7 +156,7 @@ class Ci:
             self._free(run, now)
 
     def seconds_of(self, tested: Sequence[Sha]) -> float:
-        """How long a test of these heads takes: what tests of them took, on average."""
+        """Return the duration of a test of these heads: the average of their tests."""
         own = [self._own_s.get(head) or self._drawn(head) for head in tested]
         return sum(own) / len(own)
 

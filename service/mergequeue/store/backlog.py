@@ -1,4 +1,4 @@
-"""What waits to be done: counted, and the effects of queues one by one."""
+"""Pending work: counts, and the open effects of queues."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from sqlalchemy import Connection, func, select
 from service.database.outbox import EFFECT, LAND
 from service.database.records import Lane, OutboxState
 from service.database.tables_deliveries import InboxRow, OutboxRow
+from service.mergequeue.engine.explaining.standstill import OpenEffect
 from service.mergequeue.engine.outputs import BuildTestBranch
-from service.mergequeue.engine.standstill import OpenEffect
 from service.mergequeue.store.rows import queues
 
 inbox = InboxRow.__table__
@@ -50,7 +50,7 @@ SELECT_WAKES = select(queues.c.id, queues.c.wake_at).where(
 )
 
 THROTTLED = "throttled: "
-"""How the note of an effect begins that the provider's limit makes wait."""
+"""The note of an effect that waits for the provider's rate limit starts with this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Waiting:
 
 
 def waiting(session: Connection) -> Waiting:
-    """What is open now, of everybody."""
+    """Return the open effects of all queues."""
     return Waiting(
         {Lane(row.lane): row.times for row in session.execute(SELECT_EFFECTS)},
         session.execute(SELECT_OLDEST).scalar_one(),
@@ -97,5 +97,5 @@ def open_effects(session: Connection) -> dict[int, tuple[OpenEffect, ...]]:
 
 
 def wakes(session: Connection) -> dict[int, datetime]:
-    """Return when each queue asked to be woken; those that did not are left out."""
+    """Return the wake-up time of each queue that has one."""
     return {row.id: row.wake_at for row in session.execute(SELECT_WAKES)}

@@ -11,7 +11,7 @@ from service.database.database import Store
 from service.mergequeue.engine.model import MergeQueue
 
 QUEUES_MAX = 512
-"""Values kept; the least recently used goes first (ARCHITECTURE.md 5)."""
+"""Queue values in memory; the least recently used is evicted first."""
 
 
 class QueueCache:

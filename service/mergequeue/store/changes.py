@@ -1,4 +1,4 @@
-"""What one turn changed of a queue's entries, runs and passed trees, and its writing.
+"""The difference that one turn makes to a queue's rows, and its writing.
 
 Values are shared between versions, so most are told apart by identity alone.
 """
@@ -134,7 +134,7 @@ class Changes:
 
 
 def between(before: MergeQueue, step: Step) -> Changes:
-    """What differs. Raises InvariantBroken(E0) for an entry or run that just vanished."""
+    """Return the difference. Raises InvariantBroken(E0) if an entry or run just vanished."""
     after = step.queue
     old, new = before.greens, after.greens
     return Changes(
@@ -173,7 +173,7 @@ def _vanished(known: Mapping[str, T], after: Mapping[K, T], gone: frozenset[str]
 
 
 def write(session: Connection, queue_id: int, changes: Changes) -> None:
-    """Write it. What leaves goes first: a pull request has one live entry at a time."""
+    """Write it, removals first: a pull request has one live entry at a time."""
     _write_entries(session, queue_id, changes.entries)
     _write_runs(session, queue_id, changes.runs)
     forgotten: Rows = [{"of_queue": queue_id, "of_key": key} for key in changes.forgotten]
@@ -185,7 +185,7 @@ def write(session: Connection, queue_id: int, changes: Changes) -> None:
 
 
 def targets_of_queue(before: MergeQueue, after: MergeQueue) -> list[Targets | None]:
-    """What the queue itself refers to now and may not have referred to before."""
+    """Return target sets that the queue refers to now and may not have referred to before."""
     found: list[Targets | None] = []
     if after.landed is not before.landed:
         known = {id(step) for step in before.landed}
@@ -196,7 +196,7 @@ def targets_of_queue(before: MergeQueue, after: MergeQueue) -> list[Targets | No
 
 
 def _targets_of_entries(found: Difference[Entry]) -> list[Targets | None]:
-    """The same of its entries."""
+    """Return target sets that its entries newly refer to."""
     referred: list[Targets | None] = []
     for entry in (*found.left, *found.changed, *found.added):
         old = found.known.get(entry.id)
@@ -235,7 +235,7 @@ def _write_runs(session: Connection, queue_id: int, found: Difference[Run]) -> N
 
 
 def _update(session: Connection, found: Difference[T], codec: RowCodec[T], table: Table) -> None:
-    """Write the columns that changed, of what has left the value and of what is in it."""
+    """Write the changed columns of removed and present rows."""
     updates: dict[tuple[str, ...], Rows] = defaultdict(list)
     for each in (*found.left, *found.changed):
         old = found.known.get(each.id)
@@ -256,7 +256,7 @@ def _update_of(table: Table, *names: str) -> Update:
 
 
 def _new_rows(found: Difference[T], queue_id: int, codec: RowCodec[T]) -> Rows:
-    """Rows of what has none; what has left the value already before what is in it."""
+    """Insert rows that are missing; removed entries before present ones."""
     return [
         codec.row(each) | {"live": live, "of_queue": queue_id}
         for live, group in ((False, found.left), (True, found.added))

@@ -1,4 +1,4 @@
-"""How far sweeps have read, kept over restarts."""
+"""The positions of sweeps, which survive restarts."""
 
 from datetime import datetime
 

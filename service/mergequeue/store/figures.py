@@ -1,4 +1,4 @@
-"""What happened to queues, added up as it happens and read without looking back.
+"""Metrics of queues, added up as events happen.
 
 Sums are increments, so that several transactions may add to one; they stay when entries, runs
 and events go.
@@ -26,10 +26,10 @@ from service.metrics.queue_families import LASTING, ROLLING, Kind
 from service.vocabulary import QueueRef, RepoRef
 
 HOUR = timedelta(hours=1)
-"""How long a fact counts as recent (API.md 7)."""
+"""A fact counts as recent for this long."""
 
 QUEUES_MAX = 500
-"""Queues asked for in one statement."""
+"""Queues per statement."""
 
 BETWEEN = "/"
 """Between the values of a fact's labels, which are words of our own and never hold it."""
@@ -116,7 +116,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A queue, and under what its figures stand: nothing of them changes while these are equal."""
+    """A queue with the version of its figures, which change only with it."""
 
     ref: QueueRef
     version: int
@@ -133,7 +133,7 @@ class Figures:
 
 
 def add(session: Connection, ref: QueueRef, facts: Sequence[Fact], at: datetime) -> None:
-    """Count facts of a queue, and remember for an hour those that are asked for by the hour."""
+    """Count facts of a queue, and keep those with hourly figures for an hour."""
     rows = [_row(ref, fact) for fact in facts]
     lasting = [row | {"count": 1} for row in rows if row["kind"] in LASTING]
     if lasting:

@@ -34,7 +34,7 @@ SELECT_LATER = (
 
 @dataclass(frozen=True, slots=True)
 class HeardCommand:
-    """A command by its origin; `topic` is what it changes, empty where it changes nothing."""
+    """A command by its origin; `topic` is what it changes, empty if it changes nothing."""
 
     repository_id: int
     org_id: int

@@ -1,4 +1,4 @@
-"""What a queue's rows tell of its past: for simulations, and for estimates.
+"""A queue's past, read from its rows for simulations and estimates.
 
 Reads finished entries and runs, and from the journal when each entry was ready first.
 """
@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from service.database.codec import JsonCodec
-from service.mergequeue.engine.estimates import OwnCi, Signs
+from service.mergequeue.engine.explaining.estimates import OwnCi, Signs
 from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.outputs import EntryMoved
 from service.mergequeue.engine.reasons import MEANINGS, Reason
@@ -50,10 +50,10 @@ ENTRIES_MAX = 20_000
 RUNS_MAX = 60_000
 
 JUDGED_MAX = 1000
-"""Newest submissions from which the chance of failing is told."""
+"""The chance of failing is estimated from this many newest submissions."""
 
 PAIRS_MAX = 500
-"""Heads asked for in one statement."""
+"""Heads per statement."""
 
 FACTS: JsonCodec[Facts] = JsonCodec(Facts)
 
@@ -188,6 +188,6 @@ def _signs_of(row: Row[*tuple[object, ...]], failed_before: int) -> Signs:
 
 
 def first_seen(session: Connection, queue: QueueRef) -> dict[int, datetime]:
-    """When the head of each live entry was seen first, by pull request."""
+    """Return when the head of each live entry was first seen, by pull request."""
     binds = {"of_queue": queue.id, "of_repository": queue.repository_id}
     return {row.pr: row.seen_at for row in session.execute(SELECT_FIRST_SEEN, binds)}

@@ -1,4 +1,4 @@
-"""What happened to a queue, one row an event; never read back into state."""
+"""The events of a queue, one row each; never read back into state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ def timeline_after(
 
 
 def searches_of(session: Connection, queue_id: int, entry_id: str) -> tuple[Recorded, ...]:
-    """How the searches in runs that tested this submission began, oldest first."""
+    """Return the starts of bisections in runs that tested this submission, oldest first."""
     binds = {"of_queue": queue_id, "of_entry": entry_id}
     return tuple(_recorded(row) for row in session.execute(SELECT_SEARCHES, binds))
 

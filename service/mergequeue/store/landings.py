@@ -1,4 +1,4 @@
-"""Landings: what was meant to land, what was permitted, what was seen (RELIABILITY.md 2)."""
+"""Landings: what was intended, what was permitted, what was read back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -80,7 +80,7 @@ PERMIT = (
 
 @dataclass(frozen=True, slots=True)
 class LandingOutcome:
-    """How a landing ended, and what was read back of it."""
+    """The result of a landing, with what was read back."""
 
     state: LandingState
     sha: Sha | None = None
@@ -135,7 +135,7 @@ def open_permits(session: Connection, queue_id: int) -> tuple[LandingRecord, ...
 
 
 def permit(session: Connection, landing_id: int, until: datetime) -> bool:
-    """Let it be sent until then; False when another landing of the queue is open or it ended."""
+    """Permit it until then; False if another landing of the queue is open or it has ended."""
     return session.execute(PERMIT, {"of_id": landing_id, "until": until}).rowcount == 1
 
 

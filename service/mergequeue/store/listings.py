@@ -188,7 +188,7 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class RunFound:
-    """What a list says of one built run.
+    """One built run as lists show it.
 
     `first_state` is that of the first submission that it tested, None when that is forgotten.
     `is_searched`: a search for a culprit began in it.
@@ -323,7 +323,7 @@ def built_runs(
 
 
 def built_runs_count(session: Connection, queue_id: int, wanted: RunFilter) -> int:
-    """How many those are in all."""
+    """Return the number of these runs."""
     binds = _run_binds(queue_id, wanted)
     many: int = session.execute(COUNT_RUNS[_filtered(wanted)], binds).scalar_one()
     return many

@@ -1,4 +1,4 @@
-"""Notices of ours that stand at the provider, so that they are found and not written twice."""
+"""Our notices at the provider, recorded so that each is written once."""
 
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert as upsert
@@ -11,7 +11,7 @@ notices = NoticeRow.__table__
 
 
 def placed(session: Connection, spot: Spot) -> Placed | None:
-    """What stands at this spot, if we placed something."""
+    """Return the notice recorded for this spot, None if there is none."""
     statement = select(notices.c.provider_id, notices.c.digest).where(
         *(notices.c[name] == value for name, value in _key(spot).items())
     )
@@ -20,7 +20,7 @@ def placed(session: Connection, spot: Spot) -> Placed | None:
 
 
 def place(session: Connection, spot: Spot, standing: Placed) -> None:
-    """Remember what stands there now."""
+    """Record the notice now at this spot."""
     statement = upsert(notices).values(
         **_key(spot),
         org_id=select(queues.c.org_id).where(queues.c.id == spot.queue_id).scalar_subquery(),

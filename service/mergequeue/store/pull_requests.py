@@ -1,4 +1,4 @@
-"""What is remembered of pull requests: newest head, forks let in, impacted targets."""
+"""Records of pull requests: newest head, authorized forks, impacted targets."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -78,7 +78,7 @@ def with_head(session: Connection, repository_id: int, head: Sha) -> tuple[int, 
 
 
 def authorize_fork(session: Connection, head: PullRequestHead, actor: Actor, at: datetime) -> None:
-    """Let this head of a fork in; the first authorization of a head stays."""
+    """Authorize this head of a fork; the first authorization of a head is kept."""
     statement = upsert(forks).values(
         org_id=_org_of(head), **_key(head), head=head.head, actor=ACTOR.encode(actor), at=at
     )
@@ -86,7 +86,7 @@ def authorize_fork(session: Connection, head: PullRequestHead, actor: Actor, at:
 
 
 def fork_authorization(session: Connection, repository_id: int, number: int) -> Sha | None:
-    """The head that was let in last."""
+    """Return the head that was authorized last."""
     statement = (
         select(forks.c.head)
         .where(forks.c.repository_id == repository_id, forks.c.number == number)
@@ -136,7 +136,7 @@ def targets_of(
 def targets_known(
     session: Connection, repository_id: int, pairs: Iterable[tuple[int, Sha]]
 ) -> frozenset[tuple[int, Sha]]:
-    """Those of the (number, head) pairs for which targets were uploaded."""
+    """Return the (number, head) pairs that have uploaded targets."""
     wanted = list(pairs)
     if not wanted:
         return frozenset()

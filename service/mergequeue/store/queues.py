@@ -60,7 +60,7 @@ OF_THE_QUEUE = (
     HoldReleased,
     QueueDeleted,
 )
-"""Events of what is shown as the queue, none of its entries and runs: they raise `revision`."""
+"""Events that change the queue's own answer, not its entries and runs: they raise `revision`."""
 
 FIRST_EPOCH = 1
 GREENS_MAX = 1000
@@ -137,14 +137,14 @@ SELECT_RUN_OF_SHA = (
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Which value of a queue is stored, and who may write the next."""
+    """The stored version of a queue, and the epoch that may write the next."""
 
     version: int
     epoch: int
 
 
 def deployment_id(session: Connection) -> str:
-    """Who this database is: a random UUID, made when it was first opened."""
+    """Return the id of this database: a random UUID, created when it was first opened."""
     found: str = session.execute(select(deployments.c.uuid)).scalar_one()
     return found
 
@@ -249,7 +249,7 @@ def load(session: Connection, queue_id: int) -> MergeQueue:
 def save(
     session: Connection, before: MergeQueue, step: Step, epoch: int = FIRST_EPOCH
 ) -> MergeQueue:
-    """Write what differs between `before` and the step; the next value with its version.
+    """Write the difference between `before` and the step; return the next value.
 
     The version grows when anything of the value differs, the revision when an event tells of
     the queue itself; `wake_at` is written in any case.
@@ -286,7 +286,7 @@ def due(session: Connection, now: datetime) -> tuple[int, ...]:
 
 
 def next_wake(session: Connection) -> datetime | None:
-    """When the next queue wants to be woken; None: no clock runs."""
+    """Return the next wake-up time of a queue, None if there is none."""
     statement = select(func.min(queues.c.wake_at, type_=queues.c.wake_at.type)).where(
         queues.c.wake_at.is_not(None), queues.c.deleted.is_(False)
     )

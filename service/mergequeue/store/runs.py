@@ -23,7 +23,7 @@ from service.mergequeue.store.rows import (
 )
 
 DURATIONS_MAX = 50
-"""Finished runs from which the time left is told (UX.md 1)."""
+"""Estimates use this many finished runs."""
 
 RECORDED_MAX = 10_000
 """Branches looked back on; far older ones have been swept long ago."""

@@ -1,4 +1,4 @@
-"""How often a submission entered a state, counted by the journal (API.md 11.2, `sequence`)."""
+"""How often a submission entered a state: the `sequence` of notifications, from the journal."""
 
 from sqlalchemy import Connection, bindparam, select
 

@@ -1,4 +1,4 @@
-"""What has been counted of queues, so that nobody reads history to count it."""
+"""Tables of the metrics of queues."""
 
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from service.database.types import Id, Utc
 
 
 class FigureRow(Row, table=True):
-    """How often something happened, and how long it took in all, a bucket of durations a row.
+    """Counts and total durations of events, one row per bucket of durations.
 
     `labels` are the values of the fact's labels with `/` between; `ms` are milliseconds. Rows
     are added to and never deleted: they outlive the entries and events that they count.

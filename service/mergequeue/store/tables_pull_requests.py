@@ -1,4 +1,4 @@
-"""What is remembered of pull requests, beside their entries."""
+"""Tables about pull requests, besides their entries."""
 
 from datetime import datetime
 
@@ -25,7 +25,7 @@ class PullRequestRow(Row, table=True):
 
 
 class ForkAuthorizationRow(Row, table=True):
-    """A person with write access let this head of a fork in."""
+    """A person with write access authorized this head of a fork."""
 
     __tablename__ = "fork_authorization"
 
@@ -60,7 +60,7 @@ class TargetSetRow(Row, table=True):
 
 
 class NoticeRow(Row, table=True):
-    """A notice of ours that stands at the provider; `entry` is empty for comments."""
+    """A notice of ours at the provider; `entry` is empty for comments."""
 
     __tablename__ = "notice"
 

@@ -224,7 +224,7 @@ partial("ix_run_live_sha", RunRow, "repository_id", "sha", where=RunRow.__table_
 
 
 class RunEntryRow(Row, table=True):
-    """A pull request of a run: tested by it, or part of the base it stands on."""
+    """A pull request of a run: tested by it, or part of its base."""
 
     __tablename__ = "run_entry"
 

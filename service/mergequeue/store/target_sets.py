@@ -44,7 +44,7 @@ INSERT = upsert(sets).on_conflict_do_nothing()
 
 
 def word_of(targets: Targets) -> str:
-    """What stands for these targets in rows and JSON; looks at every name the first time."""
+    """Return the digest of these targets for rows and JSON; reads every name the first time."""
     if targets.everything:
         return ALL_WORD
     known = _words.get(targets.names)
@@ -55,12 +55,12 @@ def word_of(targets: Targets) -> str:
 
 
 def shared(targets: Targets) -> Targets:
-    """The same targets in the one object that stands for them in this process."""
+    """Return the one shared object for these targets in this process."""
     return of_word(word_of(targets)) or targets
 
 
 def _digest(names: frozenset[str]) -> str:
-    """The same for the same names in any order.
+    """Return a digest that is equal for the same names in any order.
 
     They are sorted in parts that their content decides: one sort of a million names would
     keep every other thread of the process waiting.
@@ -99,7 +99,7 @@ def at_hand(session: Connection, texts: Iterable[str | None]) -> tuple[frozenset
 
 
 def keep(session: Connection, referred_to: Iterable[Targets | None]) -> None:
-    """Write the names of sets that are not stored yet; to be called by whoever refers to them."""
+    """Insert the names of sets that are not stored yet; needed before a row refers to them."""
     names = {
         word_of(each): each.names
         for each in referred_to

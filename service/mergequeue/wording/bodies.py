@@ -1,4 +1,4 @@
-"""What stands under the heading of a status comment and in a check run's summary."""
+"""The body of the status comment and of the check run's summary, and their headings."""
 
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -9,20 +9,16 @@ from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunPhase
 from service.mergequeue.wording import (
-    aside,
-    causes,
     conditions,
     endings,
     failed_tests,
-    headings,
+    history,
     holds,
     readiness,
     reasons,
-    searches,
     warnings,
 )
-from service.mergequeue.wording.situation import situation_after
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording.situation import PullRequestText, situation_after
 from service.text import markdown, phrases, times
 from service.text.phrases import Phrase, phrase
 
@@ -54,7 +50,7 @@ def body(view: PullRequestText) -> str:
 
 
 def tests(view: PullRequestText) -> str:
-    """The tests that failed in its run, where that has to do with how it stands."""
+    """Return the failed tests of its run, if they matter in its present state."""
     entry = view.entry
     if entry.state not in _TESTED and entry.reason not in (*_MARKS, Reason.LANDED):
         return ""
@@ -62,7 +58,7 @@ def tests(view: PullRequestText) -> str:
 
 
 def logs(view: PullRequestText) -> str:
-    """The checks in the evidence, each with what it did and its log; at most five."""
+    """Return the checks in the evidence, each with its result and log; at most five."""
     mark = _MARKS.get(view.entry.reason)
     if mark is None:
         return ""
@@ -78,13 +74,13 @@ def logs(view: PullRequestText) -> str:
 
 
 def verdict(view: PullRequestText) -> Phrase:
-    """What the verdict on the run says about this pull request; empty without one."""
+    """Return what the verdict on the run says about this pull request; empty without one."""
     cause = view.run.cause if view.run else None
     if view.entry.state is not EntryState.FAILED or cause is None:
         return Phrase()
     if view.entry.reason is Reason.INTERACTION:
         cause = Cause.INTERACTION
-    return causes.verdict(cause, view.queue.branch, view.entry.detail.prs)
+    return endings.verdict(cause, view.queue.branch, view.entry.detail.prs)
 
 
 def checklist(view: PullRequestText) -> str:
@@ -115,7 +111,7 @@ _MARKS = {
     Reason.CI_INTERRUPTED: ("⚠️", " was stopped"),
     Reason.RUN_TIMED_OUT: ("⌛", " did not pass in time"),
 }
-"""Reasons whose evidence is a list of checks, and what those did."""
+"""The mark and verb of each reason whose evidence is a list of checks."""
 
 
 def _written(text: Phrase, view: PullRequestText) -> str:
@@ -139,7 +135,7 @@ def _held(view: PullRequestText) -> str:
     still = conditions.stopped(view)
     if not still.parts:
         return ""
-    return _written(still + phrase(" Nothing is lost; the order is kept."), view)
+    return _written(still + phrase(" The order of the queue is kept."), view)
 
 
 def _unready(view: PullRequestText) -> str:
@@ -152,10 +148,10 @@ def _unready(view: PullRequestText) -> str:
 
 def _not_ready(view: PullRequestText) -> list[str]:
     situation = view.situation
-    happened = phrases.sentence(aside.clause(situation))
+    happened = phrases.sentence(reasons.aside_clause(situation))
     return [
-        _written(phrases.joined([happened, aside.step(situation)]), view),
-        "It will enter by itself as soon as:",
+        _written(phrases.joined([happened, reasons.aside_step(situation)]), view),
+        "It enters the queue automatically as soon as:",
         checklist(view),
         _written(phrases.sentence(required(view)), view),
         _written(holds.standstill(view.queue, view.now), view),
@@ -169,7 +165,7 @@ def _pending(view: PullRequestText) -> list[str]:
     if entry.held_by:
         return [_written(_conflict(view), view), _held(view), _written(facts, view)]
     again = phrases.sentence(reasons.explanation(view.situation))
-    first = _written(again, view) if headings.has_restarted(view) else ""
+    first = _written(again, view) if has_restarted(view) else ""
     held = _held(view)
     return [first, held or _written(_start(view), view), _written(facts, view)]
 
@@ -179,12 +175,13 @@ def _conflict(view: PullRequestText) -> Phrase:
     if len(ahead) == 1:
         what, one = phrase("{} is ahead", phrases.pulls(ahead)), "it"
     else:
-        words = "It conflicts with {}, which are ahead; the provider does not say with which"
-        what, one = phrase(words, phrases.pulls(ahead, "or")), "that one"
+        words = "It conflicts with one of {}, which are ahead; GitHub does not say which one"
+        what, one = phrase(words, phrases.pulls(ahead)), "that one"
     if paths:
         what += phrase("; both change {}", phrases.names(paths))
     rest = (
-        f". If {one} merges, you will need to rebase; if {one} leaves, this PR goes on by itself."
+        f". If {one} merges, you will need to rebase; if {one} leaves, this PR continues "
+        "automatically."
     )
     return what + Phrase((rest,))
 
@@ -196,7 +193,7 @@ def _start(view: PullRequestText) -> Phrase:
     start = (
         phrase("Testing starts as soon as {}" + late + ".", waits)
         if waits.parts
-        else phrase("Testing starts at once.")
+        else phrase("Testing starts now.")
     )
     if view.left is None:
         return start
@@ -212,11 +209,7 @@ def _testing(view: PullRequestText) -> list[str]:
     if run is None:
         return [_written(phrases.sentence(reasons.explanation(view.situation)), view)]
     is_building = run.phase is RunPhase.BUILDING
-    built = (
-        "The test branch was being made when this was written."
-        if is_building
-        else checks_table(run, view)
-    )
+    built = "The test branch is being created." if is_building else checks_table(run, view)
     noted = [f"⚠️ {_written(each, view)}" for each in warnings.of_run(run, view.now)]
     return [
         _written(_restarted(view), view),
@@ -238,16 +231,16 @@ def _tested(view: PullRequestText, run: Run) -> Phrase:
 
 
 def _apart(run: Run) -> Phrase:
-    """Why the test leaves out some or all of those ahead."""
+    """Explain why the test leaves out some or all entries ahead."""
     if run.kind is RunKind.SCREEN:
-        return phrase("It takes its place in the line when it passes; nobody waits for it.")
+        return phrase("It takes its place in the queue when it passes; no other PR waits for it.")
     if run.config.mode is Mode.PARALLEL:
-        return phrase("PRs ahead whose impacted targets do not meet its own are left out.")
+        return phrase("PRs ahead that share no impacted targets with it are left out.")
     return Phrase()
 
 
 def checks_table(run: Run, view: PullRequestText) -> str:
-    """The required checks of the run with what each says now; empty when none is required."""
+    """Return the required checks of the run with their results; empty if none is required."""
     rows = [
         (_written(each.check, view), _written(each.result, view))
         for each in conditions.required_checks(run)
@@ -265,7 +258,7 @@ def _restarted(view: PullRequestText) -> Phrase:
 
 def _again(recorded: Recorded, moved: EntryMoved, view: PullRequestText) -> Phrase:
     why = reasons.because(situation_after(moved, recorded.actor, view.queue.branch))
-    if not why.parts or not headings.has_restarted(view):
+    if not why.parts or not has_restarted(view):
         return Phrase()
     at = times.clock_time(recorded.at, view.now)
     return phrase("Restarted at " + at + " because {}.", why)
@@ -276,12 +269,12 @@ def _passed(view: PullRequestText) -> list[str]:
     ahead, held = conditions.awaited(view), _held(view)
     if ahead:
         are = "is" if len(ahead) == 1 else "are"
-        words = "It merges{} by itself when {} " + are + " decided."
+        words = "It merges{} automatically when {} " + are + " decided."
         when = phrase(words, _with_unit(view), phrases.pulls(ahead))
     elif held or view.entry.unmet:
         when = Phrase()
     else:
-        when = phrase("It merges next{}, by itself.", _with_unit(view))
+        when = phrase("It merges next{}, automatically.", _with_unit(view))
     return [_written(phrases.joined([how, when]), view), held, _unready(view)]
 
 
@@ -294,7 +287,7 @@ def _undecided(view: PullRequestText) -> str:
     ahead, behind, search = conditions.awaited(view), conditions.successors(view), view.search
     if search is not None and len(search.entries) > 1:
         prs = phrases.pulls([member.pr for member in search.entries])
-        far = searches.standing(search, view.entry.pr)
+        far = history.search_progress(search, view.entry.pr)
         rest = phrase(" in the batch of {}. {}", prs, far)
     elif not ahead and behind:
         rest = phrase(
@@ -308,19 +301,19 @@ def _undecided(view: PullRequestText) -> str:
         are = "is" if len(ahead) == 1 else "are"
         rest = phrase(
             ", but {} ahead " + are + " not decided yet. If the cause is there, this PR is tested "
-            "again by itself.",
+            "again automatically.",
             phrases.pulls(ahead),
         )
-    return _written(what + rest + phrase(" You need not do anything."), view)
+    return _written(what + rest + phrase(" You do not need to do anything."), view)
 
 
 def _merged(view: PullRequestText) -> list[str]:
     reason = view.entry.reason
     if reason is Reason.ALREADY_CONTAINED:
-        text = "Its commits are in the target branch already; nothing was merged."
+        text = "Its commits are already in the target branch, so there was nothing to merge."
         return [text, _duration(view)]
     if reason is Reason.MERGED_BY_HAND:
-        return ["PRs behind it are tested again where that is needed."]
+        return ["PRs behind it are tested again where needed."]
     if reason is Reason.LANDED_DIRECTLY:
         direct = reasons.PASSED[Reason.OWN_CHECKS_PASSED](view.situation)
         return [_written(phrases.sentence(direct), view), _duration(view)]
@@ -344,7 +337,7 @@ def _duration(view: PullRequestText) -> str:
 def time_spent(
     history: tuple[Recorded, ...], submitted_at: datetime
 ) -> dict[EntryState, timedelta]:
-    """How long a submission stood in each state, up to its last step."""
+    """Return how long a submission was in each state, up to its last step."""
     spent = dict.fromkeys(EntryState, timedelta())
     since, state = submitted_at, EntryState.NOT_READY
     for recorded in history:
@@ -352,3 +345,111 @@ def time_spent(
             spent[state] += recorded.at - since
             since, state = recorded.at, recorded.event.state
     return spent
+
+
+TITLE_CHARACTERS_MAX = 70
+
+_SEPARATOR = " · "
+
+GLYPHS = {
+    EntryState.NOT_READY: "⏳",
+    EntryState.PENDING: "🕒",
+    EntryState.TESTING: "🧪",
+    EntryState.TESTS_PASSED: "✅",
+    EntryState.PENDING_FAILURE: "🔎",
+    EntryState.MERGED: "🟣",
+    EntryState.FAILED: "❌",
+    EntryState.CANCELLED: "🚫",
+}
+
+
+def heading(view: PullRequestText) -> Phrase:
+    """State, place and time left, without its glyph."""
+    return phrases.joined(_pieces(view), _SEPARATOR)
+
+
+def title(view: PullRequestText) -> str:
+    """The heading of a check run: plain, at most 70 characters."""
+    if view.entry.state is EntryState.NOT_READY:
+        text = markdown.plain(phrase("Waiting: {}", conditions.open_in_brief(view)))
+    else:
+        text = markdown.plain(heading(view))
+    if len(text) <= TITLE_CHARACTERS_MAX:
+        return text
+    return text[: TITLE_CHARACTERS_MAX - 1].rstrip(" ,·") + "…"
+
+
+def summary(view: PullRequestText) -> str:
+    """State, place and time left as a plain sentence (API.md 4.3, `summary`)."""
+    return markdown.plain(phrases.sentence(phrases.joined(_pieces(view), ", ")))
+
+
+def place(position: int | None, length: int) -> Phrase:
+    """`3rd of 7`; nothing for an entry without a place."""
+    return Phrase() if position is None else phrase(times.ordinal(position) + " of {}", length)
+
+
+def has_restarted(view: PullRequestText) -> bool:
+    """Whether its tests have begun before."""
+    return any(view.entry.restarts.values())
+
+
+def _pieces(view: PullRequestText) -> list[Phrase]:
+    state, target = view.entry.state, view.queue.branch
+    match state:
+        case EntryState.NOT_READY:
+            return [phrase("Waiting to enter the queue for {}", target)]
+        case EntryState.PENDING:
+            return _pending_heading(view)
+        case EntryState.TESTING:
+            return [_testing_heading(view), place(view.position, view.length), _time_left(view)]
+        case EntryState.TESTS_PASSED:
+            return [phrase("Tests passed"), _before_landing(view)]
+        case EntryState.PENDING_FAILURE:
+            return [_failed_heading(view)]
+        case EntryState.MERGED:
+            return [phrases.capitalized(endings.why(view.situation))]
+        case EntryState.FAILED:
+            why = phrases.unlinked(phrases.capitalized(endings.why(view.situation)))
+            return [why, phrase("removed from the queue")]
+        case EntryState.CANCELLED:
+            return [phrases.unlinked(phrases.capitalized(endings.removed(view.situation)))]
+        case _:
+            assert_never(state)
+
+
+def _pending_heading(view: PullRequestText) -> list[Phrase]:
+    if view.entry.held_by:
+        ahead = phrases.pulls(view.entry.held_by, "or")
+        return [phrase("On hold"), phrase("conflicts with {}", ahead)]
+    word = Phrase((conditions.stopped_word(view),)) if conditions.stopped_word(view) else Phrase()
+    first = "Waiting to be tested again" if has_restarted(view) else "In the queue"
+    return [phrase(first), place(view.position, view.length), word]
+
+
+def _testing_heading(view: PullRequestText) -> Phrase:
+    if view.run is not None and view.run.kind is RunKind.SCREEN:
+        return phrase("Testing alone first")
+    return phrase("Testing again" if has_restarted(view) else "Testing")
+
+
+def _failed_heading(view: PullRequestText) -> Phrase:
+    search = view.search
+    if search is None or len(search.entries) == 1:
+        return phrase("Failed, finding the cause")
+    return phrase("A batch of {} failed, splitting it", len(search.entries))
+
+
+def _time_left(view: PullRequestText) -> Phrase:
+    return Phrase((times.remaining(view.left, view.now),)) if view.left else Phrase()
+
+
+def _before_landing(view: PullRequestText) -> Phrase:
+    word, ahead = conditions.stopped_word(view), conditions.awaited(view)
+    if word:
+        return Phrase((word,))
+    if ahead:
+        return phrase("waiting for {}", phrases.pulls(ahead))
+    if view.entry.unmet:
+        return phrase("waiting: {}", conditions.open_in_brief(view))
+    return phrase("about to merge")

@@ -1,4 +1,4 @@
-"""What an entry still waits for: one text per condition code (ENGINE.md 16).
+"""The conditions that an entry waits for, one text per condition code, and what comes next.
 
 A text is the condition as a clause that is true once it is met; while it is open, what is
 the case instead stands behind it in parentheses. Lists put ✓ or ○ before it.
@@ -8,21 +8,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from service.mergequeue.engine import verdict
-from service.mergequeue.engine.conditions import (
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.explaining.conditions import (
     MISSING,
     OWN,
     THROTTLED,
     UNANSWERED,
     Condition,
     ConditionCode,
+    Next,
+    NextEvent,
 )
-from service.mergequeue.engine.config import Mode
 from service.mergequeue.engine.model import Hold, MergeQueue, Run
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.wording import holds, readiness
-from service.mergequeue.wording.situation import Wanted
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording.situation import PullRequestText, Wanted
 from service.text import markdown, phrases, times
 from service.text.phrases import Code, Page, Phrase, Pull, phrase
 from service.vocabulary import CheckOutcome
@@ -32,7 +33,7 @@ Text = Callable[[Condition, MergeQueue], Phrase]
 
 @dataclass(frozen=True, slots=True)
 class RequiredCheck:
-    """One row of the table of required checks: the name with its page, and what it says."""
+    """One row of the table of required checks: the name with its page, and its result."""
 
     check: Phrase
     result: Phrase
@@ -44,12 +45,12 @@ def message(condition: Condition, queue: MergeQueue) -> str:
 
 
 def clause(condition: Condition, queue: MergeQueue) -> Phrase:
-    """The condition, and while it is open what is the case instead."""
+    """Return the condition; while it is open, with the present situation in parentheses."""
     return CONDITIONS[condition.code](condition, queue)
 
 
 def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
-    """What a list shows: whether it is met, and the clause; each check by itself."""
+    """Return the rows of a checklist: whether each is met, and its clause."""
     found: list[tuple[bool, Phrase]] = []
     for each in view.explained.conditions:
         if each.code in _READINESS and not each.met:
@@ -68,13 +69,13 @@ def first_open(view: PullRequestText) -> Phrase:
 
 
 def open_in_brief(view: PullRequestText) -> Phrase:
-    """What keeps it from entering, in a few words each."""
+    """Return what keeps it from entering, in a few words each."""
     waits = [readiness.brief(each) for each in view.situation.wanted]
     return phrases.listed(waits, len(waits)) if waits else phrase("its turn to enter")
 
 
 def awaited(view: PullRequestText) -> tuple[int, ...]:
-    """Pull requests ahead that are to be decided before this one, in order, each once."""
+    """Return the pull requests ahead that must be decided before this one, in order, each once."""
     waits = [pr for each in _open(view) if each.code in _AHEAD for pr in each.prs]
     return tuple(dict.fromkeys(waits))
 
@@ -86,13 +87,13 @@ def successors(view: PullRequestText) -> tuple[int, ...]:
 
 
 def latest_start(view: PullRequestText) -> datetime | None:
-    """When its batch starts though it is not full; None when something else is awaited first."""
+    """Return when its batch starts even if not full; None if it waits for something else first."""
     waits = _open(view)
     return waits[0].at if waits and waits[0].code is ConditionCode.BATCH_COMPLETE else None
 
 
 def stopped_word(view: PullRequestText) -> str:
-    """What a heading says of a queue that stands still for this entry; empty if it does not."""
+    """Return a heading's word for a queue that is stopped for this entry; empty if it is not."""
     codes = {each.code for each in _open(view)}
     if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
         return holds.STATE_WORDS[view.queue.state]
@@ -100,7 +101,7 @@ def stopped_word(view: PullRequestText) -> str:
 
 
 def stopped(view: PullRequestText) -> Phrase:
-    """What stops the queue for this entry, in sentences; empty if nothing does."""
+    """Return what stops the queue for this entry, in sentences; empty if it is not stopped."""
     codes = {each.code for each in _open(view)}
     state = Phrase()
     if codes & {ConditionCode.QUEUE_RUNNING, ConditionCode.QUEUE_LANDS}:
@@ -110,7 +111,7 @@ def stopped(view: PullRequestText) -> Phrase:
 
 
 def required_checks(run: Run) -> list[RequiredCheck]:
-    """Each required check of the run with what its report says now."""
+    """Return each required check of the run with its present result."""
     found = []
     for one in verdict.standings_of(run):
         name = Code(one.required.name)
@@ -164,7 +165,7 @@ def _state_of(queue: MergeQueue) -> Phrase:
 
 def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met:
-        return phrase("nothing holds the queue")
+        return phrase("the queue is not on hold")
     if not condition.word:
         return phrase("Headgate has read the branch and its rules")
     return phrase("the hold {} is lifted", condition.word)
@@ -189,7 +190,7 @@ def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
 
 def _batch(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met and (condition.count or 0) < (condition.total or 0):
-        return phrase("its batch waits for nobody else")
+        return phrase("its batch does not wait for more PRs")
     so_far = phrase("{} of {} so far", condition.count or 0, condition.total or 0)
     if condition.prs:
         so_far += phrase(", with {}", few(condition.prs))
@@ -215,7 +216,7 @@ def _slot(condition: Condition, _: MergeQueue) -> Phrase:
 
 
 def _built(condition: Condition, _: MergeQueue) -> Phrase:
-    return _but(phrase("the test branch is made"), condition, _limit(condition))
+    return _but(phrase("the test branch is created"), condition, _limit(condition))
 
 
 def _limit(condition: Condition) -> Phrase:
@@ -245,7 +246,7 @@ def _decided(condition: Condition, _: MergeQueue) -> Phrase:
 
 def _successors(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met or not condition.prs:
-        return phrase("no test run on top of it can clear it any more")
+        return phrase("no remaining test run on top of it can clear it")
     one = len(condition.prs) == 1
     verb = "is decided" if one else "are decided"
     words = phrase("{}, tested on top of it, " + verb, few(condition.prs))
@@ -363,10 +364,10 @@ OUTCOMES: dict[CheckOutcome | None, str] = {
     CheckOutcome.SKIPPED: "skipped",
     CheckOutcome.FAILED: "failed",
     CheckOutcome.INTERRUPTED: "stopped without a result",
-    CheckOutcome.BLOCKED: "waits for somebody's approval",
-    CheckOutcome.UNKNOWN: "says something that Headgate does not know",
+    CheckOutcome.BLOCKED: "waiting for approval",
+    CheckOutcome.UNKNOWN: "reported an unknown result",
 }
-"""What a report says, None for no report."""
+"""The text of each check outcome, None for no report."""
 
 _GLYPHS: dict[CheckOutcome | None, str] = {
     None: "○",
@@ -378,3 +379,74 @@ _GLYPHS: dict[CheckOutcome | None, str] = {
     CheckOutcome.BLOCKED: "⏸",
     CheckOutcome.UNKNOWN: "⚠️",
 }
+
+
+def next_message(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> str:
+    """Return what has to happen next, as a plain sentence of the API's `next.what`."""
+    return markdown.plain(what_next(following, wanted))
+
+
+def what_next(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> Phrase:
+    """Return what has to happen next, as a sentence; empty if there is no next event.
+
+    `wanted` is what the pull request still needs: news of it is told by name.
+    """
+    if following is None:
+        return Phrase()
+    if following.what is Next.FACTS_CHANGE and wanted:
+        return phrases.sentence(readiness.steps(wanted))
+    return NEXT[following.what](following)
+
+
+def _then(words: str) -> Callable[[NextEvent], Phrase]:
+    return lambda _: phrase(words)
+
+
+def _then_prs(one: str, several: str, nobody: str) -> Callable[[NextEvent], Phrase]:
+    def then(following: NextEvent) -> Phrase:
+        if not following.prs:
+            return phrase(nobody)
+        words = one if len(following.prs) == 1 else several
+        return phrase(words, phrases.pulls(following.prs))
+
+    return then
+
+
+NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {
+    Next.FACTS_CHANGE: _then("An open condition is met."),
+    Next.QUEUE_RESUMES: lambda _: phrase(
+        "A maintainer resumes the queue ({}).", Code("/merge resume")
+    ),
+    Next.MODE_CHANGES: _then("The running tests end, and the queue changes its mode."),
+    Next.HOLD_LIFTED: _then("The hold on the queue is lifted."),
+    Next.CONFLICT_CLEARS: _then_prs(
+        "{} is merged or leaves the queue.",
+        "One of {} is merged or leaves the queue.",
+        "The PR in conflict is merged or leaves the queue.",
+    ),
+    Next.RUN_STARTS: _then_prs(
+        "The test run of {} starts.", "The test runs of {} start.", "A test run ahead starts."
+    ),
+    Next.BATCH_FILLS: _then("The batch fills up, or its maximum wait ends."),
+    Next.SLOT_FREES: _then("A test run ends."),
+    Next.BRANCH_BUILT: _then("Headgate creates the test branch."),
+    Next.CHECK_REPORTS: _then("CI reports a required check."),
+    Next.EVIDENCE_ARRIVES: _then("The test results of the failure arrive."),
+    Next.AHEAD_DECIDED: _then_prs(
+        "{} passes, fails or leaves the queue.",
+        "{} pass, fail or leave the queue.",
+        "The PRs ahead are decided.",
+    ),
+    Next.SUCCESSOR_ENDS: _then_prs(
+        "The test run of {} ends.", "The test runs of {} end.", "A test run on top of it ends."
+    ),
+    Next.PROBE_ENDS: _then("A test run of the search for the cause ends."),
+    Next.CONFIRMATION_ENDS: _then("The second test run ends."),
+    Next.LANDING_ENDS: _then_prs(
+        "{} is merged or leaves the queue.",
+        "{} are merged or leave the queue.",
+        "The merge that is under way ends.",
+    ),
+    Next.RETRY: _then("Headgate retries automatically."),
+}
+"""Every kind of next event."""

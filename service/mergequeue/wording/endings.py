@@ -1,13 +1,13 @@
-"""Why a pull request left the queue, and what to do next (UX.md 3.5)."""
+"""Why a pull request left the queue, why a run failed, and what to do next."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from service.mergequeue.engine.reasons import SUBMITTED, Reason
+from service.mergequeue.engine.reasons import SUBMITTED, Cause, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import readiness
 from service.mergequeue.wording.situation import Situation
-from service.text import phrases, times
+from service.text import markdown, phrases, times
 from service.text.phrases import Code, Phrase, phrase
 
 Text = Callable[[Situation], Phrase]
@@ -16,7 +16,7 @@ MERGE = Code("/merge")
 TEST_BRANCHES = Code("headgate/merge/**")
 
 NO_REASON_GIVEN = "taken out by "
-"""How the queue fills the evidence of a removal for which nobody gave a reason."""
+"""The queue's own text for a removal without a reason."""
 
 _CODE = re.compile(r"[a-z_]*")
 
@@ -47,7 +47,7 @@ def removed(situation: Situation) -> Phrase:
 
 
 def next_step(situation: Situation) -> Phrase:
-    """What to do about it, in whole sentences; empty when nothing is left to do."""
+    """Return what to do about it, in whole sentences; empty if there is nothing to do."""
     fixed = _NEXT.get((situation.state, situation.reason))
     return fixed(situation) if fixed else Phrase()
 
@@ -75,7 +75,7 @@ def prs(situation: Situation, none: str) -> Phrase:
 
 
 def by(situation: Situation) -> Phrase:
-    """Who did it, `somebody` when that is not known."""
+    """Return the actor, `somebody` if unknown."""
     return phrases.actor(situation.by) if situation.by.login else phrase("somebody")
 
 
@@ -127,7 +127,7 @@ def _interrupted(situation: Situation) -> Phrase:
 
 def _infrastructure(situation: Situation) -> Phrase:
     if situation.detail.text:
-        return phrase("every try to test it while the queue was held failed")
+        return phrase("every test attempt failed while the queue was on hold")
     return phrase(f"CI failed {_tries(situation)} without a test result") + _not_your_change()
 
 
@@ -191,7 +191,7 @@ CANCELLED: dict[Reason, Text] = {
     Reason.TEST_BRANCH_TAMPERED: lambda _: phrase(
         "somebody else deleted its test branch three times"
     ),
-    Reason.PR_GONE: lambda _: phrase("the PR is gone"),
+    Reason.PR_GONE: lambda _: phrase("the PR no longer exists"),
 }
 """Codes of CANCELLED."""
 
@@ -229,7 +229,8 @@ def _after_conflict(situation: Situation) -> Phrase:
 
 def _after_build_refused(situation: Situation) -> Phrase:
     step = phrase(
-        "Comment {} to try again; if that fails too, show this to whoever runs Headgate.", MERGE
+        "Comment {} to try again; if that fails too, show this to your Headgate administrator.",
+        MERGE,
     )
     return phrases.joined([said(situation), step])
 
@@ -243,8 +244,8 @@ def _after_merge_refused(situation: Situation) -> Phrase:
 
 
 def _after_not_ready(situation: Situation) -> Phrase:
-    missing = phrase("It was still waiting until {}.", readiness.goals(situation.wanted))
-    step = phrase("Comment {} to let it wait again.", MERGE)
+    missing = phrase("It could not enter until {}.", readiness.goals(situation.wanted))
+    step = phrase("Comment {} to queue it again.", MERGE)
     return phrases.joined([missing if situation.wanted else Phrase(), step])
 
 
@@ -286,7 +287,52 @@ _NEXT: dict[tuple[EntryState, Reason], Text] = {
     (EntryState.CANCELLED, Reason.INFRASTRUCTURE): _again(),
     (EntryState.CANCELLED, Reason.CHECK_NEVER_STARTED): _after_never_started,
     (EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED): lambda _: phrase(
-        "Find out who deletes {}, then comment {} again.", TEST_BRANCHES, MERGE
+        "Find out what deletes {}, then comment {} again.", TEST_BRANCHES, MERGE
     ),
 }
-"""What to do next; codes that are not here leave nothing to do."""
+"""What to do next; missing codes need no action."""
+
+CauseText = Callable[[str, Phrase], Phrase]
+"""From the target branch and the pull requests concerned (empty: not known)."""
+
+
+def verdict(cause: Cause, target: str, prs: Sequence[int] = ()) -> Phrase:
+    """Return the verdict about the pull request as one sentence."""
+    return CAUSES[cause](target, phrases.pulls(prs))
+
+
+def cause_message(cause: Cause, target: str, prs: Sequence[int] = ()) -> str:
+    """Return the verdict as plain text."""
+    return markdown.plain(verdict(cause, target, prs))
+
+
+def _fixed_cause(words: str) -> CauseText:
+    return lambda _, __: phrase(words)
+
+
+CAUSES: dict[Cause, CauseText] = {
+    Cause.QUARANTINED_ONLY: _fixed_cause(
+        "Only quarantined tests failed, so the run counts as passed."
+    ),
+    Cause.INFRA: _fixed_cause("The CI machines failed, not the code."),
+    Cause.INTERRUPTED: _fixed_cause("CI was stopped before it gave a result."),
+    Cause.NEVER_STARTED: _fixed_cause("A required check never started."),
+    Cause.BASE_RED: lambda target, _: phrase("{} fails the same way.", target),
+    Cause.KNOWN_FLAKY: _fixed_cause(
+        "This looks like flaky tests, not like your change; the retries are used up."
+    ),
+    Cause.NO_EVIDENCE: _fixed_cause("Checks were skipped, so the change is untested."),
+    Cause.TIMEOUT: _fixed_cause("The checks did not finish in time."),
+    Cause.AHEAD_FAULT: lambda _, prs: phrase(
+        "The cause is {}, not this PR.", prs if prs.parts else phrase("ahead of it")
+    ),
+    Cause.INTERACTION: lambda _, prs: phrase(
+        "It fails only together with {}.", prs if prs.parts else phrase("what is ahead of it")
+    ),
+    Cause.PR_FAULT: lambda target, _: phrase(
+        "Everything ahead of it had passed, so the cause is probably in this PR, or in how it fits "
+        "{}.",
+        target,
+    ),
+}
+"""Every cause."""

@@ -19,7 +19,7 @@ OPEN_MAX = 3
 
 
 class Standing(StrEnum):
-    """What a failed test was when its run began."""
+    """The health of a failed test when its run began."""
 
     NEW = "new"
     SEEN = "seen"
@@ -49,7 +49,7 @@ class FailedTest:
 
 @dataclass(frozen=True, slots=True)
 class FailedTests:
-    """How many tests failed, how many of them were forgiven, and the first few of all.
+    """The number of failed and forgiven tests, and the first few of all.
 
     `gaps` are required statuses whose reports are not complete, each with what they lack.
     `revoked` are those that passed by forgiveness and count as failed.
@@ -71,7 +71,7 @@ WORDS = {
     Standing.BROKEN: "broken before this PR",
     Standing.FORGIVEN: "failed, forgiven",
 }
-"""What is said of a failed test, by what it was."""
+"""The text for each kind of failed test."""
 
 
 def section(tests: FailedTests, links: Links, now: datetime) -> str:
@@ -94,13 +94,13 @@ def section(tests: FailedTests, links: Links, now: datetime) -> str:
 
 
 def _gap(name: str, reasons: tuple[str, ...]) -> str:
-    """Why quarantine and known flakes do not excuse a status."""
+    """Explain why quarantine and known flakes do not excuse a status."""
     shown = "; ".join(reasons[:GAPS_MAX])
     return f"⚠️ {markdown.code(name)} is not excused: its report is incomplete. {shown}."
 
 
 def _revoked(name: str) -> str:
-    """Why a status that passed counts as failed."""
+    """Explain why a status that passed counts as failed."""
     return (
         f"⚠️ {markdown.code(name)} passed, but counts as failed. Its command ended with 0 because"
         " all failures were quarantined, and another failure arrived later."

@@ -6,14 +6,19 @@ from typing import assert_never
 from service.mergequeue.engine import outputs
 from service.mergequeue.engine.config import QueueConfig
 from service.mergequeue.engine.inputs import LandingStopCode
-from service.mergequeue.engine.model import PRIORITY_NAMES
-from service.mergequeue.engine.outputs import PlacedWhy, Recorded
+from service.mergequeue.engine.model import PRIORITY_NAMES, Bisection
+from service.mergequeue.engine.outputs import (
+    BisectionClosed,
+    BisectionNarrowed,
+    BisectionOpened,
+    PlacedWhy,
+    Recorded,
+)
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
-from service.mergequeue.wording import causes, holds, reasons, searches
-from service.mergequeue.wording.situation import situation_after
-from service.mergequeue.wording.view import PullRequestText
+from service.mergequeue.wording import endings, holds, reasons
+from service.mergequeue.wording.situation import PullRequestText, Situation, situation_after
 from service.text import markdown, phrases, times
 from service.text.phrases import Phrase, phrase
 from service.vocabulary import Channel
@@ -33,16 +38,16 @@ _CHANNELS = {
 
 _PLACED = {
     PlacedWhy.BATCH: "moved next to those it is tested with",
-    PlacedWhy.PROVEN: "went ahead, for its tests have passed",
-    PlacedWhy.SCREENED: "went ahead of PRs that are tested alone first",
+    PlacedWhy.PROVEN: "moved ahead because its tests passed",
+    PlacedWhy.SCREENED: "moved ahead of PRs that are tested alone first",
     PlacedWhy.URGENT: "went ahead as urgent",
-    PlacedWhy.REJOIN: "came back into the line behind what is being tested",
-    PlacedWhy.PROBE: "moved back, so that another one is tried first",
+    PlacedWhy.REJOIN: "rejoined the queue behind the PRs that are being tested",
+    PlacedWhy.PROBE: "moved back so that another PR is tested first",
 }
 
 
 def message(recorded: Recorded, target: str, history: Sequence[Recorded] = ()) -> str:
-    """What happened, as a plain sentence (API.md 4.3, timeline `message`).
+    """Return the event as a plain sentence, the API's timeline `message`.
 
     `history` is what happened before it: the steps of a search name pull requests by it.
     """
@@ -61,7 +66,7 @@ def clause(
     config: QueueConfig | None = None,
     history: Sequence[Recorded] = (),
 ) -> Phrase:
-    """What happened; with `config` the limits that played a part are told."""
+    """Return the event as a clause; with `config`, it mentions the limits involved."""
     event = recorded.event
     match event:
         case (
@@ -80,7 +85,7 @@ def clause(
         ):
             return _of_run(event, target)
         case outputs.BisectionOpened() | outputs.BisectionNarrowed() | outputs.BisectionClosed():
-            return searches.clause(event, history)
+            return search_clause(event, history)
         case (
             outputs.LandingStarted()
             | outputs.LandingHalted()
@@ -143,14 +148,14 @@ def _of_run(event: RunEvent, target: str) -> Phrase:
         case outputs.RunStarted():
             return _started(event, target)
         case outputs.RunBuilt():
-            return phrase("test branch made at {}", phrases.short(event.sha))
+            return phrase("test branch created at {}", phrases.short(event.sha))
         case outputs.RunRetried():
-            why = causes.verdict(event.cause, target)
+            why = endings.verdict(event.cause, target)
             return phrase("checks run once more (attempt {}). {}", event.attempt, why)
         case outputs.RunFinished():
             return _finished(event)
         case outputs.RunRetired():
-            return phrase("test run over, its branch is deleted")
+            return phrase("test run ended, test branch deleted")
         case _:
             assert_never(event)
 
@@ -172,7 +177,7 @@ _WHY_STARTED = {
     RunKind.SECOND_LOOK: " as well, in case it fails",
     RunKind.SCREEN: " alone, before it takes its place",
 }
-"""What a test run is for, where it is not the usual one."""
+"""The purpose of each special kind of test run."""
 
 
 def _finished(event: outputs.RunFinished) -> Phrase:
@@ -182,7 +187,7 @@ def _finished(event: outputs.RunFinished) -> Phrase:
         case RunStatus.CANCELLED:
             return phrase("test run stopped without a verdict")
         case RunStatus.IN_PROGRESS:
-            return phrase("test run goes on: another check became required")
+            return phrase("test run continues: another check became required")
         case RunStatus.FAILED:
             failed = phrases.names(event.failed)
             return (
@@ -260,8 +265,8 @@ def _is_shown(recorded: Recorded, history: Sequence[Recorded]) -> bool:
     event = recorded.event
     if isinstance(event, outputs.RunStarted):
         return event.kind is not RunKind.DIRECT
-    if isinstance(event, searches.SearchEvent):
-        return searches.is_shown(event, history)
+    if isinstance(event, SearchEvent):
+        return is_search_shown(event, history)
     if not isinstance(event, outputs.EntryMoved):
         return isinstance(event, _SHOWN)
     if event.reason is Reason.TEST_STARTED:
@@ -294,3 +299,94 @@ def _line(recorded: Recorded, view: PullRequestText) -> str:
     happened = clause(recorded, view.queue.branch, view.queue.config, view.history)
     text = markdown.markdown(happened, view.links)
     return f"- `{times.second_of(recorded.at, view.now)}` {text}"
+
+
+SearchEvent = BisectionOpened | BisectionNarrowed | BisectionClosed
+
+
+def search_clause(event: SearchEvent, history: Sequence[Recorded] = ()) -> Phrase:
+    """Return one step; it names pull requests if `history` has the start of the search."""
+    match event:
+        case BisectionOpened():
+            if len(event.prs) == 1:
+                return phrase("the failure of {} is examined", phrases.pulls(event.prs))
+            return phrase("the search for the cause began among {}", phrases.pulls(event.prs))
+        case BisectionNarrowed():
+            return _narrowed(event, _searched(event, history))
+        case BisectionClosed():
+            return _closed(event)
+        case _:
+            assert_never(event)
+
+
+def is_search_shown(event: SearchEvent, history: Sequence[Recorded]) -> bool:
+    """Whether a comment shows it: the failure of one by itself is told by its test runs."""
+    prs = event.prs if isinstance(event, BisectionOpened) else _searched(event, history)
+    return len(prs) > 1
+
+
+def search_progress(search: Bisection, pr: int) -> Phrase:
+    """Return the progress of a search among several, in sentences for the pull request."""
+    prs = tuple(member.pr for member in search.entries)
+    proven, suspects = prs[: search.lo], prs[search.lo : search.hi]
+    pieces = []
+    if proven:
+        are = "is" if len(proven) == 1 else "are"
+        pieces.append(phrase("{} " + are + " proven.", phrases.pulls(proven)))
+    if suspects == (pr,):
+        pieces.append(phrase("The search has come down to this PR; its tests run once more."))
+    elif len(suspects) == 1:
+        words = "The search has come down to {}, whose tests run once more."
+        pieces.append(phrase(words, phrases.pulls(suspects)))
+    elif len(suspects) < len(prs):
+        pieces.append(phrase("The cause is among {}.", phrases.pulls(suspects)))
+    else:
+        pieces.append(phrase("Headgate is searching for the cause."))
+    cuts = [phrases.pulls(prs[:cut]) for cut in sorted(search.probes) if cut != search.hi]
+    if cuts and len(suspects) > 1:
+        pieces.append(phrase("Under test when this was written: {}.", phrases.joined(cuts, "; ")))
+    if pr in prs[search.hi :]:
+        pieces.append(phrase("This PR is tested again after that."))
+    return phrases.joined(pieces)
+
+
+def _searched(
+    event: BisectionNarrowed | BisectionClosed, history: Sequence[Recorded]
+) -> tuple[int, ...]:
+    """Return the pull requests of the search, in order; empty if its start is unknown."""
+    for recorded in history:
+        begun = recorded.event
+        if isinstance(begun, BisectionOpened) and begun.bisection == event.bisection:
+            return begun.prs
+    return ()
+
+
+def _narrowed(event: BisectionNarrowed, prs: tuple[int, ...]) -> Phrase:
+    if event.lo >= event.hi:
+        return phrase("all of the batch are proven")
+    if not prs and event.hi == event.lo + 1:
+        return phrase("the search has come down to number {} of the batch", event.hi)
+    if not prs and not event.lo:
+        return phrase("the cause is among the first {} of the batch", event.hi)
+    if not prs:
+        are = "is" if event.lo == 1 else "are"
+        words = f"the first {{}} of the batch {are} proven, and the cause is among the next {{}}"
+        return phrase(words, event.lo, event.hi - event.lo)
+    proven, suspects = prs[: event.lo], prs[event.lo : event.hi]
+    words = "the search has come down to {}" if len(suspects) == 1 else "the cause is among {}"
+    where = phrase(words, phrases.pulls(suspects))
+    if not proven:
+        return where
+    are = "is" if len(proven) == 1 else "are"
+    return phrase("{} " + are + " proven, and ", phrases.pulls(proven)) + where
+
+
+def _closed(event: BisectionClosed) -> Phrase:
+    if event.culprit is not None:
+        return phrase("the cause is found: {}", phrases.pulls((event.culprit,)))
+    if event.why is Reason.BISECTION_PASSED:
+        return phrase("the search ended without a cause: what had failed passes now")
+    if event.why not in reasons.PENDING:
+        return phrase("the search was given up because a PR that it needs left the queue")
+    why = reasons.because(Situation("", EntryState.PENDING, event.why))
+    return phrase("the search was given up because {}", why)

@@ -1,4 +1,4 @@
-"""Why a queue stands still: one text per hold reason and per state (UX.md 3.5)."""
+"""Why a queue is stopped: one text per hold reason and per state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from service.text import markdown, phrases, times
 from service.text.phrases import Code, Phrase, phrase
 
 ALL_BRANCHES = Code("headgate/**")
-_PROBE = " A probe runs every 15 min; the queue goes on when one passes."
-_STOPPED = " The queue stopped itself, and a person must look."
+_PROBE = " Headgate runs a test every 15 min and continues when one passes."
+_STOPPED = " The queue stopped itself; a person must check what happened."
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A hold with what its sentence needs beside it."""
+    """A hold with the other inputs of its sentence."""
 
     hold: Hold
     target: str
@@ -28,12 +28,12 @@ class Held:
 
 
 def message(hold: Hold, target: str, now: datetime) -> str:
-    """Why the hold stands and who lifts it, as plain sentences."""
+    """Return why the hold exists and who lifts it, as plain sentences."""
     return markdown.plain(text(hold, target, now))
 
 
 def text(hold: Hold, target: str, now: datetime) -> Phrase:
-    """Why the hold stands and who lifts it, in whole sentences."""
+    """Return why the hold exists and who lifts it, in whole sentences."""
     held = Held(hold, target, now)
     found = [HOLDS[hold.reason](held)]
     if hold.evidence:
@@ -122,7 +122,7 @@ def _refused(words: str, step: Phrase) -> Callable[[Held], Phrase]:
 
 def _unreachable(held: Held) -> Phrase:
     since = times.clock_time(held.hold.since, held.now)
-    return _quoted(Phrase((f"GitHub is unreachable since {since}.",)), held)
+    return _quoted(Phrase((f"GitHub has been unreachable since {since}.",)), held)
 
 
 HOLDS: dict[HoldReason, Callable[[Held], Phrase]] = {
@@ -137,12 +137,12 @@ HOLDS: dict[HoldReason, Callable[[Held], Phrase]] = {
         "checks for the queue."
     ),
     HoldReason.REQUIRED_STATUSES_UNREADABLE: _target(
-        "The required checks of {} cannot be read; nothing starts or lands until they can."
+        "The required checks of {} cannot be read; nothing starts or lands until then."
     ),
-    HoldReason.CONFIG_INVALID: _fixed("A setting of this queue cannot be carried out."),
+    HoldReason.CONFIG_INVALID: _fixed("A setting of this queue is invalid."),
     HoldReason.RULE_DENIED: _refused(
         "GitHub refused the merge",
-        phrase("It is tried again every 15 min and when the rules change."),
+        phrase("Headgate retries every 15 min and when the rules change."),
     ),
     HoldReason.PERMISSION_LOST: _fixed(
         "The App is suspended or lacks a permission; an owner of the repository can restore it."
@@ -178,18 +178,20 @@ HOLDS: dict[HoldReason, Callable[[Held], Phrase]] = {
     HoldReason.PROVIDER_QUEUE: _target(
         "{} uses GitHub's merge queue. Remove that rule to use Headgate here."
     ),
-    HoldReason.TARGET_MISSING: _target("{} does not exist any more."),
-    HoldReason.RECOVERING: _fixed("Headgate restarted and checks what happened meanwhile."),
+    HoldReason.TARGET_MISSING: _target("{} no longer exists."),
+    HoldReason.RECOVERING: _fixed(
+        "Headgate restarted and is checking what happened in the meantime."
+    ),
     HoldReason.LANDING_MISMATCH: _target("What landed on {} is not what was tested." + _STOPPED),
     HoldReason.LANDING_UNRESOLVED: _target(
-        "A merge into {} was sent, and whether it happened cannot be read back." + _STOPPED
+        "Headgate sent a merge into {} and cannot tell whether it happened." + _STOPPED
     ),
-    HoldReason.INVARIANT_BREACH: _fixed("Headgate found a mistake of its own." + _STOPPED),
+    HoldReason.INVARIANT_BREACH: _fixed("Headgate detected an internal error." + _STOPPED),
     HoldReason.TARGET_REWRITTEN: _target(
         "The history of {} was rewritten, so commits may be gone." + _STOPPED
     ),
     HoldReason.FOREIGN_DEPLOYMENT: _target(
-        "Another installation of Headgate works on {} as well." + _STOPPED
+        "Another Headgate installation also manages {}." + _STOPPED
     ),
 }
 """Every hold reason."""
@@ -200,7 +202,7 @@ STATE_NOW = {
     QueueState.DRAINING: "draining",
     QueueState.SWITCHING_MODES: "switching its mode",
 }
-"""What a queue is doing."""
+"""The present activity of a queue, by state."""
 
 STATE_VERBS = {
     QueueState.RUNNING: "resumed",
@@ -208,7 +210,7 @@ STATE_VERBS = {
     QueueState.DRAINING: "drains",
     QueueState.SWITCHING_MODES: "switches its mode",
 }
-"""What became of a queue when its state changed."""
+"""The verb for a change to each state."""
 
 # Their own sentence says what the queue noted, and better.
 _SAY_ALL = frozenset(

@@ -1,4 +1,4 @@
-"""Bodies of messages: from what a turn tells to what endpoints are sent (API.md 11.1). Pure.
+"""Bodies of notifications, made from the events of a turn. Pure.
 
 `PAYLOADS` is the one table from events of the queue to messages. A body is made when the thing
 happens and never again, so that every attempt sends the same bytes.
@@ -48,7 +48,7 @@ WORDS: Mapping[EntryState, Word] = {
     EntryState.CANCELLED: ("canceled", "cancellation_reason"),
     EntryState.MERGED: ("merged", "merged_reason"),
 }
-"""What it is called that a pull request enters a state."""
+"""The event name for each state that a pull request enters."""
 
 SUBMITTED: Word = ("submitted", "submitted_reason")
 BATCHES = frozenset(EntryState) - {EntryState.NOT_READY, EntryState.TESTS_PASSED}
@@ -86,12 +86,12 @@ class Scene:
     is_lower: bool = False
 
     def word(self, state: StrEnum) -> str:
-        """A state or scope as receivers are told it."""
+        """Return a state or scope as receivers see it."""
         return state.value.lower() if self.is_lower else state.value
 
 
 def messages_of(scene: Scene, recorded: Recorded) -> tuple[Message, ...]:
-    """What is told of an event; most events of a queue concern nobody outside."""
+    """Return the messages of an event; most queue events have none."""
     subject = scene.subject
     if subject is not None:
         return _about_pull_request(scene, subject, recorded)
@@ -297,7 +297,7 @@ PAYLOADS: Mapping[type[Event], tuple[str, Callable[[Scene, Event], Json]]] = {
     QueueDeleted: ("deleted", _plain),
     LandingMismatched: ("landing_mismatch", _mismatched),
 }
-"""Event of a queue → last part of its name, and what it says beside every event of a queue."""
+"""The last part of the name of each queue event, and its own members."""
 
 
 def _of_repository(scene: Scene, name: str, at: datetime) -> Json:

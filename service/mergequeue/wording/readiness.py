@@ -1,4 +1,4 @@
-"""What a pull request needs before it may enter the queue: one text per code (UX.md 3.5).
+"""What a pull request needs before it may enter the queue: one text per code.
 
 Each code has a whole clause ("there is no conflict with main"), a few words for the title of
 a check run ("no conflict with main") and the step that brings it about ("the conflict with
@@ -28,7 +28,7 @@ STEPS_SHOWN_MAX = 2
 
 
 def goal(wanted: Wanted) -> Phrase:
-    """What has to be so, as a clause that is true once it is met."""
+    """Return the goal as a clause that is true once it is met."""
     return GOALS[wanted.code][0](wanted)
 
 
@@ -38,17 +38,17 @@ def goals(wanted: Sequence[Wanted]) -> Phrase:
 
 
 def met(wanted: Wanted) -> Phrase:
-    """The same once it is so, or was never in question."""
+    """Return the clause for a goal that is met, or was never in question."""
     return _MET[wanted.code] if wanted.code in _MET else goal(wanted)
 
 
 def brief(wanted: Wanted) -> Phrase:
-    """The same in a few words, for `Waiting: …`."""
+    """Return the goal in a few words, for `Waiting: …`."""
     return GOALS[wanted.code][1](wanted)
 
 
 def step(wanted: Wanted) -> Phrase:
-    """What has to happen, as a clause."""
+    """Return the step that meets the goal, as a clause."""
     return _STEPS[wanted.code](wanted) if wanted.code in _STEPS else goal(wanted)
 
 
@@ -119,15 +119,15 @@ def _review(wanted: Wanted) -> Phrase:
 
 
 _REVIEWS = {
-    CODE_OWNERS: " (a code owner has to approve it)",
-    LAST_PUSH: " (somebody other than the last person who pushed has to approve it)",
+    CODE_OWNERS: " (a code owner must approve it)",
+    LAST_PUSH: " (somebody other than the last pusher must approve it)",
 }
 
 
 def _missing(wanted: Wanted) -> Phrase:
     check = phrase("{}", Code(wanted.name)) if wanted.name else phrase("every required check")
     return check + phrase(
-        " has run on the PR itself, because GitHub does not merge before (the author lets CI run "
+        " has run on the PR itself, which GitHub requires before a merge (the author runs CI "
         "there, or an admin makes the Headgate App a bypass actor of the rule, “Exempt”)"
     )
 
@@ -135,7 +135,7 @@ def _missing(wanted: Wanted) -> Phrase:
 def _accepted(wanted: Wanted) -> Phrase:
     if not wanted.name:
         return phrase("GitHub accepts its merge")
-    words = "GitHub accepts its merge, which is tried again (a maintainer removes the cause: {})"
+    words = "GitHub accepts its merge, which Headgate retries (a maintainer removes the cause: {})"
     return phrase(words, quoted(wanted.name))
 
 
@@ -151,19 +151,17 @@ GOALS: dict[Reason, Words] = {
         "GitHub has computed whether it merges cleanly", "GitHub's merge check"
     ),
     Reason.REVIEW_REQUIRED: (_review, lambda _: phrase("review")),
-    Reason.CHANGES_REQUESTED: _fixed(
-        "no reviewer's request for changes is open", "requested changes"
-    ),
+    Reason.CHANGES_REQUESTED: _fixed("no reviewer requests changes", "requested changes"),
     Reason.CONVERSATIONS_UNRESOLVED: _fixed("all conversations are resolved", "open conversations"),
     Reason.CHECK_PENDING: (_check, _check_brief),
     Reason.CHECK_FAILING: (_check, _check_brief),
     Reason.CHECK_MISSING: (_missing, _check_brief),
     Reason.STACKED: _fixed(
-        "the author takes the PR out of its stack, or merges the stack on GitHub",
+        "the author removes the PR from its stack, or merges the stack on GitHub",
         "its stack on GitHub",
     ),
     Reason.PROVIDER_QUEUED: _fixed(
-        "a maintainer takes the PR out of GitHub's own merge queue, or lets that queue merge it",
+        "a maintainer removes the PR from GitHub's own merge queue, or lets that queue merge it",
         "GitHub's own merge queue",
     ),
     Reason.UNSIGNED: _fixed("the author signs all commits of the PR", "signatures"),
@@ -191,11 +189,11 @@ GOALS: dict[Reason, Words] = {
 """Every code of ENGINE.md 5, and those for which a tested PR is set aside."""
 
 _MET: dict[Reason, Phrase] = {
-    Reason.FORK_NEEDS_PERSON: phrase("it does not wait to be let in from a fork"),
-    Reason.WORKFLOWS_PERMISSION_MISSING: phrase("Headgate lacks no permission for it"),
+    Reason.FORK_NEEDS_PERSON: phrase("it needs no approval as a PR from a fork"),
+    Reason.WORKFLOWS_PERMISSION_MISSING: phrase("Headgate has the permissions that it needs"),
     Reason.CHECK_MISSING: phrase("the required checks have reported on the PR itself"),
     Reason.MERGE_REFUSED: phrase("GitHub has not refused its merge"),
-    Reason.STACKED: phrase("the PR is in no stack on GitHub"),
+    Reason.STACKED: phrase("the PR is not part of a stack on GitHub"),
     Reason.PROVIDER_QUEUED: phrase("GitHub's own merge queue does not contain the PR"),
     Reason.UNSIGNED: phrase("all its commits have verified signatures"),
 }
@@ -217,4 +215,4 @@ _STEPS: dict[Reason, Callable[[Wanted], Phrase]] = {
         "an owner of the repository grants Headgate the permission “Workflows: write”"
     ),
 }
-"""Steps that are not already said by the clause of what has to be so."""
+"""Steps that differ from the clause of their goal."""

@@ -1,4 +1,4 @@
-"""Why an entry stands where it stands: the catalog's entrance, one sentence per code.
+"""Why an entry is in its state: one sentence per code.
 
 Texts of the final states are in endings.py, of refusals in refusals.py; a test holds the
 three against the closed list of codes, both ways.
@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from service.mergequeue.engine.model import Entry, MergeQueue
+from service.mergequeue.engine.planning.settling import SKIPPED_ALL
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.wording import aside, endings, readiness
-from service.mergequeue.wording.endings import Text, by, checks, prs
+from service.mergequeue.wording import endings, readiness
+from service.mergequeue.wording.endings import MERGE, TEST_BRANCHES, Text, by, checks, prs
 from service.mergequeue.wording.situation import Situation, Wanted, situation_of
 from service.text import markdown, phrases
-from service.text.phrases import Phrase, phrase
+from service.text.phrases import Code, Phrase, phrase
 
 
 def message(entry: Entry, queue: MergeQueue) -> str:
@@ -50,7 +51,7 @@ def explanation(situation: Situation) -> Phrase:
 
 
 def because(situation: Situation) -> Phrase:
-    """Why its tests begin again, as the clause after "because"; empty at the first time."""
+    """Return why its tests restart, as the clause after "because"; empty at the first start."""
     if situation.reason in _NOT_AGAIN:
         return Phrase()
     return _found(situation.reason, PENDING)(situation)
@@ -62,7 +63,7 @@ def _not_ready(situation: Situation) -> Phrase:
         wanted = (Wanted(situation.reason, situation.target),)
     waits = phrase("waits until {}", readiness.goals(wanted)) if wanted else Phrase()
     if situation.reason in readiness.GOALS:
-        return phrases.joined([aside.clause(situation), waits], "; ")
+        return phrases.joined([aside_clause(situation), waits], "; ")
     return phrases.joined([_found(situation.reason, SUBMISSION)(situation), waits], "; ")
 
 
@@ -83,14 +84,14 @@ def _moved(situation: Situation) -> Phrase:
     sha = situation.detail.sha
     if situation.detail.text and not sha:
         # A landing stopped: it would not have been the tested change any more.
-        return phrase("it has to be tested together with what landed beside it")
+        return phrase("it must be tested together with what has landed since")
     to = phrase(" to {}", phrases.short(sha)) if sha else Phrase()
     return phrase("{} moved{} outside the queue", situation.target, to)
 
 
 def _ahead_changed(situation: Situation) -> Phrase:
     if situation.detail.prs:
-        words = "the order or the impacted targets changed, and it stands on {} now"
+        words = "the order or the impacted targets changed, and it builds on {} now"
         return phrase(words, phrases.pulls(situation.detail.prs))
     return phrase("the order or the impacted targets changed")
 
@@ -116,7 +117,7 @@ def _no_result(situation: Situation) -> Phrase:
 
 
 def failure(situation: Situation) -> Phrase:
-    """What went wrong in the test run, before anybody is blamed for it."""
+    """Return what failed in the test run, before the culprit is known."""
     if situation.reason is Reason.RUN_TIMED_OUT:
         return endings.FAILED[Reason.RUN_TIMED_OUT](situation)
     return phrase("{} failed", checks(situation, "a required check"))
@@ -152,8 +153,8 @@ SUBMISSION: dict[Reason, Text] = dict.fromkeys(SUBMITTED, _submitted)
 
 PENDING: dict[Reason, Text] = {
     Reason.NOW_READY: _fixed("ready, and waiting for its turn"),
-    Reason.RESTARTED_BY_USER: lambda situation: phrase("{} asked for it", by(situation)),
-    Reason.RESTARTED_BY_API: _fixed("that was asked for through the API"),
+    Reason.RESTARTED_BY_USER: lambda situation: phrase("{} asked for a restart", by(situation)),
+    Reason.RESTARTED_BY_API: _fixed("a restart was requested through the API"),
     Reason.TARGET_MOVED: _moved,
     Reason.AHEAD_FAILED: _about_ahead("failed"),
     Reason.AHEAD_CANCELLED: _about_ahead("left the queue"),
@@ -161,7 +162,7 @@ PENDING: dict[Reason, Text] = {
         "somebody merged {} outside the queue", prs(situation, "a PR ahead")
     ),
     Reason.AHEAD_OUT: lambda situation: phrase(
-        "the queue goes on without {} for now", prs(situation, "a PR ahead")
+        "the queue continues without {} for now", prs(situation, "a PR ahead")
     ),
     Reason.AHEAD_RETURNED: lambda situation: phrase(
         "{} came back ahead of it", prs(situation, "a PR")
@@ -179,13 +180,15 @@ PENDING: dict[Reason, Text] = {
     Reason.BATCH_MEMBER_LEFT: lambda situation: phrase(
         "{} left the batch", prs(situation, "another PR")
     ),
-    Reason.BATCH_TAKEN_APART: _fixed("its batch failed for nobody's fault; it is tested alone now"),
+    Reason.BATCH_TAKEN_APART: _fixed(
+        "its batch failed for a reason outside its PRs; it is tested alone now"
+    ),
     Reason.BASE_RED: lambda situation: phrase("{} itself fails", situation.target),
     Reason.CONFLICT_AHEAD: lambda situation: phrase("it conflicts with {}", _one_of(situation)),
     Reason.CONFLICT_CLEARED: _conflict_cleared,
     Reason.RETRY_ON_NEW_BRANCH: _no_result,
     Reason.TEST_BRANCH_LOST: _fixed("its test branch was lost"),
-    Reason.BUILD_RETRY: _fixed("its test branch could not be made"),
+    Reason.BUILD_RETRY: _fixed("its test branch could not be created"),
     Reason.LANDING_STOPPED: _fixed("the merge was stopped"),
     Reason.REQUIRED_STATUS_ADDED: lambda situation: phrase(
         "{} became required", checks(situation, "another check")
@@ -204,11 +207,11 @@ TESTING: dict[Reason, Text] = {
 
 PASSED: dict[Reason, Text] = {
     Reason.RUN_PASSED: _fixed("all required checks passed"),
-    Reason.PASSED_EXCUSED: _fixed("only quarantined tests failed, which is forgiven"),
+    Reason.PASSED_EXCUSED: _fixed("only quarantined tests failed, so the run counts as passed"),
     Reason.SUCCESSOR_PASSED: lambda situation: phrase(
         "the tests of {}, which contain it, passed", prs(situation, "a PR behind it")
     ),
-    Reason.RESULT_REUSED: _fixed("the same code has passed before, and that result counts"),
+    Reason.RESULT_REUSED: _fixed("the same code passed before, and that result is reused"),
     Reason.OWN_CHECKS_PASSED: lambda situation: phrase(
         "its own checks passed on the newest {}, so no test run was needed", situation.target
     ),
@@ -236,3 +239,61 @@ ANY: dict[Reason, Text] = {
 
 _NOT_AGAIN = frozenset({Reason.NOW_READY, Reason.SCREEN_PASSED})
 """Codes of PENDING after which no tests begin again: they are yet to begin."""
+
+DRAFT_GUARD = Code("if: github.event.pull_request.draft == false")
+
+
+def aside_clause(situation: Situation) -> Phrase:
+    """Return why the entry was set aside after its tests; empty for other reasons."""
+    text = _ASIDE_CLAUSES.get(situation.reason)
+    return text(situation) if text else Phrase()
+
+
+def aside_step(situation: Situation) -> Phrase:
+    """Return what somebody can do about an entry set aside, in whole sentences."""
+    text = _ASIDE_STEPS.get(situation.reason)
+    return text(situation) if text else Phrase()
+
+
+def _skipped(situation: Situation) -> Phrase:
+    names = checks(situation, "every required check")
+    were = " were" if len(situation.detail.checks) > 1 else " was"
+    if situation.detail.text == SKIPPED_ALL:
+        return phrase(
+            "{}" + were + " skipped on the test branch and on the PR itself, so no required check "
+            "has tested it",
+            names,
+        )
+    return phrase("{}" + were + " skipped on the test branch, but not on the PR itself", names)
+
+
+def _run_them(situation: Situation) -> Phrase:
+    if situation.detail.text == SKIPPED_ALL:
+        first = phrase("Require a check that runs for every PR.")
+    elif situation.config is not None and situation.config.create_prs_for_testing_branches:
+        first = phrase(
+            "A workflow that skips draft PRs ({}) skips the test branch too, which is a draft PR: "
+            "a maintainer turns {} off, or removes that condition.",
+            DRAFT_GUARD,
+            Code("createPrsForTestingBranches"),
+        )
+    else:
+        first = phrase(
+            "A condition or filter of the workflow excludes it: a maintainer makes it run on {}.",
+            TEST_BRANCHES,
+        )
+    again = phrase("Headgate then tests it again. If it does not, comment {}.", MERGE)
+    return phrases.joined([first, again])
+
+
+_ASIDE_CLAUSES: dict[Reason, Text] = {
+    Reason.NO_EVIDENCE: _skipped,
+    Reason.CI_INTERRUPTED: endings.CANCELLED[Reason.CI_INTERRUPTED],
+    Reason.INFRASTRUCTURE: endings.CANCELLED[Reason.INFRASTRUCTURE],
+}
+
+_ASIDE_STEPS: dict[Reason, Text] = {
+    Reason.NO_EVIDENCE: _run_them,
+    Reason.CI_INTERRUPTED: lambda _: phrase("Headgate tests it again automatically."),
+    Reason.INFRASTRUCTURE: lambda _: phrase("Headgate tests it again automatically."),
+}

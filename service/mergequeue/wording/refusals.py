@@ -1,4 +1,4 @@
-"""Why a command was not taken: one text per code of ENGINE.md 4, group refusals."""
+"""Why a command was refused: one text per code."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ Text = Callable[[Refused, str], Phrase]
 
 
 def message(refused: Refused, target: str) -> str:
-    """What was refused and what to do, as plain text (API.md 3, `detail`)."""
+    """Return what was refused and what to do, as the plain `detail` of an API error."""
     return markdown.plain(text(refused, target))
 
 
 def text(refused: Refused, target: str) -> Phrase:
-    """What was refused and what to do, in whole sentences."""
+    """Return what was refused and what to do, in whole sentences."""
     return REFUSALS[refused.reason](refused, target)
 
 
@@ -64,19 +64,19 @@ REFUSALS: dict[Reason, Text] = {
     ),
     Reason.PULL_REQUEST_MERGED: _fixed("This PR is already merged."),
     Reason.FORK_NEEDS_PERSON: lambda _, __: phrase(
-        "This PR comes from a fork: a person with write access has to comment {} on it.", MERGE
+        "This PR comes from a fork: a person with write access must comment {} on it.", MERGE
     ),
     Reason.NO_REQUIRED_STATUSES: lambda _, target: no_required_checks(target),
     Reason.LIMIT_REACHED: _target("The queue for {} is full. Try again when PRs have left it."),
     Reason.NOT_IN_QUEUE: _fixed("This PR is not in the queue."),
-    Reason.ALREADY_LANDED: _fixed("This PR has landed already."),
+    Reason.ALREADY_LANDED: _fixed("This PR has already landed."),
     Reason.QUEUE_NOT_EMPTY: _not_empty,
     Reason.MODE_SWITCH_IN_PROGRESS: _target(
-        "The queue for {} is switching its mode. Try again when it has."
+        "The queue for {} is switching its mode. Try again when the switch is done."
     ),
-    Reason.HOLD_NOT_FOUND: _fixed("There is no such hold; it may have been lifted already."),
+    Reason.HOLD_NOT_FOUND: _fixed("This hold does not exist; it may already have been lifted."),
     Reason.HOLD_NOT_LIFTABLE: _fixed(
-        "Nobody can lift this hold by hand: it goes when its cause is gone."
+        "This hold cannot be lifted by hand. It ends when its cause is gone."
     ),
     Reason.INVALID_VALUE: _invalid,
 }

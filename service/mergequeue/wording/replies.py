@@ -1,36 +1,62 @@
-"""Answers to commands: a reaction, and a new comment where one is needed (UX.md 2.4, 2.5)."""
+"""An answer to a command: a reaction on the comment, and a new comment where one is needed."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from service.mergequeue.engine.model import MergeQueue, RequiredSet
 from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.states import FINAL
-from service.mergequeue.wording import (
-    answers,
-    bodies,
-    conditions,
-    headings,
-    history,
-    refusals,
-    upcoming,
-)
-from service.mergequeue.wording.answers import NOTHING_CHANGED, Answer
+from service.mergequeue.engine.states import FINAL, EntryState, QueueState
+from service.mergequeue.wording import bodies, conditions, history, holds, refusals
 from service.mergequeue.wording.endings import MERGE
-from service.mergequeue.wording.view import PullRequestText
-from service.provider.signals import AskCancel, AskRetry
+from service.mergequeue.wording.situation import PullRequestText
+from service.provider.signals import AskCancel, AskRetry, AskUnclear, Unclear
 from service.provider.values import (
     AccessLevel,
     Emoji,
 )
 from service.text import markdown, phrases, times
+from service.text.markdown import Links
 from service.text.phrases import Code, Phrase, phrase
 from service.vocabulary import PullRequestState, Sha
 
+NOTHING_CHANGED = " Nothing was changed."
 
-class Wish(StrEnum):
-    """What somebody may lack the right to (UX.md 2.3)."""
+# A reply of one sentence names no page, so no address has to be allowed.
+_NO_LINKS = Links(web_url="")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The reaction to the comment, and the reply, if there is one."""
+
+    emoji: Emoji
+    text: str | None = None
+
+
+def _accepted(text: Phrase) -> Answer:
+    """The command was run."""
+    return Answer(Emoji.ACCEPTED, _written(text))
+
+
+def _unclear(text: Phrase) -> Answer:
+    """It was not understood, or there was nothing to do."""
+    return Answer(Emoji.UNCLEAR, _written(text))
+
+
+def _refused(text: Phrase) -> Answer:
+    """It was not done."""
+    return Answer(Emoji.REFUSED, _written(text))
+
+
+def _written(text: Phrase) -> str:
+    """The text of a reply as Markdown; pages are named without a link."""
+    return markdown.markdown(text, _NO_LINKS)
+
+
+class Right(StrEnum):
+    """The rights that commands need."""
 
     STATUS = "status"
     SUBMIT = "submit"
@@ -45,11 +71,11 @@ class Wish(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """Somebody lacks a right: who, where (`owner/name`), what for, and what they have."""
+    """A person lacks a right: who, where (`owner/name`), what for, and their access."""
 
     login: str
     slug: str
-    wish: Wish
+    right: Right
     needs: AccessLevel
     has: AccessLevel
 
@@ -70,10 +96,11 @@ def accepted() -> Answer:
 
 
 def head_moved(head: Sha) -> Answer:
-    """Somebody pushed around the comment, so it is not certain which head was meant."""
-    return answers.unclear(
+    """Commits were pushed around the time of the comment, so the intended head is uncertain."""
+    return _unclear(
         phrase(
-            "The branch moved to {} around your comment. Check it, then comment {} again.",
+            "New commits arrived around the time of your comment; the head is now {}. Check them, "
+            "then comment {} again.",
             phrases.short(head),
             MERGE,
         )
@@ -83,24 +110,24 @@ def head_moved(head: Sha) -> Answer:
 def sha_differs(head: Sha, given: str) -> Answer:
     """The commit that was named is not the head."""
     words = "The head is {}, not {}." + NOTHING_CHANGED
-    return answers.unclear(phrase(words, phrases.short(head), phrases.short(given)))
+    return _unclear(phrase(words, phrases.short(head), phrases.short(given)))
 
 
 def denied(denial: Denial) -> Answer:
-    """Somebody lacks the right; they are called by name, for only they read it."""
+    """A person lacks the right; the reply mentions them, because it is meant for them."""
     needs, has = _level(denial.needs), _level(denial.has)
-    command, who = COMMANDS[denial.wish], phrases.mention(denial.login)
+    command, who = COMMANDS[denial.right], phrases.mention(denial.login)
     if denial.needs >= AccessLevel.MAINTAIN:
-        words = f"{{}} {_WISHES[denial.wish]} needs {needs} access (you have {has}). "
-        return answers.refused(phrase(words + "Ask a maintainer to comment {}.", who, command))
+        words = f"{{}} {_RIGHTS[denial.right]} needs {needs} access (you have {has}). "
+        return _refused(phrase(words + "Ask a maintainer to comment {}.", who, command))
     words = f"{{}} you need {needs} access to {{}} for {{}} (you have {has}). "
-    ask = phrase("Ask somebody who has it to comment {}.", command)
-    return answers.refused(phrase(words, who, denial.slug, command) + ask)
+    ask = phrase("Ask somebody with that access to comment {}.", command)
+    return _refused(phrase(words, who, denial.slug, command) + ask)
 
 
 def forks_denied(branch: str) -> Answer:
     """The queue takes no pull requests from forks."""
-    return answers.refused(
+    return _refused(
         phrase(
             "The queue for {} takes no PRs from forks. Push the commits to a branch of this "
             "repository and open a PR from there.",
@@ -113,23 +140,23 @@ def reprioritized(change: Reprioritized) -> Answer:
     """A queued pull request has a new priority."""
     before, after = (history.priority_name(each) for each in (change.before, change.after))
     text = Phrase((f"Priority changed from {before} to {after}",))
-    place = headings.place(change.position, change.length)
-    return answers.accepted(text + (phrase(": now {}.", place) if place.parts else phrase(".")))
+    place = bodies.place(change.position, change.length)
+    return _accepted(text + (phrase(": now {}.", place) if place.parts else phrase(".")))
 
 
 def not_in_queue(ask: AskCancel | AskRetry) -> Answer:
     """There is nothing to remove or to restart."""
     verb = "remove" if isinstance(ask, AskCancel) else "restart"
-    return answers.unclear(phrase(f"This PR is not in the queue, so there was nothing to {verb}."))
+    return _unclear(phrase(f"This PR is not in the queue, so there was nothing to {verb}."))
 
 
 def nothing_runs(position: int | None, length: int) -> Answer:
     """There are no tests to restart yet."""
-    place = headings.place(position, length)
+    place = bodies.place(position, length)
     where = (
         phrase("; it is {}.", place) if place.parts else phrase("; it waits to enter the queue.")
     )
-    return answers.unclear(phrase("No tests are running for this PR yet") + where)
+    return _unclear(phrase("No tests are running for this PR yet") + where)
 
 
 def not_open(state: PullRequestState) -> Answer:
@@ -143,54 +170,50 @@ def not_open(state: PullRequestState) -> Answer:
 
 
 def refused(refusal: Refused, branch: str) -> Answer:
-    """Whatever the queue refused."""
+    """The queue refused the command."""
     if refusal.reason is Reason.ALREADY_LANDED:
-        return answers.unclear(refusals.text(refusal, branch))
-    return answers.refused(refusals.text(refusal, branch))
+        return _unclear(refusals.text(refusal, branch))
+    return _refused(refusals.text(refusal, branch))
 
 
 def said(detail: str) -> Answer:
     """A rule refused it, in the rule's own words."""
-    return answers.refused(phrase("{}" + NOTHING_CHANGED, detail))
+    return _refused(phrase("{}" + NOTHING_CHANGED, detail))
 
 
 def being_merged(ask: AskCancel | AskRetry) -> Answer:
     """A landing that is under way cannot be called back."""
-    command = COMMANDS[Wish.CANCEL if isinstance(ask, AskCancel) else Wish.RETRY]
-    return answers.unclear(
-        phrase("This PR is being merged right now, so {} came too late.", command)
-    )
+    command = COMMANDS[Right.CANCEL if isinstance(ask, AskCancel) else Right.RETRY]
+    return _unclear(phrase("This PR is being merged right now, so {} came too late.", command))
 
 
 def flood(until: datetime, now: datetime) -> Answer:
     """Too many commands in a short time."""
-    return answers.refused(
-        Phrase((f"Too many commands; I listen again at {times.clock_time(until, now)}.",))
-    )
+    return _refused(Phrase((f"Too many commands. Try again at {times.clock_time(until, now)}.",)))
 
 
 def broken(error_id: str) -> Answer:
     """A mistake of ours; the id finds it in the log."""
-    return answers.unclear(
+    return _unclear(
         phrase(
-            "Something broke on our side (id {}). The PR is unchanged. Show this id to whoever "
-            "runs Headgate.",
+            "Something went wrong on our side (error {}). The PR is unchanged. Give this error id "
+            "to your Headgate administrator.",
             error_id,
         )
     )
 
 
 def status(view: PullRequestText) -> Answer:
-    """Why it is not merged yet: state, conditions, what is next."""
-    glyph = headings.GLYPHS[view.entry.state]
-    pieces = [f"{glyph} **{markdown.markdown(headings.heading(view), view.links)}**"]
+    """Why it is not merged yet: state, conditions and next event."""
+    glyph = bodies.GLYPHS[view.entry.state]
+    pieces = [f"{glyph} **{markdown.markdown(bodies.heading(view), view.links)}**"]
     if view.entry.state in FINAL:
         pieces.append(bodies.body(view))
         return Answer(Emoji.ACCEPTED, "\n\n".join(each for each in pieces if each))
     pieces.append(bodies.checklist(view))
     stopped = conditions.stopped(view)
     pieces.append(markdown.markdown(stopped, view.links))
-    following = upcoming.what_next(view.explained.next, view.situation.wanted)
+    following = conditions.what_next(view.explained.next, view.situation.wanted)
     if following.parts:
         pieces.append(markdown.markdown(phrase("Next: {}", following), view.links))
     return Answer(Emoji.ACCEPTED, "\n\n".join(each for each in pieces if each))
@@ -198,36 +221,242 @@ def status(view: PullRequestText) -> Answer:
 
 def never_submitted(branch: str) -> Answer:
     """There is nothing to explain: it was never queued."""
-    return answers.accepted(
+    return _accepted(
         phrase("This PR is not in the queue for {}. Comment {} to add it.", branch, MERGE)
     )
 
 
 COMMANDS = {
-    Wish.STATUS: Code("/merge status"),
-    Wish.SUBMIT: MERGE,
-    Wish.CANCEL: Code("/merge cancel"),
-    Wish.RETRY: Code("/merge retry"),
-    Wish.URGENT: Code("/merge --priority=urgent"),
-    Wish.PAUSE: Code("/merge pause"),
-    Wish.RESUME: Code("/merge resume"),
-    Wish.DRAIN: Code("/merge drain"),
-    Wish.SENSITIVE_FORK: MERGE,
+    Right.STATUS: Code("/merge status"),
+    Right.SUBMIT: MERGE,
+    Right.CANCEL: Code("/merge cancel"),
+    Right.RETRY: Code("/merge retry"),
+    Right.URGENT: Code("/merge --priority=urgent"),
+    Right.PAUSE: Code("/merge pause"),
+    Right.RESUME: Code("/merge resume"),
+    Right.DRAIN: Code("/merge drain"),
+    Right.SENSITIVE_FORK: MERGE,
 }
-"""What one types for each wish."""
+"""The command for each right."""
 
-_WISHES = {
-    Wish.STATUS: "reading the status",
-    Wish.SUBMIT: "queueing a PR",
-    Wish.CANCEL: "removing a PR from the queue",
-    Wish.RETRY: "restarting tests",
-    Wish.URGENT: "priority urgent (0 to 9)",
-    Wish.PAUSE: "pausing the queue",
-    Wish.RESUME: "resuming the queue",
-    Wish.DRAIN: "draining the queue",
-    Wish.SENSITIVE_FORK: "queueing a PR from a fork that changes CI files",
+_RIGHTS = {
+    Right.STATUS: "reading the status",
+    Right.SUBMIT: "queueing a PR",
+    Right.CANCEL: "removing a PR from the queue",
+    Right.RETRY: "restarting tests",
+    Right.URGENT: "priority urgent (0 to 9)",
+    Right.PAUSE: "pausing the queue",
+    Right.RESUME: "resuming the queue",
+    Right.DRAIN: "draining the queue",
+    Right.SENSITIVE_FORK: "queueing a PR from a fork that changes CI files",
 }
 
 
 def _level(level: AccessLevel) -> str:
     return level.name.lower() if level is not AccessLevel.NONE else "no access"
+
+
+def queue_made(queue: MergeQueue, required: RequiredSet) -> Answer:
+    """The first command for a branch made its queue."""
+    return _accepted(
+        phrase(
+            "This is the first PR for {}, so I created a queue: {} mode, {} at a time, "
+            "required: {} ({}).",
+            queue.branch,
+            Phrase((queue.config.mode.value.lower(),)),
+            queue.config.concurrency,
+            phrases.names([each.name for each in required.names]),
+            phrases.source(required.source),
+        )
+        + _pushed(queue)
+    )
+
+
+def _pushed(queue: MergeQueue) -> Phrase:
+    """Explain why test branches have no draft pull request."""
+    if queue.config.create_prs_for_testing_branches or not queue.test_branch_reason:
+        return Phrase()
+    reason = phrases.quoted(queue.test_branch_reason)
+    return phrase(" Its test branches have no draft PR: {}.", reason)
+
+
+def no_queue(branch: str, branches: tuple[str, ...]) -> Answer:
+    """The base branch has no queue, and commands make none here."""
+    text = phrase("There is no queue for {}.", branch)
+    if branches:
+        text += phrase(" Queues here: {}.", phrases.names(branches))
+    return _refused(
+        text + phrase(" An admin can create one with {}.", Code("headgate queue create"))
+    )
+
+
+def no_required_checks(branch: str) -> Answer:
+    """Without a required check nothing would be tested."""
+    return _refused(refusals.no_required_checks(branch))
+
+
+def rules_unreadable(branch: str) -> Answer:
+    """Whether there are required checks could not be found out."""
+    return _refused(
+        phrase(
+            "The required checks of {} cannot be read, so I did not create a queue. Give the App "
+            "the permission to read the rules of the repository, then comment {} again.",
+            branch,
+            MERGE,
+        )
+    )
+
+
+def provider_queue(branch: str) -> Answer:
+    """The provider's own queue owns the branch."""
+    return _refused(
+        phrase("{} uses GitHub's merge queue. Remove that rule to use Headgate here.", branch)
+    )
+
+
+def paused(queue: MergeQueue) -> Answer:
+    """The queue was paused."""
+    text = phrase("Queue for {} paused{}.", queue.branch, _given_reason(queue))
+    return _accepted(text + _keep_order(queue))
+
+
+def drained(queue: MergeQueue) -> Answer:
+    """The queue was set to drain."""
+    return _accepted(
+        phrase(
+            "Queue for {} drains{}. Tested PRs still land, nothing new starts.",
+            queue.branch,
+            _given_reason(queue),
+        )
+    )
+
+
+def resumed(queue: MergeQueue, now: datetime) -> Answer:
+    """The queue runs again, but for holds that are still there."""
+    text = phrase("Queue for {} resumed.", queue.branch)
+    still = holds.standstill(queue, now)
+    return _accepted(text + (phrase(" It is still on hold: {}", still) if still.parts else still))
+
+
+def already(queue: MergeQueue, now: datetime) -> Answer:
+    """The queue is already in the requested state; by whom and since when."""
+    if queue.state is QueueState.RUNNING:
+        still = holds.standstill(queue, now)
+        rest = phrase(" It is on hold: {}", still) if still.parts else still
+        return _unclear(phrase("It is already running.") + rest)
+    word = "paused" if queue.state is QueueState.PAUSED else "draining"
+    known = holds.circumstances(queue, now)
+    since = phrase(" ({})", known) if known.parts else Phrase()
+    return _unclear(phrase("It is already " + word + "{}.", since))
+
+
+def command_list(branch: str, queue: MergeQueue | None) -> Answer:
+    """Every command, and how the queue of this branch stands."""
+    rows = [(markdown.code(command), does) for command, does in _HELP]
+    pieces = [markdown.table(("Command", "Does"), rows), _queue_summary(branch, queue)]
+    return Answer(Emoji.ACCEPTED, "\n\n".join(pieces))
+
+
+_HELP = (
+    ("/merge", "queue this PR; it enters as soon as it is ready"),
+    (
+        "/merge --priority=high",
+        "queue it ahead of others: urgent, high, medium, low, lowest, or 0 to 255 (lower goes "
+        "first); on a queued PR, change the priority",
+    ),
+    ("/merge --sha=a1b2c3d", "queue it only if this is the head"),
+    ("/merge cancel", "remove this PR from the queue"),
+    ("/merge retry", "restart its tests"),
+    ("/merge status", "show why it is not merged yet"),
+    ("/merge pause reason", "pause the queue of the base branch"),
+    ("/merge resume", "resume that queue"),
+    ("/merge drain reason", "land tested PRs, start no new tests"),
+)
+
+
+def _queue_summary(branch: str, queue: MergeQueue | None) -> str:
+    if queue is None:
+        return _written(phrase("There is no queue for {} yet.", branch))
+    known = queue.required or RequiredSet()
+    named = phrases.names([each.name for each in known.names]) if known.names else phrase("none")
+    text = phrase(
+        "Queue for {}: {} · {} · {} · required: {} ({})",
+        branch,
+        Phrase((holds.STATE_NOW[queue.state],)),
+        phrases.counted(_depth(queue), "PR", "PRs"),
+        phrases.counted(queue.config.concurrency, "slot", "slots"),
+        named,
+        phrases.source(known.source),
+    )
+    return _written(text)
+
+
+def _depth(queue: MergeQueue) -> int:
+    waiting = (EntryState.NOT_READY, *FINAL)
+    return sum(entry.state not in waiting for entry in queue.entries.values())
+
+
+def _given_reason(queue: MergeQueue) -> Phrase:
+    return phrase(": {}", phrases.quoted(queue.state_reason)) if queue.state_reason else Phrase()
+
+
+def _keep_order(queue: MergeQueue) -> Phrase:
+    depth = _depth(queue)
+    if not depth:
+        return Phrase()
+    verb = "keeps its place" if depth == 1 else "keep their order"
+    return phrase(" {} " + verb + ".", phrases.counted(depth, "PR", "PRs"))
+
+
+def unclear(ask: AskUnclear) -> Answer:
+    """A command line that cannot be run."""
+    return _unclear(UNCLEAR[ask.why](ask) + phrase(NOTHING_CHANGED))
+
+
+def _unknown_word(ask: AskUnclear) -> Phrase:
+    text = phrase("I do not know {}.", f"/merge {ask.given}")
+    if ask.suggestion:
+        text += phrase(" Did you mean {}?", f"/merge {ask.suggestion}")
+    return text + phrase(" ({} lists the commands.)", "/merge help")
+
+
+def _unknown_option(ask: AskUnclear) -> Phrase:
+    text = phrase("{} is not an option", ask.given)
+    return text + (phrase("; use {}.", ask.suggestion) if ask.suggestion else phrase("."))
+
+
+def _bad_priority(ask: AskUnclear) -> Phrase:
+    return phrase(
+        "Priority {} is not one of urgent, high, medium, low, lowest or 0 to 255 (lower goes "
+        "first).",
+        ask.given,
+    )
+
+
+def _bad_sha(ask: AskUnclear) -> Phrase:
+    return phrase("{} is not the beginning of a commit: give 7 to 40 hex digits.", ask.given)
+
+
+def _reason_missing(ask: AskUnclear) -> Phrase:
+    return phrase("Give a reason: {}.", f"/merge {ask.given} release freeze")
+
+
+def _too_long(ask: AskUnclear) -> Phrase:
+    if ask.given:
+        return phrase("The reason is longer than 200 characters.")
+    return phrase("The command line is longer than 300 characters.")
+
+
+def _several(ask: AskUnclear) -> Phrase:
+    return phrase("I run one command per comment and found {}.", ask.count)
+
+
+UNCLEAR = {
+    Unclear.UNKNOWN_WORD: _unknown_word,
+    Unclear.UNKNOWN_OPTION: _unknown_option,
+    Unclear.BAD_PRIORITY: _bad_priority,
+    Unclear.BAD_SHA: _bad_sha,
+    Unclear.NO_REASON: _reason_missing,
+    Unclear.TOO_LONG: _too_long,
+    Unclear.SEVERAL: _several,
+}

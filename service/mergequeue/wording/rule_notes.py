@@ -1,4 +1,4 @@
-"""What rules of a branch will do to a queue, said when the queue is made and shown.
+"""Notes on branch rules that affect a queue, shown when it is created and read.
 
 The names are those of the provider's rules, as `Known.notes` has them.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RuleNote:
-    """One rule of the branch, and what it means for the queue."""
+    """One rule of the branch, with its effect on the queue."""
 
     rule: str
     text: str

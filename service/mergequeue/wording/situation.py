@@ -1,12 +1,18 @@
-"""Where one submission stands and why, as far as sentences speak of it."""
+"""One submission with its queue: the input of all texts about it."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from service.mergequeue.engine.config import QueueConfig
-from service.mergequeue.engine.model import NOTHING, Detail, Entry, MergeQueue
+from service.mergequeue.engine.explaining.explain import Explained
+from service.mergequeue.engine.model import NOTHING, Bisection, Detail, Entry, MergeQueue, Run
 from service.mergequeue.engine.outputs import EntryMoved, Recorded
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.states import EntryState
+from service.mergequeue.wording import failed_tests
+from service.mergequeue.wording.failed_tests import FailedTests
+from service.text.markdown import Links
+from service.text.times import TimeLeft
 from service.vocabulary import SYSTEM, Actor, Blocker, BlockerCode, Sha
 
 _NAMED = {
@@ -53,7 +59,7 @@ class Situation:
 
 
 def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] = ()) -> Situation:
-    """Where this entry stands; `history` tells who brought it there, if the entry does not."""
+    """Return the entry's situation; `history` names the actor if the entry does not."""
     return Situation(
         target=queue.branch,
         state=entry.state,
@@ -68,7 +74,7 @@ def situation_of(entry: Entry, queue: MergeQueue, history: tuple[Recorded, ...] 
 
 
 def wanted_of(entry: Entry, target: str) -> tuple[Wanted, ...]:
-    """What the entry still needs in order to be ready, each named check and rule by itself."""
+    """Return what the entry still needs to be ready, each named check and rule by itself."""
     found: list[Wanted] = []
     for code in entry.unmet:
         names = _names(code, entry) or ("",)
@@ -84,7 +90,7 @@ def situation_after(
 
 
 def _undecided_ahead(entry: Entry, queue: MergeQueue) -> tuple[int, ...]:
-    """Of a failed run's base, what may still turn out to be the cause."""
+    """Return the members of a failed run's base that may still be the culprit."""
     run = queue.runs.get(entry.run or "")
     if entry.state is not EntryState.PENDING_FAILURE or run is None:
         return ()
@@ -112,3 +118,45 @@ def _who_moved(entry: Entry, history: tuple[Recorded, ...]) -> Actor:
         if isinstance(moved, EntryMoved) and moved.entry == entry.id:
             return recorded.actor if moved.reason is entry.reason else SYSTEM
     return SYSTEM
+
+
+@dataclass(frozen=True, slots=True)
+class PullRequestText:
+    """One submission with its queue, as it is at `now`.
+
+    `entry` is the live or the final one, `run` its live run, else the last one it had.
+    `position` is 1-based, None where it has no place. `history` holds, oldest first, the
+    events of this submission, those of its runs and of the searches among them. `version` is
+    Headgate's own. `tests` are those that failed in that run.
+    """
+
+    queue: MergeQueue
+    entry: Entry
+    explained: Explained
+    run: Run | None
+    position: int | None
+    length: int
+    left: TimeLeft | None
+    history: tuple[Recorded, ...]
+    links: Links
+    now: datetime
+    version: str
+    tests: FailedTests = failed_tests.NONE
+
+    @property
+    def situation(self) -> Situation:
+        """The state of the entry with its reason."""
+        return situation_of(self.entry, self.queue, self.history)
+
+    @property
+    def search(self) -> Bisection | None:
+        """The search for the cause of its failure, while there is one."""
+        return self.queue.bisections.get(self.entry.bisection or "")
+
+    @property
+    def unit(self) -> tuple[int, ...]:
+        """The other pull requests of its merge unit: verified by the same run, in line order."""
+        run = self.entry.verified_by
+        mates = [one for one in self.queue.entries.values() if run and one.verified_by == run]
+        mates.sort(key=lambda one: one.rank or 0)
+        return tuple(one.pr for one in mates if one.pr != self.entry.pr)

@@ -1,4 +1,4 @@
-"""What looks wrong about a test run while it is under way (UX.md 3.2)."""
+"""Warnings about a test run while it is in progress."""
 
 import difflib
 from datetime import datetime, timedelta

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from service.accounts import installations
 from service.evidence import lost_reports
-from service.mergequeue.operations import comments, estimates, reconcile, watch
+from service.mergequeue.operations import estimates, missed_comments, reconcile, watch
 from service.process import presence, redelivery, retention, signals
 from service.runtime import Periods, Runtime
 from service.testhealth.operations import code_owners
@@ -40,9 +40,9 @@ def awaited(periods: Periods) -> Periodic:
 def missed(periods: Periods) -> Periodic:
     """Sweeps for lost webhooks. They run apart, because they pause between calls."""
     return (
-        (comments.look_where_queued, periods.comments),
+        (missed_comments.read_where_queued, periods.comments),
         (redelivery.ask_again, periods.redelivery),
-        (comments.look_elsewhere, periods.idle),
+        (missed_comments.read_where_unqueued, periods.idle),
     )
 
 

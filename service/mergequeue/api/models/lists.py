@@ -16,8 +16,7 @@ from service.http.models.common import (
 )
 from service.http.models.shared import TAKE, Cursor, Listed, Take
 from service.mergequeue.engine.states import EntryState, RunStatus
-from service.mergequeue.operations.pull_request_lists import PullRequestFilter
-from service.mergequeue.operations.run_lists import RunWish
+from service.mergequeue.operations.lists import PullRequestFilter, RunRequest
 
 NUMBERS_MAX = 50
 EVENTS = 100
@@ -94,7 +93,7 @@ class ListMergeQueueTestingResults(Named):
     pr_number: PullRequestNumber | None = None
     status: Annotated[RunStatus, BeforeValidator(common.one_of(RunStatus))] | None = None
 
-    def wish(self) -> RunWish:
+    def wish(self) -> RunRequest:
         """Which runs to list."""
         take = TAKE if self.take is None else self.take
-        return RunWish(self.pr_number, self.status, self.offset or 0, take)
+        return RunRequest(self.pr_number, self.status, self.offset or 0, take)

@@ -17,7 +17,7 @@ from service.http.models.answers.common import (
 )
 from service.http.models.shared import TAKE_MAX
 from service.mergequeue.api.models.lists import EVENTS_MAX
-from service.mergequeue.engine.conditions import ConditionCode
+from service.mergequeue.engine.explaining.conditions import ConditionCode
 from service.mergequeue.engine.reasons import Cause, Reason, WhoMustAct
 from service.mergequeue.engine.states import EntryState
 from service.vocabulary import RequiredSource

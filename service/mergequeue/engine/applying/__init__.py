@@ -1,0 +1,1 @@
+"""How each input changes the state; a command may be refused instead."""

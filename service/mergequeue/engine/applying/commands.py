@@ -1,0 +1,300 @@
+"""What people and programs may ask of a queue, one function each (ENGINE.md 12, 16).
+
+Each changes only what its command names, or refuses and changes nothing; planning follows.
+"""
+
+from dataclasses import replace
+
+from service.mergequeue.engine import config, targets
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.inputs import (
+    Cancel,
+    Configure,
+    Delete,
+    PlaceHold,
+    ReleaseHold,
+    Restart,
+    SetImpactedTargets,
+    SetState,
+    Submit,
+)
+from service.mergequeue.engine.model import DEFAULT_PRIORITY, Detail, Entry
+from service.mergequeue.engine.outputs import (
+    EntrySubmitted,
+    EntryUpdated,
+    QueueConfigured,
+    QueueDeleted,
+    QueueStateChanged,
+    Refused,
+    Tell,
+)
+from service.mergequeue.engine.planning import modes
+from service.mergequeue.engine.reasons import LIFTED_BY_PERSON, HoldReason, Reason
+from service.mergequeue.engine.state import holds, leaving, line, target
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.states import EntryState, QueueState
+from service.vocabulary import Actor, ActorKind, Channel, PullRequestState
+
+TEST_BRANCHES = "create_prs_for_testing_branches"
+
+ENTRIES_MAX = 5000
+"""Entries not final in one queue (ENGINE.md 2)."""
+
+HOLDS_MAX = 20
+"""The maximum number of holds on one queue."""
+
+PRIORITY_MAX = 255
+
+CANCELLING = frozenset(
+    {
+        Reason.USER_REQUESTED,
+        Reason.ADMIN_REQUESTED,
+        Reason.API_REQUESTED,
+        Reason.LABEL_REMOVED,
+        Reason.PR_CLOSED,
+        Reason.MERGED_INTO_OTHER_BRANCH,
+        Reason.HEAD_CHANGED,
+        Reason.BASE_CHANGED,
+        Reason.CONVERTED_TO_DRAFT,
+        Reason.AUTHORIZATION_LOST,
+        Reason.PR_GONE,
+    }
+)
+"""Codes with which a pull request may be taken out from outside."""
+
+
+def submit(draft: Draft, one: Submit) -> Refused | None:
+    """Enter a pull request; the same head again only rewrites its options (ENGINE.md 5)."""
+    facts = one.facts
+    if one.priority is not None and not 0 <= one.priority <= PRIORITY_MAX:
+        text = f"priority is 0 to {PRIORITY_MAX}, not {one.priority}"
+        return Refused(Reason.INVALID_VALUE, text, field="priority")
+    if facts.state is not PullRequestState.OPEN:
+        merged = facts.state is PullRequestState.MERGED
+        reason = Reason.PULL_REQUEST_MERGED if merged else Reason.PULL_REQUEST_CLOSED
+        return Refused(reason, f"pull request {facts.pr} is {facts.state.value}")
+    known = draft.entries.get(facts.pr)
+    if known is not None and known.head == facts.head:
+        _update(draft, known, one)
+        return None
+    refusal = _refusal(draft, one, known)
+    if refusal is not None:
+        return refusal
+    if known is not None:
+        detail = Detail(text="submitted again with a new head", sha=facts.head)
+        leaving.leave(draft, known, EntryState.CANCELLED, Reason.HEAD_CHANGED, detail)
+    _enter(draft, one)
+    return None
+
+
+def cancel(draft: Draft, one: Cancel) -> Refused | None:
+    """Take a pull request out; kept until the result while its landing is in flight."""
+    entry = draft.entries.get(one.pr)
+    if entry is None:
+        return _not_queued(draft, one.pr)
+    if one.code not in CANCELLING:
+        return Refused(Reason.INVALID_VALUE, f"{one.code.value} is no way out", field="code")
+    entry = replace(entry, canceller=one.actor)
+    draft.put(entry)
+    leaving.leave(draft, entry, EntryState.CANCELLED, one.code, Detail(text=one.text))
+    return None
+
+
+def restart(draft: Draft, one: Restart) -> Refused | None:
+    """Restart an entry's tests in place; no effect if no test of it runs."""
+    entry = draft.entries.get(one.pr)
+    if entry is None:
+        return _not_queued(draft, one.pr)
+    by_api = one.actor.channel is Channel.API
+    reason = Reason.RESTARTED_BY_API if by_api else Reason.RESTARTED_BY_USER
+    run = draft.runs.get(entry.run or "")
+    if run is None:
+        leaving.try_again(draft, (entry,))
+        return None
+    for own in draft.own(run):
+        draft.put(replace(own, fresh=True))
+    for searched in list(draft.queue.bisections.values()):
+        if any(member.entry == entry.id for member in searched.entries):
+            leaving.abandon(draft, searched, reason)
+    if run.id in draft.runs and draft.own(run):
+        leaving.begin_anew(draft, run, reason)
+    return None
+
+
+def set_impacted_targets(draft: Draft, one: SetImpactedTargets) -> Refused | None:
+    """The newest upload for the queued head counts; while it is tested it can only grow."""
+    entry = draft.entries.get(one.pr)
+    if entry is None or entry.head != one.head or entry.targets == one.targets:
+        return None
+    wide = None
+    if entry.run is not None:
+        wide = targets.union((entry.touches, one.targets))
+    draft.put(replace(entry, targets=one.targets, wide=wide))
+    updated = draft.entries[one.pr]
+    draft.say(EntryUpdated(updated.pr, updated.id, updated.priority, updated.no_batch, one.targets))
+    return None
+
+
+def configure(draft: Draft, one: Configure) -> Refused | None:
+    """Change settings for what starts from now on; runs keep the ones they began with."""
+    wrong = config.out_of_range(one.changes)
+    if wrong is not None:
+        text = f"{wrong} cannot be {one.changes[wrong]!r}"
+        return Refused(Reason.INVALID_VALUE, text, field=wrong)
+    old = draft.queue.config
+    changes = {name: value for name, value in one.changes.items() if name != "mode"}
+    changed = tuple(name for name, value in changes.items() if getattr(old, name) != value)
+    reason = draft.queue.test_branch_reason
+    if TEST_BRANCHES in changes and one.test_branch_reason != reason:
+        reason = one.test_branch_reason
+        changed = tuple(dict.fromkeys((*changed, TEST_BRANCHES)))
+    if changed:
+        new = config.changed(old, changes)
+        draft.put_queue(replace(draft.queue, config=new, test_branch_reason=reason))
+        draft.say(QueueConfigured(changed))
+        leaving.try_again(draft, draft.entries.values())
+    if "merge_method" in changed:
+        draft.touched.update(draft.entries)
+    if "mode" in one.changes:
+        modes.ask(draft, Mode(str(one.changes["mode"])))
+    invalid = frozenset({HoldReason.CONFIG_INVALID, HoldReason.METHOD_DENIED})
+    holds.release_all(draft, invalid, "the settings were written anew")
+    return None
+
+
+def set_state(draft: Draft, one: SetState) -> Refused | None:
+    """Run, pause or drain the queue; the present state again changes at most its reason."""
+    if one.state is QueueState.SWITCHING_MODES:
+        text = "a queue switches modes by its configuration"
+        return Refused(Reason.INVALID_VALUE, text, field="state")
+    queue = draft.queue
+    stands_still = queue.state is not QueueState.RUNNING
+    is_reworded = one.reason is not None and one.reason != queue.state_reason
+    if queue.state is QueueState.SWITCHING_MODES:
+        text = "the queue changes its mode when the runs in progress are over"
+        return Refused(Reason.MODE_SWITCH_IN_PROGRESS, text)
+    if one.state is not queue.state:
+        draft.set_state(one.state, one.reason)
+        for pr in sorted(draft.places.not_ready):
+            entry = draft.entries[pr]
+            draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+    elif stands_still and is_reworded:
+        draft.put_queue(replace(queue, state_reason=one.reason))
+        draft.say(QueueStateChanged(queue.state, queue.state, one.reason))
+    return None
+
+
+def place_hold(draft: Draft, one: PlaceHold) -> Refused | None:
+    """Hold the queue; what the system finds wrong is held once per reason."""
+    endless = one.reason in holds.LOOKED_AT_BY_A_PERSON
+    if one.until is not None and (endless or one.until <= draft.now):
+        return Refused(
+            Reason.INVALID_VALUE, "no end of such a hold, or one that lies ahead", field="until"
+        )
+    wish = holds.Wish(one.reason, one.text, one.scope, one.until, one.evidence)
+    if one.actor.kind is ActorKind.SYSTEM:
+        holds.place_once(draft, wish)
+        return None
+    if len(draft.queue.holds) >= HOLDS_MAX:
+        return Refused(Reason.LIMIT_REACHED, f"the queue has {HOLDS_MAX} holds already")
+    holds.place(draft, wish)
+    return None
+
+
+def release_hold(draft: Draft, one: ReleaseHold) -> Refused | None:
+    """Lift a hold; people may lift only holds that are not bound to a fact."""
+    hold = next((hold for hold in draft.queue.holds if hold.id == one.id), None)
+    if hold is None:
+        return Refused(Reason.HOLD_NOT_FOUND, f"this queue has no hold {one.id}")
+    if one.actor.kind is not ActorKind.SYSTEM and hold.reason not in LIFTED_BY_PERSON:
+        text = f"{hold.reason.value} goes when its cause does"
+        return Refused(Reason.HOLD_NOT_LIFTABLE, text)
+    holds.release(draft, hold, one.text)
+    if hold.reason in holds.LOOKED_AT_BY_A_PERSON:
+        target.looked_at(draft)
+    return None
+
+
+def delete(draft: Draft, _one: Delete) -> Refused | None:
+    """Delete an empty queue."""
+    if draft.entries:
+        text = f"{len(draft.entries)} pull requests are still queued"
+        return Refused(Reason.QUEUE_NOT_EMPTY, text, prs=tuple(sorted(draft.entries)))
+    if not draft.queue.deleted:
+        draft.put_queue(replace(draft.queue, deleted=True))
+        draft.say(QueueDeleted())
+    return None
+
+
+def _refusal(draft: Draft, one: Submit, known: Entry | None) -> Refused | None:
+    pr = one.facts.pr
+    if known is not None and leaving.is_landing(draft, known):
+        text = f"pull request {pr} is landing with another head; submit it again after that"
+        return Refused(Reason.ALREADY_LANDED, text)
+    required = draft.queue.required
+    if required is not None and required.source is None:
+        text = f"no status is required for {draft.queue.branch}, so nothing could be proved"
+        return Refused(Reason.NO_REQUIRED_STATUSES, text)
+    if known is None and len(draft.entries) >= ENTRIES_MAX:
+        return Refused(Reason.LIMIT_REACHED, f"{ENTRIES_MAX} pull requests are queued")
+    return None
+
+
+def _enter(draft: Draft, one: Submit) -> None:
+    facts, queue = one.facts, draft.queue
+    entry = Entry(
+        id=draft.name(f"entry {queue.next_entry}"),
+        pr=facts.pr,
+        facts=facts,
+        head=facts.head,
+        submitted_by=one.actor,
+        submitted_at=draft.now,
+        priority=DEFAULT_PRIORITY if one.priority is None else one.priority,
+        no_batch=bool(one.no_batch),
+        state=EntryState.NOT_READY,
+        state_since=draft.now,
+        reason=_submitted_by(one.actor),
+        p_fail=one.p_fail or 0.0,
+        targets=one.targets,
+    )
+    draft.put_queue(replace(queue, next_entry=queue.next_entry + 1))
+    draft.say(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
+    draft.enter(entry)
+
+
+def _update(draft: Draft, entry: Entry, one: Submit) -> None:
+    leaving.try_again(draft, (entry,))
+    entry = draft.entries[entry.pr]
+    priority = entry.priority if one.priority is None else one.priority
+    no_batch = entry.no_batch if one.no_batch is None else one.no_batch
+    updated = replace(entry, priority=priority, no_batch=no_batch, facts=one.facts)
+    if one.targets is not None and entry.targets is None:
+        updated = replace(updated, targets=one.targets)
+    if entry.cancel in CANCELLING and entry.canceller is not None:
+        updated = replace(updated, cancel=None, canceller=None)
+    if updated == entry:
+        return
+    draft.put(updated)
+    if (priority, no_batch) != (entry.priority, entry.no_batch):
+        draft.say(EntryUpdated(entry.pr, entry.id, priority, no_batch))
+    raised = priority == line.URGENT and entry.priority != line.URGENT
+    placed = entry.rank is not None and not entry.held_by
+    if raised and placed and entry.state in (EntryState.PENDING, EntryState.TESTING):
+        _leave_batch(draft, entry)
+        line.interrupt(draft, draft.entries[entry.pr])
+
+
+def _leave_batch(draft: Draft, entry: Entry) -> None:
+    """An urgent entry is tested alone, so a batch in progress restarts without it."""
+    run = draft.runs.get(entry.run or "")
+    if run is not None and len(run.entries) > 1:
+        leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, Detail(prs=(entry.pr,)))
+
+
+def _submitted_by(actor: Actor) -> Reason:
+    by_api = actor.channel is Channel.API
+    return Reason.API_REQUESTED if by_api else Reason.USER_REQUESTED
+
+
+def _not_queued(draft: Draft, pr: int) -> Refused:
+    return Refused(Reason.NOT_IN_QUEUE, f"pull request {pr} is not queued for {draft.queue.branch}")

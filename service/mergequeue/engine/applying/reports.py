@@ -1,0 +1,268 @@
+"""What the world did to runs and pull requests, one function each (ENGINE.md 6, 12, 16).
+
+Each changes only what its report names; a report about what is over changes nothing.
+"""
+
+from dataclasses import replace
+
+from service.mergequeue.engine.culprits import verdict
+from service.mergequeue.engine.inputs import (
+    ChecksReported,
+    EstimateChanged,
+    EvidenceReported,
+    FactsChanged,
+    PassRevoked,
+    PullRequestGone,
+    RepositoryChanged,
+    RequiredChanged,
+    RerunRefused,
+    RerunStarted,
+    RulesChanged,
+    TimePassed,
+    WorkflowsChanged,
+)
+from service.mergequeue.engine.model import Detail, Entry, Named, Run
+from service.mergequeue.engine.outputs import RequiredStatusesChanged
+from service.mergequeue.engine.planning import reuse, settling
+from service.mergequeue.engine.reasons import HoldReason, Reason
+from service.mergequeue.engine.state import holds, leaving, readiness
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.states import EntryState, RunKind, RunPhase, RunStatus
+from service.vocabulary import Check, CheckOutcome, RequiredName
+
+_WORDS = {
+    Reason.CONVERTED_TO_DRAFT: "it became a draft",
+    Reason.AUTHORIZATION_LOST: "nobody with write access stands behind this head any more",
+}
+
+
+def facts_changed(draft: Draft, one: FactsChanged) -> None:
+    """A fresh read of a pull request: it may end the submission, or change its readiness."""
+    facts = one.facts
+    entry = draft.entries.get(facts.pr)
+    if entry is None or entry.facts == facts:
+        return
+    reason = readiness.leaving_of(entry.facts, facts, entry, draft.queue.branch)
+    skips_differ = entry.facts.own_skipped != facts.own_skipped
+    entry = replace(entry, facts=facts)
+    if reason is None:
+        draft.put(entry)
+        if skips_differ:
+            # What may be skipped on its test branch is another thing now.
+            draft.judging |= draft.runs.keys() & {entry.run}
+            leaving.try_again(draft, (entry,))
+        _take_own_checks(draft, entry)
+        return
+    detail = _why_it_left(reason, one)
+    if reason is Reason.MERGED_BY_HAND and entry.cancel is None:
+        # The target's move comes as a report of its own: with it, predicted trees can be kept.
+        by = draft.now + readiness.MERGE_SEEN
+        entry = replace(
+            entry,
+            cancel=reason,
+            cancel_detail=detail,
+            build_after=by,
+            landed_sha=facts.merged_sha,
+        )
+        draft.put(entry)
+        return
+    draft.put(entry)
+    leaving.leave(draft, entry, leaving.state_after(reason), reason, detail)
+
+
+def _take_own_checks(draft: Draft, entry: Entry) -> None:
+    """Judge a direct merge by the checks that its head has now; unread ones change nothing."""
+    run, facts = draft.runs.get(entry.run or ""), entry.facts
+    if run is None or run.kind is not RunKind.DIRECT or facts.contains_tip is None:
+        return
+    if run.checks != facts.own_checks:
+        draft.put_run(replace(run, checks=facts.own_checks))
+        draft.judging.add(run.id)
+
+
+def pull_request_gone(draft: Draft, one: PullRequestGone) -> None:
+    """The pull request does not exist any more."""
+    entry = draft.entries.get(one.pr)
+    if entry is not None:
+        detail = Detail(text="the provider does not know this pull request any more")
+        leaving.leave(draft, entry, EntryState.CANCELLED, Reason.PR_GONE, detail)
+
+
+def estimate_changed(draft: Draft, one: EstimateChanged) -> None:
+    """A new chance of failing."""
+    entry = draft.entries.get(one.pr)
+    if entry is not None and entry.p_fail != one.p_fail:
+        draft.put(replace(entry, p_fail=one.p_fail))
+
+
+def checks_reported(draft: Draft, one: ChecksReported) -> None:
+    """The whole present set of reports on a run's commit; only on exactly that commit."""
+    run = _tested(draft, one.run)
+    if run is None or one.sha != run.sha:
+        return
+    if one.checks == run.checks and one.complete == run.checks_complete:
+        return
+    after = replace(
+        run,
+        checks=one.checks,
+        checks_complete=one.complete,
+        last_report_at=draft.now,
+        rerun_ids=_still_old(run, one.checks),
+    )
+    draft.put_run(verdict.with_clocks(run, after, draft.now))
+
+
+def rerun_started(_draft: Draft, _one: RerunStarted) -> None:
+    """The provider runs the checks again. Their clock has run since the asking."""
+
+
+def rerun_refused(draft: Draft, one: RerunRefused) -> None:
+    """The provider cannot run those checks again: the same on a new test branch."""
+    run = _tested(draft, one.run)
+    if run is None or run.status is not RunStatus.IN_PROGRESS or run.rerun_at is None:
+        return
+    detail = Detail(text="the provider could not run its checks again", run=run.id)
+    settling.retry_on_new_branch(draft, run, detail)
+
+
+def evidence_reported(draft: Draft, one: EvidenceReported) -> None:
+    """What the flaky half knows of the present attempt; late it changes what is undecided."""
+    run = _tested(draft, one.run)
+    if run is None or one.evidence.attempt != run.attempt or run.evidence == one.evidence:
+        return
+    draft.put_run(replace(run, evidence=one.evidence))
+
+
+def pass_revoked(draft: Draft, one: PassRevoked) -> None:
+    """Let passed checks of a run count as failed; their results are not reused."""
+    run = _tested(draft, one.run)
+    if run is None or set(one.checks) <= set(run.revoked):
+        return
+    after = replace(run, revoked=tuple(sorted({*run.revoked, *one.checks})))
+    draft.put_run(verdict.with_clocks(run, after, draft.now))
+    reuse.forget(draft, run)
+
+
+def _tested(draft: Draft, run_id: str) -> Run | None:
+    """Return the live run, if its test branch is built."""
+    run = draft.runs.get(run_id)
+    return run if run is not None and run.phase is RunPhase.TESTING else None
+
+
+def _still_old(run: Run, checks: tuple[Check, ...]) -> tuple[str, ...]:
+    """Reports of earlier attempts that count no more; one that changed belongs to this attempt."""
+    if not run.rerun_ids:
+        return ()
+    before = {check.id: check for check in run.checks}
+    changed = {check.id for check in checks if before.get(check.id, check) != check}
+    return tuple(known for known in run.rerun_ids if known not in changed)
+
+
+def _why_it_left(reason: Reason, one: FactsChanged) -> Detail:
+    facts = one.facts
+    if reason is Reason.HEAD_CHANGED:
+        return Detail(text="a commit was pushed", sha=facts.head)
+    if reason is Reason.BASE_CHANGED:
+        return Detail(text=facts.base)
+    if reason is Reason.MERGED_BY_HAND:
+        return Detail(sha=facts.merged_sha)
+    if reason is Reason.MERGED_INTO_OTHER_BRANCH:
+        return Detail(text=facts.base, sha=facts.merged_sha)
+    return Detail(text=_WORDS.get(reason, "the pull request was closed"))
+
+
+REFUSED_BY_RULES = frozenset(
+    {
+        HoldReason.RULE_DENIED,
+        HoldReason.STRICT_CHECKS,
+        HoldReason.METHOD_DENIED,
+        HoldReason.TEST_BRANCH_DENIED,
+        HoldReason.PROVIDER_QUEUE,
+    }
+)
+"""Holds by rules of the provider: a change of rules may end them."""
+
+_REPOSITORY = frozenset(
+    {
+        HoldReason.PERMISSION_LOST,
+        HoldReason.PROVIDER_UNAVAILABLE,
+        HoldReason.REPOSITORY_UNAVAILABLE,
+    }
+)
+_UNREADABLE = frozenset({HoldReason.REQUIRED_STATUSES_UNREADABLE})
+_MISSING = frozenset({HoldReason.REQUIRED_STATUSES_MISSING})
+
+
+def required_changed(draft: Draft, one: RequiredChanged) -> None:
+    """What must pass, as read now. Unreadable is not "none": then nothing starts or lands."""
+    if one.error is not None:
+        wish = holds.Wish(HoldReason.REQUIRED_STATUSES_UNREADABLE, one.error)
+        holds.place_once(draft, wish)
+        return
+    holds.release_all(draft, _UNREADABLE, "the required statuses were read")
+    if one.required.source is None:
+        text = f"no status is required for {draft.queue.branch}"
+        holds.place_once(draft, holds.Wish(HoldReason.REQUIRED_STATUSES_MISSING, text))
+    else:
+        holds.release_all(draft, _MISSING, "required statuses were found")
+    known = draft.queue.required
+    if one.required != known:
+        draft.put_queue(replace(draft.queue, required=one.required))
+    if known is None or (one.required.names, one.required.source) != (known.names, known.source):
+        leaving.try_again(draft, draft.entries.values())
+        names = tuple(required.name for required in one.required.names)
+        draft.say(RequiredStatusesChanged(names))
+    for run in list(draft.runs.values()):
+        added = tuple(name for name in one.required.names if name not in run.required)
+        if added:
+            _grow(draft, run, added)
+
+
+def rules_changed(draft: Draft, _one: RulesChanged) -> None:
+    """What rules refused may be tried again."""
+    holds.release_all(draft, REFUSED_BY_RULES, "rules at the provider changed")
+    leaving.try_again(draft, draft.entries.values())
+    for entry in list(draft.entries.values()):
+        if entry.barred or entry.refusal is not None:
+            draft.put(replace(entry, barred=(), refusal=None))
+
+
+def workflows_changed(draft: Draft, _one: WorkflowsChanged) -> None:
+    """Entries whose checks were skipped are tested again: their checks may run now."""
+    waiting = [entry for entry in draft.entries.values() if Reason.NO_EVIDENCE in entry.barred]
+    leaving.try_again(draft, waiting)
+
+
+def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
+    """Whether we can work on the repository at all, and whether it sends test results."""
+    sends = one.sends_results
+    if sends is not None and sends != draft.queue.sends_results:
+        draft.put_queue(replace(draft.queue, sends_results=sends))
+    if one.available:
+        holds.release_all(draft, _REPOSITORY, "the repository is available")
+    if one.hold is not None or one.available is False:
+        reason = one.hold or HoldReason.REPOSITORY_UNAVAILABLE
+        holds.place_once(draft, holds.Wish(reason, one.text or reason.value))
+
+
+def time_passed(_draft: Draft, _one: TimePassed) -> None:
+    """Nothing but the clock, which every planning looks at."""
+
+
+def _grow(draft: Draft, run: Run, added: tuple[RequiredName, ...]) -> None:
+    """Await the added statuses too; a result that was taken over cannot have them."""
+    is_borrowed = run.reused_from is not None or run.kind is RunKind.DIRECT
+    if is_borrowed:
+        detail = Detail(run=run.id, checks=tuple(Named(name.name, "") for name in added))
+        leaving.begin_anew(draft, run, Reason.REQUIRED_STATUS_ADDED, detail)
+        return
+    grown = replace(run, required=(*run.required, *added), start_clock=draft.now)
+    grown = verdict.with_clocks(run, grown, draft.now)
+    draft.put_run(grown)
+    is_passed = run.status is RunStatus.SUCCEEDED and not run.contained
+    own = draft.own(run)
+    if not is_passed or not own or leaving.is_landing(draft, own[0]):
+        return
+    outcomes = {one.outcome for one in verdict.standings_of(grown) if one.required in added}
+    if not outcomes <= {CheckOutcome.PASSED, CheckOutcome.SKIPPED, CheckOutcome.FAILED}:
+        settling.test_again(draft, grown, Reason.REQUIRED_STATUS_ADDED)

@@ -1,0 +1,449 @@
+"""Find the culprit of a failed run, with the runs that must agree before an entry is blamed.
+
+ENGINE.md 10. The trees examined are the leading entries of the failed run on its own base. Green
+proves entries, red bounds the search; when one unproven entry is left it is judged by two
+failures of its tree. A run of one entry begins there.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from service.mergequeue.engine.config import ConfirmFailures, OptimizationMode
+from service.mergequeue.engine.culprits import optimism, verdict
+from service.mergequeue.engine.model import Bisection, Detail, Entry, Member, Run
+from service.mergequeue.engine.outputs import BisectionNarrowed, BisectionOpened
+from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.state import bases, holds, leaving, line
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
+from service.vocabulary import CheckOutcome
+
+RUNS_MAX = 3
+"""Failed runs of one tree of which the last decides alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A run wanted of the first `cut` entries of a search."""
+
+    bisection: Bisection
+    cut: int
+    kind: RunKind
+    failed: Run
+
+
+def bisect(draft: Draft) -> None:
+    """Open the searches that are due, and draw what follows from what is known."""
+    for bisection in list(draft.queue.bisections.values()):
+        if bisection.lo == len(bisection.entries):
+            # Whatever the target did meanwhile: a run that fails anew later is another search.
+            leaving.close(draft, bisection, None, Reason.BISECTION_PASSED)
+    if holds.is_view_stale(draft.queue):
+        return
+    for run in _undecided(draft):
+        if run.id in draft.runs and _is_due(draft, run):
+            _open(draft, run)
+    for bisection in list(draft.queue.bisections.values()):
+        _advance(draft, bisection)
+
+
+def wanted(draft: Draft, slots: int) -> list[Probe]:
+    """The runs that the searches need now, for at most so many slots, first of the line first."""
+    probes: list[Probe] = []
+    for bisection in sorted(draft.queue.bisections.values(), key=lambda one: _rank(draft, one)):
+        free = slots - len(probes)
+        if free < 1:
+            break
+        if bisection.probes or _is_delayed(draft, bisection):
+            continue
+        failed = draft.runs[bisection.run]
+        if bisection.hi - bisection.lo > 1:
+            cuts = cuts_of(bisection, min(free, bisection.hi - bisection.lo - 1))
+            probes += [Probe(bisection, cut, RunKind.PROBE, failed) for cut in cuts]
+        elif not _is_proven(draft, bisection):
+            probes.append(Probe(bisection, bisection.hi, RunKind.CONFIRMATION, failed))
+    return probes
+
+
+def begun(draft: Draft, bisection_id: str, cut: int, run: Run) -> None:
+    """A probe was started."""
+    bisection = draft.queue.bisections[bisection_id]
+    draft.put_bisection(replace(bisection, probes={**bisection.probes, cut: run.id}))
+
+
+def green(draft: Draft, run: Run, reason: Reason = Reason.BISECTION_PASSED) -> None:
+    """The first entries of a search passed: they are proven, and what is below needs no probe."""
+    bisection = _of(draft, run)
+    cut = _cut(bisection, run)
+    probes = _without(bisection.probes, run)
+    if cut <= bisection.lo:
+        draft.put_bisection(replace(bisection, probes=probes))
+        draft.retire(run, reason)
+        return
+    reds = {k: runs for k, runs in bisection.reds.items() if k > cut}
+    proven = bisection.entries[bisection.lo : cut]
+    narrowed = replace(bisection, lo=cut, hi=min(reds, default=cut), reds=reds, probes=probes)
+    _narrow(draft, bisection, narrowed)
+    prove(draft, run, proven, reason, is_sure=True)
+
+
+def red(draft: Draft, run: Run) -> None:
+    """The first entries of a search failed together."""
+    _fails_by(draft, _of(draft, run), run, run)
+
+
+def red_already(draft: Draft, run: Run, red: Run) -> None:
+    """A probe would test what failed already: that failure counts for its entries too."""
+    draft.retire(run, Reason.BISECTION_REQUIRED)
+    _fails_by(draft, _of(draft, run), run, red)
+
+
+def lost(draft: Draft, run: Run, reason: Reason) -> None:
+    """A probe ended without saying anything: another one is wanted."""
+    bisection = _of(draft, run)
+    draft.put_bisection(replace(bisection, probes=_without(bisection.probes, run)))
+    draft.retire(run, reason)
+
+
+def cuts_of(bisection: Bisection, count: int) -> tuple[int, ...]:
+    """Where to cut the open part so that its weight falls into `count` + 1 parts most evenly.
+
+    Ties go to the lower cut; cuts are distinct (ENGINE.md 10.1).
+    """
+    lo, hi = bisection.lo, bisection.hi
+    weights = bisection.weights or (1.0,) * len(bisection.entries)
+    total = sum(weights[lo:hi])
+    cuts: list[int] = []
+    for part in range(1, count + 1):
+        wanted_weight = total * part / (count + 1)
+        first = cuts[-1] + 1 if cuts else lo + 1
+        last = hi - 1 - (count - part)
+        cuts.append(
+            min(
+                range(first, last + 1),
+                key=lambda k: (round(abs(sum(weights[lo:k]) - wanted_weight), 9), k),
+            )
+        )
+    return tuple(cuts)
+
+
+def _undecided(draft: Draft) -> list[Run]:
+    """Return failed runs that are not examined yet, in line order."""
+    numbers = sorted(draft.places.failing, key=lambda pr: draft.entries[pr].rank or 0)
+    found = {
+        entry.run: None
+        for entry in map(draft.entries.__getitem__, numbers)
+        if entry.bisection is None
+    }
+    return [draft.runs[run_id] for run_id in found if run_id is not None]
+
+
+def _is_due(draft: Draft, run: Run) -> bool:
+    if run.status is not RunStatus.FAILED or bases.broken(draft, run) is not None:
+        return False
+    return bases.is_sure(draft, run) and optimism.is_window_closed(draft, run)
+
+
+def _open(draft: Draft, run: Run) -> None:
+    own = draft.own(run)
+    members = tuple(draft.member_of(entry) for entry in own)
+    queue = draft.queue
+    weights = run.evidence.weights if run.evidence is not None else {}
+    bisection = Bisection(
+        id=draft.name(f"bisection {queue.next_bisection}"),
+        run=run.id,
+        entries=members,
+        base=tuple(one for one in (*run.base, *run.entries) if one not in members),
+        base_tip=run.base_tip,
+        lo=0,
+        hi=len(members),
+        reds={len(members): (run.id,)},
+        weights=tuple(weights.get(member.pr, 1.0) for member in members),
+    )
+    draft.put_queue(replace(queue, next_bisection=queue.next_bisection + 1))
+    draft.put_bisection(bisection)
+    together = 1 if len(own) > 1 else 0
+    for entry in own:
+        out = replace(
+            entry,
+            bisection=bisection.id,
+            kept=False,
+            batch=None,
+            failed_batches=entry.failed_batches + together,
+        )
+        draft.put(out)
+    if together:
+        draft.say(BisectionOpened(bisection.id, run.id, tuple(entry.pr for entry in own)))
+
+
+def _advance(draft: Draft, bisection: Bisection) -> None:
+    undone = _is_gone(draft, bisection)
+    undone = undone or bases.is_undone(draft, bisection, draft.runs[bisection.run])
+    if undone is not None:
+        leaving.abandon(draft, bisection, undone.reason, Detail(prs=undone.prs))
+    elif _is_doubted(draft, bisection):
+        # Who failed elsewhere after being proven here may be the culprit here too.
+        return
+    elif bisection.hi - bisection.lo == 1 and _is_proven(draft, bisection):
+        _convict(draft, bisection)
+
+
+def _is_gone(draft: Draft, bisection: Bisection) -> bases.Broken | None:
+    """Whether a proven entry has left or failed, so that what was proven on it says nothing."""
+    made = bases.progress(draft, draft.runs[bisection.run])
+    landed = made.landed if made is not None else frozenset()
+    for member in bisection.entries[: bisection.lo]:
+        entry = draft.entry_of(member)
+        if entry is None and member.pr not in landed:
+            final = draft.finished_entries.get(member.entry)
+            is_failed = final is not None and final.state is EntryState.FAILED
+            reason = Reason.AHEAD_FAILED if is_failed else Reason.AHEAD_CANCELLED
+            return bases.Broken(reason, (member.pr,))
+        if entry is not None and entry.state is EntryState.NOT_READY:
+            return bases.Broken(Reason.AHEAD_OUT, (member.pr,))
+    return None
+
+
+def _is_doubted(draft: Draft, bisection: Bisection) -> bool:
+    """Whether it is not decided yet what becomes of a failure of a proven entry."""
+    proven = map(draft.entry_of, bisection.entries[: bisection.lo])
+    return any(one is not None and one.state is EntryState.PENDING_FAILURE for one in proven)
+
+
+def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
+    """Keep what is known newly, and cancel the probes that can say nothing more."""
+    kept = {}
+    for cut, run_id in after.probes.items():
+        if after.lo < cut < after.hi:
+            kept[cut] = run_id
+        else:
+            draft.retire(draft.runs[run_id], Reason.BISECTION_REQUIRED)
+    draft.put_bisection(replace(after, probes=kept))
+    if (before.lo, before.hi) != (after.lo, after.hi) and len(after.entries) > 1:
+        draft.say(BisectionNarrowed(after.id, after.run, after.lo, after.hi))
+
+
+def _is_proven(draft: Draft, bisection: Bisection) -> bool:
+    """Whether the failed runs of this one tree are enough (ENGINE.md 10.3)."""
+    runs = [draft.runs[run_id] for run_id in bisection.reds.get(bisection.hi, ())]
+    # A failure taken over from more entries of an equal tree convicts nobody by itself.
+    if not any(_cut(bisection, run) == bisection.hi for run in runs):
+        return False
+    confirm = draft.runs[bisection.run].config.confirm_failures
+    suspect = bisection.entries[bisection.hi - 1]
+    if confirm == ConfirmFailures.OFF or any(_fails_alone(draft, suspect, run) for run in runs):
+        return True
+    if len(bisection.entries) == 1 and confirm != ConfirmFailures.ALWAYS:
+        return True
+    marks = [_marks(run) for run in runs]
+    shared = any(mark & other for index, mark in enumerate(marks) for other in marks[:index])
+    return shared or len(runs) >= RUNS_MAX
+
+
+def _fails_alone(draft: Draft, suspect: Member, run: Run) -> bool:
+    """Return whether the suspect's own head is known to fail what failed in this run."""
+    if run.evidence is not None and suspect.pr in run.evidence.own_head:
+        return True
+    entry = draft.entry_of(suspect)
+    return entry is not None and not _marks(run).isdisjoint(entry.facts.own_failed)
+
+
+def _marks(run: Run) -> set[str]:
+    """What failed in a run; a timeout counts as a status of its own that all timeouts share."""
+    if run.cause is Cause.TIMEOUT:
+        return {Cause.TIMEOUT.value}
+    return {check.name for check in verdict.failed_of(run)}
+
+
+def _convict(draft: Draft, bisection: Bisection) -> None:
+    runs = [draft.runs[run_id] for run_id in bisection.reds[bisection.hi]]
+    suspect = draft.entries[bisection.entries[bisection.hi - 1].pr]
+    proven = bisection.entries[: bisection.lo]
+    together = bool(proven) and _passes_without(suspect, runs[-1])
+    cause = Cause.INTERACTION if together else Cause.PR_FAULT
+    for run in runs:
+        if run.cause is None:
+            draft.put_run(replace(run, cause=cause))
+    reason, evidence = _blame(bisection, runs, together=together)
+    undecided = leaving.close(draft, bisection, suspect.pr, reason)
+    behind = [entry for entry in undecided if entry.pr != suspect.pr]
+    ending = leaving.Ending(EntryState.FAILED, reason, evidence)
+    leaving.leave_alone(draft, draft.entries[suspect.pr], ending)
+    back = Detail(run=bisection.run, prs=(suspect.pr,))
+    leaving.come_back(
+        draft, [leaving.Back(entry.pr, Reason.BISECTION_REQUIRED, back) for entry in behind]
+    )
+
+
+def _blame(bisection: Bisection, runs: Sequence[Run], *, together: bool) -> tuple[Reason, Detail]:
+    last = runs[-1]
+    checks = verdict.failed_of(last)
+    proven = tuple(member.pr for member in bisection.entries[: bisection.lo])
+    if together:
+        text = f"with {', '.join(f'#{pr}' for pr in proven)}"
+        return Reason.INTERACTION, Detail(text=text, run=last.id, checks=checks, prs=proven)
+    timed_out = all(run.cause is Cause.TIMEOUT for run in runs)
+    reason = Reason.RUN_TIMED_OUT if timed_out else Reason.REQUIRED_STATUS_FAILED
+    ahead = (*(member.pr for member in last.base), *proven)
+    return reason, Detail(run=last.id, checks=checks, prs=ahead)
+
+
+def _passes_without(suspect: Entry, run: Run) -> bool:
+    """Whether the suspect is known to pass without those it fails with (ENGINE.md 6)."""
+    if suspect.screened:
+        return True
+    counting = verdict.newest(suspect.facts.own_checks)
+    standings = [verdict.standing(one, counting) for one in run.required]
+    return bool(standings) and all(one.outcome is CheckOutcome.PASSED for one in standings)
+
+
+def _of(draft: Draft, run: Run) -> Bisection:
+    """The search that a run belongs to, as a probe of it or as the run that failed."""
+    known = draft.queue.bisections.get(run.bisection or "")
+    if known is not None:
+        return known
+    return next(one for one in draft.queue.bisections.values() if one.run == run.id)
+
+
+def skips_known(draft: Draft, run: Run) -> bool:
+    """Whether a probe may go by what is known of its tree: never a confirmation (ENGINE.md 13)."""
+    mode = draft.queue.config.optimization_mode
+    skips = mode is OptimizationMode.BISECTION_SKIP_REDUNDANT_TESTS
+    return skips and run.kind is RunKind.PROBE
+
+
+def known_red(draft: Draft, run: Run) -> Run | None:
+    """The run of this search that failed with this very tree, if probes may go by it."""
+    if not skips_known(draft, run) or not is_examining(draft, run):
+        return None
+    reds = [draft.runs[run_id] for group in _of(draft, run).reds.values() for run_id in group]
+    same = (red for red in reds if red.steps and red.steps[-1].tree == run.steps[-1].tree)
+    return next(same, None)
+
+
+def _fails_by(draft: Draft, bisection: Bisection, run: Run, red: Run) -> None:
+    """What this probe tests is known to fail by that run."""
+    cut = len(run.entries)
+    probes = _without(bisection.probes, run)
+    reds = {**bisection.reds, cut: (*bisection.reds.get(cut, ()), red.id)}
+    narrowed = replace(bisection, hi=min(bisection.hi, cut), reds=reds, probes=probes)
+    _narrow(draft, bisection, narrowed)
+
+
+def is_examining(draft: Draft, run: Run) -> bool:
+    """Whether the run serves a search now, and is no proof that entries stand on."""
+    return run.bisection is not None and not draft.own(run)
+
+
+def undecided(draft: Draft, bisection: Bisection) -> tuple[Entry, ...]:
+    """The entries that a search has not decided yet."""
+    found = map(draft.entry_of, bisection.entries)
+    return tuple(one for one in found if one is not None and one.bisection == bisection.id)
+
+
+def _is_delayed(draft: Draft, bisection: Bisection) -> bool:
+    """Whether a probe was refused so lately that the next one has to wait."""
+    waits = [entry.build_after for entry in undecided(draft, bisection)]
+    return any(at is not None and at > draft.now for at in waits)
+
+
+def _rank(draft: Draft, bisection: Bisection) -> int:
+    ranks = [
+        entry.rank or 0
+        for member in bisection.entries
+        if (entry := draft.entry_of(member)) is not None
+    ]
+    return min(ranks, default=0)
+
+
+def _cut(bisection: Bisection, run: Run) -> int:
+    """How many of the entries a run tests; what has landed of them before the search counts not."""
+    return len(run.entries) if run.bisection is not None else len(bisection.entries)
+
+
+def _without(probes: Mapping[int, str], run: Run) -> dict[int, str]:
+    return {cut: run_id for cut, run_id in probes.items() if run_id != run.id}
+
+
+def prove(
+    draft: Draft, run: Run, proven: Sequence[Member], reason: Reason, *, is_sure: bool = False
+) -> None:
+    """Proven entries land as they are, unless that would disturb others (ENGINE.md 10.5).
+
+    With `is_sure` whatever is beneath them must have passed or landed; a run that nobody has
+    judged yet stands on what is expected ahead of it.
+    """
+    entries = [draft.entries[member.pr] for member in proven]
+    disturbed = _disturbed(draft, run, entries, is_sure=is_sure)
+    if disturbed is not None:
+        _prove_behind(draft, run, entries, disturbed, late=reason is Reason.LATE_SUCCESS)
+        return
+    _go_first(draft, entries)
+    owners = [draft.entries[entry.pr] for entry in entries]
+    for entry in owners:
+        mine = replace(
+            entry,
+            run=run.id,
+            verified_by=run.id,
+            bisection=None,
+            batch=run.number,
+            fresh=False,
+        )
+        draft.move(mine, EntryState.TESTS_PASSED, reason, Detail(run=run.id))
+
+
+def _prove_behind(
+    draft: Draft, run: Run, entries: Sequence[Entry], others: tuple[int, ...], *, late: bool
+) -> None:
+    """Retest proven entries if that disturbs no other entry."""
+    word = Reason.AHEAD_CHANGED if late else Reason.BISECTION_PASSED
+    text = "its checks passed; others went ahead meanwhile, so it is tested behind them"
+    detail = Detail(text=text, run=run.id, prs=others)
+    for entry in entries:
+        draft.put(replace(entry, bisection=None))
+    leaving.come_back(draft, [leaving.Back(entry.pr, word, detail) for entry in entries])
+    if run.id in draft.runs and not draft.own(run):
+        draft.retire(run, word)
+
+
+def _disturbed(
+    draft: Draft, run: Run, entries: Sequence[Entry], *, is_sure: bool
+) -> tuple[int, ...] | None:
+    """Who runs or has passed without these entries; None when they may land as they are."""
+    made = bases.progress(draft, run)
+    proven = {entry.pr for entry in entries}
+    beneath = [member for member in (*run.base, *run.entries) if member.pr not in proven]
+    numbers = {member.pr for member in beneath}
+    behind = []
+    for node in bases.graph(draft).standing():
+        first = draft.entries[node.members[0].pr]
+        if first.state is EntryState.PENDING or first.pr in numbers:
+            continue
+        members = [draft.entries[member.pr] for member in node.members]
+        if any(bases.meets(draft, one, entry) for one in members for entry in entries):
+            behind += [one.pr for one in members]
+    if behind or made is None or not bases.is_predicted(draft, run, made):
+        return tuple(behind)
+    left = tuple(one for one in beneath if one.pr not in made.landed)
+    if is_sure and not all(bases.has_passed(draft, one) for one in left):
+        return ()
+    counted_on = tuple(
+        one
+        for one in bases.ahead(draft, entries)
+        if draft.entries[one.pr].state is not EntryState.PENDING
+    )
+    return None if left == counted_on else ()
+
+
+def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:
+    """Rank them before every pending entry that they meet."""
+    rank = entries[0].rank or 0
+    for node in bases.graph(draft).standing():
+        if node.rank > rank:
+            return
+        other = draft.entries[node.members[0].pr]
+        if other.state is EntryState.PENDING and any(
+            bases.meets(draft, other, entry) for entry in entries
+        ):
+            line.put_before(draft, other, entries)
+            return

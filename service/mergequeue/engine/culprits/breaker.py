@@ -1,0 +1,196 @@
+"""The breaker: recognize failures of the target or of CI, not of any entry's change.
+
+ENGINE.md 6. Under a breaker hold one entry at a time is tried, going round the line; a pass
+lifts the hold.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from service.mergequeue.engine.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
+from service.mergequeue.engine.reasons import BREAKER_HOLDS, NO_BLAME, Cause, HoldReason, Reason
+from service.mergequeue.engine.state import holds, leaving, line
+from service.mergequeue.engine.state.draft import Draft, Finding
+from service.mergequeue.engine.states import SPARE, RunKind, RunStatus
+
+TROUBLES = 3
+"""Failures, or attempts without a result, that trip it."""
+
+GROUPS_MIN = 2
+"""Different groups among the attempts without a result."""
+
+WINDOW = timedelta(minutes=60)
+"""Age at which a failure is forgotten."""
+
+PROBE_PERIOD = timedelta(minutes=15)
+"""Time between two tries under a breaker hold."""
+
+PROBES_MAX = 3
+"""Failed tries after which an entry waits beside the line, longer each time."""
+
+FAILURES_KEPT = 100
+
+CI_TROUBLE = frozenset({Cause.INFRA, Cause.INTERRUPTED, Cause.NEVER_STARTED})
+
+_RETURN_REASONS = {
+    HoldReason.BASE_RED: Reason.BASE_RED,
+    HoldReason.REPEATED_FAILURE: Reason.BASE_RED,
+    HoldReason.CI_UNHEALTHY: Reason.RETRY_ON_NEW_BRANCH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt of a run ended without a pass."""
+
+    run: Run
+    finding: Finding
+
+
+def is_open(queue: MergeQueue) -> bool:
+    """Return whether a breaker hold is in force."""
+    return any(hold.reason in BREAKER_HOLDS for hold in queue.holds)
+
+
+def note_pass(draft: Draft, run: Run) -> None:
+    """A run passed by checks of its own: the streak without a result is over, a hold is lifted."""
+    if run.reused_from is not None or run.kind is RunKind.DIRECT:
+        return
+    _forget_streak(draft)
+    holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
+
+
+def takes(draft: Draft, ending: Ending) -> bool:
+    """Return whether the breaker accounts for this ending, so that it uses no retry.
+
+    Remembers it, places the hold it calls for, and takes the run's entries back to PENDING.
+    """
+    hold = _hold_for(draft, ending)
+    if hold is None:
+        return False
+    run, finding = ending.run, ending.finding
+    is_probe = draft.queue.breaker.probe_run == run.id
+    if not holds.has(draft.queue, hold.reason):
+        holds.place(draft, hold)
+        memory = replace(draft.queue.breaker, probe_at=draft.now + PROBE_PERIOD)
+        draft.put_queue(replace(draft.queue, breaker=memory))
+    # Failed if a required check failed, else cancelled (SPECIFICATION.md 3.4).
+    never = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED)
+    draft.finish(run, RunStatus.CANCELLED if never else RunStatus.FAILED, finding)
+    _take_back(draft, draft.runs[run.id], _RETURN_REASONS[hold.reason], finding)
+    if is_probe:
+        _count_probe(draft, run)
+    return True
+
+
+def next_probe(draft: Draft, candidates: Sequence[Entry]) -> Entry | None:
+    """The entry to try now under a breaker hold: the one tried least, the first of them.
+
+    None while a run is in progress, other than in a spare slot, or the period since the last is not
+    over.
+    """
+    memory = draft.queue.breaker
+    if memory.probe_at is not None and memory.probe_at > draft.now:
+        return None
+    going = (run for run in draft.runs.values() if run.status is RunStatus.IN_PROGRESS)
+    if any(run.kind not in SPARE for run in going):
+        return None
+    tried = memory.probes
+    return min(candidates, key=lambda entry: tried.get(str(entry.pr), 0), default=None)
+
+
+def note_probe(draft: Draft, run: Run) -> None:
+    """A try began."""
+    memory = replace(draft.queue.breaker, probe_run=run.id, probe_at=draft.now + PROBE_PERIOD)
+    draft.put_queue(replace(draft.queue, breaker=memory))
+
+
+def _take_back(draft: Draft, run: Run, reason: Reason, finding: Finding) -> None:
+    detail = Detail(run=run.id, checks=finding.failed)
+    searched = draft.queue.bisections.get(run.bisection or "")
+    if searched is not None:
+        leaving.abandon(draft, searched, reason, detail)
+    else:
+        leaving.restart(draft, run, reason, detail)
+
+
+def _count_probe(draft: Draft, run: Run) -> None:
+    memory = draft.queue.breaker
+    first = str(run.entries[0].pr)
+    count = memory.probes.get(first, 0) + 1
+    memory = replace(memory, probe_run=None, probes={**memory.probes, first: count})
+    draft.put_queue(replace(draft.queue, breaker=memory))
+    tested = draft.tested(run)
+    if count < PROBES_MAX:
+        line.let_others_first(draft, [entry for entry in tested if entry.rank is not None])
+        return
+    text = f"{count} tries failed while the queue was held: {_held_because(draft.queue)}"
+    detail = Detail(text=text, run=run.id)
+    for entry in tested:
+        mine = draft.entries[entry.pr]
+        leaving.wait_for_ci(draft, mine, Reason.INFRASTRUCTURE, detail)
+
+
+def _held_because(queue: MergeQueue) -> str:
+    return ", ".join(hold.reason.value for hold in queue.holds if hold.reason in BREAKER_HOLDS)
+
+
+def _hold_for(draft: Draft, ending: Ending) -> holds.Wish | None:
+    """The breaker hold that this ending places, or falls under."""
+    cause, run = ending.finding.cause, ending.run
+    names = ", ".join(check.name for check in ending.finding.failed)
+    if cause is Cause.BASE_RED:
+        return holds.Wish(HoldReason.BASE_RED, f"the target itself fails: {names}")
+    if cause in CI_TROUBLE:
+        tripped = _streak(draft, run)
+        if tripped or holds.has(draft.queue, HoldReason.CI_UNHEALTHY):
+            text = f"{TROUBLES} attempts in a row ended without a result: {names}"
+            return holds.Wish(HoldReason.CI_UNHEALTHY, text)
+        return None
+    _forget_streak(draft)
+    print_ = run.evidence.fingerprint if run.evidence is not None else None
+    if print_ is None or cause in NO_BLAME:
+        return None
+    if _repeats(draft, run, print_):
+        text = f"unrelated pull requests fail in the same way: {names}"
+        return holds.Wish(HoldReason.REPEATED_FAILURE, text, evidence=print_)
+    return None
+
+
+def _streak(draft: Draft, run: Run) -> bool:
+    """Add an attempt without a result; whether there are enough of them in a row now."""
+    memory = draft.queue.breaker
+    troubled = (*memory.troubled, run.prs)[-TROUBLES:]
+    draft.put_queue(replace(draft.queue, breaker=replace(memory, troubled=troubled)))
+    return len(troubled) == TROUBLES and len(set(troubled)) >= GROUPS_MIN
+
+
+def _forget_streak(draft: Draft) -> None:
+    memory = draft.queue.breaker
+    if memory.troubled:
+        draft.put_queue(replace(draft.queue, breaker=replace(memory, troubled=())))
+
+
+def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
+    """Remember a failure; whether three independent runs fail in this way, or a hold says so."""
+    for hold in draft.queue.holds:
+        if hold.reason is HoldReason.REPEATED_FAILURE and hold.evidence == fingerprint:
+            return True
+    memory: Breaker = draft.queue.breaker
+    newest = Failure(run.id, run.prs, run.base_prs, fingerprint, draft.now)
+    young = [old for old in memory.failures if old.at + WINDOW > draft.now and old.run != run.id]
+    kept = (*young, newest)[-FAILURES_KEPT:]
+    draft.put_queue(replace(draft.queue, breaker=replace(memory, failures=kept)))
+    alike = [old for old in young if old.fingerprint == fingerprint]
+    rivals = [old for old in alike if _independent(old, newest)]
+    return any(
+        _independent(first, second)
+        for index, first in enumerate(rivals)
+        for second in rivals[index + 1 :]
+    )
+
+
+def _independent(first: Failure, second: Failure) -> bool:
+    mine, others = set(first.entries), set(second.entries)
+    return not (mine & others or mine & set(second.base) or others & set(first.base))

@@ -1,0 +1,420 @@
+"""What the reports on a run's commit mean (ENGINE.md 6). Decides, changes nothing."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from service.mergequeue.engine.model import Entry, Member, Named, Run
+from service.mergequeue.engine.reasons import Cause
+from service.mergequeue.engine.states import RunKind, RunPhase, RunStatus
+from service.vocabulary import Check, CheckKind, CheckOutcome, Explanation, RequiredName
+
+SETTLE = timedelta(seconds=10)
+"""A failed check is final after this time without a newer attempt of it."""
+
+EVIDENCE_WAIT = timedelta(seconds=90)
+"""How long a failure waits for what the flaky half knows."""
+
+EMPTY_SUITE_WAIT = timedelta(minutes=2)
+"""How long a pass waits for an unfinished check suite that has no check run yet."""
+
+STARTUP_FAILURE = "startup_failure"
+
+_WORST_FIRST: tuple[CheckOutcome | None, ...] = (
+    CheckOutcome.FAILED,
+    CheckOutcome.RUNNING,
+    CheckOutcome.UNKNOWN,
+    CheckOutcome.BLOCKED,
+    CheckOutcome.INTERRUPTED,
+    None,
+    CheckOutcome.PASSED,
+    # A name that ran in one suite and was skipped in another has run.
+    CheckOutcome.SKIPPED,
+)
+_WAITING = frozenset({CheckOutcome.RUNNING, CheckOutcome.UNKNOWN, CheckOutcome.BLOCKED})
+_DONE = frozenset({CheckOutcome.PASSED, CheckOutcome.SKIPPED})
+
+
+_Suite = tuple[str | None, str]
+"""A check suite: its App and its id."""
+
+
+class Word(StrEnum):
+    """What a run's reports say.
+
+    FLAWED: it ended for nobody's fault. NO_EVIDENCE: it ended, and proves nothing.
+    """
+
+    PASSED = "passed"
+    EXCUSED = "excused"
+    WAITING = "waiting"
+    FLAWED = "flawed"
+    FAILED = "failed"
+    BASE_RED = "base_red"
+    NO_EVIDENCE = "no_evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Return the worst outcome of the reports that count for a required status; None: missing.
+
+    `is_revoked`: a report passed and counts as failed (`Run.revoked`).
+    """
+
+    required: RequiredName
+    outcome: CheckOutcome | None
+    check: Check | None
+    is_revoked: bool = False
+
+    @property
+    def named(self) -> Named:
+        """The status with its page, as evidence."""
+        return Named(self.required.name, self.check.url if self.check else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The word, and what goes with it.
+
+    `cause` of a flaw or a timeout, `failed` statuses as evidence, `excused` names; while
+    waiting `until` is when time alone changes the word, `ask` names failed checks about which
+    the flaky half has to be asked.
+    """
+
+    word: Word
+    cause: Cause | None = None
+    failed: tuple[Named, ...] = ()
+    excused: tuple[str, ...] = ()
+    until: datetime | None = None
+    ask: tuple[str, ...] = ()
+
+    @property
+    def is_green(self) -> bool:
+        """Whether the run may count as passed."""
+        return self.word in (Word.PASSED, Word.EXCUSED)
+
+
+def verdict_of(
+    run: Run, now: datetime, sends_results: bool, skippable: frozenset[str] = frozenset()
+) -> Verdict:
+    """Judge a run that is being tested or was, by its required statuses and its clocks.
+
+    The first cause of ENGINE.md 6 that matches. A run that took an earlier result over, or had
+    nothing to test, is green as long as it lives. `skippable`: see `skippable_in`.
+    """
+    if run.contained or run.reused_from is not None:
+        return Verdict(Word.PASSED)
+    standings = standings_of(run)
+    failing = [one for one in standings if one.outcome is CheckOutcome.FAILED]
+    if not failing:
+        return _without_failure(run, standings, now, _Skips(skippable))
+    settled = (run.failed_at or now) + SETTLE
+    if now < settled:
+        return Verdict(Word.WAITING, until=settled)
+    if sends_results and not _is_explained(run, failing):
+        if run.asked_evidence is None:
+            return Verdict(Word.WAITING, ask=_names(failing), until=now + EVIDENCE_WAIT)
+        if now < run.asked_evidence + EVIDENCE_WAIT:
+            return Verdict(Word.WAITING, until=run.asked_evidence + EVIDENCE_WAIT)
+    return _with_failures(run, standings, failing, now, skippable)
+
+
+def skippable_in(run: Run, entries: Mapping[int, Entry]) -> frozenset[str]:
+    """Return the names whose skipped reports count in this run.
+
+    A name may be skipped on a test branch if the own head of every pull request that the run
+    proves skipped it as well: then CI's own conditions, such as path filters, left it out. The
+    base's members do not count: their own runs prove them, and what they touch may have made
+    CI run more than this pull request needs.
+    """
+    if all(check.outcome is not CheckOutcome.SKIPPED for check in run.checks):
+        return frozenset()
+    if run.kind is RunKind.DIRECT:
+        return frozenset(required.name for required in run.required)
+    proved = [entry for member in run.entries if (entry := _live(member, entries)) is not None]
+    for member in run.base:
+        entry = _live(member, entries)
+        if entry is not None and entry.verified_by == run.id:
+            proved.append(entry)
+    if not proved:
+        return frozenset()
+    return frozenset.intersection(*(frozenset(entry.facts.own_skipped) for entry in proved))
+
+
+def skipped_of(run: Run) -> frozenset[str]:
+    """Return the required names of which the run has skipped reports only."""
+    skipped = CheckOutcome.SKIPPED
+    return frozenset(one.required.name for one in standings_of(run) if one.outcome is skipped)
+
+
+def is_covered(checks: tuple[Check, ...], required: tuple[RequiredName, ...]) -> bool:
+    """Return whether these reports show that a commit passed everything required of it.
+
+    At least one required check ran; of others CI may have skipped some on this very commit.
+    """
+    counting = newest(checks)
+    outcomes = [standing(one, counting).outcome for one in required]
+    if any(outcome not in _DONE for outcome in outcomes) or late_suites(checks, required):
+        return False
+    return not required or CheckOutcome.PASSED in outcomes
+
+
+def standings_of(run: Run) -> tuple[Standing, ...]:
+    """Every required status of the run with the worst report that counts (GITHUB.md 4.2).
+
+    A report of an earlier attempt counts as missing until its own suite reports anew: dropped,
+    it would leave the word to another suite's report of that name.
+    """
+    counting = newest(run.checks)
+    old = frozenset(run.rerun_ids)
+    revoked = frozenset(run.revoked) - old
+    return tuple(standing(required, counting, old, revoked) for required in run.required)
+
+
+def standing(
+    required: RequiredName,
+    counting: tuple[Check, ...],
+    old: frozenset[str] = frozenset(),
+    revoked: frozenset[str] = frozenset(),
+) -> Standing:
+    """The worst of the counting reports of one required status; with a pin, of that App alone.
+
+    A pass with an id in `revoked` is a failure, which no other report of the name hides.
+    """
+    own = [
+        check
+        for check in counting
+        if check.name == required.name
+        and check.kind is not CheckKind.SUITE
+        and required.source_id in (None, check.source_id)
+    ]
+    for check in own:
+        if check.id in revoked and check.outcome is CheckOutcome.PASSED:
+            return Standing(required, CheckOutcome.FAILED, check, is_revoked=True)
+    for outcome in _WORST_FIRST:
+        for check in own:
+            if (None if check.id in old else check.outcome) is outcome:
+                return Standing(required, outcome, check)
+    return Standing(required, None, None)
+
+
+def failed_of(run: Run) -> tuple[Named, ...]:
+    """The statuses that failed a run, as evidence; of one that timed out also the unfinished."""
+    return tuple(
+        one.named
+        for one in standings_of(run)
+        if one.outcome is CheckOutcome.FAILED
+        or (run.cause is Cause.TIMEOUT and one.outcome not in _DONE)
+    )
+
+
+def revoked_of(run: Run) -> tuple[str, ...]:
+    """The required names that passed and count as failed."""
+    return tuple(one.required.name for one in standings_of(run) if one.is_revoked)
+
+
+def newest(checks: Iterable[Check]) -> tuple[Check, ...]:
+    """Reports without those that a later one of the same source, group and name replaces.
+
+    A listing whose pages shift meanwhile has a report twice: the later read counts.
+    """
+    latest: dict[tuple[str | None, ...], Check] = {}
+    for check in checks:
+        key = (check.kind.value, check.source_id, check.group, check.name)
+        known = latest.get(key)
+        if known is None or _order(check) >= _order(known):
+            latest[key] = check
+    return tuple(latest.values())
+
+
+def with_clocks(before: Run, after: Run, now: datetime) -> Run:
+    """The run after its reports or required names changed, with the failure clock set.
+
+    The clock runs on while a report that failed before fails still; a failure that is new asks
+    for new evidence.
+    """
+    old, new = _failing_ids(before), _failing_ids(after)
+    if not new:
+        return replace(after, failed_at=None, asked_evidence=None, evidence=None)
+    since = after.failed_at if after.failed_at is not None and old & new else now
+    if new <= old:
+        return replace(after, failed_at=since)
+    return replace(after, failed_at=since, asked_evidence=None, evidence=None)
+
+
+def _order(check: Check) -> tuple[int, str]:
+    # Ids are digits without leading zeros: a longer one is a later one.
+    return len(check.id), check.id
+
+
+def _failing_ids(run: Run) -> set[str]:
+    if not run.checks:
+        return set()
+    return {
+        one.check.id
+        for one in standings_of(run)
+        if one.outcome is CheckOutcome.FAILED and one.check is not None
+    }
+
+
+def _names(standings: Iterable[Standing]) -> tuple[str, ...]:
+    return tuple(sorted({one.required.name for one in standings}))
+
+
+def _is_explained(run: Run, failing: list[Standing]) -> bool:
+    explained = {} if run.evidence is None else run.evidence.explanations
+    return all(one.is_revoked or one.required.name in explained for one in failing)
+
+
+def _explanation(run: Run, one: Standing) -> Explanation:
+    evidence = run.evidence
+    if one.is_revoked:
+        return Explanation.UNEXPLAINED
+    if evidence is not None and one.required.name in evidence.explanations:
+        return evidence.explanations[one.required.name]
+    if one.check is not None and one.check.raw == STARTUP_FAILURE:
+        return Explanation.INFRA
+    return Explanation.UNEXPLAINED
+
+
+def _with_failures(
+    run: Run,
+    standings: tuple[Standing, ...],
+    failing: list[Standing],
+    now: datetime,
+    skippable: frozenset[str],
+) -> Verdict:
+    said = {_explanation(run, one) for one in failing}
+    failed = tuple(one.named for one in failing)
+    if said == {Explanation.QUARANTINED}:
+        return _without_failure(run, standings, now, _Skips(skippable, _names(failing)))
+    if said == {Explanation.INFRA}:
+        return Verdict(Word.FLAWED, cause=Cause.INFRA, failed=failed)
+    if Explanation.UNEXPLAINED not in said:
+        if Explanation.BASE_RED in said:
+            return Verdict(Word.BASE_RED, cause=Cause.BASE_RED, failed=failed)
+        if run.config.flaky_knowledge_enabled:
+            return Verdict(Word.FLAWED, cause=Cause.KNOWN_FLAKY, failed=failed)
+    return Verdict(Word.FAILED, failed=failed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Skips:
+    """Names that need no passed report: skipped on the own heads, or excused failures."""
+
+    skippable: frozenset[str]
+    excused: tuple[str, ...] = ()
+
+
+def _without_failure(
+    run: Run, standings: tuple[Standing, ...], now: datetime, skips: _Skips
+) -> Verdict:
+    """Judge the rest, when nothing failed but what is excused."""
+    rest = [one for one in standings if one.required.name not in skips.excused]
+    open_ones = [one for one in rest if one.outcome not in _DONE]
+    if not open_ones:
+        return _complete(run, rest, now, skips)
+    outcomes = {one.outcome for one in open_ones}
+    named = tuple(one.named for one in open_ones)
+    if CheckOutcome.INTERRUPTED in outcomes and CheckOutcome.RUNNING not in outcomes:
+        return Verdict(Word.FLAWED, cause=Cause.INTERRUPTED, failed=named)
+    if run.phase is RunPhase.BUILDING or run.status is RunStatus.FAILED:
+        return Verdict(Word.WAITING)
+    never = _start_limit(run) if None in outcomes else None
+    if never is not None and never <= now:
+        missing = tuple(one.named for one in open_ones if one.outcome is None)
+        return Verdict(Word.FLAWED, cause=Cause.NEVER_STARTED, failed=missing)
+    limit = _time_limit(run)
+    if limit <= now:
+        return Verdict(Word.FAILED, cause=Cause.TIMEOUT, failed=named)
+    return Verdict(Word.WAITING, until=min(limit, never) if never else limit)
+
+
+def _complete(run: Run, rest: list[Standing], now: datetime, skips: _Skips) -> Verdict:
+    """Judge a run of which every required status has ended without a failure that counts.
+
+    A run proves something if at least one required check ran, and CI skipped no check here that
+    ran on the pull request itself.
+    """
+    waits_until = _suites_until(run)
+    if waits_until is not None and now < waits_until:
+        return Verdict(Word.WAITING, until=waits_until)
+    skipped = [one for one in rest if one.outcome is CheckOutcome.SKIPPED]
+    has_run = bool(skips.excused) or len(skipped) < len(rest)
+    unproved = [one for one in skipped if one.required.name not in skips.skippable]
+    if skipped and (unproved or not has_run):
+        settled = (run.last_report_at or now) + SETTLE
+        if now < settled:
+            return Verdict(Word.WAITING, until=settled)
+        failed = tuple(one.named for one in unproved or skipped)
+        return Verdict(Word.NO_EVIDENCE, cause=Cause.NO_EVIDENCE, failed=failed)
+    return Verdict(Word.EXCUSED if skips.excused else Word.PASSED, excused=skips.excused)
+
+
+def _suites_until(run: Run) -> datetime | None:
+    """Return until when a pass waits for unfinished suites; None if there are none to wait for.
+
+    A suite whose jobs run is awaited for as long as a required check may take to start, an
+    empty one for less: many Apps get a suite for each push that they never use.
+    """
+    late = late_suites(run.checks, run.required)
+    if not late:
+        return None
+    has_jobs = any(names for names in late.values())
+    patience = timedelta(minutes=run.config.check_start_timeout_minutes)
+    wait = max(patience, EMPTY_SUITE_WAIT) if has_jobs else EMPTY_SUITE_WAIT
+    return min((run.last_report_at or run.created_at) + wait, _time_limit(run))
+
+
+def late_suites(
+    checks: tuple[Check, ...], required: tuple[RequiredName, ...]
+) -> dict[_Suite, frozenset[str]]:
+    """Return the unfinished suites that may still report a required name, with their job names.
+
+    Two triggers start one workflow twice, in two suites with the same names. So a suite is
+    awaited if it has no report of the name yet, and all of its jobs are also in a suite of the
+    same App that has one. A suite with other jobs belongs to another workflow.
+    """
+    names: dict[_Suite, set[str]] = {}
+    is_open: set[_Suite] = set()
+    for check in checks:
+        suite = (check.source_id, check.group)
+        if check.kind is CheckKind.SUITE:
+            is_open.add(suite)
+        elif check.kind is CheckKind.SUITE_RUN:
+            names.setdefault(suite, set()).add(check.name)
+    late: dict[_Suite, frozenset[str]] = {}
+    for one in required if is_open else ():
+        carriers = {
+            suite
+            for suite, jobs in names.items()
+            if one.name in jobs and one.source_id in (None, suite[0])
+        }
+        for suite in is_open - carriers:
+            jobs = names.get(suite, set())
+            if any(suite[0] == other[0] and jobs <= names[other] for other in carriers):
+                late[suite] = frozenset(jobs)
+    return late
+
+
+def _live(member: Member, entries: Mapping[int, Entry]) -> Entry | None:
+    entry = entries.get(member.pr)
+    return entry if entry is not None and entry.id == member.entry else None
+
+
+def _start_limit(run: Run) -> datetime | None:
+    """When a missing status counts as never started; None while something is under way."""
+    reports = [check for check in run.checks if check.kind is not CheckKind.SUITE]
+    if not run.checks_complete or any(check.outcome in _WAITING for check in reports):
+        return None
+    begun = run.start_clock or run.created_at
+    last = max(begun, run.last_report_at or begun)
+    return last + timedelta(minutes=run.config.check_start_timeout_minutes)
+
+
+def _time_limit(run: Run) -> datetime:
+    # A run whose checks begin again for nobody's fault gets the whole time again: else a late
+    # trouble of the CI would end as a timeout of the pull request.
+    begun = run.rerun_at or run.built_at or run.created_at
+    return begun + timedelta(minutes=run.config.testing_timeout_minutes)

@@ -1,0 +1,349 @@
+"""What must be true before an entry gets further: one condition by itself (ENGINE.md 16).
+
+Codes, values, and the conditions that an entry, its run or the queue's own state decides
+alone. Conditions that depend on the other entries are in `explain.py`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.culprits import breaker, verdict
+from service.mergequeue.engine.model import Entry, Hold, MergeQueue, Run
+from service.mergequeue.engine.reasons import (
+    BREAKER_HOLDS,
+    MEANINGS,
+    NOT_READY_ORDER,
+    Reason,
+    WhoMustAct,
+)
+from service.mergequeue.engine.state import holds, leaving, readiness
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.states import QueueState
+from service.vocabulary import BlockerCode, CheckOutcome
+
+
+class ConditionCode(StrEnum):
+    """What must be true. Those of readiness are the reason codes of their opposite."""
+
+    FACTS_UNKNOWN = "facts_unknown"
+    DRAFT = "draft"
+    BASE_MISMATCH = "base_mismatch"
+    CONFLICT_TARGET = "conflict_target"
+    MERGEABILITY_UNKNOWN = "mergeability_unknown"
+    REVIEW_REQUIRED = "review_required"
+    CHANGES_REQUESTED = "changes_requested"
+    CONVERSATIONS_UNRESOLVED = "conversations_unresolved"
+    CHECK_PENDING = "check_pending"
+    CHECK_FAILING = "check_failing"
+    CHECK_MISSING = "check_missing"
+    STACKED = "stacked"
+    PROVIDER_QUEUED = "provider_queued"
+    UNSIGNED = "unsigned"
+    RULE_UNMET = "rule_unmet"
+    IMPACTED_TARGETS_MISSING = "impacted_targets_missing"
+    FORK_NEEDS_PERSON = "fork_needs_person"
+    WORKFLOWS_PERMISSION_MISSING = "workflows_permission_missing"
+    NO_EVIDENCE = "no_evidence"
+    CI_INTERRUPTED = "ci_interrupted"
+    INFRASTRUCTURE = "infrastructure"
+    MERGE_REFUSED = "merge_refused"
+    QUEUE_RUNNING = "queue_running"
+    NO_HOLD = "no_hold"
+    NO_CONFLICT_AHEAD = "no_conflict_ahead"
+    ITS_TURN = "its_turn"
+    BATCH_COMPLETE = "batch_complete"
+    BASE_STARTABLE = "base_startable"
+    FREE_SLOT = "free_slot"
+    BRANCH_BUILT = "branch_built"
+    STATUS_PASSED = "status_passed"
+    EVIDENCE_RECEIVED = "evidence_received"
+    AHEAD_DECIDED = "ahead_decided"
+    SUCCESSORS_DECIDED = "successors_decided"
+    BISECTION_DONE = "bisection_done"
+    CONFIRMED = "confirmed"
+    QUEUE_LANDS = "queue_lands"
+    AHEAD_LANDED = "ahead_landed"
+    STILL_READY = "still_ready"
+    LANDING_FREE = "landing_free"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition.
+
+    `name` is a check, rule, hold id or base branch, `word` the outcome of a status or the reason
+    of a hold, OWN for the entry's own landing; `at` when a clock ends it. `count` of `total`:
+    slots in use, members of a batch, levels of successors; entries before it have no total. Of
+    a bisection `prs` are all that it searches, the first `count` proven, the first `total`
+    known to fail, and `runs` of its test runs are under way.
+    """
+
+    code: ConditionCode
+    met: bool
+    who_must_act: WhoMustAct = WhoMustAct.NOBODY
+    since: datetime | None = None
+    prs: tuple[int, ...] = ()
+    url: str | None = None
+    name: str = ""
+    word: str = ""
+    count: int | None = None
+    total: int | None = None
+    runs: int | None = None
+    at: datetime | None = None
+
+
+class Next(StrEnum):
+    """Which kind of news can change the first open condition."""
+
+    FACTS_CHANGE = "facts_change"
+    QUEUE_RESUMES = "queue_resumes"
+    MODE_CHANGES = "mode_changes"
+    HOLD_LIFTED = "hold_lifted"
+    CONFLICT_CLEARS = "conflict_clears"
+    RETRY = "retry"
+    RUN_STARTS = "run_starts"
+    BATCH_FILLS = "batch_fills"
+    SLOT_FREES = "slot_frees"
+    BRANCH_BUILT = "branch_built"
+    CHECK_REPORTS = "check_reports"
+    EVIDENCE_ARRIVES = "evidence_arrives"
+    AHEAD_DECIDED = "ahead_decided"
+    SUCCESSOR_ENDS = "successor_ends"
+    PROBE_ENDS = "probe_ends"
+    CONFIRMATION_ENDS = "confirmation_ends"
+    LANDING_ENDS = "landing_ends"
+
+
+@dataclass(frozen=True, slots=True)
+class NextEvent:
+    """What can bring the entry on: the kind of news, when if a clock says so, whose."""
+
+    what: Next
+    at: datetime | None = None
+    prs: tuple[int, ...] = ()
+
+
+MISSING = "missing"
+"""The word for a required status without a report."""
+
+OWN = "own"
+"""The word for a landing of the very entry that is explained."""
+
+UNANSWERED = "unanswered"
+"""The word for a landing whose instance stopped answering; others take over at `at`."""
+
+THROTTLED = "throttled"
+"""The word for a test branch or an own landing that waits for the provider's limit until `at`."""
+
+_NEXT: Mapping[ConditionCode, Next] = {
+    ConditionCode.QUEUE_RUNNING: Next.QUEUE_RESUMES,
+    ConditionCode.QUEUE_LANDS: Next.QUEUE_RESUMES,
+    ConditionCode.NO_HOLD: Next.HOLD_LIFTED,
+    ConditionCode.NO_CONFLICT_AHEAD: Next.CONFLICT_CLEARS,
+    ConditionCode.ITS_TURN: Next.RUN_STARTS,
+    ConditionCode.BATCH_COMPLETE: Next.BATCH_FILLS,
+    ConditionCode.BASE_STARTABLE: Next.RUN_STARTS,
+    ConditionCode.FREE_SLOT: Next.SLOT_FREES,
+    ConditionCode.BRANCH_BUILT: Next.BRANCH_BUILT,
+    ConditionCode.STATUS_PASSED: Next.CHECK_REPORTS,
+    ConditionCode.EVIDENCE_RECEIVED: Next.EVIDENCE_ARRIVES,
+    ConditionCode.AHEAD_DECIDED: Next.AHEAD_DECIDED,
+    ConditionCode.SUCCESSORS_DECIDED: Next.SUCCESSOR_ENDS,
+    ConditionCode.BISECTION_DONE: Next.PROBE_ENDS,
+    ConditionCode.CONFIRMED: Next.CONFIRMATION_ENDS,
+    ConditionCode.AHEAD_LANDED: Next.LANDING_ENDS,
+    ConditionCode.LANDING_FREE: Next.LANDING_ENDS,
+}
+"""What is awaited while a condition is open; of the others it is that facts change."""
+
+_BLOCKERS = {
+    Reason.CHECK_PENDING: BlockerCode.CHECK_PENDING,
+    Reason.CHECK_FAILING: BlockerCode.CHECK_FAILING,
+    Reason.CHECK_MISSING: BlockerCode.CHECK_MISSING,
+    Reason.REVIEW_REQUIRED: BlockerCode.REVIEW_REQUIRED,
+    Reason.RULE_UNMET: BlockerCode.OTHER,
+}
+
+
+_SHOWN_WHEN_OPEN = leaving.CI_WAITS | frozenset(
+    {
+        Reason.FACTS_UNKNOWN,
+        Reason.NO_EVIDENCE,
+        Reason.CHECK_MISSING,
+        Reason.STACKED,
+        Reason.PROVIDER_QUEUED,
+        Reason.UNSIGNED,
+        Reason.MERGE_REFUSED,
+    }
+)
+"""Predicates that most pull requests never meet: a list names them only while they are open."""
+
+
+def of_not_ready(draft: Draft, entry: Entry) -> Iterator[Condition]:
+    """Return every condition of readiness; impacted targets only if the queue needs them."""
+    hours = draft.queue.config.not_ready_timeout_hours
+    limit = entry.state_since + timedelta(hours=hours) if hours else None
+    for reason in NOT_READY_ORDER:
+        met = reason not in entry.unmet
+        if met and (reason in _SHOWN_WHEN_OPEN or _is_idle(draft.queue, reason)):
+            continue
+        waits_until = entry.build_after if reason in leaving.CI_WAITS else None
+        yield Condition(
+            code=ConditionCode(reason.value),
+            met=met,
+            who_must_act=who(reason, met=met),
+            since=None if met else entry.state_since,
+            name="" if met else _name_of(entry, reason),
+            at=None if met else waits_until or _tried_again(entry, reason, limit),
+        )
+
+
+def _tried_again(entry: Entry, reason: Reason, limit: datetime | None) -> datetime | None:
+    """When a clock ends the condition: the wait after a refusal, or the longest wait of all."""
+    refusal = entry.refusal
+    return refusal.until if refusal is not None and refusal.reason is reason else limit
+
+
+def still_ready(entry: Entry) -> Iterator[Condition]:
+    """What a placed entry has lost of its readiness; one met condition when nothing."""
+    if not entry.unmet:
+        yield Condition(ConditionCode.STILL_READY, met=True)
+    yield from lost_readiness(entry)
+
+
+def lost_readiness(entry: Entry, prs: tuple[int, ...] = ()) -> Iterator[Condition]:
+    """Each predicate that a placed entry meets no more; `prs` names it to others."""
+    limit = None
+    if entry.unready_since is not None:
+        limit = entry.unready_since + readiness.grace_of(entry)
+    for reason in entry.unmet:
+        yield Condition(
+            ConditionCode.STILL_READY,
+            met=False,
+            who_must_act=MEANINGS[reason].who,
+            since=entry.unready_since,
+            prs=prs,
+            name=_name_of(entry, reason),
+            word=reason.value,
+            at=limit,
+        )
+
+
+def statuses(run: Run) -> Iterator[Condition]:
+    """Every required status of a run with what its report says."""
+    for one in verdict.standings_of(run):
+        passed = one.outcome in (CheckOutcome.PASSED, CheckOutcome.SKIPPED)
+        met = passed or one.required.name in run.excused
+        blocked = one.outcome is CheckOutcome.BLOCKED
+        yield Condition(
+            ConditionCode.STATUS_PASSED,
+            met,
+            WhoMustAct.MAINTAINER if blocked else WhoMustAct.NOBODY,
+            since=one.check.started_at if one.check is not None else run.built_at,
+            url=one.check.url if one.check is not None else None,
+            name=one.required.name,
+            word=one.outcome.value if one.outcome is not None else MISSING,
+            at=None if met else run.deadline,
+        )
+
+
+def evidence(run: Run, now: datetime) -> Iterator[Condition]:
+    """What the flaky half knows of a failure, as long as it is waited for or once it is in."""
+    if run.asked_evidence is None:
+        return
+    limit = run.asked_evidence + verdict.EVIDENCE_WAIT
+    got = run.evidence is not None and run.evidence.gaps.keys() <= run.evidence.explanations.keys()
+    if got or now < limit:
+        yield Condition(
+            ConditionCode.EVIDENCE_RECEIVED,
+            got,
+            since=run.asked_evidence,
+            at=None if got else limit,
+        )
+
+
+def next_after(open_one: Condition) -> Next:
+    """Which kind of news can change an open condition."""
+    if open_one.code is ConditionCode.NO_HOLD and not open_one.name:
+        # No hold: the branch is still to be read, which Headgate does by itself.
+        return Next.RETRY
+    if open_one.word == QueueState.SWITCHING_MODES:
+        return Next.MODE_CHANGES
+    return _NEXT.get(open_one.code, Next.FACTS_CHANGE)
+
+
+def may_start(queue: MergeQueue) -> Iterator[Condition]:
+    """Return the conditions under which the queue starts test runs."""
+    running = queue.state is QueueState.RUNNING
+    yield _queue_is(queue, ConditionCode.QUEUE_RUNNING, met=running)
+    yield from _no_hold(queue, holds.stops_starts(queue))
+
+
+def may_land(queue: MergeQueue, *, met: bool) -> Iterator[Condition]:
+    """Return the conditions under which passed entries may land; `met` by the queue's state."""
+    yield _queue_is(queue, ConditionCode.QUEUE_LANDS, met=met)
+    yield from _no_hold(queue, holds.stops_landings(queue))
+
+
+def who(reason: Reason, *, met: bool) -> WhoMustAct:
+    """Return who must act while the reason exists."""
+    return WhoMustAct.NOBODY if met else MEANINGS[reason].who
+
+
+def _is_idle(queue: MergeQueue, reason: Reason) -> bool:
+    """Return whether the condition has no effect: SINGLE mode ignores impacted targets."""
+    return reason is Reason.IMPACTED_TARGETS_MISSING and queue.config.mode is Mode.SINGLE
+
+
+def _name_of(entry: Entry, reason: Reason) -> str:
+    if reason is Reason.BASE_MISMATCH:
+        return entry.facts.base
+    if reason in leaving.CI_WAITS or reason is Reason.NO_EVIDENCE:
+        return ", ".join(check.name for check in entry.detail.checks)
+    if entry.refusal is not None and entry.refusal.reason is reason:
+        return entry.refusal.name
+    code = _BLOCKERS.get(reason)
+    names = [blocker.name for blocker in entry.facts.blockers if blocker.code is code]
+    return ", ".join(name for name in names if name and name != readiness.WORKFLOWS)
+
+
+def _queue_is(queue: MergeQueue, code: ConditionCode, *, met: bool) -> Condition:
+    goes_on = met or queue.state is QueueState.SWITCHING_MODES
+    acts = WhoMustAct.NOBODY if goes_on else WhoMustAct.MAINTAINER
+    return Condition(code, met, acts, since=queue.state_since, word=queue.state.value)
+
+
+def _no_hold(queue: MergeQueue, stops: tuple[Hold, ...]) -> Iterator[Condition]:
+    known = queue.required is not None and queue.tip is not None and queue.kept_move is None
+    if not stops and not known:
+        # Nothing is wrong; the branch and its rules, or its newest move, are yet to be taken in.
+        yield Condition(ConditionCode.NO_HOLD, met=False)
+    elif not stops and not queue.holds:
+        yield Condition(ConditionCode.NO_HOLD, met=True)
+    yield from _held(queue, stops)
+
+
+def landing_holds(queue: MergeQueue) -> Iterator[Condition]:
+    """Holds that let tests begin and nothing land: what an entry meets later on."""
+    starts = holds.stops_starts(queue)
+    later = tuple(hold for hold in holds.stops_landings(queue) if hold not in starts)
+    yield from _held(queue, later)
+
+
+def _held(queue: MergeQueue, stops: tuple[Hold, ...]) -> Iterator[Condition]:
+    for hold in stops:
+        at = hold.until
+        if breaker.is_open(queue) and hold.reason in BREAKER_HOLDS:
+            at = queue.breaker.probe_at
+        yield Condition(
+            ConditionCode.NO_HOLD,
+            met=False,
+            who_must_act=holds.who_lifts(hold.reason),
+            since=hold.since,
+            name=hold.id,
+            word=hold.reason.value,
+            at=at,
+        )

@@ -1,0 +1,68 @@
+"""Preview a command: the engine on a copy of the queue."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from service.mergequeue.engine import engine
+from service.mergequeue.engine.inputs import Cancel
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import EntryMoved, Refused, Step
+from service.mergequeue.engine.state.places import indexed
+from service.mergequeue.engine.states import EntryState, RunStatus
+
+_HAVE_TESTS = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE})
+
+
+@dataclass(frozen=True, slots=True)
+class CancelPreview:
+    """What taking one pull request out would do.
+
+    `interrupted` are the ids of runs in progress that would be stopped, `restarted` the others
+    whose tests would begin again, `moved_up` those that would stand further in front; both in
+    the present order. All are empty while its landing is in flight, which goes on.
+    """
+
+    pr: int
+    interrupted: tuple[str, ...]
+    restarted: tuple[int, ...]
+    moved_up: tuple[int, ...]
+
+
+def of_cancel(queue: MergeQueue, command: Cancel, now: datetime) -> CancelPreview | Refused:
+    """What the command would do, or why it would be refused. Changes nothing.
+
+    Raises InvariantBroken where the command itself would.
+    """
+    step = engine.what_if(queue, [command], now)
+    if step.refusal is not None:
+        return step.refusal
+    before, after = _order(queue), _order(step.queue)
+    restarted = _restarted(step) - {command.pr}
+    moved_up = {pr for pr, place in after.items() if pr in before and place < before[pr]}
+    return CancelPreview(
+        pr=command.pr,
+        interrupted=_interrupted(queue, step),
+        restarted=tuple(pr for pr in before if pr in restarted),
+        moved_up=tuple(pr for pr in before if pr in moved_up),
+    )
+
+
+def _order(queue: MergeQueue) -> dict[int, int]:
+    """Pull requests in the line and waiting behind it, with their places."""
+    places = indexed(queue.entries).places
+    prs = [pr for _, pr in places.line] + [pr for _, _, pr in places.waiting]
+    return {pr: place for place, pr in enumerate(prs)}
+
+
+def _restarted(step: Step) -> set[int]:
+    moves = [recorded.event for recorded in step.events if isinstance(recorded.event, EntryMoved)]
+    return {
+        move.pr for move in moves if move.origin in _HAVE_TESTS and move.state is EntryState.PENDING
+    }
+
+
+def _interrupted(queue: MergeQueue, step: Step) -> tuple[str, ...]:
+    running = [run for run in queue.runs.values() if run.status is RunStatus.IN_PROGRESS]
+    stopped = {run.id for run in step.finished_runs if run.status is RunStatus.CANCELLED}
+    running.sort(key=lambda run: run.number)
+    return tuple(run.id for run in running if run.id in stopped)

@@ -1,0 +1,1 @@
+"""What follows from the state: which runs start, on which base, and what lands."""

@@ -1,0 +1,202 @@
+"""How large a batch may become: fixed, or by load and by its chance to pass (ENGINE.md 14.1)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from service.mergequeue.engine.config import BatchingRule, BatchSizing, QueueConfig
+from service.mergequeue.engine.model import Entry
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.line import URGENT
+from service.mergequeue.engine.targets import Targets
+
+CHANCE_MIN = 0.75
+"""A batch is closed before the chance that all of it passes falls below this."""
+
+SCREENED_P_FAIL = 0.015
+"""The chance of failing that is left to an entry which passed alone."""
+
+
+def p_fail(entry: Entry) -> float:
+    """The chance that the entry fails by itself, as far as is known."""
+    return min(entry.p_fail, SCREENED_P_FAIL) if entry.screened else entry.p_fail
+
+
+def size_of(draft: Draft, waiting: int, free: int) -> int:
+    """The most entries that a group may have: so that all waiting ones find a slot."""
+    config = draft.queue.config
+    if not config.batch:
+        return 1
+    if config.batch_sizing is BatchSizing.FIXED:
+        return config.batching_min_size
+    return max(1, min(config.batching_min_size, -(-waiting // max(free, 1))))
+
+
+class Chance:
+    """The chance that a growing group passes; with FIXED sizing it does not matter."""
+
+    def __init__(self, draft: Draft, group: Sequence[Entry]) -> None:
+        self._matters = draft.queue.config.batch_sizing is BatchSizing.ADAPTIVE
+        self._left = 1.0
+        if self._matters:
+            for entry in group:
+                self._left *= 1.0 - p_fail(entry)
+
+    def admits(self, entry: Entry) -> bool:
+        """Whether the group is likely enough to pass with this one too; if so it counts in."""
+        if not self._matters:
+            return True
+        left = self._left * (1.0 - p_fail(entry))
+        if left < CHANCE_MIN:
+            return False
+        self._left = left
+        return True
+
+
+FAILED_BATCHES_MAX = 3
+"""Failed batches after which an entry is tested alone (ENGINE.md 2)."""
+
+PASSES_APART_MAX = 4
+"""Passes apart from the line after which an entry is tested alone in it too.
+
+Two that only fail together would be tried apart, pass, and fail together for ever.
+"""
+
+
+@dataclass(slots=True)
+class Reach:
+    """What some entries touch together; in SINGLE mode any of them touches everything."""
+
+    single: bool
+    names: set[str] = field(default_factory=set)
+    everything: bool = False
+    any: bool = False
+
+    def copy(self) -> "Reach":
+        """One of its own with the same content."""
+        return Reach(self.single, set(self.names), self.everything, self.any)
+
+    def add(self, touches: Targets | None) -> None:
+        """One more of them."""
+        self.any = True
+        if touches is None or touches.everything:
+            self.everything = True
+        else:
+            self.names |= touches.names
+
+    def meets(self, touches: Targets | None) -> bool:
+        """Whether any of them meets what touches this."""
+        if not self.any:
+            return False
+        if self.single or self.everything or touches is None or touches.everything:
+            return True
+        return not self.names.isdisjoint(touches.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a group about to be formed may take: `size` entries; on the last slot also others."""
+
+    size: int
+    is_last_slot: bool
+    blocked: Reach
+
+
+def is_isolated(config: QueueConfig, entry: Entry) -> bool:
+    """Whether the entry is always tested alone."""
+    if not config.batch or entry.no_batch or entry.priority == URGENT or entry.taken_apart:
+        return True
+    if entry.failed_batches >= FAILED_BATCHES_MAX:
+        return True
+    if config.batch_sizing is BatchSizing.ADAPTIVE and (
+        entry.failed_batches or _passes_apart(entry) >= PASSES_APART_MAX
+    ):
+        return True
+    return any(_matches(rule, entry.touches) for rule in config.batching_rules)
+
+
+def is_startable(draft: Draft, entry: Entry) -> bool:
+    """Whether nothing about the entry itself keeps it from being tested now."""
+    is_early = entry.build_after is not None and entry.build_after > draft.now
+    return not (entry.unmet or entry.cancel is not None or is_early)
+
+
+def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> list[Entry]:
+    """The group that begins with `first`, taken from those behind it in their order.
+
+    `others` are all that stand behind it, placed or waiting as it is, also such as cannot be
+    taken: nobody is pulled over one that he meets. In SINGLE mode the group ends at the first
+    that cannot be taken.
+    """
+    config = draft.queue.config
+    group = [first]
+    if is_isolated(config, first) or room.size < 2:
+        return group
+    taken, passed = Reach(not draft.is_parallel), room.blocked.copy()
+    taken.add(first.touches)
+    spare: list[Entry] = []
+    chance = Chance(draft, group)
+    for entry in others:
+        if len(group) >= room.size:
+            break
+        fits = _may_join(draft, entry) and not passed.meets(entry.touches)
+        if fits and taken.meets(entry.touches) and chance.admits(entry):
+            group.append(entry)
+            taken.add(entry.touches)
+            continue
+        if not draft.is_parallel:
+            break
+        if fits and not taken.meets(entry.touches):
+            spare.append(entry)
+        passed.add(entry.touches)
+    if room.is_last_slot:
+        _fill(group, spare, room.size, chance)
+    return group
+
+
+def is_complete(draft: Draft, group: Sequence[Entry], follower: Entry | None, size: int) -> bool:
+    """Whether a group of waiting entries need not wait for company any more."""
+    config = draft.queue.config
+    if is_isolated(config, group[0]) or len(group) >= size:
+        return True
+    if config.batch_sizing is BatchSizing.ADAPTIVE:
+        return True
+    if not draft.is_parallel and follower is not None and is_isolated(config, follower):
+        return True
+    return waits_until(config, group) <= draft.now
+
+
+def waits_until(config: QueueConfig, group: Sequence[Entry]) -> datetime:
+    """When a group that is not full starts nevertheless."""
+    oldest = min(entry.state_since for entry in group)
+    return oldest + timedelta(minutes=config.batching_max_wait_time_minutes)
+
+
+def _passes_apart(entry: Entry) -> int:
+    return entry.restarts.get(Reason.SCREEN_PASSED.value, 0)
+
+
+def _may_join(draft: Draft, entry: Entry) -> bool:
+    """Whether the entry is free to be tested together with others."""
+    if entry.run is not None or not is_startable(draft, entry):
+        return False
+    return not is_isolated(draft.queue.config, entry)
+
+
+def _fill(group: list[Entry], spare: Sequence[Entry], size: int, chance: Chance) -> None:
+    """The last slot also takes entries that overlap no entry of the group."""
+    for entry in spare:
+        if len(group) >= size:
+            return
+        if chance.admits(entry):
+            group.append(entry)
+
+
+def _matches(rule: BatchingRule, touches: Targets | None) -> bool:
+    if touches is None or touches.everything:
+        return True
+    pattern = rule.target_pattern
+    if pattern.endswith("*"):
+        return any(name.startswith(pattern[:-1]) for name in touches.names)
+    return pattern in touches.names

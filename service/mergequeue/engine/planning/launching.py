@@ -1,0 +1,128 @@
+"""Making a run: its value, its event, and the test branch it asks for (ENGINE.md 8, 16)."""
+
+from dataclasses import dataclass, replace
+
+from service.mergequeue.engine.model import Detail, Entry, Member, RequiredSet, Run, Tip
+from service.mergequeue.engine.outputs import BuildTestBranch, HeadToMerge, RunStarted
+from service.mergequeue.engine.planning import hedging, reuse
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.states import (
+    MAIN_SLOTS,
+    PROBE_SLOTS,
+    SPARE,
+    EntryState,
+    RunKind,
+    RunPhase,
+    RunStatus,
+)
+from service.vocabulary import RequiredName
+
+_ALL_SLOTS = MAIN_SLOTS | PROBE_SLOTS
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The tip and required statuses that all runs started in one step share."""
+
+    tip: Tip
+    required: RequiredSet
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A run about to start."""
+
+    kind: RunKind
+    members: tuple[Member, ...]
+    base: tuple[Member, ...]
+    base_tip: Tip
+    required: tuple[RequiredName, ...]
+    bisection: str | None = None
+    without: tuple[str, ...] = ()
+
+
+def free_slots(draft: Draft) -> int:
+    """Main slots that are free, or used by runs that give way to everything."""
+    return unused(draft) + draft.in_progress(SPARE)
+
+
+def unused(draft: Draft) -> int:
+    """Main slots that nothing uses."""
+    config = draft.queue.config
+    kinds = _ALL_SLOTS if config.bisection_concurrency == 0 else MAIN_SLOTS
+    return config.concurrency - draft.in_progress(kinds)
+
+
+def probe_slots(draft: Draft) -> int:
+    """Slots that are free for probes and confirmations."""
+    own = draft.queue.config.bisection_concurrency
+    if own == 0:
+        return free_slots(draft)
+    return own - draft.in_progress(PROBE_SLOTS)
+
+
+def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
+    """Begin a run; those in spare slots give way as long as no slot is free."""
+    takes_main = plan.kind in MAIN_SLOTS or draft.queue.config.bisection_concurrency == 0
+    if takes_main and plan.kind not in SPARE:
+        # More than one, where there are fewer slots now than when they began.
+        while unused(draft) < 1 and hedging.give_way(draft):
+            pass
+    queue = draft.queue
+    run = Run(
+        id=draft.name(f"run {queue.next_run}"),
+        number=queue.next_run,
+        kind=plan.kind,
+        entries=plan.members,
+        base=plan.base,
+        base_tip=plan.base_tip,
+        status=RunStatus.IN_PROGRESS,
+        phase=RunPhase.BUILDING,
+        required=plan.required,
+        required_source=queue.required.source if queue.required else None,
+        config=queue.config,
+        created_at=draft.now,
+        fresh=fresh,
+        bisection=plan.bisection,
+        without=plan.without,
+    )
+    draft.put_queue(replace(queue, next_run=queue.next_run + 1))
+    draft.start(run)
+    draft.say(RunStarted(run.id, run.number, run.kind, run.prs, run.base_prs, plan.base_tip.sha))
+    return run
+
+
+def put_into(draft: Draft, entry: Entry, run: Run) -> None:
+    """The run tests the entry from now on."""
+    known = draft.entries[entry.pr]
+    testing = replace(known, run=run.id, batch=run.number, wide=known.targets, build_after=None)
+    draft.move(testing, EntryState.TESTING, Reason.TEST_STARTED, Detail(run=run.id))
+
+
+def ask_branch(draft: Draft, run: Run, *, anew: bool = False) -> None:
+    """Order the test branch of a run; `anew` retests a tree that has already passed."""
+    known_trees: reuse.Trees = ()
+    if not anew and draft.queue.required is not None:
+        known_trees = reuse.known_trees(draft.queue, draft.queue.required.names, draft.now)
+    steps = [_below(draft, member) for member in run.base]
+    steps += [HeadToMerge(member.pr, member.head, tested=True) for member in run.entries]
+    draft.do(
+        BuildTestBranch(
+            run=run.id,
+            number=run.entries[0].pr,
+            target=draft.queue.branch,
+            base_tip=run.base_tip,
+            steps=tuple(steps),
+            known_trees=known_trees,
+            bisection=run.kind in PROBE_SLOTS,
+        )
+    )
+
+
+def _below(draft: Draft, member: Member) -> HeadToMerge:
+    """A head of a base: one object for all the builds of a step."""
+    known = draft.heads.get(member.entry)
+    if known is None:
+        known = draft.heads[member.entry] = HeadToMerge(member.pr, member.head, tested=False)
+    return known

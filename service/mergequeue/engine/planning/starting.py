@@ -1,0 +1,320 @@
+"""Which runs start now: slots, order, and what a run is made of (ENGINE.md 8)."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from service.mergequeue.engine.config import Toggle
+from service.mergequeue.engine.culprits import bisecting, breaker
+from service.mergequeue.engine.model import Detail, Entry, Run, RunStep
+from service.mergequeue.engine.outputs import EntryPlaced, PlacedWhy
+from service.mergequeue.engine.planning import (
+    grouping,
+    hedging,
+    landing,
+    launching,
+    reuse,
+    screening,
+    settling,
+)
+from service.mergequeue.engine.reasons import BREAKER_HOLDS, Reason
+from service.mergequeue.engine.state import bases, holds, leaving, line
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.places import is_expected
+from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunPhase, RunStatus
+
+_SCREENS = frozenset({RunKind.SCREEN})
+
+STEPS_MAX = 200
+"""Heads in one test branch, base included (ENGINE.md 2)."""
+
+
+def start(draft: Draft) -> None:
+    """Start what may start: placed entries, probes, then waiting ones."""
+    ground = _ground(draft)
+    if ground is None:
+        return
+    if breaker.is_open(draft.queue):
+        _start_probe(draft, ground)
+        return
+    shares = draft.queue.config.bisection_concurrency == 0
+    if not shares:
+        _bisect(draft, ground)
+    blocked = grouping.Reach(not draft.is_parallel)
+    _start_each(draft, ground, _placed, blocked)
+    if shares:
+        _bisect(draft, ground)
+    _screen(draft, ground, share=0.5)
+    _start_each(draft, ground, _waiting, blocked)
+    _screen(draft, ground, share=1.0)
+    _hedge(draft, ground)
+    _look_twice(draft, ground)
+
+
+def interrupt(draft: Draft) -> None:
+    """Put waiting urgent entries where they interrupt.
+
+    Not while nothing may start: tests would be thrown away and nothing begun in their stead.
+    """
+    waiting = draft.places.waiting
+    if not waiting or waiting[0][0] != line.URGENT:
+        return
+    if _ground(draft) is None or breaker.is_open(draft.queue):
+        return
+    while waiting and waiting[0][0] == line.URGENT:
+        pr = waiting[0][2]
+        line.interrupt(draft, draft.entries[pr])
+        _make_room(draft, draft.entries[pr])
+
+
+def _make_room(draft: Draft, urgent: Entry) -> None:
+    """Without a free slot the last of the line in progress gives way, unless a met one does.
+
+    If nobody of the line is, the last one that is tried apart from it.
+    """
+    if launching.free_slots(draft) > 0:
+        return
+    detail = Detail(prs=(urgent.pr,))
+    nodes = list(bases.graph(draft).standing())
+    for node in reversed(nodes):
+        last = draft.entries[node.members[-1].pr]
+        run = draft.runs.get(last.run or "")
+        if (
+            run is not None
+            and run.kind is RunKind.MAIN
+            and run.status is RunStatus.IN_PROGRESS
+            and last.priority != line.URGENT
+        ):
+            behind = (last.rank or 0) > (urgent.rank or 0)
+            if behind and bases.meets(draft, last, urgent):
+                return
+            leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
+            return
+    screens = [run for run in draft.runs.values() if run.kind is RunKind.SCREEN]
+    for run in sorted(screens, key=lambda run: -run.number):
+        if all(entry.priority != line.URGENT for entry in draft.own(run)):
+            leaving.restart(draft, run, Reason.INTERRUPTED_BY_URGENT, detail)
+            return
+
+
+def _ground(draft: Draft) -> launching.Ground | None:
+    """None when nothing may start at all."""
+    queue = draft.queue
+    stops = [hold for hold in holds.stops_starts(queue) if hold.reason not in BREAKER_HOLDS]
+    if queue.state is not QueueState.RUNNING or stops or queue.kept_move is not None:
+        return None
+    if queue.tip is None or queue.required is None or queue.required.source is None:
+        return None
+    if not (draft.places.line or draft.places.waiting):
+        return None
+    return launching.Ground(queue.tip, queue.required)
+
+
+def _start_probe(draft: Draft, ground: launching.Ground) -> None:
+    candidates = [entry for entry in _order(draft) if grouping.is_startable(draft, entry)]
+    entry = breaker.next_probe(draft, candidates)
+    if entry is None:
+        return
+    if entry.rank is None:
+        entry = line.append(draft, entry)
+    line.rotate_to(draft, entry)
+    run = _begin(draft, ground, [draft.entries[entry.pr]])
+    breaker.note_probe(draft, run)
+
+
+def _start_each(
+    draft: Draft,
+    ground: launching.Ground,
+    order_of: Callable[[Draft], Sequence[int]],
+    blocked: grouping.Reach,
+) -> None:
+    """Start groups in order. Nobody starts over one that he meets and that could not start."""
+    slots = launching.free_slots(draft)
+    may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
+    order = order_of(draft) if slots > 0 or may_be_direct else ()
+    for index, pr in enumerate(order):
+        if slots < 1 and not may_be_direct:
+            return
+        first = draft.entries.get(pr)
+        if first is None or first.state is not EntryState.PENDING:
+            continue
+        if screening.is_due(draft, first):
+            continue
+        if blocked.meets(first.touches) or not grouping.is_startable(draft, first):
+            blocked.add(first.touches)
+        elif _is_direct(draft, ground, first):
+            _begin_directly(draft, ground, first)
+        elif slots < 1 or not (group := _group(draft, order[index:], slots, blocked)):
+            blocked.add(first.touches)
+        else:
+            _begin(draft, ground, _placed_together(draft, group))
+            slots -= 1
+        if blocked.any and not draft.is_parallel:
+            return
+
+
+def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Reach) -> list[Entry]:
+    """The group to start with the first of these; empty while it has to wait."""
+    first = draft.entries[order[0]]
+    size = grouping.size_of(draft, len(draft.places.waiting) + len(draft.places.idle), slots)
+    room = grouping.Room(size, is_last_slot=slots == 1, blocked=blocked)
+    group = grouping.form(draft, first, _behind(draft, order), room)
+    follower = next(itertools.islice(_behind(draft, order), len(group) - 1, None), None)
+    waits = first.rank is None and not grouping.is_complete(draft, group, follower, size)
+    while len(group) > 1 and len(bases.ahead(draft, group)) + len(group) > STEPS_MAX:
+        group.pop()
+    ahead = bases.ahead(draft, group)
+    if waits or len(ahead) + len(group) > STEPS_MAX:
+        return []
+    # Somebody between may be met by both, though they do not meet each other.
+    is_open = any(draft.entries[one.pr].state is EntryState.PENDING for one in ahead)
+    return [] if is_open else group
+
+
+def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
+    """Everybody behind the first of these: if it is placed, also those of the line with runs."""
+    first = draft.entries[order[0]]
+    if first.rank is None:
+        numbers = order[1:]
+    else:
+        numbers = [pr for rank, pr in draft.places.line if rank > first.rank]
+    for pr in numbers:
+        entry = draft.entries[pr]
+        is_there = entry.state is EntryState.PENDING if first.rank is None else is_expected(entry)
+        if is_there and not screening.is_due(draft, entry):
+            yield entry
+
+
+def _placed_together(draft: Draft, group: Sequence[Entry]) -> list[Entry]:
+    if group[0].rank is None:
+        return [_appended(draft, entry) for entry in group]
+    line.gather(draft, group)
+    return [draft.entries[entry.pr] for entry in group]
+
+
+def _appended(draft: Draft, entry: Entry) -> Entry:
+    placed = line.append(draft, entry)
+    if screening.is_overtaken(draft, placed):
+        event = EntryPlaced(placed.pr, placed.id, placed.rank, PlacedWhy.SCREENED)
+        draft.say(event)
+    return placed
+
+
+def _is_direct(draft: Draft, ground: launching.Ground, entry: Entry) -> bool:
+    if not landing.is_open(draft) or not reuse.may_land_directly(
+        draft, entry, ground.required.names
+    ):
+        return False
+    return not bases.ahead(draft, (entry,))
+
+
+def _placed(draft: Draft) -> list[int]:
+    idle = (draft.entries[pr] for pr in draft.places.idle)
+    return [entry.pr for entry in sorted(idle, key=lambda entry: entry.rank or 0)]
+
+
+def _waiting(draft: Draft) -> list[int]:
+    return [pr for _, _, pr in draft.places.waiting]
+
+
+def _order(draft: Draft) -> Iterator[Entry]:
+    for pr in (*_placed(draft), *_waiting(draft)):
+        yield draft.entries[pr]
+
+
+def _bisect(draft: Draft, ground: launching.Ground) -> None:
+    """Start the runs that the searches want."""
+    for probe in bisecting.wanted(draft, launching.probe_slots(draft)):
+        failed = probe.failed
+        added = tuple(one for one in ground.required.names if one not in failed.required)
+        plan = launching.Plan(
+            kind=probe.kind,
+            members=probe.bisection.entries[: probe.cut],
+            base=probe.bisection.base,
+            base_tip=probe.bisection.base_tip,
+            required=(*failed.required, *added),
+            bisection=probe.bisection.id,
+        )
+        run = launching.launch(draft, plan, fresh=probe.kind is RunKind.CONFIRMATION)
+        bisecting.begun(draft, probe.bisection.id, probe.cut, run)
+        launching.ask_branch(draft, run, anew=not bisecting.skips_known(draft, run))
+
+
+def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
+    """Try suspects and risky entries apart from the line, in at most this share of the slots."""
+    limit = int(draft.queue.config.concurrency * share)
+    if limit < 1 and screening.is_first(draft):
+        # Half of one slot is none: who is tried alone has it in his turn, else he may never.
+        limit = 1
+    slots = min(
+        launching.free_slots(draft),
+        limit - draft.in_progress(_SCREENS),
+    )
+    for group in screening.wanted(draft, slots):
+        members = tuple(draft.member_of(entry) for entry in group)
+        plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
+        run = launching.launch(draft, plan, fresh=True)
+        for entry in group:
+            launching.put_into(draft, entry, run)
+        launching.ask_branch(draft, run, anew=True)
+
+
+def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Run:
+    fresh = any(entry.fresh for entry in group)
+    base = bases.ahead(draft, group)
+    members = tuple(draft.member_of(entry) for entry in group)
+    plan = launching.Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
+    run = launching.launch(draft, plan, fresh=fresh)
+    for entry in group:
+        launching.put_into(draft, entry, run)
+    launching.ask_branch(draft, run, anew=run.fresh)
+    return run
+
+
+def _hedge(draft: Draft, ground: launching.Ground) -> None:
+    """Use slots that nothing else can."""
+    for hedge in hedging.wanted(draft, launching.unused(draft)):
+        plan = launching.Plan(
+            kind=RunKind.HEDGE,
+            members=hedge.members,
+            base=hedge.base,
+            base_tip=ground.tip,
+            required=ground.required.names,
+            without=hedge.without,
+        )
+        fresh = any(draft.entries[member.pr].fresh for member in hedge.members)
+        run = launching.launch(draft, plan, fresh=fresh)
+        launching.ask_branch(draft, run, anew=run.fresh)
+
+
+def _look_twice(draft: Draft, ground: launching.Ground) -> None:
+    """Start a second look at entries that will probably fail."""
+    for entry in screening.wanted_second_looks(draft):
+        members = (draft.member_of(entry),)
+        plan = launching.Plan(RunKind.SECOND_LOOK, members, (), ground.tip, ground.required.names)
+        run = launching.launch(draft, plan, fresh=True)
+        launching.ask_branch(draft, run, anew=True)
+
+
+def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:
+    """A run that passed already: the head is the tip with this change, and its checks passed."""
+    if entry.rank is None:
+        entry = line.append(draft, entry)
+    facts = entry.facts
+    member = draft.member_of(entry)
+    plan = launching.Plan(RunKind.DIRECT, (member,), (), ground.tip, ground.required.names)
+    run = launching.launch(draft, plan, fresh=False)
+    tree = facts.head_tree or plan.base_tip.tree
+    step = RunStep(entry.pr, entry.head, commit=entry.head, tree=tree, contained=False)
+    built = replace(
+        run,
+        phase=RunPhase.TESTING,
+        steps=(step,),
+        sha=entry.head,
+        checks=facts.own_checks,
+        built_at=draft.now,
+        start_clock=draft.now,
+    )
+    draft.put_run(built)
+    launching.put_into(draft, entry, built)
+    settling.passed(draft, built, Reason.OWN_CHECKS_PASSED)

@@ -1,0 +1,1 @@
+"""The queue while a step changes it: entries, their line, bases, holds and the target."""

@@ -1,0 +1,448 @@
+"""The base of a run, and whether it still holds.
+
+A base is the target's tip and the expected nodes ahead that the run depends on: all of them in
+SINGLE mode, in PARALLEL mode those it meets and whatever they meet in turn.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from service.mergequeue.engine import targets
+from service.mergequeue.engine.model import Bisection, Entry, LandedStep, Member, Run, RunStep
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.graph import Graph, Node, places
+from service.mergequeue.engine.state.places import Progress, is_expected
+from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
+from service.mergequeue.engine.targets import Targets
+from service.vocabulary import Sha
+
+FOREIGN = 0
+"""In the place of a landed pull request: others moved the target, no earlier base holds."""
+
+_EVIDENCE_KINDS = frozenset({RunKind.PROBE, RunKind.CONFIRMATION, RunKind.SCREEN})
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The reason why a base is broken: the restart code and the pull requests that caused it."""
+
+    reason: Reason
+    prs: tuple[int, ...] = ()
+
+
+def graph(draft: Draft) -> Graph:
+    """The expected entries of the line with their dependencies."""
+    return drawn_graph(draft)
+
+
+def foremost(draft: Draft) -> Iterator[Node]:
+    """The nodes that have passed with nothing ahead of them, in line order."""
+    drawn = graph(draft)
+    mask = 0
+    for pr in draft.places.verified:
+        place = drawn.of.get(pr)
+        mask |= 0 if place is None else 1 << place
+    for place in places(mask):
+        node = drawn.nodes[place]
+        if not node.ahead & drawn.live:
+            yield node
+
+
+def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
+    """The base that these have by their place now, in line order.
+
+    Nodes of the graph stand where they are; an entry that is out stands by its rank, one
+    without a rank behind the whole line.
+    """
+    known = draft.footing.graph
+    # A group that has just been placed is drawn when it is in a run: as one node.
+    waits = {pr for _, pr in undrawn(draft)} <= {entry.pr for entry in entries}
+    drawn = known if known is not None and waits else graph(draft)
+    mask = own = 0
+    for entry in entries:
+        place = drawn.of.get(entry.pr)
+        if place is not None:
+            mask |= drawn.nodes[place].ahead & drawn.live
+            own |= 1 << place
+        else:
+            end = None if entry.rank is None else drawn.before(entry.rank)
+            mask |= drawn.closure(entry.touches, end)
+    return drawn.members(mask & ~own)
+
+
+def meets(draft: Draft, one: Entry, other: Entry) -> bool:
+    """Whether two entries may influence each other, in this queue's mode."""
+    return not draft.is_parallel or targets.meet(one.touches, other.touches)
+
+
+def below(draft: Draft, run: Run) -> tuple[Member, ...]:
+    """Return what is below the first entry of this run, in tested order."""
+    for index, member in enumerate(run.entries):
+        entry = draft.entry_of(member)
+        if entry is not None and entry.run == run.id:
+            return (*run.base, *run.entries[:index]) if index else run.base
+    return run.base
+
+
+def broken(draft: Draft, run: Run) -> Broken | None:
+    """Why the run's base does not hold; None while it does (ENGINE.md 7).
+
+    Since its tip was taken the target received only landings of its own base, or such that meet
+    nothing of it; the rest of the base equals what is ahead now; the tip's tree is the predicted
+    one if nobody else landed.
+    """
+    # What a sound run stands on changes by landings alone, and those leave the base and what is
+    # ahead alike; only moves of the target are left to look at.
+    if run.id in draft.footing.sound:
+        made = progress(draft, run)
+        if made is not None and not made.unproved and is_predicted(draft, run, made):
+            return None
+    return looked_over(draft, run)
+
+
+def looked_over(draft: Draft, run: Run) -> Broken | None:
+    """The answer of `broken` without what is known of the run; it is known afterwards."""
+    own = draft.own(run) or draft.tested(run)
+    numbers = {member.pr for member in run.entries}
+    tested = [entry for entry in own if entry.pr in numbers]
+    made = progress(draft, run)
+    if made is not None and made.unproved and run.status is RunStatus.FAILED:
+        # Nobody is blamed on top of what was merged by hand and had not passed.
+        return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
+    now_ahead = ahead(draft, tested or own)
+    beneath = _unlanded(draft, run, below(draft, run), made) if made is not None else ()
+    stands = beneath == now_ahead
+    if made is not None and stands and is_predicted(draft, run, made):
+        if _is_whole(draft, run, tested, made):
+            draft.footing.sound.add(run.id)
+        return None
+    return _why(draft, run, made, now_ahead)
+
+
+def _is_whole(draft: Draft, run: Run, tested: list[Entry], made: Progress) -> bool:
+    """Whether all that a run tests is its own and of one node, or has landed."""
+    if run.kind is RunKind.SCREEN or not tested or tested[0].run != run.id:
+        return False
+    drawn = draft.footing.graph
+    nodes = {None if drawn is None else drawn.of.get(entry.pr) for entry in tested}
+    if len(nodes) > 1 or None in nodes:
+        return False
+    landed = sum(member.pr in made.landed for member in run.entries)
+    return len(tested) + landed == len(run.entries)
+
+
+def is_sure(draft: Draft, run: Run) -> bool:
+    """Whether everything unlanded of a base that holds has passed, on bases that hold."""
+    made = progress(draft, run)
+    rest = _unlanded(draft, run, run.base, made) if made is not None else run.base
+    if not all(has_passed(draft, member) for member in rest):
+        return False
+    proofs = {draft.entries[member.pr].verified_by or "": None for member in rest}
+    return all(broken(draft, draft.runs[proof]) is None for proof in proofs)
+
+
+def is_undone(draft: Draft, bisection: Bisection, failed: Run) -> Broken | None:
+    """Return why the base of a bisection is broken, None if it holds.
+
+    Landings of others do not matter: its runs are evidence (ENGINE.md 10.6).
+    """
+    made = progress(draft, failed)
+    if made is None:
+        return Broken(Reason.TARGET_MOVED)
+    if made.unproved:
+        return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
+    gone = [
+        member
+        for member in _unlanded(draft, failed, bisection.base, made)
+        if not has_passed(draft, member)
+    ]
+    if not gone:
+        return None
+    return _why(draft, failed, made, tuple(m for m in bisection.base if m not in gone))
+
+
+def progress(draft: Draft, run: Run) -> Progress | None:
+    """What landed since the run's tip was taken; None: something that voids its base.
+
+    A failed run and those that examine it are evidence: landings of others do not spoil it.
+    """
+    steps = draft.queue.landed
+    known = draft.footing.progress.get(run.id)
+    if known is not None and steps and known.until is steps[-1]:
+        return known
+    moves = _behind(run, steps, known) if known is not None else None
+    if known is None or moves is None:
+        found = _since(draft, run.base_tip.sha)
+        if found is None:
+            return None
+        numbers = frozenset(member.pr for member in (*run.base, *run.entries))
+        last = steps[-1] if steps else None
+        known, moves = Progress(frozenset(), False, last, numbers, None, _is_evidence(run)), found
+    made = _further(draft, run, known, moves)
+    # Without any move the tip alone decides; what voids a base may have left when it is next asked.
+    if made is None or not steps:
+        draft.footing.progress.pop(run.id, None)
+    else:
+        draft.footing.progress[run.id] = made
+    return made
+
+
+def _behind(
+    run: Run, steps: tuple[LandedStep, ...], known: Progress
+) -> tuple[LandedStep, ...] | None:
+    """The moves behind the last one looked at; None when all have to be looked at again."""
+    for index in range(len(steps) - 1, -1, -1):
+        step = steps[index]
+        if step is known.until:
+            return steps[index + 1 :]
+        if step.sha == run.base_tip.sha:
+            return None
+    return None
+
+
+def _further(
+    draft: Draft, run: Run, known: Progress, moves: tuple[LandedStep, ...]
+) -> Progress | None:
+    landed: set[int] = set()
+    unproved = list(known.unproved)
+    others, reach = known.others, known.reach
+    for step in moves:
+        if step.pr in known.numbers:
+            landed.add(step.pr)
+            unproved += () if step.is_proved else (step.pr,)
+        elif step.pr is None or step.before == step.sha:
+            continue
+        elif known.evidence and step.pr != FOREIGN:
+            others = True
+        elif not draft.is_parallel or step.targets is None:
+            return None
+        else:
+            if reach is None or targets.meet(step.targets, reach):
+                reach = _reach(draft, run)
+            if targets.meet(step.targets, reach):
+                return None
+            others = True
+    until = moves[-1] if moves else known.until
+    return Progress(
+        landed=known.landed | landed,
+        others=others,
+        until=until,
+        numbers=known.numbers,
+        reach=reach,
+        evidence=known.evidence,
+        unproved=tuple(unproved),
+    )
+
+
+def _reach(draft: Draft, run: Run) -> Targets:
+    """What the live ones of a run and its base touch; it gets less, or this is forgotten.
+
+    What has landed of its own batch counts as long as the rest has not: it proves the whole.
+    """
+    touched = [
+        entry.touches
+        for entry in map(draft.entry_of, (*run.base, *run.entries))
+        if entry is not None
+    ]
+    own = {member.pr for member in run.entries}
+    touched += [step.targets for step in draft.queue.landed if step.pr in own]
+    return targets.union(touched)
+
+
+def _unlanded(
+    draft: Draft, run: Run, members: tuple[Member, ...], made: Progress
+) -> tuple[Member, ...]:
+    """Those of the members that matter still: not landed, and not gone without a trace.
+
+    One that brings nothing may leave: the tree is the same without it.
+    """
+    idle = {step.pr for step in run.steps if step.contained}
+    if not made.landed and not idle:
+        return members
+    return tuple(
+        one
+        for one in members
+        if one.pr not in made.landed and (one.pr not in idle or draft.entry_of(one))
+    )
+
+
+def has_passed(draft: Draft, member: Member) -> bool:
+    """Whether this entry is there still and has passed."""
+    entry = draft.entry_of(member)
+    return entry is not None and entry.state is EntryState.TESTS_PASSED
+
+
+def _since(draft: Draft, sha: Sha) -> tuple[LandedStep, ...] | None:
+    """Moves of the target after it last came to `sha`; None when `sha` is no commit we know.
+
+    It can come there twice: a person may accept that it was set back.
+    """
+    landed = draft.queue.landed
+    for index in range(len(landed), 0, -1):
+        step = landed[index - 1]
+        if step.sha == sha and step.before != sha:
+            return landed[index:]
+    for index, step in enumerate(landed):
+        if step.before == sha:
+            return landed[index:]
+    tip = draft.queue.tip
+    return () if tip is not None and tip.sha == sha else None
+
+
+def _is_evidence(run: Run) -> bool:
+    examines = run.kind in _EVIDENCE_KINDS and run.status is RunStatus.IN_PROGRESS
+    return run.status is RunStatus.FAILED or examines
+
+
+def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
+    """Whether the tip has the tree that the run foresaw.
+
+    Nothing is foreseen where others landed too, or lanes of the base in another order.
+    """
+    if _is_evidence(run) or not run.steps or made.others:
+        return True
+
+    def is_over(step: RunStep) -> bool:
+        # One that brings nothing counts as landed once it has left.
+        return step.pr in made.landed or (step.contained and not _is_live(draft, run, step.pr))
+
+    over = list(takewhile(is_over, run.steps))
+    if sum(step.pr in made.landed for step in over) < len(made.landed):
+        return draft.is_parallel
+    tree = over[-1].tree if over else run.base_tip.tree
+    tip = draft.queue.tip
+    return tip is not None and tip.tree == tree
+
+
+def _is_live(draft: Draft, run: Run, pr: int) -> bool:
+    """Whether this one of the run or its base is there still."""
+    own = (member for member in (*run.base, *run.entries) if member.pr == pr)
+    return any(draft.entry_of(member) is not None for member in own)
+
+
+def _why(draft: Draft, run: Run, made: Progress | None, now_ahead: tuple[Member, ...]) -> Broken:
+    """The restart code of a broken base: the first that applies (ENGINE.md 7)."""
+    landed = made.landed if made is not None else frozenset()
+    present = {member.entry for member in now_ahead}
+    missing = [
+        member
+        for member in below(draft, run)
+        if member.entry not in present and member.pr not in landed
+    ]
+    gone = {member: draft.finished_entries.get(member.entry) for member in missing}
+
+    def ended(state: EntryState) -> tuple[int, ...]:
+        return tuple(m.pr for m, final in gone.items() if final and final.state is state)
+
+    by_hand = tuple(
+        member.pr
+        for member, final in gone.items()
+        if final is not None and final.reason is Reason.MERGED_BY_HAND
+    )
+    if by_hand:
+        return Broken(Reason.AHEAD_MERGED_BY_HAND, by_hand)
+    if made is None:
+        return _moved(draft, run)
+    if not is_predicted(draft, run, made):
+        return Broken(Reason.TARGET_MOVED)
+    for state, reason in (
+        (EntryState.FAILED, Reason.AHEAD_FAILED),
+        (EntryState.CANCELLED, Reason.AHEAD_CANCELLED),
+    ):
+        if prs := ended(state):
+            return Broken(reason, prs)
+    out = _out(draft, missing)
+    if out:
+        return Broken(Reason.AHEAD_OUT, out)
+    return _newcomers(draft, run, now_ahead)
+
+
+def _moved(draft: Draft, run: Run) -> Broken:
+    """Others pushed; or one of ours landed beside it that it turned out to meet."""
+    steps = [step for step in _since(draft, run.base_tip.sha) or () if step.before != step.sha]
+    numbers = {member.pr for member in (*run.base, *run.entries)}
+    ours = tuple(step.pr for step in steps if step.pr and step.pr not in numbers)
+    foreign = any(step.pr == FOREIGN for step in steps)
+    if ours and not foreign:
+        return Broken(Reason.AHEAD_CHANGED, ours)
+    return Broken(Reason.TARGET_MOVED)
+
+
+def _out(draft: Draft, missing: Iterable[Member]) -> tuple[int, ...]:
+    return tuple(
+        member.pr
+        for member in missing
+        if (entry := draft.entry_of(member)) is not None and not is_expected(entry)
+    )
+
+
+def _newcomers(draft: Draft, run: Run, now_ahead: tuple[Member, ...]) -> Broken:
+    built_on = {member.entry for member in (*run.base, *run.entries)}
+    extra = tuple(member.pr for member in now_ahead if member.entry not in built_on)
+    urgent = tuple(pr for pr in extra if draft.entries[pr].priority == 0)
+    if urgent:
+        return Broken(Reason.INTERRUPTED_BY_URGENT, urgent)
+    if extra and any(draft.entries[pr].run is None for pr in extra):
+        return Broken(Reason.AHEAD_RETURNED, extra)
+    return Broken(Reason.AHEAD_CHANGED, extra)
+
+
+def drawn_graph(draft: Draft) -> Graph:
+    """The graph of the whole line: what has come since is added, else it is as it was."""
+    known = draft.footing.graph
+    line = draft.places.line
+    if known is not None and (not line or line[-1][0] <= known.end):
+        return known
+    behind = undrawn(draft)
+    whole = draft.graph_to_change()
+    _draw(draft, whole, behind)
+    return whole
+
+
+def undrawn(draft: Draft) -> list[tuple[int, int]]:
+    """The line behind what is drawn of it."""
+    known, line = draft.footing.graph, draft.places.line
+    if known is None:
+        return line
+    if not line or line[-1][0] <= known.end:
+        return []
+    return line[bisect_right(line, known.end, key=lambda place: place[0]) :]
+
+
+def _draw(draft: Draft, graph: Graph, behind: list[tuple[int, int]]) -> None:
+    group: list[Entry] = []
+    for _, pr in behind:
+        entry = draft.entries[pr]
+        if not is_expected(entry):
+            continue
+        if group and (entry.batch is None or entry.batch != group[0].batch):
+            graph.append(_graph_node(draft, group))
+            group = []
+        group.append(entry)
+    if group:
+        graph.append(_graph_node(draft, group))
+    if behind:
+        graph.end = behind[-1][0]
+
+
+def _graph_node(draft: Draft, group: list[Entry]) -> Node:
+    members = tuple(draft.member_of(entry) for entry in group)
+    touches: Targets | None = group[0].touches
+    if draft.is_parallel:
+        landed = _landed_of_batch(draft, group[0])
+        if landed or len(group) > 1:
+            touches = targets.union((*landed, *(entry.touches for entry in group)))
+    return Node(members, group[-1].rank or 0, touches)
+
+
+def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets]:
+    """What those of its batch touched that have landed before it: a base takes batches whole."""
+    run = draft.runs.get(entry.run or "")
+    if run is None or run.number != entry.batch or draft.entry_of(run.entries[0]) is not None:
+        return []
+    numbers = {member.pr for member in run.entries}
+    moves = (move for move in draft.queue.landed if move.pr in numbers)
+    return [move.targets for move in moves if move.targets is not None]

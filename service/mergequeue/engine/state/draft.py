@@ -1,0 +1,397 @@
+"""The next value of a queue, while it is being written.
+
+The only place where an entry, a run or the queue changes state: each step is looked up in
+states.py, carries a reason and leaves an event. Nothing here decides anything.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from service.errors import InvariantBroken
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.model import (
+    NOTHING,
+    Bisection,
+    Detail,
+    Entry,
+    Member,
+    MergeQueue,
+    Named,
+    Run,
+)
+from service.mergequeue.engine.outputs import (
+    Action,
+    EntryMoved,
+    Event,
+    HeadToMerge,
+    QueueStateChanged,
+    Recorded,
+    RetireRun,
+    RunFinished,
+    RunRetired,
+    Tell,
+)
+from service.mergequeue.engine.reasons import Cause, Reason
+from service.mergequeue.engine.state.graph import Graph
+from service.mergequeue.engine.state.places import foreseen_by, indexed, is_expected, standing_of
+from service.mergequeue.engine.states import (
+    ENTRY_TRANSITIONS,
+    FINAL,
+    QUEUE_TRANSITIONS,
+    RUN_TRANSITIONS,
+    EntryState,
+    QueueState,
+    RunKind,
+    RunPhase,
+    RunStatus,
+)
+from service.vocabulary import Actor, CheckOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """How a run ended: its cause, if one is known yet, and the checks that did not pass."""
+
+    cause: Cause | None = None
+    failed: tuple[Named, ...] = ()
+
+
+class Draft:
+    """A queue's value with changes on top, and what the changes say to the outside.
+
+    `revision` grows with every change, `touched` are pull requests and `judging` runs to look
+    at again, `line_changed` says that a base may have stopped to hold; `changed` and
+    `changed_runs` are everything written in this step.
+    """
+
+    def __init__(self, queue: MergeQueue, now: datetime, actor: Actor) -> None:
+        self.before = queue
+        self.queue = queue
+        self.now = now
+        self.actor = actor
+        self.entries = indexed(queue.entries)
+        self.runs = dict(queue.runs)
+        self.places, self.footing = self.entries.places, self.entries.footing
+        self._is_graph_own = False
+        self._busy: list[RunKind] | None = None
+        deadlines = (run.deadline for run in self.runs.values() if run.deadline is not None)
+        self._due_at: datetime | None = min(deadlines, default=None)
+        self.events: list[Recorded] = []
+        self.actions: list[Action] = []
+        self.finished_entries: dict[str, Entry] = {}
+        self.finished_runs: dict[str, Run] = {}
+        self.revision = 0
+        self.touched: set[int] = set()
+        self.judging: set[str] = set()
+        self.changed: set[int] = set()
+        self.changed_runs: set[str] = set()
+        self.line_changed = False
+        self.members: dict[str, Member] = {}
+        self.heads: dict[str, HeadToMerge] = {}
+
+    def say(self, event: Event) -> None:
+        """Leave an event."""
+        self.events.append(Recorded(self.now, self.actor, event))
+
+    def do(self, action: Action) -> None:
+        """Ask the shell for something."""
+        self.actions.append(action)
+
+    def put_queue(self, queue: MergeQueue) -> None:
+        """Replace what belongs to the queue as a whole; entries and runs in it count not."""
+        moved = (queue.tip, queue.landed, queue.kept_move) != (
+            self.queue.tip,
+            self.queue.landed,
+            self.queue.kept_move,
+        )
+        if moved:
+            self.doubt_bases()
+        if queue.config.mode is not self.queue.config.mode:
+            self.footing.progress.clear()
+            self._change_line()
+        self.queue = queue
+        self.revision += 1
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether lanes run beside each other by what they touch."""
+        return self.queue.config.mode is Mode.PARALLEL
+
+    def put_bisection(self, bisection: Bisection) -> None:
+        """Take in a bisection, or what is known newly of it."""
+        known = {**self.queue.bisections, bisection.id: bisection}
+        self.put_queue(replace(self.queue, bisections=known))
+
+    def drop_bisection(self, bisection: Bisection) -> None:
+        """Forget a bisection; the caller releases its runs."""
+        left = {key: one for key, one in self.queue.bisections.items() if key != bisection.id}
+        self.put_queue(replace(self.queue, bisections=left))
+
+    def set_state(self, state: QueueState, reason: str | None) -> None:
+        """Change the queue's own state."""
+        origin = self.queue.state
+        if state not in QUEUE_TRANSITIONS[origin]:
+            raise InvariantBroken("E5", f"queue {origin.value} to {state.value}")
+        self.put_queue(
+            replace(
+                self.queue,
+                state=state,
+                state_reason=reason,
+                state_since=self.now,
+                state_by=self.actor,
+            )
+        )
+        self.say(QueueStateChanged(origin, state, reason))
+
+    def enter(self, entry: Entry) -> None:
+        """Take in a new submission."""
+        if entry.pr in self.entries:
+            raise InvariantBroken("E1", f"pull request {entry.pr} is queued twice")
+        self.entries[entry.pr] = entry
+        self.places.add(entry)
+        self.touched.add(entry.pr)
+        self.changed.add(entry.pr)
+        self.revision += 1
+        self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+
+    def put(self, entry: Entry) -> None:
+        """Replace an entry within its state; reports a bisection that starts after its failure."""
+        old = self.entries[entry.pr]
+        if old.id != entry.id or old.state is not entry.state:
+            raise InvariantBroken("E5", f"pull request {entry.pr} changed its state unseen")
+        self._swap(old, entry)
+        if entry.bisection not in (None, old.bisection) and entry.state_since != self.now:
+            self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+
+    def move(
+        self, entry: Entry, state: EntryState, reason: Reason, detail: Detail = NOTHING
+    ) -> Entry:
+        """Change an entry's state, or its reason inside PENDING; `entry` may carry changes.
+
+        A final entry leaves the value. Raises InvariantBroken for a step that does not exist.
+        """
+        old = self.entries[entry.pr]
+        if state not in ENTRY_TRANSITIONS[old.state]:
+            raise InvariantBroken(
+                "E5", f"pull request {entry.pr} from {old.state.value} to {state.value}"
+            )
+        since = entry.state_since if state is old.state else self.now
+        moved = replace(entry, state=state, state_since=since, reason=reason, detail=detail)
+        if state in FINAL:
+            self._end(old, moved)
+        else:
+            self._swap(old, moved)
+        run = detail.run or entry.run
+        self.say(EntryMoved(entry.pr, entry.id, old.state, state, reason, run, detail))
+        self.do(Tell(entry.pr, entry.id, state, reason))
+        return moved
+
+    def start(self, run: Run) -> None:
+        """Take in a new run; no clock of it runs before its branch is built."""
+        self.runs[run.id] = run
+        self._busy = None
+        self.judging.add(run.id)
+        self.changed_runs.add(run.id)
+        self.revision += 1
+
+    def put_run(self, run: Run) -> None:
+        """Replace a run by a form of the same status."""
+        if self.runs[run.id].status is not run.status:
+            raise InvariantBroken("E5", f"run {run.id} changed its status unseen")
+        self._set_run(run)
+
+    def finish(self, run: Run, status: RunStatus, finding: Finding) -> Run:
+        """Give a run its verdict, or correct it; it stays until it is retired."""
+        old = self.runs[run.id]
+        if status not in RUN_TRANSITIONS[old.status]:
+            raise InvariantBroken("E5", f"run {run.id} from {old.status} to {status}")
+        done = None if status is RunStatus.IN_PROGRESS else self.now
+        finished = replace(run, status=status, cause=finding.cause, finished_at=done, deadline=None)
+        self._set_run(finished)
+        names = tuple(check.name for check in finding.failed)
+        self.say(RunFinished(run.id, status, finding.cause, names))
+        return finished
+
+    def retire(self, run: Run, why: Reason) -> None:
+        """Release a run that no entry refers to any longer; cancel it if it is still running."""
+        may_run = run.phase is RunPhase.TESTING and (
+            run.status is RunStatus.IN_PROGRESS
+            or any(check.outcome is CheckOutcome.RUNNING for check in run.checks)
+        )
+        if run.status is RunStatus.IN_PROGRESS:
+            run = replace(run, status=RunStatus.CANCELLED, finished_at=self.now, deadline=None)
+        elif run.deadline is not None:
+            run = replace(run, deadline=None)
+        del self.runs[run.id]
+        self._busy = None
+        self.footing.progress.pop(run.id, None)
+        self.footing.sound.discard(run.id)
+        self.judging.discard(run.id)
+        self.finished_runs[run.id] = run
+        self.revision += 1
+        self.say(RunRetired(run.id, why))
+        if run.kind is not RunKind.DIRECT:
+            self.do(RetireRun(run.id, stop_ci=may_run))
+
+    def doubt_bases(self) -> None:
+        """Have every base looked at again."""
+        self.line_changed = True
+
+    def graph_to_change(self) -> Graph:
+        """The graph, or an empty one; older values do not see what is changed in it."""
+        known = self.footing.graph
+        if known is None:
+            known = Graph(single=not self.is_parallel)
+        elif not self._is_graph_own:
+            known = known.copy()
+        self._is_graph_own = True
+        self.footing.graph = known
+        return known
+
+    def in_progress(self, kinds: frozenset[RunKind]) -> int:
+        """How many runs of these kinds are under way."""
+        if self._busy is None:
+            going = RunStatus.IN_PROGRESS
+            self._busy = [run.kind for run in self.runs.values() if run.status is going]
+        return sum(map(self._busy.count, kinds))
+
+    def to_judge(self) -> list[Run]:
+        """The runs whose reports changed, or whose clock may have run out."""
+        if self._due_at is not None and self._due_at <= self.now:
+            return list(self.runs.values())
+        if not self.judging:
+            return []
+        return [run for run in self.runs.values() if run.id in self.judging]
+
+    def entry_of(self, member: Member) -> Entry | None:
+        """Return the live entry of a run's member, None if it has left."""
+        entry = self.entries.get(member.pr)
+        return entry if entry is not None and entry.id == member.entry else None
+
+    def member_of(self, entry: Entry) -> Member:
+        """The entry as runs hold it: one object, so that bases are compared by identity."""
+        known = self.members.get(entry.id)
+        if known is None:
+            run = self.runs.get(entry.run or "")
+            own = run.entries if run is not None else ()
+            new = Member(entry.pr, entry.id, entry.head)
+            known = next((member for member in own if member == new), new)
+            self.members[entry.id] = known
+        return known
+
+    def own(self, run: Run) -> tuple[Entry, ...]:
+        """The live entries whose run this is, in tested order: with those it cleared below it."""
+        numbers = self.places.in_run.get(run.id, ())
+        members = [member for member in run.entries if member.pr in numbers]
+        if len(members) < len(numbers):
+            members = [member for member in (*run.base, *run.entries) if member.pr in numbers]
+        found = map(self.entry_of, members)
+        return tuple(entry for entry in found if entry is not None)
+
+    def tested(self, run: Run) -> tuple[Entry, ...]:
+        """The live entries that the run tests, whosever run they are in."""
+        found = (self.entry_of(member) for member in run.entries)
+        return tuple(entry for entry in found if entry is not None)
+
+    def name(self, what: str) -> str:
+        """An id that the same inputs always give again, such as of `run 7`."""
+        return str(uuid5(UUID(self.queue.uid), what))
+
+    def value(self) -> MergeQueue:
+        """Return the present queue; the initial value itself if it is unchanged."""
+        if self.revision == 0:
+            return self.before
+        return replace(self.queue, entries=self.entries, runs=self.runs)
+
+    def _swap(self, old: Entry, new: Entry) -> None:
+        if old.batch != new.batch or standing_of(old) != standing_of(new):
+            self._stand_elsewhere(old, new)
+        if old.run != new.run:
+            self.footing.sound -= {old.run, new.run}
+            # What the landed part of a batch touched is known by the run that the rest is in.
+            graph = self.footing.graph
+            if graph is not None and graph.is_partial(old.pr):
+                self._change_line()
+        self.places.remove(old)
+        self.entries[new.pr] = new
+        self.places.add(new)
+        self.touched.add(new.pr)
+        self.changed.add(new.pr)
+        self.revision += 1
+
+    def _end(self, old: Entry, final: Entry) -> None:
+        self.places.remove(old)
+        del self.entries[old.pr]
+        self.touched.discard(old.pr)
+        self.finished_entries[final.id] = final
+        if self._has_landed(old):
+            self.graph_to_change().land(old.pr)
+        elif is_expected(old):
+            self._change_line()
+        self.doubt_bases()
+        self.revision += 1
+
+    def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
+        """Record how an entry changes the line; an entry appended last has no followers."""
+        if old.touches != new.touches and (old.rank is not None or old.run is not None):
+            self.footing.progress.clear()
+        if old.rank is None and (new.rank is None or self._is_last(new.rank)):
+            return
+        if standing_of(old) == standing_of(new) and self._is_node_kept(old, new):
+            return
+        self._change_line()
+
+    def _is_last(self, rank: int) -> bool:
+        line, graph = self.places.line, self.footing.graph
+        is_drawn = graph is not None and rank <= graph.end
+        return not is_drawn and (not line or rank > line[-1][0])
+
+    def _is_node_kept(self, old: Entry, new: Entry) -> bool:
+        """Whether a batch begins behind all that is drawn, or one alone stays alone."""
+        graph = self.footing.graph
+        if graph is None or old.rank is None:
+            return False
+        place = graph.of.get(old.pr)
+        if place is None:
+            return old.batch is None and old.rank > graph.end
+        node = graph.nodes[place]
+        if len(node.members) > 1 or node.touches != old.touches:
+            return False
+        beside = (self.entries[next_to.members[0].pr] for next_to in graph.neighbors(place))
+        return new.batch is None or all(entry.batch != new.batch for entry in beside)
+
+    def _has_landed(self, entry: Entry) -> bool:
+        """Whether an entry that ends is what moved the target, and nothing stood ahead of it."""
+        graph, moves = self.footing.graph, self.queue.landed
+        if graph is None or not moves or moves[-1].pr != entry.pr:
+            return False
+        last = moves[-1]
+        if last.before == last.sha or not graph.is_next(entry.pr):
+            return False
+        return not self.is_parallel or (
+            last.targets is not None and self._is_by_batch(graph, entry)
+        )
+
+    def _is_by_batch(self, graph: Graph, entry: Entry) -> bool:
+        """Whether those that land behind it are in the run of the batch, which names the landed."""
+        _, *rest = graph.nodes[graph.of[entry.pr]].members
+        run = self.runs.get(self.entries[rest[0].pr].run or "") if rest else None
+        return not rest or (run is not None and run.number == entry.batch)
+
+    def _change_line(self) -> None:
+        self.doubt_bases()
+        self.footing.graph = None
+        self.footing.sound.clear()
+
+    def _set_run(self, run: Run) -> None:
+        if foreseen_by(self.runs[run.id]) != foreseen_by(run):
+            self.footing.progress.pop(run.id, None)
+            self.footing.sound.discard(run.id)
+        self.runs[run.id] = run
+        self._busy = None
+        if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):
+            self._due_at = run.deadline
+        self.judging.add(run.id)
+        self.changed_runs.add(run.id)
+        self.revision += 1

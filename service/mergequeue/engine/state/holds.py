@@ -1,0 +1,124 @@
+"""Holds: reasons not to start or land, beside the queue's state (ENGINE.md 4)."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from service.mergequeue.engine.model import Breaker, Hold, MergeQueue
+from service.mergequeue.engine.outputs import HoldPlaced, HoldReleased
+from service.mergequeue.engine.reasons import (
+    BREAKER_HOLDS,
+    HOLD_SCOPES,
+    HoldReason,
+    HoldScope,
+    WhoMustAct,
+)
+from service.mergequeue.engine.state.draft import Draft
+
+TRY_AGAIN = timedelta(minutes=15)
+"""After this time a refusal by a rule is tried once more (ENGINE.md 4)."""
+
+LOOKED_AT_BY_A_PERSON = frozenset({HoldReason.LANDING_MISMATCH, HoldReason.TARGET_REWRITTEN})
+"""Until these are lifted no move of the target is taken in (RELIABILITY.md 2)."""
+
+_WHO = {
+    HoldReason.FREEZE: WhoMustAct.MAINTAINER,
+    HoldReason.REQUIRED_STATUSES_MISSING: WhoMustAct.MAINTAINER,
+    HoldReason.RULE_DENIED: WhoMustAct.MAINTAINER,
+    HoldReason.STRICT_CHECKS: WhoMustAct.MAINTAINER,
+    HoldReason.METHOD_DENIED: WhoMustAct.MAINTAINER,
+    HoldReason.PROVIDER_QUEUE: WhoMustAct.MAINTAINER,
+    HoldReason.CONFIG_INVALID: WhoMustAct.MAINTAINER,
+    HoldReason.RECOVERING: WhoMustAct.NOBODY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A hold to place; `scope` None takes the reason's own."""
+
+    reason: HoldReason
+    text: str
+    scope: HoldScope | None = None
+    until: datetime | None = None
+    evidence: str | None = None
+
+
+def place(draft: Draft, wish: Wish) -> None:
+    """Place a hold of its own; the same reason again makes a second one."""
+    queue = draft.queue
+    hold = Hold(
+        id=draft.name(f"hold {queue.next_hold}"),
+        reason=wish.reason,
+        scope=wish.scope or HOLD_SCOPES[wish.reason],
+        by=draft.actor,
+        text=wish.text,
+        since=draft.now,
+        until=wish.until,
+        evidence=wish.evidence,
+    )
+    draft.put_queue(replace(queue, holds=(*queue.holds, hold), next_hold=queue.next_hold + 1))
+    draft.say(HoldPlaced(hold.id, hold.reason, hold.text))
+
+
+def place_once(draft: Draft, wish: Wish) -> None:
+    """Place a hold unless one with this reason exists."""
+    if not has(draft.queue, wish.reason):
+        place(draft, wish)
+
+
+def release(draft: Draft, hold: Hold, text: str) -> None:
+    """Lift one hold; the last breaker hold takes the breaker's memory with it."""
+    left = tuple(other for other in draft.queue.holds if other.id != hold.id)
+    queue = replace(draft.queue, holds=left)
+    if hold.reason in BREAKER_HOLDS and not _any(queue, BREAKER_HOLDS):
+        queue = replace(queue, breaker=Breaker())
+    draft.put_queue(queue)
+    draft.say(HoldReleased(hold.id, hold.reason, text))
+
+
+def release_all(draft: Draft, reasons: frozenset[HoldReason], text: str) -> None:
+    """Lift every hold of these reasons."""
+    for hold in draft.queue.holds:
+        if hold.reason in reasons:
+            release(draft, hold, text)
+
+
+def expire(draft: Draft) -> None:
+    """Lift the holds whose time is over."""
+    for hold in draft.queue.holds:
+        if hold.until is not None and hold.until <= draft.now:
+            release(draft, hold, "its time is over")
+
+
+def has(queue: MergeQueue, reason: HoldReason) -> bool:
+    """Return whether a hold with this reason exists."""
+    return any(hold.reason is reason for hold in queue.holds)
+
+
+def who_lifts(reason: HoldReason) -> WhoMustAct:
+    """Return who must act while such a hold exists."""
+    return _WHO.get(reason, WhoMustAct.OPERATOR)
+
+
+def stops_starts(queue: MergeQueue) -> tuple[Hold, ...]:
+    """Holds that let nothing start."""
+    return tuple(hold for hold in queue.holds if hold.scope is not HoldScope.LAND)
+
+
+def stops_landings(queue: MergeQueue) -> tuple[Hold, ...]:
+    """Holds that let nothing land."""
+    return tuple(hold for hold in queue.holds if hold.scope is not HoldScope.START)
+
+
+def is_waiting_for_a_look(queue: MergeQueue) -> bool:
+    """Whether what we know of the target is known to be wrong until a person has looked."""
+    return _any(queue, LOOKED_AT_BY_A_PERSON)
+
+
+def is_view_stale(queue: MergeQueue) -> bool:
+    """Whether the target is known to have moved, or to be wrong, without us knowing how yet."""
+    return queue.kept_move is not None or is_waiting_for_a_look(queue)
+
+
+def _any(queue: MergeQueue, reasons: frozenset[HoldReason]) -> bool:
+    return any(hold.reason in reasons for hold in queue.holds)

@@ -1,0 +1,229 @@
+"""Whether an entry may be tested and landed, and what is missing (ENGINE.md 5)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from service.mergequeue.engine.model import NOTHING, Detail, Entry
+from service.mergequeue.engine.outputs import Tell
+from service.mergequeue.engine.reasons import NOT_READY_ORDER, Reason
+from service.mergequeue.engine.reported import Facts
+from service.mergequeue.engine.state import leaving
+from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.places import is_expected
+from service.mergequeue.engine.states import EntryState, RunPhase
+from service.vocabulary import Blocker, BlockerCode, Mergeability, MergeMethod, PullRequestState
+
+GRACE = timedelta(minutes=10)
+"""How long a placed entry may be unready before it loses its place (ENGINE.md 2)."""
+
+GRACE_PASSED = timedelta(minutes=2)
+"""The same after its tests passed: then everything behind it waits for its landing."""
+
+MERGE_SEEN = timedelta(seconds=60)
+"""How long a merge by hand may be seen before the target's move is: one sweep of the tips."""
+
+WORKFLOWS = "workflows"
+
+_BLOCKERS = {
+    BlockerCode.DRAFT: Reason.DRAFT,
+    BlockerCode.CONFLICT: Reason.CONFLICT_TARGET,
+    BlockerCode.REVIEW_REQUIRED: Reason.REVIEW_REQUIRED,
+    BlockerCode.CHANGES_REQUESTED: Reason.CHANGES_REQUESTED,
+    BlockerCode.CONVERSATIONS_UNRESOLVED: Reason.CONVERSATIONS_UNRESOLVED,
+    BlockerCode.CHECK_PENDING: Reason.CHECK_PENDING,
+    BlockerCode.CHECK_FAILING: Reason.CHECK_FAILING,
+    BlockerCode.CHECK_MISSING: Reason.CHECK_MISSING,
+    BlockerCode.STACKED: Reason.STACKED,
+    BlockerCode.PROVIDER_QUEUED: Reason.PROVIDER_QUEUED,
+    BlockerCode.UNSIGNED: Reason.UNSIGNED,
+}
+
+
+def ready(draft: Draft) -> None:
+    """Update readiness after changed facts, timeouts and freed entries."""
+    for pr in sorted(draft.places.not_ready):
+        entry = draft.entries[pr]
+        if entry.build_after is not None and entry.build_after <= draft.now:
+            leaving.try_again(draft, (entry,))
+    for pr in sorted(draft.touched):
+        _refresh(draft, draft.entries[pr])
+    draft.touched.clear()
+    for pr in sorted(draft.places.leaving):
+        _leave_if_due(draft, draft.entries[pr])
+    for pr in sorted(draft.places.not_ready):
+        _end_refusal(draft, draft.entries[pr])
+        _wake(draft, draft.entries[pr])
+    for pr in sorted(draft.places.unready):
+        entry = draft.entries[pr]
+        if _is_over(draft, entry) and not leaving.is_landing(draft, entry):
+            leaving.set_aside(draft, entry, entry.unmet[0])
+    _clear_conflicts(draft)
+
+
+def unmet_of(facts: Facts, branch: str) -> tuple[Reason, ...]:
+    """Conditions that these facts leave open, in the order in which they are shown."""
+    open_ones = {reason_of(blocker) for blocker in facts.blockers}
+    if facts.draft:
+        open_ones.add(Reason.DRAFT)
+    if facts.base != branch:
+        open_ones.add(Reason.BASE_MISMATCH)
+    if facts.mergeability is Mergeability.NOT_MERGEABLE:
+        open_ones.add(Reason.CONFLICT_TARGET)
+    elif facts.mergeability is not Mergeability.MERGEABLE:
+        open_ones.add(Reason.MERGEABILITY_UNKNOWN)
+    if facts.is_fork and facts.authorized_head != facts.head:
+        open_ones.add(Reason.FORK_NEEDS_PERSON)
+    return tuple(reason for reason in NOT_READY_ORDER if reason in open_ones)
+
+
+def leaving_of(before: Facts, after: Facts, entry: Entry, branch: str) -> Reason | None:
+    """Why fresh facts end this submission; None when they do not."""
+    if after.state is PullRequestState.MERGED:
+        right = after.base == branch
+        return Reason.MERGED_BY_HAND if right else Reason.MERGED_INTO_OTHER_BRANCH
+    if after.state is PullRequestState.CLOSED:
+        return Reason.PR_CLOSED
+    if after.head != entry.head:
+        return Reason.HEAD_CHANGED
+    if before.base == branch and after.base != branch:
+        return Reason.BASE_CHANGED
+    if after.draft and not before.draft:
+        return Reason.CONVERTED_TO_DRAFT
+    was_authorized = before.authorized_head == entry.head
+    if after.is_fork and was_authorized and after.authorized_head != entry.head:
+        return Reason.AUTHORIZATION_LOST
+    return None
+
+
+def unmet_now(draft: Draft, entry: Entry) -> tuple[Reason, ...]:
+    """Return the open conditions of this entry in its present state.
+
+    Not knowing never takes readiness away, and a run that was built cleanly knows better than
+    a conflict the provider reports.
+    """
+    ignored = set()
+    if draft.queue.config.merge_method is MergeMethod.MERGE_COMMIT:
+        # The tested commits themselves become the branch, with the checks that they have.
+        ignored.add(Reason.CHECK_MISSING)
+    if entry.state is not EntryState.NOT_READY:
+        ignored.add(Reason.MERGEABILITY_UNKNOWN)
+        run = draft.runs.get(entry.run or "")
+        if run is not None and run.phase is RunPhase.TESTING:
+            ignored.add(Reason.CONFLICT_TARGET)
+    open_ones = {*unmet_of(entry.facts, draft.queue.branch), *entry.barred} - ignored
+    if entry.refusal is not None:
+        open_ones.add(entry.refusal.reason)
+    if draft.is_parallel and entry.targets is None:
+        open_ones.add(Reason.IMPACTED_TARGETS_MISSING)
+    return tuple(reason for reason in NOT_READY_ORDER if reason in open_ones)
+
+
+def _refresh(draft: Draft, entry: Entry) -> None:
+    unmet = unmet_now(draft, entry)
+    since = None
+    if unmet and entry.rank is not None:
+        since = entry.unready_since or draft.now
+    if unmet != entry.unmet or since != entry.unready_since:
+        entry = replace(entry, unmet=unmet, unready_since=since)
+        draft.put(entry)
+        draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+    if unmet and entry.rank is None and entry.state is EntryState.PENDING:
+        leaving.set_aside(draft, entry, unmet[0])
+
+
+def _end_refusal(draft: Draft, entry: Entry) -> None:
+    """Let an entry be tried again once the provider's refusal may be over."""
+    refusal = entry.refusal
+    if refusal is None:
+        return
+    if refusal.until <= draft.now or refusal.blockers != entry.facts.blockers:
+        again = replace(entry, refusal=None)
+        draft.put(replace(again, unmet=unmet_now(draft, again)))
+
+
+def _wake(draft: Draft, entry: Entry) -> None:
+    hours = draft.queue.config.not_ready_timeout_hours
+    if not entry.unmet and entry.cancel is None:
+        if entry.seq is None:
+            entry = replace(entry, seq=draft.queue.next_seq)
+            draft.put_queue(replace(draft.queue, next_seq=draft.queue.next_seq + 1))
+        draft.move(entry, EntryState.PENDING, Reason.NOW_READY)
+    elif entry.build_after is not None:
+        return
+    elif hours and entry.state_since + timedelta(hours=hours) <= draft.now:
+        words = ", ".join(reason.value for reason in entry.unmet)
+        detail = Detail(text=f"not ready for {hours:g} hours: {words}")
+        leaving.leave(draft, entry, EntryState.CANCELLED, Reason.NOT_READY_TIMEOUT, detail)
+
+
+def _is_over(draft: Draft, entry: Entry) -> bool:
+    if entry.state is EntryState.PENDING and Reason.CONFLICT_TARGET in entry.unmet:
+        # Only a new commit or another move of the target ends a conflict: no grace for that.
+        return True
+    return entry.unready_since is not None and entry.unready_since + grace_of(entry) <= draft.now
+
+
+def grace_of(entry: Entry) -> timedelta:
+    """How long this placed entry may be unready."""
+    return GRACE_PASSED if entry.state is EntryState.TESTS_PASSED else GRACE
+
+
+def _leave_if_due(draft: Draft, entry: Entry) -> None:
+    """Act on a leaving that waited for a landing, or for the target's move to be seen."""
+    reason = entry.cancel
+    if reason is None or leaving.is_landing(draft, entry):
+        return
+    if reason in leaving.RESTARTS:
+        again = replace(entry, cancel=None, cancel_detail=NOTHING)
+        draft.put(again)
+        run = draft.runs.get(again.run or "")
+        if run is not None:
+            leaving.restart(draft, run, reason, entry.cancel_detail)
+        return
+    if reason is Reason.MERGED_BY_HAND and not _is_merge_seen(draft, entry):
+        return
+    leaving.leave(draft, entry, leaving.state_after(reason), reason, entry.cancel_detail)
+
+
+def _is_merge_seen(draft: Draft, entry: Entry) -> bool:
+    if entry.build_after is not None and entry.build_after <= draft.now:
+        return True
+    merged = entry.facts.merged_sha
+    tip = draft.queue.tip
+    known = {step.sha for step in draft.queue.landed} | ({tip.sha} if tip else set())
+    return entry.run is None or merged in known
+
+
+def _clear_conflicts(draft: Draft) -> None:
+    """Free entries whose conflicting entry has landed or left the line."""
+    left = {entry.pr for entry in draft.finished_entries.values()}
+    held = [draft.entries[pr] for pr in draft.places.held]
+    freed = [
+        entry for entry in held if any(_is_gone(draft, other, left) for other in entry.held_by)
+    ]
+    if not freed:
+        return
+    freed.sort(key=lambda entry: entry.rank or 0)
+    back = [
+        leaving.Back(entry.pr, Reason.CONFLICT_CLEARED, Detail(prs=entry.held_by))
+        for entry in freed
+    ]
+    leaving.come_back(draft, back)
+
+
+def _is_gone(draft: Draft, pr: int, left: set[int]) -> bool:
+    other = draft.entries.get(pr)
+    return pr in left or other is None or other.rank is None
+
+
+def may_land(entry: Entry) -> bool:
+    """Return whether no fact about the pull request itself prevents its landing."""
+    return is_expected(entry) and not entry.unmet and entry.cancel is None
+
+
+def reason_of(blocker: Blocker) -> Reason | None:
+    """Return the condition that a blocker leaves open; None for one that ends the submission."""
+    if blocker.code is BlockerCode.OTHER:
+        workflows = blocker.name == WORKFLOWS
+        return Reason.WORKFLOWS_PERMISSION_MISSING if workflows else Reason.RULE_UNMET
+    return _BLOCKERS.get(blocker.code)

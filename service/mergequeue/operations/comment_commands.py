@@ -1,0 +1,338 @@
+"""Run commands from comments, reviews and labels; each returns the answer for its author."""
+
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.errors import Conflict
+from service.mergequeue.engine.config import CLI_DEFAULTS, ForkPolicy, QueueConfig
+from service.mergequeue.engine.model import MergeQueue
+from service.mergequeue.engine.outputs import Step
+from service.mergequeue.engine.reasons import Reason
+from service.mergequeue.engine.states import FINAL, EntryState, QueueState
+from service.mergequeue.operations import notices, pull_requests, queue_views, requirements, turn
+from service.mergequeue.operations import queues as queue_operations
+from service.mergequeue.operations.pull_requests import Requester, SubmitOptions
+from service.mergequeue.operations.queues import QueueRequest
+from service.mergequeue.operations.requirements import Resolved
+from service.mergequeue.store import heard, queues
+from service.mergequeue.store import pull_requests as known_pulls
+from service.mergequeue.store.heard import HeardCommand
+from service.mergequeue.store.pull_requests import PullRequestHead
+from service.mergequeue.wording import replies
+from service.mergequeue.wording.replies import Answer, Reprioritized
+from service.provider.signals import (
+    AskCancel,
+    AskDrain,
+    Asked,
+    AskHelp,
+    AskPause,
+    AskResume,
+    AskRetry,
+    AskSource,
+    AskStatus,
+    AskSubmit,
+    AskUnclear,
+)
+from service.provider.values import (
+    AccessLevel,
+    PullRequest,
+)
+from service.runtime import Runtime
+from service.vocabulary import Actor, ActorKind, Channel, MergeMethod, PullRequestState, QueueRef
+
+METHOD_PREFERENCE = (MergeMethod.SQUASH, MergeMethod.MERGE_COMMIT, MergeMethod.REBASE)
+"""A new queue uses the first of these that the repository and its rules allow."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommentCommand:
+    """A command with the pull request, the queue and the access level of its author.
+
+    `queue` and `value` are None if the base branch has no queue.
+    """
+
+    repository: RepositoryRecord
+    asked: Asked
+    pull: PullRequest
+    queue: QueueRef | None
+    value: MergeQueue | None
+    level: AccessLevel
+
+    @property
+    def config(self) -> QueueConfig:
+        """The settings of the queue; the defaults if there is no queue yet."""
+        return self.value.config if self.value is not None else QueueConfig()
+
+    @property
+    def actor(self) -> Actor:
+        """The author of the command, with the channel that was used."""
+        by_label = self.asked.source is AskSource.LABEL
+        return replace(self.asked.actor, channel=Channel.LABEL if by_label else Channel.COMMENT)
+
+    @property
+    def head(self) -> PullRequestHead:
+        """The pull request at the head read for this command."""
+        return PullRequestHead(self.repository.id, self.pull.number, self.pull.head_sha)
+
+    @property
+    def record(self) -> HeardCommand:
+        """The record that prevents the same command from running twice.
+
+        Its topic names what the command changes, so that a later command overtakes it.
+        """
+        topic = ""
+        if isinstance(self.asked.ask, AskSubmit | AskCancel | AskRetry):
+            topic = f"#{self.asked.number}"
+        elif isinstance(self.asked.ask, AskPause | AskDrain | AskResume):
+            topic = f"queue {self.pull.base_branch}"
+        return HeardCommand(
+            repository_id=self.repository.id,
+            org_id=self.repository.org_id,
+            source=self.asked.source.value,
+            source_id=self.asked.source_id,
+            topic=topic,
+            said_at=self.asked.at,
+        )
+
+    @property
+    def is_by_author(self) -> bool:
+        """Whether the author of the command is the author of the pull request."""
+        return self.asked.actor.login == self.pull.author
+
+
+async def carry_out(runtime: Runtime, command: CommentCommand) -> Answer:
+    """Run an authorized command and return the answer. Idempotent."""
+    ask = command.asked.ask
+    match ask:
+        case AskUnclear():
+            return replies.unclear(ask)
+        case AskHelp():
+            return replies.command_list(command.pull.base_branch, command.value)
+        case AskStatus():
+            return await _status(runtime, command)
+        case AskSubmit():
+            return await _submit(runtime, command, ask)
+        case AskCancel():
+            return await _cancel(runtime, command, ask)
+        case AskRetry():
+            return await _retry(runtime, command, ask)
+        case AskPause() | AskDrain() | AskResume():
+            return await _set_state(runtime, command, ask)
+        case _:
+            assert_never(ask)
+
+
+def _by(runtime: Runtime, command: CommentCommand) -> Requester:
+    """Return the requester, whose turn also records the command so that it never runs again."""
+    now = runtime.clock.now()
+
+    def record_command(session: Tx) -> None:
+        heard.note(session, command.record, now)
+
+    return Requester(command.actor, record_command)
+
+
+async def _submit(runtime: Runtime, command: CommentCommand, ask: AskSubmit) -> Answer:
+    refusal = await _submission_refusal(runtime, command, ask)
+    if refusal is not None:
+        return refusal
+    queue, greeting = command.queue, None
+    if queue is None:
+        created = await _create_first_queue(
+            runtime, command.repository, command.pull.base_branch, command.actor
+        )
+        if created.queue is None:
+            return created.answer
+        queue, greeting = created.queue, created.answer
+    if command.pull.is_fork and command.asked.actor.kind is ActorKind.PERSON:
+        await runtime.store.run(
+            known_pulls.authorize_fork, command.head, command.asked.actor, command.asked.at
+        )
+    options = SubmitOptions(ask.priority, ask.no_batch)
+    before = await turn.value(runtime, queue.id)
+    by = _by(runtime, command)
+    step = await pull_requests.submit_fetched(runtime, queue, command.pull, options, by)
+    if step.refusal is not None:
+        return replies.refused(step.refusal, queue.branch)
+    await _remember_comment(runtime, queue, command, step)
+    old = before.entries.get(command.pull.number)
+    new = step.queue.entries.get(command.pull.number)
+    if old is None or new is None or old.priority == new.priority or old.id != new.id:
+        return greeting or replies.accepted()
+    place = queue_views.position_of(step.queue, new)
+    change = Reprioritized(old.priority, new.priority, place, queue_views.queue_length(step.queue))
+    return replies.reprioritized(change)
+
+
+async def _submission_refusal(
+    runtime: Runtime, command: CommentCommand, ask: AskSubmit
+) -> Answer | None:
+    pull = command.pull
+    if pull.state is not PullRequestState.OPEN:
+        return replies.not_open(pull.state)
+    if ask.sha is not None and not pull.head_sha.startswith(ask.sha.lower()):
+        return replies.sha_differs(pull.head_sha, ask.sha)
+    if not await _is_bound(runtime, command):
+        return replies.head_moved(pull.head_sha)
+    closed_to_forks = command.config.fork_policy is ForkPolicy.DENY
+    if pull.is_fork and (closed_to_forks or command.asked.source is AskSource.LABEL):
+        return replies.forks_denied(pull.base_branch)
+    return None
+
+
+async def _is_bound(runtime: Runtime, command: CommentCommand) -> bool:
+    """Return whether the present head is the one that the author of the command saw.
+
+    In the same repository: the head known when the comment arrived, or one never seen. From
+    a fork, Headgate must have seen the head before the comment was written, so that a late
+    delivery cannot admit commits pushed after the comment.
+    """
+    known = await runtime.store.read(
+        known_pulls.known_head, command.repository.id, command.pull.number
+    )
+    if known is None:
+        is_bound = not command.pull.is_fork
+    else:
+        is_in_time = not command.pull.is_fork or known.seen_at <= command.asked.at
+        is_bound = known.head == command.pull.head_sha and is_in_time
+    if not is_bound:
+        await runtime.store.run(known_pulls.remember_head, command.head, runtime.clock.now())
+    return is_bound
+
+
+async def _remember_comment(
+    runtime: Runtime, queue: QueueRef, command: CommentCommand, step: Step
+) -> None:
+    entry = step.queue.entries.get(command.pull.number)
+    is_new = pull_requests.result_of(step) == "created"
+    if is_new and entry is not None and command.asked.source is AskSource.COMMENT:
+        await runtime.store.run(
+            notices.remember_command, queue.id, entry.pr, entry.id, command.asked.source_id
+        )
+
+
+async def _status(runtime: Runtime, command: CommentCommand) -> Answer:
+    text = None
+    if command.queue is not None:
+        text = await notices.text_of(runtime, command.queue, command.pull.number, None)
+    if text is None:
+        return replies.never_submitted(command.pull.base_branch)
+    return replies.status(text)
+
+
+async def _cancel(runtime: Runtime, command: CommentCommand, ask: AskCancel) -> Answer:
+    if command.queue is None:
+        return replies.not_in_queue(ask)
+    by = _by(runtime, command)
+    step = await pull_requests.request_cancel(runtime, command.queue, command.pull.number, by, "")
+    if step.refusal is not None:
+        return _refused(step, ask, command.queue)
+    entry = await pull_requests.wait_until_settled(runtime, command.queue, command.pull.number)
+    is_late = entry.state is EntryState.MERGED or entry.state not in FINAL
+    return replies.being_merged(ask) if is_late else replies.accepted()
+
+
+async def _retry(runtime: Runtime, command: CommentCommand, ask: AskRetry) -> Answer:
+    if command.queue is None:
+        return replies.not_in_queue(ask)
+    number = command.pull.number
+    by = _by(runtime, command)
+    step = await pull_requests.request_restart(runtime, command.queue, number, by)
+    if step.refusal is not None:
+        return _refused(step, ask, command.queue)
+    if pull_requests.has_restarted(step, number):
+        return replies.accepted()
+    place = queue_views.position_of(step.queue, step.queue.entries[number])
+    return replies.nothing_runs(place, queue_views.queue_length(step.queue))
+
+
+def _refused(step: Step, ask: AskCancel | AskRetry, queue: QueueRef) -> Answer:
+    refusal = step.refusal
+    if refusal is None or refusal.reason is Reason.NOT_IN_QUEUE:
+        return replies.not_in_queue(ask)
+    if refusal.reason is Reason.ALREADY_LANDED:
+        return replies.being_merged(ask)
+    return replies.refused(refusal, queue.branch)
+
+
+async def _set_state(
+    runtime: Runtime, command: CommentCommand, ask: AskPause | AskDrain | AskResume
+) -> Answer:
+    queue, value = command.queue, command.value
+    if queue is None or value is None:
+        branches = await _branches_with_queue(runtime, command.repository)
+        return replies.no_queue(command.pull.base_branch, branches)
+    match ask:
+        case AskPause(reason=reason):
+            state, why = QueueState.PAUSED, reason
+        case AskDrain(reason=reason):
+            state, why = QueueState.DRAINING, reason
+        case AskResume():
+            state, why = QueueState.RUNNING, ""
+    if value.state is state:
+        return replies.already(value, runtime.clock.now())
+    await queue_operations.request_state(runtime, queue, state, why or None, _by(runtime, command))
+    fresh = await turn.value(runtime, queue.id)
+    match ask:
+        case AskPause():
+            return replies.paused(fresh)
+        case AskDrain():
+            return replies.drained(fresh)
+        case AskResume():
+            return replies.resumed(fresh, runtime.clock.now())
+
+
+@dataclass(frozen=True, slots=True)
+class FirstQueue:
+    """The queue that the first `/merge` created; if None, the answer explains why not."""
+
+    queue: QueueRef | None
+    answer: Answer
+
+
+async def _create_first_queue(
+    runtime: Runtime, repository: RepositoryRecord, branch: str, actor: Actor
+) -> FirstQueue:
+    """Create the queue of a branch whose required statuses are known.
+
+    If somebody else created the queue in the meantime, returns that queue.
+    """
+    if not runtime.options.auto_create_queues:
+        branches = await _branches_with_queue(runtime, repository)
+        return FirstQueue(None, replies.no_queue(branch, branches))
+    resolved = await requirements.resolve(runtime, repository.ref, branch, QueueConfig())
+    refusal = _creation_refusal(resolved, branch)
+    if refusal is not None:
+        return FirstQueue(None, refusal)
+    request = QueueRequest({**CLI_DEFAULTS, "merge_method": _merge_method(repository, resolved)})
+    try:
+        view = await queue_operations.create(runtime, repository, branch, request, actor)
+    except Conflict:
+        queue = await runtime.store.read(queues.queue_ref, repository.org_id, repository.id, branch)
+        return FirstQueue(queue, replies.accepted())
+    return FirstQueue(view.queue, replies.queue_made(view.value, resolved.required))
+
+
+def _creation_refusal(resolved: Resolved, branch: str) -> Answer | None:
+    if resolved.owned:
+        return replies.provider_queue(branch)
+    if resolved.error is not None:
+        return replies.rules_unreadable(branch)
+    if not resolved.required.names:
+        return replies.no_required_checks(branch)
+    return None
+
+
+def _merge_method(repository: RepositoryRecord, resolved: Resolved) -> MergeMethod:
+    allowed = repository.merge_methods
+    if resolved.merge_methods is not None:
+        allowed &= resolved.merge_methods
+    return next((method for method in METHOD_PREFERENCE if method in allowed), MergeMethod.SQUASH)
+
+
+async def _branches_with_queue(runtime: Runtime, repository: RepositoryRecord) -> tuple[str, ...]:
+    """Return the sorted branches of the repository that have a queue."""
+    refs = await runtime.store.read(queues.queues_of, repository.id)
+    return tuple(sorted(queue.branch for queue in refs))

@@ -1,0 +1,104 @@
+"""Sweep comments for missed commands, so that a lost delivery only delays a command.
+
+The sweep stores each missed command as a delivery. The inbox processes it in the order of its
+repository, and once, however often it arrives.
+"""
+
+from datetime import datetime, timedelta
+
+import structlog
+
+from service.accounts.store import access
+from service.database import inbox
+from service.database.database import Tx
+from service.database.records import RepositoryRecord
+from service.mergequeue.store import cursors, heard, queues
+from service.provider.errors import ProviderError
+from service.provider.signals import AskSource, Where
+from service.provider.values import CommentsRead
+from service.runtime import Runtime
+from service.vocabulary import RepoId
+
+OVERLAP = timedelta(minutes=1)
+"""A comment may become visible this long after its own timestamp."""
+LOOKS_BACK = timedelta(days=3)
+"""Older commands are ignored; providers redeliver webhooks for the same time."""
+
+log = structlog.get_logger()
+
+
+async def read_where_queued(runtime: Runtime) -> None:
+    """Sweep the comments of every repository that has a queue."""
+    await _read_repositories(runtime, has_queue=True)
+
+
+async def read_where_unqueued(runtime: Runtime) -> None:
+    """Sweep the comments of repositories without a queue, where a command may create one."""
+    if runtime.options.auto_create_queues:
+        await _read_repositories(runtime, has_queue=False)
+
+
+async def _read_repositories(runtime: Runtime, *, has_queue: bool) -> None:
+    """Read one repository after another; an error in one does not stop the others."""
+    queued = {queue.repo for queue in await runtime.store.read(queues.all_queues)}
+    for repository in await runtime.store.read(access.repositories_of, None):
+        is_selected = repository.available and (repository.ref in queued) is has_queue
+        if not is_selected or repository.ref.host not in runtime.providers:
+            continue
+        try:
+            await read_comments(runtime, repository)
+        except ProviderError as error:
+            log.warning("sweep_postponed", repo=repository.ref.slug, why=error.message)
+
+
+async def read_comments(runtime: Runtime, repository: RepositoryRecord) -> int:
+    """Read the comments since the last sweep, store missed commands and return their number.
+
+    The first sweep of a repository goes back by one idle period, because a command may have
+    been lost before it. Raises the provider's errors.
+    """
+    now = runtime.clock.now()
+    name = f"comments/{repository.id}"
+    since = await runtime.store.read(cursors.read, name)
+    if since is None:
+        since = now - runtime.options.periods.idle - OVERLAP
+        await runtime.store.run(cursors.put, name, since)
+    where = Where(RepoId(repository.ref.host, repository.provider_id), repository.ref)
+    # Constant for a day, so that the provider can answer a conditional request with 304.
+    oldest = (now - LOOKS_BACK).replace(hour=0, minute=0, second=0, microsecond=0)
+    start = max(since, oldest)
+    provider = runtime.providers[repository.ref.host]
+    comments = await provider.comments_since(where, start)
+
+    def store_comments(session: Tx) -> int:
+        next_start = _next_start(start, comments)
+        if next_start != since:
+            cursors.put(session, name, next_start)
+        return _store_missed(session, repository, comments)
+
+    missed = await runtime.store.run(store_comments)
+    if missed:
+        log.info("comments_missed", repo=repository.ref.slug, commands=missed)
+        runtime.wakeups.wake("inbox")
+    return missed
+
+
+def _store_missed(session: Tx, repository: RepositoryRecord, comments: CommentsRead) -> int:
+    """Store every unanswered command as a delivery and return how many were new."""
+    ids = [delivery.id.removeprefix("comment-") for delivery in comments.deliveries]
+    answered = heard.among(session, repository.id, AskSource.COMMENT.value, ids) if ids else ()
+    pairs = zip(ids, comments.deliveries, strict=True)
+    return sum(inbox.accept(session, delivery) for id_, delivery in pairs if id_ not in answered)
+
+
+def _next_start(start: datetime, comments: CommentsRead) -> datetime:
+    """Return where the next sweep starts: shortly before the newest comment, never earlier.
+
+    Unchanged while there are no new comments. If more comments follow, it advances by at least
+    one second, the resolution of the provider's timestamps.
+    """
+    if comments.newest is None:
+        return start
+    if comments.complete:
+        return max(start, comments.newest - OVERLAP)
+    return max(comments.newest, start + timedelta(seconds=1))

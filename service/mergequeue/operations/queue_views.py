@@ -1,0 +1,354 @@
+"""Views of queues and submissions, made from queue values and rows.
+
+Views are cached per version of the queue. After a change, a queue view is built from the
+cached one: most changes affect one entry among hundreds, and dashboards read the queue after
+each of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import compress
+from operator import is_not
+
+from service.accounts.store import access
+from service.database.database import Tx
+from service.memory import Stamp
+from service.mergequeue.engine.explaining import eta, explain
+from service.mergequeue.engine.explaining.eta import TimeLeftRange
+from service.mergequeue.engine.explaining.explain import Explained
+from service.mergequeue.engine.model import Entry, MergeQueue, RequiredSet, Run
+from service.mergequeue.engine.states import FINAL, EntryState
+from service.mergequeue.operations import turn
+from service.mergequeue.operations.views import (
+    Conclusion,
+    PullRequestView,
+    QueueView,
+    TimelineEvent,
+)
+from service.mergequeue.store import journal, pull_requests, runs
+from service.runtime import Runtime
+from service.text.times import TimeLeft
+from service.vocabulary import CheckOutcome, QueueRef
+
+ETA_STEP_S = 5
+"""Estimates are refreshed this often; until then the cached view is returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewContext:
+    """The shared inputs of all views of one queue, besides its value."""
+
+    queue: QueueRef
+    value: MergeQueue
+    web_url: str
+    etas: Mapping[int, TimeLeftRange]
+    now: datetime
+    with_targets: frozenset[int]
+
+
+def explain_entry(queue: MergeQueue, entry: Entry, now: datetime) -> Explained:
+    """Explain the state of an entry; a final entry has a reason and no conditions."""
+    live = queue.entries.get(entry.pr)
+    if live is None or live.id != entry.id:
+        return explain.of_final(entry)
+    return explain.explain(queue, entry.pr, now)
+
+
+def entries_in_order(value: MergeQueue) -> tuple[Entry, ...]:
+    """Return all entries: the line first, then pending ones, then NOT_READY by submission."""
+    return tuple(sorted(value.entries.values(), key=sort_key))
+
+
+def sort_key(entry: Entry) -> tuple[int, int, int, datetime, int]:
+    """Return the sort key of an open entry within its queue."""
+    if entry.state is EntryState.NOT_READY:
+        return (2, 0, 0, entry.submitted_at, entry.pr)
+    if entry.rank is None:
+        return (1, entry.priority, entry.seq or 0, entry.submitted_at, entry.pr)
+    return (0, entry.rank, 0, entry.submitted_at, entry.pr)
+
+
+def queue_length(value: MergeQueue) -> int:
+    """Return the number of entries past NOT_READY."""
+    return sum(1 for one in value.entries.values() if one.state is not EntryState.NOT_READY)
+
+
+def position_of(value: MergeQueue, entry: Entry) -> int | None:
+    """Return the 1-based position among entries past NOT_READY; None for other entries."""
+    if entry.state is EntryState.NOT_READY or entry.pr not in value.entries:
+        return None
+    own = sort_key(entry)
+    return 1 + sum(1 for one in value.entries.values() if sort_key(one) < own)
+
+
+def cache_key(runtime: Runtime, current: MergeQueue, now: datetime) -> Stamp:
+    """Return the cache key of a queue's views."""
+    return (current.version, int(now.timestamp()) // ETA_STEP_S, runtime.memory.generation)
+
+
+def view_context(
+    session: Tx, ref: QueueRef, current: MergeQueue, now: datetime, shown: tuple[Entry, ...]
+) -> ViewContext:
+    """Read the shared inputs of the views of these entries."""
+    repository = access.repository(session, ref.repository_id)
+    pairs = [(one.pr, one.head) for one in shown]
+    last = shown[0].pr if len(shown) == 1 else None
+    uploaded = pull_requests.targets_known(session, ref.repository_id, pairs)
+    return ViewContext(
+        queue=ref,
+        value=current,
+        web_url=repository.url,
+        etas=eta.etas(current, runs.succeeded_durations_s(session, ref.id), now, last),
+        now=now,
+        with_targets=frozenset(number for number, _ in uploaded),
+    )
+
+
+def live_view(
+    context: ViewContext, entry: Entry, position: int | None, size: int
+) -> PullRequestView:
+    """Return the view of an open submission; `size` is the length of the queue."""
+    value = context.value
+    run = value.runs.get(entry.run or entry.verified_by or "")
+    built = run is not None and run.sha is not None
+    return PullRequestView(
+        queue=context.queue,
+        entry=entry,
+        config=value.config,
+        position=position,
+        length=size,
+        eta=_time_left(context.etas.get(entry.pr), context.now),
+        conclusion=None,
+        run=run.id if run is not None and built else None,
+        has_targets=entry.pr in context.with_targets,
+        url=None,
+        pull_request_url=f"{context.web_url}/pull/{entry.pr}",
+        queue_state=value.state,
+    )
+
+
+async def pull_request_view(
+    runtime: Runtime, ref: QueueRef, number: int, entry_id: str | None
+) -> PullRequestView | None:
+    """Return the view of one submission, None if it is unknown.
+
+    `entry_id` None: the newest submission. The view is built and cached by itself, so that a
+    change of one entry does not cost a view of the whole queue.
+    """
+    now = runtime.clock.now()
+    current = await turn.value(runtime, ref.id)
+    kept = runtime.memory.views(ref.id, cache_key(runtime, current, now))
+    known = kept.get(number)
+    if isinstance(known, PullRequestView) and entry_id in {None, known.entry.id}:
+        return known
+    entry = current.entries.get(number)
+    if entry is not None and entry_id in {None, entry.id}:
+        context = await runtime.store.read(view_context, ref, current, now, (entry,))
+        view = live_view(context, entry, position_of(current, entry), queue_length(current))
+        kept[number] = view
+        return view
+    return await runtime.store.read(_ended_view, ref, current, number, entry_id)
+
+
+def _ended_view(
+    session: Tx, ref: QueueRef, current: MergeQueue, number: int, entry_id: str | None
+) -> PullRequestView | None:
+    if entry_id is None:
+        entry = runs.newest_entry(session, ref.id, number)
+    else:
+        entry = runs.entry(session, ref.id, entry_id)
+    if entry is None or entry.state not in FINAL:
+        return None
+    return ended_views(session, ref, current, (entry,))[0]
+
+
+def ended_views(
+    session: Tx, ref: QueueRef, current: MergeQueue, entries: Sequence[Entry]
+) -> tuple[PullRequestView, ...]:
+    """Return the views of ended submissions, in the same order."""
+    last = {each.id: each.verified_by or each.detail.run or each.run for each in entries}
+    ids = [run for run in last.values() if run is not None]
+    found = {each.id: each for each in runs.runs_of(session, ref.id, ids)}
+    web_url = access.repository(session, ref.repository_id).url
+    pairs = [(each.pr, each.head) for each in entries]
+    uploaded = pull_requests.targets_known(session, ref.repository_id, pairs)
+    size = queue_length(current)
+    views = []
+    for entry in entries:
+        run = found.get(last[entry.id] or "")
+        views.append(
+            PullRequestView(
+                queue=ref,
+                entry=entry,
+                config=current.config,
+                position=None,
+                length=size,
+                eta=None,
+                conclusion=_conclusion(entry, run),
+                run=run.id if run is not None and run.sha is not None else None,
+                has_targets=(entry.pr, entry.head) in uploaded,
+                url=None,
+                pull_request_url=f"{web_url}/pull/{entry.pr}",
+            )
+        )
+    return tuple(views)
+
+
+def _conclusion(entry: Entry, run: Run | None) -> Conclusion:
+    failed = tuple(named.name for named in entry.detail.checks)
+    if run is not None and not failed and entry.state is EntryState.FAILED:
+        failed = tuple(
+            sorted({one.name for one in run.checks if one.outcome is CheckOutcome.FAILED})
+        )
+    cause = run.cause.value if run is not None and run.cause is not None else None
+    return Conclusion(
+        at=entry.state_since,
+        cause=None if entry.state is EntryState.MERGED else cause,
+        merged_sha=entry.landed_sha,
+        run=run.id if run is not None else None,
+        failed=() if entry.state is EntryState.MERGED else failed,
+    )
+
+
+async def with_timelines(
+    runtime: Runtime, views: Sequence[PullRequestView]
+) -> tuple[PullRequestView, ...]:
+    """Return the views with their timelines, oldest event first, numbered from 1."""
+    return await runtime.store.read(_with_timelines, views)
+
+
+def _with_timelines(session: Tx, views: Sequence[PullRequestView]) -> tuple[PullRequestView, ...]:
+    return tuple(replace(each, timeline=_timeline(session, each)) for each in views)
+
+
+def _timeline(session: Tx, view: PullRequestView) -> tuple[TimelineEvent, ...]:
+    recorded = journal.timeline(session, view.queue.id, view.entry.pr, view.entry.id)
+    return tuple(TimelineEvent(n, one) for n, one in enumerate(recorded, start=1))
+
+
+ByNumber = Mapping[int | None, PullRequestView]
+
+
+@dataclass(frozen=True, slots=True)
+class CachedQueueView:
+    """A queue view with its inputs.
+
+    `by_number` is in the order of the queue, its keys as `Memory.views` has them.
+    """
+
+    stamp: Stamp
+    context: ViewContext
+    by_number: ByNumber
+    view: QueueView
+
+
+async def queue_view(runtime: Runtime, ref: QueueRef) -> QueueView:
+    """Return the queue with all entries that are not final; the same object until a change."""
+    now = runtime.clock.now()
+    current = await turn.value(runtime, ref.id)
+    stamp = cache_key(runtime, current, now)
+    kept = runtime.memory.views(ref.id, stamp)
+    known = kept.get(None)
+    if isinstance(known, QueueView):
+        return known
+    before = runtime.memory.wholes.get(ref.id)
+    whole = _updated(before, ref, current, stamp) if isinstance(before, CachedQueueView) else None
+    if whole is None:
+        entries = tuple(current.entries.values())
+        context = await runtime.store.read(view_context, ref, current, now, entries)
+        whole = _queue_view(stamp, context, _all_views(context))
+    runtime.memory.wholes[ref.id] = whole
+    kept.update(whole.by_number)
+    kept[None] = whole.view
+    return whole.view
+
+
+def _all_views(context: ViewContext) -> ByNumber:
+    size = queue_length(context.value)
+    return {
+        one.pr: live_view(context, one, place if place <= size else None, size)
+        for place, one in enumerate(entries_in_order(context.value), start=1)
+    }
+
+
+def _updated(
+    before: CachedQueueView, ref: QueueRef, current: MergeQueue, stamp: Stamp
+) -> CachedQueueView | None:
+    """Return the cached view with only the changed entries replaced.
+
+    None if the change may affect other entries, so that the view must be built from scratch.
+    """
+    if before.stamp[1:] != stamp[1:] or before.view.queue != ref:
+        return None
+    changed = _changed_entries(before.view.value, current)
+    if changed is None:
+        return None
+    context = replace(before.context, value=current)
+    anew: dict[int | None, PullRequestView] = {}
+    for one in changed:
+        old = before.by_number[one.pr]
+        anew[one.pr] = live_view(context, one, old.position, old.length)
+    return _queue_view(stamp, context, {**before.by_number, **anew})
+
+
+def _queue_view(stamp: Stamp, context: ViewContext, by_number: ByNumber) -> CachedQueueView:
+    current = context.value
+    view = QueueView(
+        queue=context.queue,
+        value=current,
+        required=current.required or RequiredSet(),
+        entries=tuple(by_number.values()),
+        url=None,
+    )
+    return CachedQueueView(stamp, context, by_number, view)
+
+
+def _changed_entries(old: MergeQueue, new: MergeQueue) -> list[Entry] | None:
+    """Return the entries that changed in place; None if anything else changed."""
+    if (
+        len(old.entries) != len(new.entries)
+        or old.config != new.config
+        or old.state is not new.state
+    ):
+        return None
+    if old.runs is not new.runs and _visible_of_runs(old.runs) != _visible_of_runs(new.runs):
+        return None
+    known = old.entries.get
+    # A comparison by index in C; an entry that only moved within the mapping is unchanged.
+    others = map(is_not, new.entries.values(), old.entries.values())
+    moved = compress(new.entries.values(), others)
+    changed = [one for one in moved if known(one.pr) is not one]
+    if all(_keeps_its_place(known(one.pr), one) for one in changed):
+        return changed
+    return None
+
+
+def _visible_of_runs(runs: Mapping[str, Run]) -> dict[str, tuple[object, ...]]:
+    """Return the parts of runs that views and estimates depend on."""
+    return {run.id: (run.status, run.phase, run.sha is None) for run in runs.values()}
+
+
+def _keeps_its_place(old: Entry | None, new: Entry) -> bool:
+    """Return whether the entry keeps its head, targets and position."""
+    return (
+        old is not None
+        and old.id == new.id
+        and old.head == new.head
+        and old.targets is new.targets
+        and sort_key(old) == sort_key(new)
+    )
+
+
+def _time_left(left: TimeLeftRange | None, now: datetime) -> TimeLeft | None:
+    """Return the estimate as instants, to the second; None if there is no estimate."""
+    if left is None:
+        return None
+    latest = _after(now, left.latest_s)
+    return TimeLeft(_after(now, left.earliest_s), latest, overdue=latest < now)
+
+
+def _after(now: datetime, seconds: float) -> datetime:
+    # Rounded, so that the estimate of a running test does not flicker between two seconds.
+    instant = now + timedelta(seconds=seconds + 0.5)
+    return instant.replace(microsecond=0)

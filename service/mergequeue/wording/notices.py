@@ -1,0 +1,196 @@
+"""The status comment and the failure comment of a pull request (UX.md 3.2, 3.3)."""
+
+from urllib.parse import quote
+
+from service.mergequeue.engine.config import Mode
+from service.mergequeue.engine.reasons import SUBMITTED, Reason
+from service.mergequeue.engine.states import FINAL, EntryState
+from service.mergequeue.wording import bodies, conditions, endings, history
+from service.mergequeue.wording.situation import PullRequestText
+from service.provider.values import (
+    CheckReport,
+    CheckReportStatus,
+)
+from service.text import markdown, phrases
+from service.text.phrases import Phrase, phrase
+from service.vocabulary import Actor, ActorKind
+
+COMMENT_CHARACTERS_MAX = 60_000
+"""GitHub takes 65,536 (GITHUB.md 6.2)."""
+
+# Reasons to leave that nobody who follows the pull request has brought about himself.
+_ANNOUNCED = frozenset(
+    {
+        Reason.NOT_READY_TIMEOUT,
+        Reason.AUTHORIZATION_LOST,
+        Reason.FLAKY_RETRIES_SPENT,
+        Reason.CI_INTERRUPTED,
+        Reason.INFRASTRUCTURE,
+        Reason.CHECK_NEVER_STARTED,
+        Reason.TEST_BRANCH_TAMPERED,
+    }
+)
+
+
+def status_marker(branch: str) -> str:
+    """The hidden first line by which the status comment of a queue is found again."""
+    # quote leaves "-" and "~" alone; two hyphens would end the HTML comment.
+    name = quote(branch, safe="/", errors="replace").replace("-", "%2D").replace("~", "%7E")
+    return f"<!-- headgate:status v=1 queue={name} -->"
+
+
+def status_comment(view: PullRequestText) -> str:
+    """The comment that is kept up to date; at most 60,000 characters, oldest history cut."""
+    glyph = bodies.GLYPHS[view.entry.state]
+    heading = markdown.markdown(bodies.heading(view), view.links)
+    top = f"{status_marker(view.queue.branch)}\n### {glyph} {heading}\n\n{bodies.body(view)}"
+    footer = markdown.markdown(phrase("{} · Headgate {}", "/merge help", version(view)), view.links)
+    bottom = f"<sub>{footer}</sub>"
+    room = COMMENT_CHARACTERS_MAX - len(top) - len(bottom) - len(markdown.folded("History", "")) - 4
+    past = _newest(history.lines(view), room)
+    pieces = [top, markdown.folded("History", past), bottom] if past else [top, bottom]
+    return "\n\n".join(pieces)
+
+
+def failure_comment(view: PullRequestText) -> str:
+    """Return the new comment for a pull request that failed; edits do not notify people.
+
+    What happened, what the verdict means, what to do.
+    """
+    situation = view.situation
+    what = markdown.markdown(phrases.unlinked(endings.why(situation)), view.links)
+    head = markdown.markdown(_address(view.entry.submitted_by), view.links)
+    target = markdown.code(view.queue.branch)
+    if view.entry.state is EntryState.FAILED:
+        first = f"{head}This PR was not merged into {target}: **{what}**."
+    else:
+        first = f"{head}This PR left the queue for {target}: **{what}**."
+    logs = bodies.logs(view)
+    meaning = bodies.verdict(view)
+    step = endings.next_step(situation)
+    rest = [markdown.markdown(each, view.links) for each in (meaning, step)]
+    return "\n\n".join(each for each in (first, logs, bodies.tests(view), *rest) if each)
+
+
+def is_announced(view: PullRequestText) -> bool:
+    """Whether leaving gets a comment of its own: it failed, or nobody meant it to leave."""
+    entry = view.entry
+    if entry.state is EntryState.FAILED:
+        return True
+    return entry.state is EntryState.CANCELLED and entry.reason in _ANNOUNCED
+
+
+def version(view: PullRequestText) -> Phrase:
+    """Our own version, as words of our own."""
+    return Phrase((view.version,))
+
+
+def _address(submitter: Actor) -> Phrase:
+    if submitter.kind is not ActorKind.PERSON:
+        return Phrase()
+    return phrases.mention(submitter.login) + Phrase((" ",))
+
+
+def _newest(lines: list[str], room: int) -> str:
+    shown: list[str] = []
+    for line in reversed(lines):
+        room -= len(line) + 1
+        if room < 0:
+            break
+        shown.append(line)
+    return "\n".join(reversed(shown))
+
+
+SUMMARY_CHARACTERS_MAX = 65_000
+
+TARGETS_SHOWN_MAX = 20
+"""Impacted targets by name (UX.md 3.4)."""
+
+_STATUS = {
+    EntryState.NOT_READY: CheckReportStatus.QUEUED,
+    EntryState.PENDING: CheckReportStatus.QUEUED,
+    EntryState.TESTING: CheckReportStatus.IN_PROGRESS,
+    EntryState.TESTS_PASSED: CheckReportStatus.IN_PROGRESS,
+    EntryState.PENDING_FAILURE: CheckReportStatus.IN_PROGRESS,
+    EntryState.MERGED: CheckReportStatus.SUCCESS,
+    EntryState.FAILED: CheckReportStatus.FAILURE,
+    EntryState.CANCELLED: CheckReportStatus.NEUTRAL,
+}
+
+# What only a person does, even where nobody knows who it was.
+_BY_A_PERSON = frozenset(
+    {
+        Reason.LABEL_REMOVED,
+        Reason.PR_CLOSED,
+        Reason.HEAD_CHANGED,
+        Reason.BASE_CHANGED,
+        Reason.CONVERTED_TO_DRAFT,
+    }
+)
+
+
+def check_report(view: PullRequestText) -> CheckReport:
+    """Return the present check run; the caller fills in `known_id`."""
+    pages = view.links.pages
+    return CheckReport(
+        sha=view.entry.head,
+        name=check_name(view.queue.branch),
+        external_id=view.entry.id,
+        status=_check_status(view),
+        title=bodies.title(view),
+        summary=_check_summary(view),
+        url=None if pages is None else f"{pages}/pull/{view.entry.pr}",
+    )
+
+
+def check_name(branch: str) -> str:
+    """The name of our check run for the queue of this branch."""
+    return f"Headgate ({branch})"
+
+
+def _check_status(view: PullRequestText) -> CheckReportStatus:
+    entry = view.entry
+    if entry.state is EntryState.MERGED and entry.reason is Reason.MERGED_BY_HAND:
+        return CheckReportStatus.NEUTRAL
+    if entry.state is EntryState.CANCELLED and _is_by_a_person(view):
+        return CheckReportStatus.CANCELLED
+    return _STATUS[entry.state]
+
+
+def _is_by_a_person(view: PullRequestText) -> bool:
+    asked = view.entry.reason in SUBMITTED and view.situation.by.kind is ActorKind.PERSON
+    return asked or view.entry.reason in _BY_A_PERSON
+
+
+def _check_summary(view: PullRequestText) -> str:
+    pieces = [bodies.body(view)]
+    if view.entry.state not in FINAL:
+        pieces.append(_markdown(_required_line(view), view))
+        pieces.append(_markdown(_impacted(view), view))
+        following = _markdown(
+            conditions.what_next(view.explained.next, view.situation.wanted), view
+        )
+        pieces.append(f"**What happens next:** {following}" if following else "")
+    return "\n\n".join(each for each in pieces if each)[:SUMMARY_CHARACTERS_MAX]
+
+
+def _required_line(view: PullRequestText) -> Phrase:
+    if view.entry.state is EntryState.NOT_READY:
+        return Phrase()  # its body names them already
+    return phrases.sentence(bodies.required(view))
+
+
+def _impacted(view: PullRequestText) -> Phrase:
+    """Return the impacted targets, if they decide about lanes."""
+    touched = view.entry.touches
+    if view.queue.config.mode is not Mode.PARALLEL or touched is None:
+        return Phrase()
+    if touched.everything:
+        return phrase("Impacted targets: all.")
+    names = [phrase("{}", name) for name in sorted(touched.names)]
+    listed = phrases.listed(names, TARGETS_SHOWN_MAX) if names else phrase("none")
+    return phrase("Impacted targets: {}.", listed)
+
+
+def _markdown(text: Phrase, view: PullRequestText) -> str:
+    return markdown.markdown(text, view.links)
