@@ -33,13 +33,13 @@ from pydantic_settings import (
 )
 
 from bot import forms
+from bot.program import SERVICE_PORT
 from service import boundary
 from service.errors import StartRefused
 from service.memory import Rate
 from service.runtime import DashboardAuth, EnumCase, Rates
 from service.vocabulary import Network
 
-VERSION = "0.1.0"
 PREFIX = "HEADGATE_"
 DOTENV = ".env"
 
@@ -182,7 +182,7 @@ class Settings(BaseSettings):
     database_pool: Annotated[int, Field(ge=1, le=100)] = 10
     data_dir: Path = Path("headgate-data")
     host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=forms.PORT_MAX)] = 8642
+    port: Annotated[int, Field(ge=0, le=forms.PORT_MAX)] = SERVICE_PORT
     admin_listen: Annotated[str, AfterValidator(forms.parse_listen)] = "127.0.0.1:9642"
     public_url: Annotated[str, AfterValidator(parse_root_url)] | None = None
     workers: bool = True

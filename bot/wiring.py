@@ -28,7 +28,8 @@ from bot.github.oidc import OidcTokens
 from bot.github.options import GitHubOptions
 from bot.github.provider import GitHubProvider
 from bot.keys import KeyRing, secret_key_in
-from bot.settings import PREFIX, VERSION, FaultBoundary, Settings, Strike
+from bot.program import VERSION
+from bot.settings import PREFIX, FaultBoundary, Settings, Strike
 from service.accounts.api.admission import Admission
 from service.boundary import Boundary, NoBoundary
 from service.clock import Clock, Ids, RandomIds, SystemClock

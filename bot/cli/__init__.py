@@ -15,7 +15,7 @@ go to stderr, so stdout holds the answer and nothing else.
 Exit codes are a contract with scripts: 0 done, 1 the asked-for thing is false, 2 usage,
 3 not allowed, 4 not found, 5 service unreachable, 6 refused by a rule, 7 still queued when the
 wait was over, 8 start refused, 130 interrupted. `test` and `upload` end by a rule of their own
-(`bot/portable/verdict.py`): mostly as the command did that they ran.
+(`bot/uploader/verdict.py`): mostly as the command did that they ran.
 
 A worked example. `headgate land 3 --json` in a checkout reads the repository from the remote
 `origin`, submits #3 (a second call joins the first), asks every few seconds how it stands, and

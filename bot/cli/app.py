@@ -1,4 +1,8 @@
-"""The root of the command line, and the only place where an error becomes an exit code."""
+"""The root of the command line, and the only place where an error becomes an exit code.
+
+The modules of commands import service code inside the commands that need it, so that a thin
+command starts fast; a test holds what such a command may import.
+"""
 
 import sys
 from typing import Annotated
@@ -16,11 +20,10 @@ from bot.cli import (
     targets,
     tests,
     upload,
-    validate,
     webhooks,
 )
 from bot.cli.exits import Exit, Failed, sentence
-from bot.settings import VERSION
+from bot.program import VERSION
 from service.errors import (
     DatabaseUnavailable,
     NotAllowed,
@@ -44,11 +47,10 @@ app.add_typer(tests.app, name="tests")
 app.add_typer(webhooks.app, name="webhook")
 app.add_typer(pull_requests.app)
 app.add_typer(upload.app)
-app.add_typer(validate.app)
 app.add_typer(simulate.app)
 app.add_typer(openapi.app)
 
-# Errors of the service itself, met by the commands that open its database.
+# Errors of the commands that run the service or open its database.
 EXITS: tuple[tuple[type[ServiceError], Exit], ...] = (
     (StartRefused, Exit.START_REFUSED),
     (DatabaseUnavailable, Exit.UNREACHABLE),
@@ -74,35 +76,35 @@ def root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and end the process with its exit code (UX.md 5)."""
+    """Run the command line and end the process with its exit code."""
     sys.exit(run(arguments))
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """The exit code of a command; what went wrong is said on stderr in one line."""
+    """Run a command and return its exit code; an error is one line on stderr."""
     try:
-        answer = app(arguments, prog_name="headgate", standalone_mode=False)
+        result = app(arguments, prog_name="headgate", standalone_mode=False)
     except Failed as failed:
-        return said(failed.code, sentence(failed.what, failed.todo))
+        return report(failed.code, sentence(failed.what, failed.todo))
     except ServiceError as failed:
         code = next(code for kind, code in EXITS if isinstance(failed, kind))
-        return said(code, sentence(failed.detail))
+        return report(code, sentence(failed.detail))
     except TyperException as misused:
         context = getattr(misused, "ctx", None)
         command = "headgate" if context is None else context.command_path
-        # The parser of options passes on how its own library words a value it does not know.
+        # A value that an option's type rejects carries the words of the parser's library.
         what = misused.format_message().replace("Value error, ", "")
-        return said(misused.exit_code, sentence(what, f"See `{command} --help`"))
+        return report(misused.exit_code, sentence(what, f"See `{command} --help`"))
     except (Abort, KeyboardInterrupt):
-        return said(Exit.INTERRUPTED, sentence("interrupted"))
+        return report(Exit.INTERRUPTED, sentence("interrupted"))
     except BrokenPipeError:
-        # The reader of our output has gone (`headgate … | head`); nobody is left to tell.
+        # The reader of our output has closed it (`headgate … | head`).
         sys.stderr.close()
         return Exit.FALSE
-    return answer if isinstance(answer, int) else Exit.DONE
+    return result if isinstance(result, int) else Exit.DONE
 
 
-def said(code: int, text: str) -> int:
-    """Say the text on stderr; the code."""
+def report(code: int, text: str) -> int:
+    """Print the text on stderr and return the code."""
     sys.stderr.write(text + "\n")
     return code

@@ -1,10 +1,10 @@
-"""Exit codes, and the exception that carries one together with what is said."""
+"""Exit codes, and the exception that carries one with its message."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """How the program ends (UX.md 5)."""
+    """Exit codes of the program; scripts rely on them."""
 
     DONE = 0
     FALSE = 1
@@ -19,7 +19,7 @@ class Exit(IntEnum):
 
 
 class Failed(Exception):
-    """End with `code` after saying `headgate: {what}. {todo}.` on stderr."""
+    """End with `code` after printing `headgate: {what}. {todo}.` on stderr."""
 
     def __init__(self, code: Exit, what: str, todo: str = "") -> None:
         super().__init__(what)
@@ -29,6 +29,6 @@ class Failed(Exception):
 
 
 def sentence(what: str, todo: str = "") -> str:
-    """`headgate: {what}. {todo}.` on one line, each part with exactly one full stop."""
+    """Return `headgate: {what}. {todo}.` on one line, each part with exactly one full stop."""
     parts = [" ".join(part.split()) for part in (what, todo) if part.strip()]
     return "headgate: " + " ".join(part if part[-1] in ".?!" else f"{part}." for part in parts)

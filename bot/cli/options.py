@@ -1,21 +1,25 @@
-"""Options that many commands share, told once."""
+"""Options that many commands share, and decorators that add them to a command."""
 
+import inspect
 import re
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bot.cli import destination
 from bot.cli.exits import Exit, Failed
 from service.testhealth.reports.results import Format
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", help="The service. Default: HEADGATE_URL, else this machine."),
+    typer.Option("--url", help="Address of the service. Default: HEADGATE_URL, else this machine."),
 ]
 TokenFile = Annotated[
     Path | None,
-    typer.Option("--token-file", help="File that holds the API token. Default: HEADGATE_TOKEN."),
+    typer.Option("--token-file", help="File with the API token. Default: HEADGATE_TOKEN."),
 ]
 Repo = Annotated[
     str | None,
@@ -35,23 +39,88 @@ Junit = Annotated[
     ),
 ]
 SourceRoot = Annotated[
-    str, typer.Option("--source-root", help="Folder that is cut off the files of tests.")
+    str, typer.Option("--source-root", help="Folder to remove from the files of tests.")
 ]
 ReportFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
         case_sensitive=False,
-        help="Format of all reports. Default: as each file's content says.",
+        help="Format of all reports. Default: detected in each file.",
     ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, as concurrency=8; repeatable."),
+]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url",
+        help="sqlite:///PATH or postgresql://…. Default: HEADGATE_DATABASE_URL.",
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Folder of state and key. Default: HEADGATE_DATA_DIR."),
 ]
 
 UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
+Command = Callable[..., None]
+
 
 def seconds(text: str) -> float:
-    """A span as people write it: `90`, `90s`, `5m`, `2h`, `1d`. Raises Failed(USAGE)."""
+    """Return a duration as people write it: `90`, `90s`, `5m`, `2h`, `1d`. Raises Failed(USAGE)."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip().lower())
     if match is None:
-        raise Failed(Exit.USAGE, f"{text!r} is no span of time", "Write 90s, 5m, 2h or 1d")
+        raise Failed(Exit.USAGE, f"{text!r} is not a duration", "Write 90s, 5m, 2h or 1d")
     return float(match[1]) * UNITS_S[match[2]]
+
+
+def client_command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
+    """Register a command whose first argument is a `Client`; adds --url and --token-file."""
+    options = {"url": Url, "token_file": TokenFile}
+    return found_first(app, name, options, destination.find_client)
+
+
+def repository_command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
+    """Register a command whose first argument is a `Repository`; adds --repo as well."""
+    options = {"url": Url, "token_file": TokenFile, "repo": Repo}
+    return found_first(app, name, options, destination.find_tests)
+
+
+def queue_command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
+    """Register a command whose first argument is a `Queue`; adds --repo and --branch as well."""
+    options = {"url": Url, "token_file": TokenFile, "repo": Repo, "branch": Branch}
+    return found_first(app, name, options, destination.find_queue)
+
+
+def found_first(
+    app: typer.Typer,
+    name: str | None,
+    options: Mapping[str, object],
+    find: Callable[..., object],
+) -> Callable[[Command], Command]:
+    """Register a command with more options, from which `find` makes its first argument."""
+
+    def register(command: Command) -> Command:
+        own = list(inspect.signature(command).parameters.values())[1:]
+        added = [
+            Parameter(option, Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+            for option, annotation in options.items()
+        ]
+
+        def run(**given: object) -> None:
+            found = find(**{option: given.pop(option) for option in options})
+            command(found, **given)
+
+        parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own] + added
+        # Typer reads the options of a command from its signature.
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        app.command(name)(run)
+        return command
+
+    return register

@@ -1,22 +1,17 @@
-"""A queue as a terminal shows it: its head and holds, what is in it, its settings."""
+"""A queue on a terminal: its summary and holds, the pull requests in it, its settings."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from datetime import datetime
 
-import orjson
-from pydantic import JsonValue
-from pydantic.alias_generators import to_camel
-
 from bot.cli import output
-from bot.cli.client import Json
-from service.mergequeue.engine.config import QueueConfig
+from bot.cli.queue_settings import DEFAULTS, written
+from bot.uploader.transport import Json
 from service.mergequeue.engine.states import QueueState
 from service.text import markdown, phrases
 from service.vocabulary import RequiredSource
 
-# Fields of an answer that are shown apart from the settings.
-APART = frozenset(
+# Members of an answer that are not settings.
+NOT_SETTINGS = frozenset(
     {
         "branch",
         "effectiveRequiredStatuses",
@@ -39,22 +34,10 @@ APART = frozenset(
 )
 
 
-def plain_value(value: object) -> JsonValue:
-    """A setting's value as JSON."""
-    decoded: JsonValue = orjson.loads(orjson.dumps(value))
-    return decoded
-
-
-DEFAULTS: Mapping[str, JsonValue] = {
-    to_camel(field.name): plain_value(getattr(QueueConfig(), field.name))
-    for field in fields(QueueConfig)
-}
-
-
-def head(repo: str, answer: Json) -> None:
+def print_summary(repo: str, answer: Json) -> None:
     """Print a queue's name, state, required checks, version and holds."""
     output.line(f"{repo} {answer['branch']}")
-    output.facts(
+    output.print_facts(
         [
             ("State", output.state_of(answer)),
             ("New mode", answer.get("targetMode")),
@@ -62,33 +45,31 @@ def head(repo: str, answer: Json) -> None:
             ("Required", required(answer)),
             ("Test branches", test_branches(answer)),
             ("Version", answer.get("version")),
-            ("Ignored", ", ".join(map(str, as_list(answer.get("ignoredFields"))))),
+            ("Ignored", output.joined(answer.get("ignoredFields"))),
         ]
     )
-    for each in as_list(answer.get("holds")):
-        if isinstance(each, dict):
-            output.line(hold(each))
-    for each in as_list(answer.get("ruleNotes")):
-        if isinstance(each, dict):
-            output.line(f"Rule {each.get('rule')}: {each.get('text')}")
+    for each in output.objects(answer.get("holds")):
+        output.line(hold_line(each))
+    for each in output.objects(answer.get("ruleNotes")):
+        output.line(f"Rule {each.get('rule')}: {each.get('text')}")
 
 
-def because(answer: Json) -> JsonValue:
-    """Why the queue is in its state, as somebody said; a change of mode needs no reason."""
+def because(answer: Json) -> object:
+    """Return the reason that people gave for the state; a change of mode needs none."""
     is_switching = output.state_of(answer) == QueueState.SWITCHING_MODES
     return None if is_switching else answer.get("stateReason")
 
 
 def required(answer: Json) -> str:
-    """`lint, test (branch protection)`."""
-    names = ", ".join(map(str, as_list(answer.get("effectiveRequiredStatuses"))))
+    """Return `lint, test (branch protection)`."""
+    names = output.joined(answer.get("effectiveRequiredStatuses"))
     if not names:
         return "none found"
     return f"{names} ({source(answer.get('requiredStatusesSource'))})"
 
 
 def test_branches(answer: Json) -> str | None:
-    """`pushed: ci.yml starts on pushes`; None when the answer does not tell the kind."""
+    """Return `pushed: ci.yml starts on pushes`; None if the answer has no kind."""
     kind, reason = answer.get("testBranchKind"), answer.get("testBranchKindReason")
     if kind is None:
         return None
@@ -96,16 +77,16 @@ def test_branches(answer: Json) -> str | None:
     return f"{word}: {reason}" if reason else word
 
 
-def source(origin: JsonValue) -> str:
-    """Where required statuses come from, as comments say it; a word unknown here as it is."""
+def source(origin: object) -> str:
+    """Return where required statuses come from, as comments say it; an unknown word unchanged."""
     known = {each.value: each for each in RequiredSource}
     if origin is not None and origin not in known:
         return str(origin)
     return markdown.plain(phrases.source(known.get(str(origin))))
 
 
-def hold(held: Json) -> str:
-    """`Held (LAND, ID) by alice since 2026-03-02 14:02 UTC: release freeze`."""
+def hold_line(held: Json) -> str:
+    """Return `Held (LAND, ID) by alice since 2026-03-02 14:02 UTC: release freeze`."""
     by = held.get("by")
     who = by.get("login") or by.get("kind") if isinstance(by, dict) else None
     since = held.get("since")
@@ -117,19 +98,19 @@ def hold(held: Json) -> str:
     )
 
 
-def moment(stamp: JsonValue) -> str:
-    """`2026-03-02 14:02 UTC` of a time as the API writes it."""
+def moment(stamp: object) -> str:
+    """Return `2026-03-02 14:02 UTC` for a time of the API."""
     return datetime.fromisoformat(str(stamp)).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def entries(answer: Json) -> None:
-    """Print the pull requests in the queue, when the answer lists any."""
-    found = [each for each in as_list(answer.get("enqueuedPullRequests")) if isinstance(each, dict)]
-    if not found:
+def print_entries(answer: Json) -> None:
+    """Print the pull requests in the queue, if there are any."""
+    entries = output.objects(answer.get("enqueuedPullRequests"))
+    if not entries:
         return
-    mates = [tested_with(entry, found) for entry in found]
+    mates = [tested_with(entry, entries) for entry in entries]
     shared = ("With",) if any(mates) else ()
-    output.table(
+    output.print_table(
         ("Place", "PR", *shared, "State", "Title", "Because"),
         [
             (
@@ -140,52 +121,31 @@ def entries(answer: Json) -> None:
                 entry["prTitle"],
                 entry["reasonMessage"],
             )
-            for entry, others in zip(found, mates, strict=True)
+            for entry, others in zip(entries, mates, strict=True)
         ],
     )
 
 
 def tested_with(entry: Json, entries: Sequence[Json]) -> str:
-    """`#1, #2`: the others that the same test run tests; empty when it is tested alone."""
+    """Return `#1, #2`: the others in the same test run; empty if it is tested alone."""
     run = entry.get("testRunId")
     mates = [each["prNumber"] for each in entries if run and each.get("testRunId") == run]
     return output.numbers([number for number in mates if number != entry["prNumber"]])
 
 
-def settings(answer: Json, *, are_all: bool) -> None:
+def print_settings(answer: Json, *, are_all: bool) -> None:
     """Print the settings by name: all, or those that differ from their default."""
-    found = {name: value for name, value in answer.items() if name not in APART}
+    settings = {name: value for name, value in answer.items() if name not in NOT_SETTINGS}
     chosen = {
         name: value
-        for name, value in sorted(found.items())
+        for name, value in sorted(settings.items())
         if are_all or value != DEFAULTS.get(name)
     }
     if chosen:
-        output.table(
+        output.print_table(
             ("Setting", "Value", "Default"),
             [(name, written(value), written(DEFAULTS.get(name))) for name, value in chosen.items()],
         )
-    if len(chosen) < len(found):
+    if len(chosen) < len(settings):
         whose = "The other" if chosen else "All"
         output.line(f"{whose} settings have their default; --all-settings lists them.")
-
-
-def written(value: JsonValue) -> str:
-    """A setting's value as `--set` takes it."""
-    if value is None:
-        return "none"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and value and all(is_plain(each) for each in value):
-        return ", ".join(map(str, value))
-    return orjson.dumps(value).decode()
-
-
-def is_plain(value: JsonValue) -> bool:
-    """Whether a member of a list can stand in a comma list as it is."""
-    return isinstance(value, str) and "," not in value and value[:1] != "[" and value != "none"
-
-
-def as_list(value: JsonValue) -> list[JsonValue]:
-    """The list itself, or an empty one."""
-    return value if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""A command of somebody else's, run as if it stood alone: same terminal, same signals."""
+"""Run the command of a test job: same terminal, same signals."""
 
 import os
 import re
@@ -18,31 +18,10 @@ RUNNER_MAX = 255
 # The file descriptor of standard error.
 STDERR = 2
 
-# Words that may stand before the program that runs the tests.
-LAUNCHERS = frozenset(
-    {
-        "bunx",
-        "bundle",
-        "coverage",
-        "dlx",
-        "env",
-        "exec",
-        "node",
-        "npm",
-        "npx",
-        "php",
-        "pipenv",
-        "pnpm",
-        "poetry",
-        "py",
-        "python",
-        "run",
-        "time",
-        "uv",
-        "uvx",
-        "xvfb-run",
-        "yarn",
-    }
+# Words that may precede the program that runs the tests.
+LAUNCHERS = re.compile(
+    r"bunx|bundle|coverage|dlx|env|exec|node|npm|npx|php|pipenv|pnpm|poetry|py|python|run|time|uv|uvx"
+    r"|xvfb-run|yarn"
 )
 
 # What a shell adds to a signal's number.
@@ -58,18 +37,18 @@ class Ended:
 
 
 def run(command: Sequence[str], *, keeps_stdout: bool = False) -> Ended:
-    """Run a command to its end; its output is its own. Raises Failed(USAGE) when there is none.
+    """Run a command to its end. Raises Failed(USAGE) if it cannot be run.
 
-    `keeps_stdout`: what the command writes to stdout goes to stderr, so that stdout is ours.
+    `keeps_stdout`: the command's stdout goes to stderr, so that stdout has our answer alone.
 
-    A signal that asks this process to end is passed on, so that the command ends by it; the
-    terminal's own Ctrl-C reaches the command without us.
+    A signal that asks this process to end is passed on to the command; the terminal sends it
+    Ctrl-C itself.
     """
     if shutil.which(command[0]) is None:
         raise Failed(
             Exit.USAGE,
-            f"{command[0]!r} is no command",
-            "A command stands behind `--`; quote globs: --junit 'reports/*.xml'",
+            f"{command[0]!r} is not a command",
+            "The command follows `--`; quote globs: --junit 'reports/*.xml'",
         )
     try:
         child = subprocess.Popen(command, stdout=STDERR if keeps_stdout else None)
@@ -85,7 +64,7 @@ def runner_of(command: Sequence[str]) -> str:
     for word in command:
         name = re.split(r"[/\\]", word)[-1].lower()
         plain = re.sub(r"\.(?:exe|cmd|bat|phar|m?js|py)$", "", name)
-        is_launcher = re.sub(r"[\d.]+$", "", plain) in LAUNCHERS
+        is_launcher = LAUNCHERS.fullmatch(re.sub(r"[\d.]+$", "", plain))
         if plain and not plain.startswith("-") and "=" not in plain and not is_launcher:
             return plain[:RUNNER_MAX]
     return ""
@@ -93,7 +72,7 @@ def runner_of(command: Sequence[str]) -> str:
 
 @contextmanager
 def passing_on(child: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Signals to end go to the child until the block ends."""
+    """Pass signals to end on to the child until the block ends."""
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         if number != signal.SIGINT or not os.isatty(sys.stdin.fileno()):

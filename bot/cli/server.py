@@ -1,38 +1,17 @@
-"""`serve`, `migrate`, `sandbox`, `demo`: the commands that run something here."""
+"""`serve`, `migrate`, `sandbox`, `demo`: the commands that run a server on this machine."""
 
-import asyncio
-import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bot import listening, settings, telemetry, wiring
-from bot.cli import output
-from bot.cli.exits import Exit, Failed
-from bot.demo import run as evenings
-from bot.demo.run import Evening
-from bot.demo.stage import SANDBOX_PORT, Ports
-from bot.sandbox import app as sandboxes
-from bot.sandbox.app import CannotRun, SandboxOptions
-from service.clock import SystemClock
-from service.errors import StartRefused
-
-try:
-    import uvloop
-
-    new_loop: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-except ImportError:
-    new_loop = asyncio.new_event_loop
+from bot.cli import options, output
+from bot.cli.exits import Exit
+from bot.program import SANDBOX_PORT
 
 app = typer.Typer()
 
-DatabaseUrl = Annotated[
-    str | None, typer.Option("--database-url", help="sqlite:///PATH or postgresql://….")
-]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where state and key live.")]
 PORT_MAX = 65_535
 
 
@@ -43,8 +22,8 @@ def serve(
     public_url: Annotated[
         str | None, typer.Option("--public-url", help="How people and GitHub reach it.")
     ] = None,
-    database_url: DatabaseUrl = None,
-    data_dir: DataDir = None,
+    database_url: options.DatabaseUrl = None,
+    data_dir: options.DataDir = None,
     log_format: Annotated[
         str | None, typer.Option("--log-format", help="auto, json or text.")
     ] = None,
@@ -55,7 +34,10 @@ def serve(
         bool, typer.Option("--no-migrate", help="Refuse a database that is behind.")
     ] = False,
 ) -> None:
-    """Run the service until it is told to stop. Settings: HEADGATE_* or .env."""
+    """Run the service until a signal stops it. Settings: HEADGATE_* or .env."""
+    from bot import settings
+    from bot.cli import servers
+
     chosen = settings.read(
         host=host,
         port=port,
@@ -65,9 +47,7 @@ def serve(
         log_format=log_format,
         log_level=log_level,
     )
-    telemetry.start(chosen.log_format, chosen.log_level, SystemClock())
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(wiring.serve(chosen, migrate=not no_migrate))
+    servers.serve(chosen, migrate=not no_migrate)
 
 
 @app.command()
@@ -78,11 +58,15 @@ def migrate(
     backup_to: Annotated[
         Path | None, typer.Option("--backup-to", metavar="FILE", help="Copy a SQLite database.")
     ] = None,
-    database_url: DatabaseUrl = None,
-    data_dir: DataDir = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON value.")] = False,
+    database_url: options.DatabaseUrl = None,
+    data_dir: options.DataDir = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Bring the database's schema up to date; --check and --backup-to work beside `serve`."""
+    import asyncio
+
+    from bot import settings, wiring
+
     chosen = settings.read(database_url=database_url, data_dir=data_dir)
     if backup_to is not None:
         asyncio.run(wiring.back_up(chosen, backup_to))
@@ -91,7 +75,7 @@ def migrate(
         asyncio.run(wiring.migrate(chosen))
         behind = False
     if as_json:
-        output.json_value({"behind": behind, "backup": backup_to and str(backup_to)})
+        output.print_json({"behind": behind, "backup": backup_to and str(backup_to)})
     else:
         copied = f"copied to {backup_to}; " if backup_to else ""
         output.line(f"{copied}the schema is {'behind' if behind else 'up to date'}")
@@ -111,7 +95,7 @@ def sandbox(
     data: Annotated[
         Path | None, typer.Option("--data", help="Keep the repositories in this folder.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of everything left to chance.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed.")] = 1,
     speed: Annotated[
         float, typer.Option("--speed", min=0.001, max=1000, help="How fast its time passes.")
     ] = 1.0,
@@ -128,13 +112,10 @@ def sandbox(
     as_json: Annotated[bool, typer.Option("--json", help="Print the settings as JSON.")] = False,
 ) -> None:
     """Run a stand-in for GitHub; prints the HEADGATE_* settings with which `serve` finds it."""
-    if not settings.is_loopback(host) and not expose:
-        raise Failed(
-            Exit.START_REFUSED,
-            f"{host} can be reached from other machines, and the sandbox trusts everybody",
-            "Use 127.0.0.1, or add --expose",
-        )
-    wanted = SandboxOptions(
+    from bot.cli import servers
+    from bot.sandbox.app import SandboxOptions
+
+    chosen = SandboxOptions(
         host=host,
         port=port,
         data=data,
@@ -145,7 +126,7 @@ def sandbox(
         pass_env=tuple(pass_env or ()),
         is_ghes=ghes,
     )
-    asyncio.run(stand_in(wanted, as_json=as_json))
+    servers.run_sandbox(chosen, is_exposed=expose, as_json=as_json)
 
 
 @app.command()
@@ -158,16 +139,21 @@ def demo(
         Path | None, typer.Option("--keep", metavar="DIR", help="Keep all state there.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", min=1, max=PORT_MAX, help="Of the service.")
+        int | None, typer.Option("--port", min=1, max=PORT_MAX, help="Port of the service.")
     ] = None,
     sandbox_port: Annotated[
-        int | None, typer.Option("--sandbox-port", min=1, max=PORT_MAX, help="Of the sandbox.")
+        int | None, typer.Option("--sandbox-port", min=1, max=PORT_MAX, help="Port of the sandbox.")
     ] = None,
     timeout: Annotated[
         float, typer.Option("--timeout", min=1, help="Seconds until the story has failed.")
     ] = 120,
 ) -> None:
-    """Play a story on this machine, without GitHub, and prove what came of it."""
+    """Play a story on this machine, without GitHub, and prove its outcome."""
+    from bot.cli import servers
+    from bot.demo.run import Evening
+    from bot.demo.stage import Ports
+    from service.clock import SystemClock
+
     evening = Evening(
         clock=SystemClock(),
         stays=sys.stdout.isatty() and not once,
@@ -176,24 +162,5 @@ def demo(
         ports=Ports(service=port, sandbox=sandbox_port),
         timeout_s=timeout,
     )
-    if not asyncio.run(evenings.demo(evening)):
+    if not servers.play_demo(evening):
         raise typer.Exit(Exit.FALSE)
-
-
-async def stand_in(wanted: SandboxOptions, *, as_json: bool) -> None:
-    """Run a sandbox until it is told to stop. Raises StartRefused."""
-    try:
-        async with listening.until_told_to_stop() as told, sandboxes.running(wanted) as running:
-            if as_json:
-                sys.stdout.write(json.dumps(running.environment()) + "\n")
-            else:
-                sys.stdout.write("\n".join(sandboxes.environment_lines(running)) + "\n")
-            sys.stdout.flush()
-            await told.wait()
-    except CannotRun as cannot:
-        raise StartRefused(f"{cannot}. Install it") from cannot
-    except OSError as taken:
-        raise StartRefused(
-            f"the sandbox cannot listen on {wanted.host}:{wanted.port} ({taken.strerror}). "
-            "Give another --port"
-        ) from taken

@@ -1,19 +1,17 @@
-"""`targets …`: say what a pull request's head touches."""
+"""`targets set`: upload what a pull request's head touches."""
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import orjson
 import typer
-from pydantic import JsonValue
 
-from bot.cli import options, output, place
-from bot.cli.client import Json
+from bot.cli import destination, options, output
+from bot.cli.destination import Queue
 from bot.cli.exits import Exit, Failed
 
-app = typer.Typer(help="Tell which targets a pull request touches.")
+app = typer.Typer(help="Upload which targets a pull request touches.")
 
 ALL = "ALL"
 STDIN = "-"
@@ -21,11 +19,12 @@ STDIN = "-"
 
 @app.callback()
 def root() -> None:
-    """Tell which targets a pull request touches."""
+    """Upload which targets a pull request touches."""
 
 
-@app.command(name="set")
+@options.queue_command(app, "set")
 def set_targets(
+    queue: Queue,
     number: options.Number,
     sha: Annotated[str, typer.Option("--sha", help="The head that touches them.")],
     source: Annotated[
@@ -37,43 +36,30 @@ def set_targets(
         ),
     ] = None,
     are_all: Annotated[bool, typer.Option("--all", help="It touches everything.")] = False,
-    url: options.Url = None,
-    token_file: options.TokenFile = None,
-    repo: options.Repo = None,
-    branch: options.Branch = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Upload the impacted targets of one head; the newest upload counts."""
     if (source is None) is not are_all:
         raise Failed(Exit.USAGE, "it is not clear what is touched", "Give --from FILE or --all")
-    touched: JsonValue = ALL if source is None else names_in(source)
-    where = place.find(url, token_file, repo, branch)
-
-    async def act() -> Json:
-        async with where.opened() as opened:
-            return await opened.post_about(
-                "/setImpactedTargets", number, pr={"sha": sha}, impactedTargets=touched
-            )
-
-    answer = asyncio.run(act())
+    answer = queue.post_pull_request(
+        "/setImpactedTargets",
+        number,
+        pr={"sha": sha},
+        impactedTargets=ALL if source is None else names_in(source),
+    )
     if as_json:
-        output.json_value(answer)
+        output.print_json(answer)
         return
     what = "all targets" if answer["impactsAll"] else f"{answer['targetCount']} targets"
     output.line(f"#{number} at {str(answer['prSha'])[:8]} touches {what}")
 
 
-def names_in(source: Path) -> list[JsonValue]:
-    """The names in a file, as they stand there. Raises Failed(USAGE) when it cannot be read."""
-    try:
-        is_stdin = str(source) == STDIN
-        text = sys.stdin.read() if is_stdin else source.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as failed:
-        raise Failed(Exit.USAGE, f"{source} cannot be read ({failed})") from failed
+def names_in(source: Path) -> object:
+    """Return the names in a file, unchecked. Raises Failed(USAGE) if it cannot be read."""
+    text = sys.stdin.read() if str(source) == STDIN else destination.read_text(source)
     if not text.lstrip().startswith("["):
         return [line.strip() for line in text.splitlines() if line.strip()]
     try:
-        found: list[JsonValue] = orjson.loads(text)
+        return orjson.loads(text)
     except orjson.JSONDecodeError as failed:
-        raise Failed(Exit.USAGE, f"{source} is no JSON array ({failed})") from failed
-    return found
+        raise Failed(Exit.USAGE, f"{source} is not a JSON array ({failed})") from failed

@@ -1,281 +1,196 @@
-"""`tests …`: which tests are flaky or broken, and what their failures count for."""
+"""`tests …`: flaky and broken tests, and their quarantine."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from enum import StrEnum
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
-from bot.cli import client, options, output, place
-from bot.cli.client import Client, Json
-from service.clock import SystemClock
-from service.vocabulary import RepoRef
+from bot.cli import options, output
+from bot.cli.destination import Repository
+from bot.uploader.transport import Json
 
-app = typer.Typer(help="Look at tests, and at what their failures count for.")
+app = typer.Typer(help="List flaky and broken tests, and quarantine them.")
 
+# As many tests as one request may return.
 PAGE = 100
-"""Tests asked for at once, as many as the service gives."""
-
-Answered = TypeVar("Answered")
 
 TestId = Annotated[str, typer.Argument(help="The test's id, as `tests list` shows it.")]
 Reason = Annotated[str, typer.Option("--reason", help="Why, for the log and for people.")]
 
 
-class Shown(StrEnum):
-    """Which list."""
+class Kind(StrEnum):
+    """Which tests to list."""
 
     FLAKY = "flaky"
     BROKEN = "broken"
     QUARANTINED = "quarantined"
 
 
-@app.command(name="list")
+@options.repository_command(app, "list")
 def list_all(
-    which: Annotated[Shown, typer.Argument(help="Which tests.")] = Shown.FLAKY,
-    repo: options.Repo = None,
-    url: options.Url = None,
-    token_file: options.TokenFile = None,
+    repository: Repository,
+    which: Annotated[Kind, typer.Argument(help="Which tests.")] = Kind.FLAKY,
     as_json: options.AsJson = False,
 ) -> None:
     """List flaky, broken or quarantined tests, all pages of them."""
-
-    async def act(connection: Client, about: Json) -> list[Json]:
-        if which is Shown.QUARANTINED:
-            name, field = "list-quarantined-tests", "quarantined_tests"
-        else:
-            name, field = "list-unhealthy-tests", "tests"
-            about = {**about, "status": which.value}
-        return await pages(connection, f"/flaky-tests/{name}", field, about)
-
-    found = asked(url, token_file, repo, act)
-    if as_json:
-        output.json_value(found)
-    elif which is Shown.QUARANTINED:
-        rows = [quarantined_row(each) for each in found]
-        output.table(("Id", "Test", "By", "Until", "Because"), rows)
+    if which is Kind.QUARANTINED:
+        tests = all_pages(repository, "/list-quarantined-tests", "quarantined_tests", {})
     else:
-        rows = [unhealthy_row(each) for each in found]
-        output.table(("Id", "Test", "PRs hit", "Owners", "Quarantined", "Because"), rows)
-
-
-@app.command()
-def show(
-    test_id: TestId,
-    repo: options.Repo = None,
-    url: options.Url = None,
-    token_file: options.TokenFile = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Show one test: its health and why, how often and how it fails, its quarantine."""
-
-    async def act(connection: Client, about: Json) -> Json:
-        body = {**about, "test_id": test_id}
-        return await connection.post("/flaky-tests/get-test-details", body)
-
-    answer = asked(url, token_file, repo, act)
+        tests = all_pages(repository, "/list-unhealthy-tests", "tests", {"status": which.value})
     if as_json:
-        output.json_value(answer)
+        output.print_json(tests)
+    elif which is Kind.QUARANTINED:
+        rows = [quarantined_row(each) for each in tests]
+        output.print_table(("Id", "Test", "By", "Until", "Because"), rows)
+    else:
+        rows = [unhealthy_row(each) for each in tests]
+        output.print_table(("Id", "Test", "PRs hit", "Owners", "Quarantined", "Because"), rows)
+
+
+@options.repository_command(app)
+def show(repository: Repository, test_id: TestId, as_json: options.AsJson = False) -> None:
+    """Show one test: its health and why, how often and how it fails, its quarantine."""
+    answer = repository.post("/get-test-details", {"test_id": test_id})
+    if as_json:
+        output.print_json(answer)
         return
     test = answer["test"]
     if isinstance(test, dict):
-        output.facts(facts_of(test))
+        output.print_facts(facts_of(test))
 
 
-@app.command()
+@options.repository_command(app)
 def quarantine(
+    repository: Repository,
     test_id: TestId,
     reason: Reason,
     until: Annotated[
         str | None,
         typer.Option("--until", help="A time with an offset, within 366 days. Default: 30 days."),
     ] = None,
-    repo: options.Repo = None,
-    url: options.Url = None,
-    token_file: options.TokenFile = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Let failures of a test count as passed for some time, once quarantining is on."""
-    said: Json = {"override": "ALWAYS_QUARANTINE", "reason": reason}
+    """Count failures of a test as passed for some time, once quarantining is on."""
+    override: Json = {"override": "ALWAYS_QUARANTINE", "reason": reason}
     if until is not None:
-        said["expires_at"] = until
-    answer = override((url, token_file, repo), test_id, said)
+        override["expires_at"] = until
+    answer = set_override(repository, test_id, override)
     if as_json:
-        output.json_value(answer)
+        output.print_json(answer)
         return
     output.line(f"Quarantined {test_id} until {answer['expires_at']}")
     if not answer["quarantined"]:
-        output.told("Without effect yet: set `quarantine_enabled` by /flaky-tests/update-settings")
+        output.log("No effect yet: set `quarantine_enabled` by /flaky-tests/update-settings")
 
 
-@app.command()
-def release(
-    test_id: TestId,
-    repo: options.Repo = None,
-    url: options.Url = None,
-    token_file: options.TokenFile = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Take back what was said of a test's quarantine."""
-    answer = override((url, token_file, repo), test_id, {"override": "UNSPECIFIED"})
+@options.repository_command(app)
+def release(repository: Repository, test_id: TestId, as_json: options.AsJson = False) -> None:
+    """Remove a test's quarantine override."""
+    answer = set_override(repository, test_id, {"override": "UNSPECIFIED"})
     if as_json:
-        output.json_value(answer)
+        output.print_json(answer)
         return
     output.line(f"Released {test_id}")
     if answer["quarantined"]:
-        output.told("Still quarantined by its status, as the repository's settings say")
+        output.log("Still quarantined because of its status, by the repository's settings")
 
 
-@app.command(name="delete-upload")
+@options.repository_command(app, "delete-upload")
 def delete_upload(
-    upload_id: Annotated[str, typer.Argument(help="The upload's id, as its answer has it.")],
-    repo: options.Repo = None,
-    url: options.Url = None,
-    token_file: options.TokenFile = None,
+    repository: Repository,
+    upload_id: Annotated[str, typer.Argument(help="The upload's id, from its answer.")],
     as_json: options.AsJson = False,
 ) -> None:
-    """Forget an upload whose results were wrong; its tests are judged without it."""
-
-    async def act(connection: Client, about: Json) -> Json:
-        body = {**about, "upload_id": upload_id}
-        return await connection.post("/flaky-tests/delete-upload", body)
-
-    answer = asked(url, token_file, repo, act)
+    """Delete an upload with wrong results; its tests are evaluated without it."""
+    answer = repository.post("/delete-upload", {"upload_id": upload_id})
     if as_json:
-        output.json_value(answer)
+        output.print_json(answer)
         return
     output.line(f"Deleted {answer['upload_id']}")
 
 
-Where = tuple[str | None, options.TokenFile, str | None]
-"""What the options say of service, token and repository."""
+def set_override(repository: Repository, test_id: str, override: Json) -> Json:
+    """Set or remove a quarantine override, and return the answer."""
+    return repository.post("/set-quarantine-override", {"test_id": test_id, **override})
 
 
-def override(where: Where, test_id: str, said: Json) -> Json:
-    """Say something of a test's quarantine; what the service answers."""
-
-    async def act(connection: Client, about: Json) -> Json:
-        body = {**about, "test_id": test_id, **said}
-        return await connection.post("/flaky-tests/set-quarantine-override", body)
-
-    return asked(*where, act)
-
-
-def asked(
-    url: str | None,
-    token_file: options.TokenFile,
-    repo: str | None,
-    act: Callable[[Client, Json], Coroutine[None, None, Answered]],
-) -> Answered:
-    """What comes of asking about the tests of a repository.
-
-    Raises Refusal, Failed(USAGE, UNREACHABLE).
-    """
-    where, token = place.find_url(url), place.find_token(token_file)
-    ref = place.find_repository(repo)
-
-    async def ask() -> Answered:
-        async with client.connected(where, token, SystemClock(), output.told) as connection:
-            return await act(connection, await about(connection, ref))
-
-    return asyncio.run(ask())
-
-
-async def about(connection: Client, repo: RepoRef) -> Json:
-    """The members of every request about tests; the organization is the token's own."""
-    own = (await connection.get("/tokens/self"))["organization"]
-    slug = own["slug"] if isinstance(own, dict) else ""
-    return {"repo": place.named(repo), "org_url_slug": slug}
-
-
-async def pages(connection: Client, path: str, field: str, about: Json) -> list[Json]:
-    """Every row of a list, page by page."""
-    found: list[Json] = []
-    token: JsonValue = ""
+def all_pages(repository: Repository, path: str, field: str, members: Json) -> list[Json]:
+    """Return every row of a list, page after page."""
+    rows: list[Json] = []
+    token: object = ""
     while True:
         query: Json = {"page_size": PAGE, "page_token": token}
-        answer = await connection.post(path, {**about, "page_query": query})
-        rows, page = answer[field], answer["page"]
-        found += [each for each in rows if isinstance(each, dict)] if isinstance(rows, list) else []
+        answer = repository.post(path, {**members, "page_query": query})
+        rows += output.objects(answer[field])
+        page = answer["page"]
         token = page["next_page_token"] if isinstance(page, dict) else ""
         if not token:
-            return found
+            return rows
 
 
 def unhealthy_row(test: Json) -> tuple[str, ...]:
-    """A test as a row of the table."""
+    """Return a test as a row of the table."""
     status = test["status"]
     return (
         str(test["id"]),
         name_of(test, "file_path"),
         str(test["pull_requests_impacted_last_7d"]),
-        owners_of(test),
+        output.joined(test["codeowners"]),
         "yes" if test["quarantined"] else "no",
         str(status["reason"]) if isinstance(status, dict) else "",
     )
 
 
 def quarantined_row(test: Json) -> tuple[str, ...]:
-    """A quarantined test as a row of the table."""
+    """Return a quarantined test as a row of the table."""
     return (
         str(test["test_case_id"]),
         name_of(test, "file"),
         str(test["quarantine_setting"]),
-        str(test["expires_at"] or "it heals"),
+        str(test["expires_at"] or "it is healthy"),
         str(test["reason"]),
     )
 
 
 def facts_of(test: Json) -> list[tuple[str, object]]:
-    """A test as lines of a name and a value."""
+    """Return a test as pairs of a name and a value."""
     status, ticket = test["status"], test.get("ticket")
-    failures = test["most_common_failures"]
-    told = status if isinstance(status, dict) else {}
-    ways = failures if isinstance(failures, list) else []
-    shown: list[tuple[str, object]] = [
+    failures = output.objects(test["most_common_failures"])
+    health = status if isinstance(status, dict) else {}
+    facts: list[tuple[str, object]] = [
         ("Test", name_of(test, "file_path")),
-        ("Status", f"{told.get('value')} since {told.get('timestamp')}"),
-        ("Because", told.get("reason")),
+        ("Status", f"{health.get('value')} since {health.get('timestamp')}"),
+        ("Because", health.get("reason")),
         ("Fails", f"{percent(test['failure_rate_last_7d'])} in 7 days, "
                   f"{percent(test['failure_rate_last_24h'])} in 24 hours"),
         ("PRs hit", test["pull_requests_impacted_last_7d"]),
         ("Quarantined", "yes" if test["quarantined"] else "no"),
         ("Override", override_of(test)),
-        ("Owners", owners_of(test)),
+        ("Owners", output.joined(test["codeowners"])),
         ("Ticket", ticket["html_url"] if isinstance(ticket, dict) else None),
         ("Last run", test["last_run_at"]),
     ]  # fmt: skip
-    shown.extend(
-        ("Failed", f"{way['occurrence_count']} times: {way['summary']}")
-        for way in ways
-        if isinstance(way, dict)
+    facts.extend(
+        ("Failed", f"{each['occurrence_count']} times: {each['summary']}") for each in failures
     )
-    return shown
+    return facts
 
 
 def override_of(test: Json) -> str | None:
-    """What somebody said of its quarantine, and until when."""
-    said, until = test["quarantine_override"], test["quarantine_expires_at"]
-    if said == "UNSPECIFIED":
+    """Return the quarantine override and its end; None without one."""
+    override, until = test["quarantine_override"], test["quarantine_expires_at"]
+    if override == "UNSPECIFIED":
         return None
-    return f"{said} until {until}" if until else str(said)
+    return f"{override} until {until}" if until else str(override)
 
 
 def name_of(test: Json, file: str) -> str:
-    """`file::name (variant)`."""
+    """Return `file::name (variant)`."""
     parts = [str(each) for each in (test.get(file), test["name"]) if each]
     variant = f" ({test['variant']})" if test["variant"] else ""
     return "::".join(parts) + variant
 
 
-def owners_of(test: Json) -> str:
-    """`@octo/web, @bob`."""
-    owners = test["codeowners"]
-    return ", ".join(map(str, owners)) if isinstance(owners, list) else ""
-
-
-def percent(rate: JsonValue) -> str:
-    """`14.5 %` of a share."""
+def percent(rate: object) -> str:
+    """Return `14.5 %` for a share."""
     return f"{float(str(rate)) * 100:.3g} %"

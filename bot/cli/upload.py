@@ -1,31 +1,30 @@
-"""`upload` and `test`: run a command, send its reports, end as quarantine says (FLAKY.md 2.10).
+"""`upload`, `test`, `validate`: run a command, send its reports, end as quarantine says.
 
-How an upload is made, sent and judged is `bot/portable`, which CI's action runs without us.
+How an upload is made, sent and judged is `bot/uploader`, which CI's action runs alone.
 """
 
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
-from bot.cli import options, output, place, running, validate
+from bot.cli import destination, options, output, running
 from bot.cli.exits import Exit, Failed
 from bot.cli.running import Ended
-from bot.cli.sent_bytes import SentBytes
-from bot.portable import ci, files, oidc, sending, verdict
-from bot.portable.files import Report
-from bot.portable.sending import Json, Request, Service, Unsent
-from bot.portable.verdict import Ending, Told
-from service.clock import SystemClock
+from bot.uploader import ci, files, oidc, transport, uploading, verdict
+from bot.uploader.files import Reports
+from bot.uploader.transport import Clock, Json, Request, RequestFailed, Service
+from bot.uploader.uploading import Content
+from bot.uploader.verdict import Ending, Outcome
 from service.testhealth.reports.results import Format
 from service.vocabulary import RepoRef
 
 COMMAND_KEY_MAX = 16
+CLOCK = Clock()
 
 app = typer.Typer()
 
@@ -39,21 +38,20 @@ Sha = Annotated[str | None, typer.Option("--sha", help="Commit under test.")]
 Tested = Annotated[str | None, typer.Option("--branch", help="Branch under test.")]
 Pull = Annotated[int | None, typer.Option("--pr", help="Pull request under test.", min=1)]
 Job = Annotated[str | None, typer.Option("--job", help="The CI job, the same in every run.")]
-Matrix = Annotated[str, typer.Option("--matrix", help="Its values in the job's matrix.")]
+Matrix = Annotated[str, typer.Option("--matrix", help="The values of the job's matrix.")]
 Variant = Annotated[str, typer.Option("--variant", help="Flavor of the tests.")]
 Owners = Annotated[Path | None, typer.Option("--codeowners", help="CODEOWNERS to send along.")]
 Timeout = Annotated[
-    str, typer.Option("--timeout", help="How long one try to send may take, all of it.")
+    str, typer.Option("--timeout", help="How long one attempt to send may take in total.")
 ]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progress.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """An upload and its destination; `org` None: the token's own, or the repository's `owner`."""
+class Upload(NamedTuple):
+    """What to upload, and to which service; `org` None: the token's, or the repository's owner."""
 
-    globs: tuple[str, ...]
-    meta: Json
+    globs: Sequence[str]
+    metadata: Json
     url: str
     token_file: Path | None
     org: str | None
@@ -62,14 +60,6 @@ class Wish:
     strict: bool
     timeout_s: float
     shows_progress: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What the service said of each upload, as it came and read, as far as it came."""
-
-    raw: list[Json] = field(default_factory=list)
-    told: Told = field(default_factory=Told)
 
 
 @app.command(name="test")
@@ -91,159 +81,175 @@ def upload(
     source_root: options.SourceRoot = "",
     report_format: options.ReportFormat = None,
     codeowners: Owners = None,
-    timeout: Timeout = f"{sending.TIMEOUT_S:g}s",
+    timeout: Timeout = f"{transport.TIMEOUT_S:g}s",
     no_progress: NoProgress = False,
     url: options.Url = None,
     token_file: options.TokenFile = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Upload test reports, after a command if one is given; end as quarantine says."""
+    if dry_run and command:
+        raise Failed(Exit.USAGE, "--dry-run runs no command", "Leave one of them out")
     if dry_run:
-        if command:
-            raise Failed(Exit.USAGE, "--dry-run runs no command", "Leave one of them out")
-        found = files.reports_in(junit, 0, output.told)
-        root = source_root or place.find_root()
-        return validate.shown(found, report_format, root, as_json=as_json)
+        return validate(junit, source_root, report_format, as_json=as_json)
     if context.info_name == "test" and not command:
         raise Failed(Exit.USAGE, "no command is given", "Write it behind `--`")
-    said: Json = {"sha": sha, "branch": branch, "pr_number": pr, "job": job, "variant": variant}
-    source_root = source_root or place.find_root()
-    said |= {"source_root": source_root, "format": word(report_format)}
-    repository = place.find_repository(repo)
-    wish = Wish(
-        globs=tuple(junit),
-        meta=meta_of(said, repository, matrix),
-        url=place.find_url(url),
+    given: Json = {
+        "sha": sha,
+        "branch": branch,
+        "pr_number": pr,
+        "job": job,
+        "variant": variant,
+        "source_root": source_root or destination.find_source_root(),
+        "format": None if report_format is None else report_format.value,
+    }
+    repository = destination.find_repository(repo)
+    wanted = Upload(
+        globs=junit,
+        metadata=metadata_of(given, repository, matrix),
+        url=destination.find_url(url),
         token_file=token_file,
         org=org,
         owner=repository.owner,
-        codeowners=b"" if codeowners is None else content_of(codeowners),
+        codeowners=b"" if codeowners is None else read_bytes(codeowners),
         strict=strict,
         timeout_s=options.seconds(timeout),
         shows_progress=not no_progress,
     )
-    return ended(wish, command or [], as_json=as_json)
+    return run_and_upload(wanted, command or [], as_json=as_json)
 
 
-def ended(wish: Wish, command: Sequence[str], *, as_json: bool) -> int:
-    """Run the command, upload what it left, say how that ended; the exit code."""
-    started_at = SystemClock().now()
+@app.command()
+def validate(
+    junit: options.Junit,
+    source_root: options.SourceRoot = "",
+    report_format: options.ReportFormat = None,
+    as_json: options.AsJson = False,
+) -> int:
+    """Read test reports on this machine, and say what to fix in them."""
+    from bot.cli import report_checks
+
+    reports = files.find_reports(junit, 0, output.log)
+    root = source_root or destination.find_source_root()
+    return report_checks.print_checks(reports, report_format, root, as_json=as_json)
+
+
+def run_and_upload(wanted: Upload, command: Sequence[str], *, as_json: bool) -> int:
+    """Run the command, upload its reports, print how that ended; return the exit code."""
+    started_s = CLOCK.unix_s()
     ran = Ended(0, was_killed=False)
     if command:
-        # stdout is the answer's alone.
+        # With --json stdout is for the answer alone.
         ran = running.run(command, keeps_stdout=as_json)
-        wish = replace(wish, meta={**wish.meta, **ran_of(command, ran, started_at)})
-    before = ci.triggering_run_of(os.environ)
-    if before is not None:
-        warned(f"{before.said}.")
-    sent = Sent()
-    since_s = started_at.timestamp() if command else 0.0
-    found = files.reports_in(wish.globs, since_s, warned)
-    sent.told.unread.extend(found.unread)
+        about_command = command_metadata(command, ran, started_s)
+        wanted = wanted._replace(metadata={**wanted.metadata, **about_command})
+    earlier = ci.triggering_run_of(os.environ)
+    if earlier is not None:
+        log(f"{earlier.description}.")
+    outcome = Outcome()
+    reports = files.find_reports(wanted.globs, started_s if command else 0.0, log)
     try:
-        ending = uploaded(wish, found.reports, ran.code, sent)
-    except Unsent as trouble:
-        ending = verdict.unsent_ending(trouble, sent.told, ran.code, strict=wish.strict)
+        if reports.readable:
+            send(wanted, reports, outcome)
+    except RequestFailed as failed:
+        outcome.failure = failed
+    ending = verdict.ending_of(outcome, ran.code, strict=wanted.strict)
     if ran.was_killed and ending.exit_code != ran.code:
-        ending = Ending(ran.code, verdict.sentence_of(sent.told, ran.code))
+        ending = Ending(ran.code, verdict.message_of(outcome, ran.code))
     if as_json:
-        wanted = Format(str(wish.meta["format"])) if "format" in wish.meta else None
-        read = validate.records_of(found, wanted, str(wish.meta.get("source_root", "")))
-        said: Json = {"exit_code": ending.exit_code, "message": ending.said, "uploads": sent.raw}
-        output.json_value({**said, "files": read})
-    warned(ending.said)
+        print_record(wanted, reports, outcome, ending)
+    log(ending.message)
     return ending.exit_code
 
 
-def ran_of(command: Sequence[str], ran: Ended, started_at: datetime) -> Json:
+def print_record(wanted: Upload, reports: Reports, outcome: Outcome, ending: Ending) -> None:
+    """Print the exit code, the service's answers, and each report as read here."""
+    from bot.cli import report_checks
+
+    given = wanted.metadata.get("format")
+    report_format = None if given is None else Format(str(given))
+    source_root = str(wanted.metadata.get("source_root", ""))
+    output.print_json(
+        {
+            "exit_code": ending.exit_code,
+            "message": ending.message,
+            "uploads": outcome.received,
+            "files": report_checks.records_of(reports, report_format, source_root),
+        }
+    )
+
+
+def command_metadata(command: Sequence[str], ran: Ended, started_s: float) -> Json:
     """Return the metadata of a command that was run."""
     key = hashlib.sha256("\0".join(command).encode("utf-8", "surrogateescape")).hexdigest()
+    ran_at = datetime.fromtimestamp(started_s, UTC)
     return {
-        "ran_at": started_at.isoformat(timespec="milliseconds"),
+        "ran_at": ran_at.isoformat(timespec="milliseconds"),
         "command_exit_code": min(ran.code, verdict.EXIT_CODE_MAX),
         "runner": running.runner_of(command),
         "command_key": key[:COMMAND_KEY_MAX],
     }
 
 
-def uploaded(wish: Wish, found: Sequence[Report], command_code: int, sent: Sent) -> Ending:
-    """How the uploads end; `sent` gets what the service says of each. Raises Unsent."""
-    if not found:
-        return verdict.no_report_ending(command_code)
-    token = token_of(wish)
-    service = Service(wish.url, token, warned, timeout_s=wish.timeout_s)
-    # The owner names the organization, and an OIDC token may ask for nothing but uploads.
-    own = wish.owner if oidc.is_oidc(token) else ""
-    org = wish.org or own or org_of(service)
-    batches = list(files.batches(found))
-    meta = {**wish.meta, "org_url_slug": org}
-    meta |= files.session_of(len(batches), sent.told.unread)
-    with SentBytes(found, is_shown=wish.shows_progress) as progress:
-        for index, batch in enumerate(batches):
-            owners = b"" if index else wish.codeowners
-            kind, body = files.form(meta, batch, owners)
-            asked = Request(sending.UPLOAD, body, kind, progress.of(batch, len(body)))
-            try:
-                raw = service.ask(asked)
-            except Unsent as trouble:
-                verdict.pass_over(sent.told, batch, trouble)
-                continue
-            sent.raw.append(raw)
-            sent.told.answers.append(verdict.answer_of(raw))
-            progress.done(batch)
-            for warning in sent.told.answers[-1].warnings:
-                warned(warning)
-    return verdict.ending_of(sent.told, command_code)
+def send(wanted: Upload, reports: Reports, outcome: Outcome) -> None:
+    """Upload the reports; `outcome` receives the answers. Raises RequestFailed."""
+    from bot.cli.progress import UploadDisplay
+
+    token = find_token(wanted)
+    service = Service(wanted.url, token, log, timeout_s=wanted.timeout_s)
+    # An OIDC token may only upload; the repository's owner is the organization.
+    own = wanted.owner if oidc.is_oidc(token) else ""
+    org = wanted.org or own or organization_of(service)
+    metadata = {**wanted.metadata, "org_url_slug": org}
+    content = Content(reports, metadata, wanted.codeowners)
+    with UploadDisplay(reports.readable, is_shown=wanted.shows_progress) as display:
+        uploading.upload(service, content, outcome, display)
 
 
-def meta_of(said: Json, repo: RepoRef, matrix: str) -> Json:
-    """The metadata: options first, then the environment and the checkout.
+def metadata_of(given: Json, repo: RepoRef, matrix: str) -> Json:
+    """Return the metadata: options first, then the environment and the checkout.
 
-    Raises Failed(USAGE) when no commit is known.
+    Raises Failed(USAGE) without a commit.
     """
-    given = {name: value for name, value in said.items() if value}
-    meta = {**ci.facts_of(os.environ, matrix), **given, "repo": place.named(repo)}
-    if "sha" not in meta:
+    chosen = {name: value for name, value in given.items() if value}
+    members = destination.repository_members(repo)
+    metadata = {**ci.metadata_of(os.environ, matrix), **chosen, "repo": members}
+    if "sha" not in metadata:
         raise Failed(Exit.USAGE, "no commit is known", "Give --sha, or run in a checkout")
-    return meta
+    return metadata
 
 
-def token_of(wish: Wish) -> str:
-    """The API token, or the job's OIDC token where there is none.
+def find_token(wanted: Upload) -> str:
+    """Return the API token, or the job's OIDC token where there is none.
 
-    Raises Unsent without either: a fork's job has no secrets, and must not fail.
+    Raises RequestFailed without either: a fork's job has no secrets, and must not fail.
     """
     try:
-        return place.find_token(wish.token_file)
+        return destination.find_token(wanted.token_file)
     except Failed as missing:
-        given = wish.token_file is not None or os.environ.get("HEADGATE_TOKEN", "").strip()
-        found = "" if given else oidc.token_of(os.environ, wish.url)
-        if not found:
-            raise Unsent(missing.what) from missing
-        return found
+        is_given = wanted.token_file is not None or os.environ.get("HEADGATE_TOKEN", "").strip()
+        token = "" if is_given else oidc.fetch_token(os.environ, wanted.url)
+        if not token:
+            raise RequestFailed(missing.what) from missing
+        return token
 
 
-def org_of(service: Service) -> str:
-    """The organization that the token belongs to. Raises Unsent."""
-    organization = service.ask(Request("/tokens/self")).get("organization")
+def organization_of(service: Service) -> str:
+    """Return the organization that the token belongs to. Raises RequestFailed."""
+    organization = service.send(Request("/tokens/self")).get("organization")
     if not isinstance(organization, dict):
-        raise Unsent("the answer names no organization: is it Headgate")
+        raise RequestFailed("the answer names no organization: is it Headgate")
     return str(organization.get("slug"))
 
 
-def content_of(path: Path) -> bytes:
-    """What a file holds. Raises Failed(USAGE)."""
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file. Raises Failed(USAGE)."""
     try:
         return path.read_bytes()
     except OSError as failed:
         raise Failed(Exit.USAGE, f"{path} cannot be read ({failed.strerror})") from failed
 
 
-def word(report_format: Format | None) -> str | None:
-    """The format as the API names it."""
-    return None if report_format is None else report_format.value
-
-
-def warned(text: str) -> None:
-    """Say on stderr who speaks: the command before has used the same terminal."""
-    output.told(f"headgate: {text}")
+def log(text: str) -> None:
+    """Print a line on stderr under our name: the command before has used the same terminal."""
+    output.log(f"headgate: {text}")

@@ -7,7 +7,7 @@ from bot.demo import scene, shown, story
 from bot.demo.proofs import SAME_CHANGE, Proof
 from bot.demo.shown import Played, Shown
 from bot.demo.stage import Stage
-from bot.settings import VERSION
+from bot.program import VERSION
 
 
 @dataclass(frozen=True, slots=True)

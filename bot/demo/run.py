@@ -18,8 +18,8 @@ from bot.demo import proofs, report, stage, story
 from bot.demo.report import Report
 from bot.demo.scene import Scene
 from bot.demo.stage import Ports, Stage
+from bot.program import VERSION
 from bot.sandbox.records import HOST
-from bot.settings import VERSION
 from service.clock import Clock
 from service.errors import StartRefused
 

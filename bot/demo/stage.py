@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from bot import settings, wiring
 from bot.demo import story, widgets
 from bot.github import webhook
+from bot.program import SANDBOX_PORT, SERVICE_PORT
 from bot.sandbox import app as sandboxes
 from bot.sandbox.app import CannotRun, Sandbox, SandboxOptions
 from bot.sandbox.records import HOST
@@ -23,7 +24,6 @@ from service.errors import StartRefused
 from service.runtime import Runtime
 from service.vocabulary import SYSTEM, Role
 
-SERVICE_PORT, SANDBOX_PORT = 8642, 8643
 LOOPBACK = "127.0.0.1"
 BRANCHES = tuple(played.branch for played in story.STORIES)
 ANSWER_WITHIN_S = 30

@@ -68,13 +68,15 @@ def test_a_taken_port_is_replaced_unless_it_was_asked_for():
 def test_the_two_servers_never_get_the_same_port(monkeypatch):
     # Others on this machine may use the usual ones meanwhile.
     with socket.socket() as one, socket.socket() as other:
-        for usual, name in ((one, "SERVICE_PORT"), (other, "SANDBOX_PORT")):
+        for usual in (one, other):
             usual.bind((stage.LOOPBACK, 0))
-            monkeypatch.setattr(stage, name, usual.getsockname()[1])
-    for asked in (Ports(service=stage.SANDBOX_PORT), Ports(sandbox=stage.SERVICE_PORT), Ports()):
+        service, sandbox = (usual.getsockname()[1] for usual in (one, other))
+    monkeypatch.setattr(stage, "SERVICE_PORT", service)
+    monkeypatch.setattr(stage, "SANDBOX_PORT", sandbox)
+    for asked in (Ports(service=sandbox), Ports(sandbox=service), Ports()):
         assert len(set(stage.both_of(asked))) == 2
     with pytest.raises(StartRefused, match="for both servers"):
-        stage.both_of(Ports(service=stage.SANDBOX_PORT, sandbox=stage.SANDBOX_PORT))
+        stage.both_of(Ports(service=sandbox, sandbox=sandbox))
 
 
 @pytest.mark.parametrize("option", ["--port", "--sandbox-port"])

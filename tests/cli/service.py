@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from multidict import CIMultiDict
 
+from bot.uploader.transport import Clock
 from service.http import callers
 
 TOKEN = "hgt_7hQ2mX9aLk_003aUlTJC7tjlCTQj2uNU3MFagCXG9LRKRcwGkBIDlf1jpYjl"
@@ -25,7 +27,7 @@ class Service:
 
     url: str = ""
     answers: dict[str, list] = field(default_factory=dict)
-    asked: list[tuple[str, dict, dict]] = field(default_factory=list)
+    asked: list[tuple[str, dict, CIMultiDict[str]]] = field(default_factory=list)
 
     def says(self, path: str, body: dict, status: int = 200, **headers: str) -> None:
         """Add an answer to a path."""
@@ -58,7 +60,7 @@ class Service:
             asked = json.loads(await request.read())
         else:
             asked = dict(request.query)
-        self.asked.append((path, asked, dict(request.headers)))
+        self.asked.append((path, asked, request.headers.copy()))
         if TOKEN not in (request.headers.get("x-api-token"), self.also_good(request)):
             return web.Response(status=401, text=UNKNOWN_TOKEN)
         waiting = self.answers[path]
@@ -147,6 +149,17 @@ def answering(answer: bytes, drop: bytes = b"") -> Iterator[str]:
         finally:
             over.set()
             thread.join()
+
+
+class Steps:
+    """A clock that jumps over every sleep, and writes it down."""
+
+    def __init__(self):
+        self.slept: list[float] = []
+
+    def as_clock(self) -> Clock:
+        """The clock as clients take it."""
+        return Clock(self.slept.append, lambda: sum(self.slept), lambda: 1_772_409_600.0)
 
 
 def a_record(state: str = "PENDING", **differences) -> dict:

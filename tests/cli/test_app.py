@@ -4,7 +4,7 @@ import pytest
 
 from bot.cli import app, exits, options
 from bot.cli.exits import Exit, Failed
-from bot.settings import VERSION
+from bot.program import VERSION
 from tests.cli.service import a_record
 
 
@@ -125,5 +125,5 @@ def test_a_span_of_time_is_written_as_people_do(text, seconds):
 
 @pytest.mark.parametrize("text", ["", "soon", "-1s", "1w"])
 def test_what_is_no_span_of_time_is_a_usage_error(text):
-    with pytest.raises(Failed, match="no span of time"):
+    with pytest.raises(Failed, match="not a duration"):
         options.seconds(text)

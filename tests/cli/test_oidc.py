@@ -8,9 +8,9 @@ from threading import Thread
 import pytest
 
 from bot.cli.app import main
-from bot.portable import __main__ as portable
-from bot.portable import oidc
-from bot.portable.sending import Unsent
+from bot.uploader import __main__ as uploader
+from bot.uploader import oidc
+from bot.uploader.transport import RequestFailed
 from tests.cli import service
 from tests.cli.service import an_upload
 
@@ -73,24 +73,24 @@ def reports(tmp_path, monkeypatch, actions):
 
 
 def test_a_job_asks_for_a_token_of_this_service(actions):
-    assert oidc.token_of(actions.environ, "https://queue.example.org/v1") == JWT
+    assert oidc.fetch_token(actions.environ, "https://queue.example.org/v1") == JWT
     ((path, credential),) = actions.seen
     assert path == "/token?api-version=2.0&audience=https%3A%2F%2Fqueue.example.org"
     assert credential == "Bearer of-the-job"
 
 
 def test_without_the_permission_there_is_none(actions):
-    assert oidc.token_of({}, "https://queue.example.org") == ""
+    assert oidc.fetch_token({}, "https://queue.example.org") == ""
     actions.status = 500
-    with pytest.raises(Unsent):
-        oidc.token_of(actions.environ, "https://queue.example.org")
+    with pytest.raises(RequestFailed):
+        oidc.fetch_token(actions.environ, "https://queue.example.org")
 
 
 def test_the_action_uploads_with_the_jobs_own_token(reports, actions, capsys):
     with service.served() as api:
         api.says(UPLOAD, an_upload(0, 0, 0))
         arguments = ["upload", f"--url={api.url}", "--org=octo", "--junit=*.xml"]
-        assert portable.main(arguments) == 0
+        assert uploader.main(arguments) == 0
         ((_, _, headers),) = api.asked
     assert headers["Authorization"] == f"Bearer {JWT}"
     assert "x-api-token" not in headers

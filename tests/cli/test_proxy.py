@@ -58,6 +58,6 @@ def test_a_proxy_that_cannot_be_asked_is_named_without_its_password(
     monkeypatch.setenv("HTTP_PROXY", proxy)
     assert app.run(arguments) in (70, exits.Exit.USAGE)
     said = capsys.readouterr().err
-    assert "HTTP_PROXY is no http address" in said
+    assert "HTTP_PROXY is not an http address" in said
     assert "secret" not in said
     assert api.asked == []

@@ -1,17 +1,17 @@
 """`submit`, `cancel`, `restart`, `status`, `explain`, `land`: what is sent, said, returned."""
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 
-from bot.cli import app, client, pull_requests
+from bot.cli import app, pull_requests
+from bot.cli.client import Client
+from bot.cli.destination import Queue
 from bot.cli.exits import Failed
-from bot.cli.place import Opened
-from bot.cli.pull_requests import Wish
+from bot.cli.pull_requests import Submission
 from service.vocabulary import RepoRef
 from tests.cli import service
-from tests.cli.service import a_record, an_explanation
+from tests.cli.service import Steps, a_record, an_explanation
 
 TARGET = {
     "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
@@ -102,7 +102,7 @@ def test_a_wait_that_is_over_ends_with_7_and_says_that_it_stays_queued(api, caps
     assert said.err.splitlines()[-1] == (
         "headgate: the wait is over and #3 is still queued "
         "(PENDING, 3rd of 7: It waits for a slot). "
-        "It stays in the queue; wait on with `headgate status 3 --wait`."
+        "It stays in the queue; wait again with `headgate status 3 --wait`."
     )
 
 
@@ -191,37 +191,21 @@ def test_landing_over_time_ends_with_7_and_outcome_timeout(api, capsys):
     assert "headgate: the wait is over and #3 is still queued" in said.err
 
 
-class Steps:
-    """A clock that jumps over every sleep."""
-
-    def __init__(self):
-        self.slept = []
-
-    def now(self):
-        return datetime(2026, 3, 2, tzinfo=UTC)
-
-    def monotonic_s(self):
-        return sum(self.slept)
-
-    async def sleep(self, seconds):
-        self.slept.append(seconds)
-
-
-async def landed(api, clock, timeout_s):
+def landed(api, clock, timeout_s):
     said: list[str] = []
-    async with client.connected(api.url, service.TOKEN, clock, said.append) as connection:
-        opened = Opened(connection, RepoRef("github.com", "octo", "widgets"), "main")
-        return await pull_requests.landed(opened, Wish(3), timeout_s)
+    client = Client(api.url, service.TOKEN, said.append, clock.as_clock())
+    queue = Queue(client, RepoRef("github.com", "octo", "widgets"), "main")
+    return pull_requests.submit_and_wait(queue, Submission(3), timeout_s)
 
 
-async def test_land_asks_every_2_seconds_and_then_less_often_up_to_30(api, capsys):
+def test_land_asks_every_2_seconds_and_then_less_often_up_to_30(api, capsys):
     for state, times in (("PENDING", 8), ("TESTING", 8), ("MERGED", 1)):
         for _ in range(times):
             api.says("/getSubmittedPullRequest", a_record(state))
     api.says("/submitPullRequest", a_record())
     api.says("/explainPullRequest", an_explanation("MERGED"))
     clock = Steps()
-    assert (await landed(api, clock, 7200))["outcome"] == "merged"
+    assert (landed(api, clock, 7200))["outcome"] == "merged"
     assert (clock.slept[0], clock.slept[-1]) == (2, 30)
     assert clock.slept == sorted(clock.slept)
     # One line a change, not one a question.
@@ -232,19 +216,19 @@ async def test_land_asks_every_2_seconds_and_then_less_often_up_to_30(api, capsy
     ]
 
 
-async def test_land_never_waits_longer_than_it_was_told(api):
+def test_land_never_waits_longer_than_it_was_told(api):
     api.says("/submitPullRequest", a_record())
     api.says("/getSubmittedPullRequest", a_record())
     api.says("/explainPullRequest", an_explanation())
     clock = Steps()
-    assert (await landed(api, clock, 100))["outcome"] == "timeout"
+    assert (landed(api, clock, 100))["outcome"] == "timeout"
     assert sum(clock.slept) == 100
 
 
 def test_ctrl_c_leaves_it_queued_and_says_so():
-    async def interrupted():
+    with (
+        pytest.raises(Failed, match="#3 keeps its place in the queue") as failed,
+        pull_requests.interruptible(3),
+    ):
         raise KeyboardInterrupt
-
-    with pytest.raises(Failed, match="#3 keeps its place in the queue") as failed:
-        pull_requests.interruptible(3, interrupted)
     assert failed.value.code == 130

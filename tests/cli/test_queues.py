@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bot.cli import app, queue_text, queues
+from bot.cli import app, queue_settings, queue_text
 from bot.cli.exits import Exit, Failed
 from tests.cli.service import a_queue, a_record
 from tests.cli.test_pull_requests import TARGET
@@ -181,7 +181,7 @@ def test_all_settings_are_shown_as_they_can_be_set(api, capsys):
     ],
 )
 def test_a_setting_can_be_set_to_what_is_shown(name, value):
-    assert queues.parse_settings([f"{name}={queue_text.written(value)}"]) == {name: value}
+    assert queue_settings.parse([f"{name}={queue_settings.written(value)}"]) == {name: value}
 
 
 @pytest.mark.parametrize("command", ["pause", "resume", "drain"])
@@ -246,22 +246,22 @@ def test_creating_a_queue_needs_the_branch_named(api, capsys):
     ],
 )
 def test_a_setting_is_written_in_either_spelling(text, expected):
-    assert queues.parse_settings([text]) == expected
+    assert queue_settings.parse([text]) == expected
 
 
 @pytest.mark.parametrize(
     ("texts", "what", "todo"),
     [
-        (["concurency=8"], "no setting of a queue", "Did you mean concurrency?"),
+        (["concurency=8"], "unknown queue setting", "Did you mean concurrency?"),
         (["concurrency"], "has no value", "KEY=VALUE"),
         (["concurrency=1", "concurrency=2"], "set twice", "one of them"),
         (["merge_method=SQUASH", "mergeMethod=REBASE"], "set twice", "one of them"),
-        (["zzz=1"], "no setting of a queue", "headgate queue show"),
+        (["zzz=1"], "unknown queue setting", "headgate queue show"),
     ],
 )
 def test_a_setting_that_is_none_is_a_usage_error(texts, what, todo):
     with pytest.raises(Failed, match=what) as failed:
-        queues.parse_settings(texts)
+        queue_settings.parse(texts)
     assert failed.value.code == Exit.USAGE
     assert todo in failed.value.todo
 

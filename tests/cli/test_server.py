@@ -198,7 +198,7 @@ def test_tokens_are_made_rotated_and_revoked_beside_serve(tmp_path, headgate, gi
 
 def test_a_database_that_a_token_command_makes_is_named(headgate, tmp_path):
     arguments = ("create", "--org", "octo", "--role", "read", "--name", "n", "--data-dir", "typo")
-    said = f"headgate: a new database was made at {tmp_path / 'typo' / 'headgate.db'}.\n"
+    said = f"headgate: a new database was created at {tmp_path / 'typo' / 'headgate.db'}.\n"
     first, second = headgate("token", *arguments), headgate("token", *arguments)
     assert first[2].startswith(said)
     assert said not in second[2]

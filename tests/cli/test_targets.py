@@ -61,4 +61,4 @@ def test_what_is_touched_must_be_said_once_and_be_readable(api, given):
 def test_a_file_that_is_no_json_is_named(api, capsys, tmp_path):
     (tmp_path / "names").write_text('["//a"')
     assert headgate("--from", str(tmp_path / "names")) == 2
-    assert "is no JSON array" in capsys.readouterr().err
+    assert "is not a JSON array" in capsys.readouterr().err

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 import yaml
 
-from bot.portable import targets, touched
-from bot.portable.touched import Change
+from bot.uploader import targets, touched
+from bot.uploader.touched import Change
 from tests.cli import service
 from tests.tidy.tree import ROOT
 
@@ -213,10 +213,10 @@ def test_bazel_is_asked_what_depends_on_a_change(checkout, tmp_path, files, aske
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
-        ({"INPUT_ON_ERROR": "fail", "INPUT_BASE": "nowhere"}, 1, "cannot be told: git merge-base"),
+        ({"INPUT_ON_ERROR": "fail", "INPUT_BASE": "nowhere"}, 1, "cannot be found: git merge-base"),
         ({"INPUT_PATHS": "web web/**"}, 1, "`paths` has the line 'web web/**'"),
         ({"INPUT_PATHS": ""}, 1, "`paths` names no target"),
-        ({"GITHUB_EVENT_PATH": "/nowhere"}, 0, "not of a pull request"),
+        ({"GITHUB_EVENT_PATH": "/nowhere"}, 0, "tests no pull request"),
         ({"PATH": "/nowhere"}, 1, "::error::headgate: there is no Python on this runner"),
     ],
 )

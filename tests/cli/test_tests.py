@@ -78,7 +78,7 @@ def test_quarantined_tests_are_listed_and_printed_as_json_when_asked(api, capsys
     api.says(path, {"quarantined_tests": [QUARANTINED], "page": a_page()})
     assert headgate("list", "quarantined") == 0
     assert capsys.readouterr().out.splitlines()[1].split() == [
-        *(ID, "test_total", "AUTO_QUARANTINE", "it", "heals", "Why."),
+        *(ID, "test_total", "AUTO_QUARANTINE", "it", "is", "healthy", "Why."),
     ]
     assert headgate("list", "quarantined", "--json") == 0
     assert json.loads(capsys.readouterr().out) == [QUARANTINED]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from bot.cli import app, exits
-from bot.portable import sending
+from bot.uploader import transport
+from bot.uploader.transport import Clock
 from tests.cli import service
 from tests.cli.service import an_upload
 
@@ -26,7 +27,7 @@ SILENT = [sys.executable, "-c", "raise SystemExit(3)"]
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch):
     """The service is asked again at once."""
-    monkeypatch.setattr(sending, "PAUSES_S", (0.0, 0.0))
+    monkeypatch.setattr(transport, "UPLOAD_PAUSES_S", (0.0, 0.0))
 
 
 @pytest.fixture(name="api")
@@ -220,9 +221,9 @@ def test_the_service_says_how_long_to_wait(wait):
     slept: list[float] = []
     with service.served() as api:
         api.says("/x", {}, 503, **{"Retry-After": header})
-        asking = sending.Service(api.url, service.TOKEN, str, slept.append)
-        with pytest.raises(sending.Unsent, match="answered 503"):
-            asking.ask(sending.Request("/x"))
+        client = transport.Service(api.url, service.TOKEN, str, Clock(slept.append))
+        with pytest.raises(transport.RequestFailed, match="answered 503"):
+            client.send(transport.Request("/x"))
     assert slept == ([] if seconds is None else [seconds, seconds])
 
 
@@ -399,7 +400,7 @@ def test_an_address_that_no_host_can_have_forgives_nothing(monkeypatch, capsys, 
     monkeypatch.setenv("HEADGATE_URL", url)
     monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
     assert headgate(command=FAILS) == 3
-    assert "it cannot be asked" in capsys.readouterr().err
+    assert "the address cannot be used" in capsys.readouterr().err
 
 
 def test_the_token_follows_nobody_elsewhere(api, capsys):
@@ -408,7 +409,7 @@ def test_the_token_follows_nobody_elsewhere(api, capsys):
         api.says(UPLOAD, {}, 302, Location=f"{elsewhere.url}/v1{UPLOAD}")
         assert headgate("--org", "octo", command=FAILS) == 3
     assert elsewhere.asked == []
-    assert "give that address). No failure is forgiven" in capsys.readouterr().err
+    assert "use that address). No failure is forgiven" in capsys.readouterr().err
 
 
 def over(body, *lines):
@@ -431,7 +432,7 @@ DEEP = b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n" + b"[" * 50_000
     ids=["cut", "hangs", "odd pause", "other protocol", "deep"],
 )
 def test_an_answer_that_breaks_off_forgives_nothing(monkeypatch, capsys, answer, why):
-    monkeypatch.setattr(sending, "PAUSES_S", ())
+    monkeypatch.setattr(transport, "UPLOAD_PAUSES_S", ())
     monkeypatch.setenv("HEADGATE_TOKEN", service.TOKEN)
     monkeypatch.setenv("GITHUB_REPOSITORY", "octo/widgets")
     with service.answering(answer) as url:
@@ -470,10 +471,10 @@ def test_an_answer_that_is_always_cut_short_forgives_nothing(api, capsys):
 
 
 def test_a_token_that_no_header_can_hold_is_not_shown():
-    asking = sending.Service("http://127.0.0.1:1", "hgt_secret\nhgt_other", str)
-    with pytest.raises(sending.Unsent) as unsent:
-        asking.ask(sending.Request("/x"))
-    assert "hgt_" not in unsent.value.why
+    client = transport.Service("http://127.0.0.1:1", "hgt_secret\nhgt_other", str)
+    with pytest.raises(transport.RequestFailed) as unsent:
+        client.send(transport.Request("/x"))
+    assert "hgt_" not in unsent.value.reason
 
 
 @pytest.mark.parametrize("url", ["http://[", "http://bob:secret@127.0.0.1:1"])

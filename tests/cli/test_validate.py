@@ -39,9 +39,9 @@ def test_everything_odd_is_named_with_its_mend(capsys):
         "1 tests have no name",
         "1 durations are negative",
         "1 file paths are absolute; give their root as `source_root`",
-        "1 name no file: let the reporter write `file`",
-        "1 have no classname",
-        "1 names stand for several tests: give each test a name of its own.",
+        "1 tests have no file: let the reporter write `file`",
+        "1 tests have no classname",
+        "1 names belong to several tests: give each test a name of its own.",
     ):
         assert f"a.xml: {part}" in said
 
@@ -135,7 +135,7 @@ def test_outcomes_are_counted_by_file(capsys):
     (file,) = json.loads(capsys.readouterr().out)["files"]
     names = ("tests", "passed", "failed", "errors", "skipped", "retried", "suite_failures")
     assert [file[name] for name in names] == [5, 2, 2, 1, 1, 1, 1]
-    assert "2 tests are declared and missing" in " ".join(file["findings"])
+    assert "2 tests are declared but missing" in " ".join(file["findings"])
 
 
 @pytest.mark.parametrize(

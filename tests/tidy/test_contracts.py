@@ -36,7 +36,7 @@ PLANTED = [
     (INSIDE, "service.testhealth.reports.planted", "service.testhealth.detector.planted"),
     (INSIDE, "service.process.store.planted", "service.process.workers.planted"),
     ("bot stands in floors", "bot.commands", "bot.github.planted"),
-    ("bot stands in floors", "bot.portable", "bot.commands"),
+    ("bot stands in floors", "bot.uploader", "bot.commands"),
     ("service never learns of a provider", "service.mergequeue.planted", "bot.commands"),
     ("service never learns of a provider", "service.runtime", "jwt"),
     (PURE, "bot.commands", "logging"),

@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from bot import settings
+from bot import program, settings
 from tests.tidy import tree
 from tests.tidy.tree import ROOT
 
@@ -50,4 +50,4 @@ def test_the_readme_names_every_setting_and_no_other():
 
 def test_there_is_one_version():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert project["version"] == settings.VERSION
+    assert project["version"] == program.VERSION

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from bot.portable import sending
-from bot.portable.sending import Json, Unsent
+from bot.uploader import transport
+from bot.uploader.transport import Json, RequestFailed
 
 GIT_TIMEOUT_S = 5
-# API.md 8.4.
+# Longest text that a field of the metadata may have.
 LINE_MAX = 255
 
 # Events whose runs test pull requests; other runs only share their head with some.
 OF_PULL_REQUESTS = ("pull_request", "pull_request_target")
 BRANCHES, ANY_REF = "refs/heads/", "refs/"
 
-# Marker of a CI system, then field → templates over its environment; the first whose variables
-# are all set counts. `tag` is set where `branch` is a tag's name. `machine` only where a second
-# attempt has another number: a job that runs again elsewhere would look like its own sibling
-# (FLAKY.md 2.2).
+# Marker of a CI system, then field → templates over its environment; the first template counts
+# whose variables are all set. `tag` is set where `branch` is a tag's name. `machine` is only named
+# where a second attempt has another number: a job that is repeated on another machine would look
+# like two jobs.
 SYSTEMS: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
     (
         "GITHUB_ACTIONS",
@@ -110,57 +110,57 @@ SYSTEMS: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
 
 
 class TriggeringRun(NamedTuple):
-    """What GitHub tells of the run whose end began this one.
+    """The run whose end started this one, from GitHub's event.
 
-    `environ`: variables of this run as that one had them; `sha` and `number`: its head and its
-    pull request, empty when there is none; `said`: all of it for people.
+    `environ`: variables of this run as that run had them; `sha` and `number`: its head and its
+    pull request, empty without one; `description`: all of it for people.
     """
 
     environ: Mapping[str, str]
     sha: str
     number: str
-    said: str
+    description: str
 
 
-def facts_of(environ: Mapping[str, str], matrix: str = "") -> dict[str, object]:
-    """The fields of the metadata that environment and checkout know (API.md 8.4).
+def metadata_of(environ: Mapping[str, str], matrix: str = "") -> dict[str, object]:
+    """Return the metadata of an upload that environment and checkout know.
 
-    `matrix`: the values of a matrix job, which become part of its name. What is not known is
-    left out, `sha` as well.
+    `matrix`: the values of a matrix job, which become part of the job's name. Unknown fields are
+    left out, also `sha`.
     """
-    before = triggering_run_of(environ)
-    environ = environ if before is None else {**environ, **before.environ}
+    earlier = triggering_run_of(environ)
+    environ = environ if earlier is None else {**environ, **earlier.environ}
     templates = next((each for marker, each in SYSTEMS if environ.get(marker)), {})
-    found = {name: filled(each, environ) for name, each in templates.items()}
-    event = pull_request_of(environ)
-    if before is not None:
-        event = {"sha": before.sha, "number": before.number}
-    job = found.get("job", "")
-    number = re.search(r"[1-9]\d*$", event.get("number") or found.get("pr_number", ""))
+    values = {name: filled(each, environ) for name, each in templates.items()}
+    pull = pull_request_of(environ)
+    if earlier is not None:
+        pull = {"sha": earlier.sha, "number": earlier.number}
+    job = values.get("job", "")
+    number = re.search(r"[1-9]\d*$", pull.get("number") or values.get("pr_number", ""))
     fields: dict[str, object] = {
-        "sha": event.get("sha") or sha_of(found.get("sha", "")),
-        # A run that tells of another has not checked out what that one tested.
-        "tree_sha": git("rev-parse", "HEAD^{tree}") if before is None else "",
-        "branch": branch_of(found),
+        "sha": pull.get("sha") or sha_of(values.get("sha", "")),
+        # A run that reports for another has not checked out what that one tested.
+        "tree_sha": git("rev-parse", "HEAD^{tree}") if earlier is None else "",
+        "branch": branch_of(values),
         "pr_number": int(number[0]) if number else None,
-        "run_id": found.get("run_id"),
-        "run_attempt": attempt_of(environ, found.get("run_attempt", "")),
-        "run_url": found.get("run_url"),
-        "job": line_of(f"{job} ({matrix})" if job and matrix else job),
-        "machine": found.get("machine"),
+        "run_id": values.get("run_id"),
+        "run_attempt": attempt_of(environ, values.get("run_attempt", "")),
+        "run_url": values.get("run_url"),
+        "job": one_line(f"{job} ({matrix})" if job and matrix else job),
+        "machine": values.get("machine"),
     }
     return {name: value for name, value in fields.items() if value}
 
 
-def sha_of(named: str) -> str:
-    """The commit as CI names it; else the checkout's, for Buildkite may name it `HEAD`."""
-    return named if re.fullmatch(r"[0-9a-fA-F]{40,64}", named) else git("rev-parse", "HEAD")
+def sha_of(value: str) -> str:
+    """Return the commit that CI names, else the checkout's: Buildkite may say `HEAD`."""
+    return value if re.fullmatch(r"[0-9a-fA-F]{40,64}", value) else git("rev-parse", "HEAD")
 
 
-def line_of(text: str) -> str:
-    """The text as a field of the metadata can hold it, and still unlike any other.
+def one_line(text: str) -> str:
+    """Return the text as one line of at most 255 characters that no other text has.
 
-    The values of a matrix may be long and have several lines; such a job would be refused.
+    The values of a matrix may be long and have several lines; the service would refuse them.
     """
     line = re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", text)
     if len(line) <= LINE_MAX:
@@ -169,28 +169,28 @@ def line_of(text: str) -> str:
     return f"{line[: LINE_MAX - 17]} {digest}"
 
 
-def branch_of(found: Mapping[str, str]) -> str:
-    """The branch without the beginning that some systems write; else the checkout's.
+def branch_of(values: Mapping[str, str]) -> str:
+    """Return the branch without `refs/heads/`; else the checkout's.
 
-    Nothing for a tag: one named like a stable branch would speak for it (FLAKY.md 2.3).
+    Empty for a tag: the results of a tag named `main` would count as results of that branch.
     """
-    named = found.get("branch", "")
-    if found.get("tag") or (named.startswith(ANY_REF) and not named.startswith(BRANCHES)):
+    ref = values.get("branch", "")
+    if values.get("tag") or (ref.startswith(ANY_REF) and not ref.startswith(BRANCHES)):
         return ""
-    named = named or git("symbolic-ref", "--short", "HEAD")
-    return named[len(BRANCHES) :] if named.startswith(BRANCHES) else named
+    ref = ref or git("symbolic-ref", "--short", "HEAD")
+    return ref[len(BRANCHES) :] if ref.startswith(BRANCHES) else ref
 
 
-def attempt_of(environ: Mapping[str, str], named: str) -> int | None:
-    """Which attempt of its run this is, from 1; Buildkite counts retries instead."""
+def attempt_of(environ: Mapping[str, str], value: str) -> int | None:
+    """Return which attempt of its run this is, from 1; Buildkite counts retries instead."""
     retries = environ.get("BUILDKITE_RETRY_COUNT", "")
     if retries.isdigit():
         return int(retries) + 1
-    return int(named) if named.isdigit() else None
+    return int(value) if value.isdigit() else None
 
 
 def filled(templates: Iterable[str], environ: Mapping[str, str]) -> str:
-    """The first template whose variables are all set, filled; else nothing."""
+    """Return the first template whose variables are all set, filled; else an empty text."""
     for template in templates:
         if all(environ.get(name) for name in re.findall(r"\{(\w+)\}", template)):
             return re.sub(r"\{(\w+)\}", lambda match: environ[match[1]], template)
@@ -198,64 +198,67 @@ def filled(templates: Iterable[str], environ: Mapping[str, str]) -> str:
 
 
 def triggering_run_of(environ: Mapping[str, str]) -> TriggeringRun | None:
-    """The run whose end began this one (GitHub's event `workflow_run`); None for other events.
+    """Return the run whose end started this one (event `workflow_run`); None for other events.
 
-    Such a run stands on the default branch, whoever began the other: what it sends as its own
-    would be that branch's, also the artifacts of a fork. So it speaks for the other, which the
-    service looks up by its id (FLAKY.md 2.3).
+    Such a run belongs to the default branch, whoever started the other run. Its results would
+    count for that branch, also those from a fork's artifacts, so it reports for the other run,
+    which the service looks up by its id.
     """
     if environ.get("GITHUB_EVENT_NAME") != "workflow_run":
         return None
     try:
-        return read_triggering_run(event_of(environ))
+        return parse_triggering_run(event_of(environ))
     except (KeyError, TypeError):
-        nowhere = {"GITHUB_REF": ANY_REF, "RUNNER_NAME": ""}
-        said = "This run does not tell which run began it: its results are of no branch"
-        return TriggeringRun(nowhere, "", "", said)
+        unknown = {"GITHUB_REF": ANY_REF, "RUNNER_NAME": ""}
+        description = "The event names no triggering run: the results count for no branch"
+        return TriggeringRun(unknown, "", "", description)
 
 
-def read_triggering_run(event: Json) -> TriggeringRun:
-    """The run of a `workflow_run` event. Raises KeyError and TypeError for another."""
-    run, own = sending.member(event, "workflow_run"), sending.member(event, "repository")
-    is_asked_for = run["event"] in OF_PULL_REQUESTS
-    # A fork that was deleted is no repository any more.
-    head = sending.member(run, "head_repository") if run["head_repository"] else {}
-    is_of_fork = is_asked_for and head.get("id") != own["id"]
+def parse_triggering_run(event: Json) -> TriggeringRun:
+    """Return the run of a `workflow_run` event. Raises KeyError and TypeError for another."""
+    run = transport.member(event, "workflow_run")
+    repository = transport.member(event, "repository")
+    tests_pull_request = run["event"] in OF_PULL_REQUESTS
+    # A deleted fork has no repository.
+    head = transport.member(run, "head_repository") if run["head_repository"] else {}
+    is_of_fork = tests_pull_request and head.get("id") != repository["id"]
     branch = str(run["head_branch"])
     if is_of_fork:
-        branch = f"{sending.member(head, 'owner')['login'] if head else '?'}:{branch}"[:LINE_MAX]
-    pulls = sending.objects(run["pull_requests"]) if is_asked_for else []
-    workflow, sha = str(sending.member(event, "workflow")["name"]), str(run["head_sha"])
-    told = {
+        owner = transport.member(head, "owner")["login"] if head else "?"
+        branch = f"{owner}:{branch}"[:LINE_MAX]
+    pulls = transport.objects(run["pull_requests"]) if tests_pull_request else []
+    workflow, sha = str(transport.member(event, "workflow")["name"]), str(run["head_sha"])
+    environ = {
         "GITHUB_HEAD_REF": "",
         "GITHUB_REF": BRANCHES + branch,
         "GITHUB_RUN_ID": str(run["id"]),
         "GITHUB_RUN_ATTEMPT": str(run["run_attempt"]),
         "GITHUB_WORKFLOW": workflow,
-        # Another machine: a job that is told of twice would look like its own sibling.
+        # This machine is another one: a job that is reported twice would look like two jobs.
         "RUNNER_NAME": "",
     }
-    said = (
+    description = (
         f"These count as results of run {run['id']}, attempt {run['run_attempt']}: {workflow} of"
         f" {branch} at {sha[:8]}"
     )
-    said += "; a fork's are shown and change nothing" if is_of_fork else ""
-    return TriggeringRun(told, sha, str(pulls[0]["number"]) if pulls else "", said)
+    description += "; a fork's are shown and change nothing" if is_of_fork else ""
+    number = str(pulls[0]["number"]) if pulls else ""
+    return TriggeringRun(environ, sha, number, description)
 
 
 def pull_request_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """Head and number of the pull request in GitHub's event file; nothing for other events."""
+    """Return head and number of the pull request in GitHub's event file; empty without one."""
     try:
-        pull = sending.member(event_of(environ), "pull_request")
-        return {"sha": str(sending.member(pull, "head")["sha"]), "number": str(pull["number"])}
+        pull = transport.member(event_of(environ), "pull_request")
+        return {"sha": str(transport.member(pull, "head")["sha"]), "number": str(pull["number"])}
     except (KeyError, TypeError):
         return {}
 
 
 def event_of(environ: Mapping[str, str]) -> Json:
-    """What GitHub's event file holds. Raises KeyError without one that can be read."""
+    """Return the content of GitHub's event file. Raises KeyError if it cannot be read."""
     try:
-        event = sending.json_of(Path(environ["GITHUB_EVENT_PATH"]).read_bytes())
+        event = transport.json_object(Path(environ["GITHUB_EVENT_PATH"]).read_bytes())
     except OSError:
         event = None
     if event is None:
@@ -264,16 +267,16 @@ def event_of(environ: Mapping[str, str]) -> Json:
 
 
 def repository_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """The repository that the job belongs to. Raises Unsent outside of GitHub's CI."""
+    """Return the job's repository. Raises RequestFailed outside of GitHub's CI."""
     owner, _, name = environ.get("GITHUB_REPOSITORY", "").partition("/")
     if not name:
-        raise Unsent("GITHUB_REPOSITORY names no repository")
+        raise RequestFailed("GITHUB_REPOSITORY names no repository")
     host = urlsplit(environ.get("GITHUB_SERVER_URL", "https://github.com")).netloc
     return {"host": host, "owner": owner, "name": name}
 
 
 def git(*arguments: str) -> str:
-    """What git says of the checkout one stands in; nothing without one."""
+    """Return the line that git prints in the current folder; empty if git fails."""
     try:
         done = subprocess.run(
             ["git", *arguments], capture_output=True, text=True, timeout=GIT_TIMEOUT_S, check=False

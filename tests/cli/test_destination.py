@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from bot.cli import place
+from bot.cli import destination
 from bot.cli.exits import Exit, Failed
 from service.vocabulary import RepoRef
 
@@ -27,7 +27,7 @@ WIDGETS = RepoRef("github.com", "octo", "widgets")
     ],
 )
 def test_a_repository_is_named_with_or_without_its_host(text, expected):
-    assert place.parse_repository(text) == expected
+    assert destination.parse_repository(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -47,28 +47,28 @@ def test_a_repository_is_named_with_or_without_its_host(text, expected):
     ],
 )
 def test_a_remote_says_host_owner_and_name(address, expected):
-    assert place.parse_remote(address) == expected
+    assert destination.parse_remote(address) == expected
 
 
 def test_the_option_wins_over_the_environment_and_that_over_the_checkout(monkeypatch, tmp_path):
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     remote = ["git", "remote", "add", "origin", "git@github.com:octo/checkout.git"]
     subprocess.run(remote, cwd=tmp_path, check=True)
-    assert place.find_repository(None).name == "checkout"
+    assert destination.find_repository(None).name == "checkout"
     monkeypatch.setenv("GITHUB_REPOSITORY", "octo/environment")
-    assert place.find_repository(None).name == "environment"
-    assert place.find_repository("octo/option").name == "option"
+    assert destination.find_repository(None).name == "environment"
+    assert destination.find_repository("octo/option").name == "option"
 
 
 def test_in_ci_the_host_is_that_of_ci(monkeypatch):
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example.org")
-    assert place.find_repository("octo/widgets").host == "github.example.org"
+    assert destination.find_repository("octo/widgets").host == "github.example.org"
 
 
 @pytest.mark.parametrize("named", [None, "widgets"])
 def test_without_a_repository_one_is_asked_for(named):
     with pytest.raises(Failed) as failed:
-        place.find_repository(named)
+        destination.find_repository(named)
     assert failed.value.code == Exit.USAGE
     assert "--repo OWNER/NAME" in failed.value.todo
 
@@ -76,13 +76,13 @@ def test_without_a_repository_one_is_asked_for(named):
 def test_a_token_comes_from_a_file_or_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("HEADGATE_TOKEN", "from-environment")
     (tmp_path / "token").write_text("from-file\n")
-    assert place.find_token(None) == "from-environment"
-    assert place.find_token(tmp_path / "token") == "from-file"
+    assert destination.find_token(None) == "from-environment"
+    assert destination.find_token(tmp_path / "token") == "from-file"
 
 
 def test_a_token_file_that_cannot_be_read_is_named_once(tmp_path):
     with pytest.raises(Failed) as failed:
-        place.find_token(tmp_path / "nope")
+        destination.find_token(tmp_path / "nope")
     assert failed.value.what == f"{tmp_path / 'nope'} cannot be read (No such file or directory)"
 
 
@@ -90,29 +90,28 @@ def test_a_token_file_that_cannot_be_read_is_named_once(tmp_path):
 def test_what_is_no_token_is_never_sent(monkeypatch, token):
     monkeypatch.setenv("HEADGATE_TOKEN", token)
     with pytest.raises(Failed) as failed:
-        place.find_token(None)
+        destination.find_token(None)
     assert failed.value.code == Exit.USAGE
 
 
 @pytest.mark.parametrize("url", ["queue.example.org", "ftp://queue.example.org", "https://"])
 def test_an_address_must_be_one_of_http(url):
-    with pytest.raises(Failed, match="no http address"):
-        place.find_url(url)
+    with pytest.raises(Failed, match="not an http address"):
+        destination.find_url(url)
 
 
-async def opened_branch(branch=None):
-    async with place.find(None, None, None, branch).opened() as opened:
-        return opened.branch
+def branch_of_queue(branch=None):
+    return destination.find_queue(None, None, None, branch).branch
 
 
-async def test_a_named_branch_is_taken_without_asking(api):
-    assert await opened_branch("develop") == "develop"
+def test_a_named_branch_is_taken_without_asking(api):
+    assert branch_of_queue("develop") == "develop"
     assert api.asked == []
 
 
-async def test_the_only_queue_of_the_repository_is_found(api):
+def test_the_only_queue_of_the_repository_is_found(api):
     api.says("/listQueues", {"queues": [{"branch": "release/2"}]})
-    assert await opened_branch() == "release/2"
+    assert branch_of_queue() == "release/2"
     (_, body, _), *_ = api.asked
     assert body == {
         "repo": {"host": "github.com", "owner": "octo", "name": "widgets"},
@@ -120,22 +119,22 @@ async def test_the_only_queue_of_the_repository_is_found(api):
     }
 
 
-async def test_several_queues_make_it_name_one(api):
+def test_several_queues_make_it_name_one(api):
     api.says("/listQueues", {"queues": [{"branch": "main"}, {"branch": "release/2"}]})
     with pytest.raises(Failed, match="main, release/2") as failed:
-        await opened_branch()
+        branch_of_queue()
     assert failed.value.code == Exit.USAGE
 
 
-async def test_no_queue_is_not_found(api):
+def test_no_queue_is_not_found(api):
     api.says("/listQueues", {"queues": []})
     with pytest.raises(Failed, match="octo/widgets has no queue") as failed:
-        await opened_branch()
+        branch_of_queue()
     assert failed.value.code == Exit.NOT_FOUND
 
 
-async def test_an_unknown_repository_is_not_found(api):
+def test_an_unknown_repository_is_not_found(api):
     api.refuses("/listQueues", 404, "repository_not_found", "There is no octo/widgets.")
     with pytest.raises(Failed, match="There is no octo/widgets") as failed:
-        await opened_branch()
+        branch_of_queue()
     assert failed.value.code == Exit.NOT_FOUND

@@ -1,6 +1,6 @@
-"""Which targets a pull request touches, asked of the repository's own build tool (UX.md 8).
+"""Find the targets that a pull request touches, with the repository's own build tool.
 
-Too much costs time, too little lets a break through: whatever cannot be told is `ALL`.
+Too many targets cost time, too few let a break through: what cannot be found out is `ALL`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple, Union
 ALL = "ALL"
 Targets = Union[list[str], str]
 TOOL_TIMEOUT_S = 1_800
-SAID_MAX = 500
+OUTPUT_MAX = 500
 # As git and build files separate them.
 BUILD_FILES = ("BUILD.bazel", "BUILD")
 EVERYTHING = re.compile(
@@ -29,11 +29,11 @@ EVERYTHING = re.compile(
 
 
 class ToolFailed(Exception):
-    """The build tool or git gave no answer; the message says why."""
+    """The build tool or git failed; the message says why."""
 
 
 class Change(NamedTuple):
-    """What lies between merge base and head; `is_new` paths were added or deleted."""
+    """The paths changed between merge base and head; those in `is_new` were added or deleted."""
 
     base: str
     head: str
@@ -42,17 +42,17 @@ class Change(NamedTuple):
 
 
 def change_between(base: str, head: str) -> Change:
-    """What the head has changed since it left the base. Raises ToolFailed."""
-    merge_base = ran("git", "merge-base", base, head).strip()
-    said = ran("git", "diff", "--name-status", "--no-renames", "-z", merge_base, head)
-    fields = said.split("\0")[:-1]
+    """Return what the head has changed since it left the base. Raises ToolFailed."""
+    merge_base = run("git", "merge-base", base, head).strip()
+    output = run("git", "diff", "--name-status", "--no-renames", "-z", merge_base, head)
+    fields = output.split("\0")[:-1]
     states = dict(zip(fields[1::2], fields[::2]))
     new = frozenset(path for path, state in states.items() if state != "M")
     return Change(merge_base, head, tuple(sorted(states)), new)
 
 
 def by_paths(change: Change, rules: Mapping[str, Sequence[str]]) -> Targets:
-    """The targets of which a glob matches a changed path."""
+    """Return the targets of which a glob matches a changed path."""
     return [
         target
         for target, globs in rules.items()
@@ -60,12 +60,12 @@ def by_paths(change: Change, rules: Mapping[str, Sequence[str]]) -> Targets:
     ]
 
 
-def rules_in(text: str) -> dict[str, list[str]]:
-    """Target → its globs, of lines as `web: web/** shared/**`. Raises ValueError."""
+def parse_rules(text: str) -> dict[str, list[str]]:
+    """Return globs by target, from lines as `web: web/** shared/**`. Raises ValueError."""
     rules: dict[str, list[str]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
-        target, between, globs = line.rpartition(": ")
-        if not between or not target.strip() or not globs.split():
+        target, separator, globs = line.rpartition(": ")
+        if not separator or not target.strip() or not globs.split():
             raise ValueError(f"`paths` has the line {line!r}: write `target: glob glob`")
         rules.setdefault(target.strip(), []).extend(globs.split())
     if not rules:
@@ -74,55 +74,56 @@ def rules_in(text: str) -> dict[str, list[str]]:
 
 
 def is_match(path: str, glob: str) -> bool:
-    """Whether a path fits: `*` is any run, slashes included; `**/` may also be nothing."""
+    """Return whether a path matches: `*` matches slashes too; `**/` may also match nothing."""
     start = "**/"
     bare = glob[len(start) :] if glob.startswith(start) else glob
     return fnmatch.fnmatchcase(path, glob) or fnmatch.fnmatchcase(path, bare)
 
 
 def by_nx(change: Change) -> Targets:
-    """The projects that Nx calls affected. Raises ToolFailed."""
-    asked = ("show", "projects", "--affected", "--json", f"--base={change.base}")
-    found = json_in(ran("npx", "nx", *asked, f"--head={change.head}"))
-    if not all(isinstance(each, str) for each in found):
+    """Return the projects that Nx calls affected. Raises ToolFailed."""
+    arguments = ("show", "projects", "--affected", "--json", f"--base={change.base}")
+    names = parse_array(run("npx", "nx", *arguments, f"--head={change.head}"))
+    if not all(isinstance(each, str) for each in names):
         raise ToolFailed("nx printed no list of names")
-    return [str(each) for each in found]
+    return [str(each) for each in names]
 
 
 def by_pnpm(change: Change) -> Targets:
-    """The packages that changed, and those that depend on them. Raises ToolFailed."""
-    said = ran("pnpm", "--filter", f"...[{change.base}]", "list", "--depth", "-1", "--json")
-    # Without any package it prints a sentence instead.
-    found = json_in(said) if "[" in said else []
-    return [str(each["name"]) for each in found if isinstance(each, dict) and "name" in each]
+    """Return the changed packages, and those that depend on them. Raises ToolFailed."""
+    output = run("pnpm", "--filter", f"...[{change.base}]", "list", "--depth", "-1", "--json")
+    # Without any package pnpm prints a sentence instead.
+    packages = parse_array(output) if "[" in output else []
+    return [str(each["name"]) for each in packages if isinstance(each, dict) and "name" in each]
 
 
 def by_bazel(change: Change) -> Targets:
-    """The rules that depend on a changed file, or on a package whose make-up changed.
+    """Return the rules that depend on a changed file, or on a package whose files changed.
 
-    A file that came or went counts for its whole package, for globs see it. Raises ToolFailed.
+    An added or deleted file counts for its whole package, because globs match it. Raises
+    ToolFailed.
     """
     if any(EVERYTHING.fullmatch(path) for path in change.paths):
         return ALL
-    places = {path: package_of(path) for path in change.paths}
-    packages = {package for package in places.values() if package is not None}
+    package_by_path = {path: package_of(path) for path in change.paths}
+    packages = {package for package in package_by_path.values() if package is not None}
     if not packages:
         return []
     known = set(query(" + ".join(f"//{each}:*" for each in sorted(packages))))
-    asked: set[str] = set()
-    for path, package in places.items():
+    touched: set[str] = set()
+    for path, package in package_by_path.items():
         if package is None:
             continue
         label = f"//{package}:{posixpath.relpath(path, package or '.')}"
         is_whole = path in change.is_new or posixpath.basename(path) in BUILD_FILES
-        asked |= {f"//{package}:*"} if is_whole else {label} & known
-    if not asked:
+        touched |= {f"//{package}:*"} if is_whole else {label} & known
+    if not touched:
         return []
-    return query(f"kind(rule, rdeps(//..., set({' '.join(map(quoted, sorted(asked)))})))")
+    return query(f"kind(rule, rdeps(//..., set({' '.join(map(quoted, sorted(touched)))})))")
 
 
 def package_of(path: str) -> str | None:
-    """The nearest folder above with a build file, as it is checked out; None without one."""
+    """Return the nearest folder above with a build file in the checkout; None without one."""
     folder = posixpath.dirname(path)
     while True:
         if any(Path(folder, name).is_file() for name in BUILD_FILES):
@@ -133,19 +134,19 @@ def package_of(path: str) -> str | None:
 
 
 def quoted(label: str) -> str:
-    """A label as a word of a query. Raises ToolFailed for one that cannot be."""
+    """Return a label as a word of a query. Raises ToolFailed for one that cannot be quoted."""
     if '"' in label:
-        raise ToolFailed(f"{label!r} cannot be asked for")
+        raise ToolFailed(f"{label!r} cannot be part of a query")
     return f'"{label}"'
 
 
 def query(text: str) -> list[str]:
-    """The labels that a query finds. Raises ToolFailed."""
+    """Return the labels that a Bazel query finds. Raises ToolFailed."""
     handle, name = tempfile.mkstemp(suffix=".query")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
-        return ran("bazel", "query", f"--query_file={name}", "--output=label").split("\n")[:-1]
+        return run("bazel", "query", f"--query_file={name}", "--output=label").split("\n")[:-1]
     finally:
         os.unlink(name)
 
@@ -155,23 +156,23 @@ TOOLS: Mapping[str, Callable[[Change], Targets]] = {
     "pnpm": by_pnpm,
     "bazel": by_bazel,
 }
-"""The tools that need nothing said but their name."""
+"""The tools that need no further options."""
 
 
-def json_in(said: str) -> list[object]:
-    """The array that a tool printed, maybe below warnings. Raises ToolFailed."""
-    at = re.search(r"^\[", said, re.MULTILINE)
+def parse_array(output: str) -> list[object]:
+    """Return the JSON array that a tool printed, also below warnings. Raises ToolFailed."""
+    start = re.search(r"^\[", output, re.MULTILINE)
     try:
-        found = json.loads(said[at.start() :]) if at else None
+        array = json.loads(output[start.start() :]) if start else None
     except ValueError:
-        found = None
-    if not isinstance(found, list):
-        raise ToolFailed(f"it printed no JSON array: {said.strip()[:SAID_MAX]!r}")
-    return found
+        array = None
+    if not isinstance(array, list):
+        raise ToolFailed(f"it printed no JSON array: {output.strip()[:OUTPUT_MAX]!r}")
+    return array
 
 
-def ran(*command: str) -> str:
-    """What a command prints. Raises ToolFailed when it does not end well."""
+def run(*command: str) -> str:
+    """Return what a command prints. Raises ToolFailed if it fails."""
     program = shutil.which(command[0])
     if program is None:
         raise ToolFailed(f"there is no {command[0]} on this machine")
@@ -186,6 +187,6 @@ def ran(*command: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as failed:
         raise ToolFailed(f"{' '.join(command[:2])}: {failed}") from failed
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()[-SAID_MAX:]
-        raise ToolFailed(f"{' '.join(command[:2])} ended with {done.returncode}: {said}")
+        errors = done.stderr.decode("utf-8", "replace").strip()[-OUTPUT_MAX:]
+        raise ToolFailed(f"{' '.join(command[:2])} ended with {done.returncode}: {errors}")
     return done.stdout.decode("utf-8", "surrogateescape")

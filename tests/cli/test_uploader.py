@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.portable import ci, files, verdict
-from bot.portable.files import Report
+from bot.uploader import ci, files, verdict
+from bot.uploader.files import Report
 from service.testhealth.api import multipart
 
 HEAD = "a1b2c3d4e5f60718293a4b5c6d7e8f9012345678"
@@ -149,7 +149,7 @@ SYSTEMS = [
 
 @pytest.mark.parametrize(("environ", "facts"), SYSTEMS, ids=lambda value: next(iter(value), ""))
 def test_each_ci_system_says_what_was_tested(environ, facts):
-    assert ci.facts_of(environ) == facts
+    assert ci.metadata_of(environ) == facts
 
 
 @pytest.fixture
@@ -170,18 +170,18 @@ def workflow_run(tmp_path):
 
 
 def test_a_matrix_is_part_of_the_jobs_name():
-    assert ci.facts_of(GITHUB, "3.12, linux")["job"] == "ci / unit @ Linux-X64 (3.12, linux)"
+    assert ci.metadata_of(GITHUB, "3.12, linux")["job"] == "ci / unit @ Linux-X64 (3.12, linux)"
 
 
 def test_the_head_of_a_pull_request_comes_from_the_event(tmp_path):
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": 7, "head": {"sha": HEAD}}}))
     environ = {**GITHUB, "GITHUB_EVENT_PATH": str(event), "GITHUB_HEAD_REF": "topic"}
-    facts = ci.facts_of(environ)
+    facts = ci.metadata_of(environ)
     assert (facts["sha"], facts["pr_number"], facts["branch"]) == (HEAD, 7, "topic")
     for other in ("", "[]", '{"pull_request": null}', "{"):
         event.write_text(other)
-        assert "pr_number" not in ci.facts_of(environ)
+        assert "pr_number" not in ci.metadata_of(environ)
 
 
 @pytest.mark.parametrize(
@@ -198,19 +198,19 @@ def test_the_head_of_a_pull_request_comes_from_the_event(tmp_path):
 )
 def test_a_tag_is_no_branch_whatever_its_name(environ):
     subprocess.run(["git", "init", "-b", "main"], check=True, capture_output=True)
-    assert "branch" not in ci.facts_of(environ)
+    assert "branch" not in ci.metadata_of(environ)
 
 
 def said_of(environ):
     """What is said of the run whose end began this one."""
     before = ci.triggering_run_of(environ)
     assert before is not None
-    return before.said
+    return before.description
 
 
 def test_a_run_begun_by_the_end_of_another_sends_that_ones_results(workflow_run):
     environ = workflow_run(event="push", head_branch="main", pull_requests=[{"number": 7}])
-    assert ci.facts_of(environ) == {
+    assert ci.metadata_of(environ) == {
         "sha": HEAD,
         "branch": "main",
         "run_id": "8",
@@ -225,9 +225,9 @@ def test_a_run_begun_by_the_end_of_another_sends_that_ones_results(workflow_run)
 
 def test_what_a_pull_request_began_is_that_pull_requests(workflow_run):
     environ = workflow_run(head_branch="topic", pull_requests=[{"number": 7}])
-    facts = ci.facts_of(environ)
+    facts = ci.metadata_of(environ)
     assert (facts["branch"], facts["pr_number"]) == ("topic", 7)
-    assert "pr_number" not in ci.facts_of(workflow_run(pull_requests=[]))
+    assert "pr_number" not in ci.metadata_of(workflow_run(pull_requests=[]))
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_what_a_pull_request_began_is_that_pull_requests(workflow_run):
 )
 def test_the_branch_of_a_fork_is_not_ours_of_that_name(workflow_run, head, branch):
     environ = workflow_run(head_branch="main", head_repository=head)
-    assert ci.facts_of(environ)["branch"] == branch
+    assert ci.metadata_of(environ)["branch"] == branch
     assert said_of(environ) == (
         f"These count as results of run 8, attempt 3: ci of {branch} at {HEAD[:8]}; a fork's are "
         "shown and change nothing"
@@ -247,15 +247,15 @@ def test_the_branch_of_a_fork_is_not_ours_of_that_name(workflow_run, head, branc
 def test_what_began_a_run_and_cannot_be_read_is_nobodys_branch(workflow_run, event):
     environ = workflow_run()
     Path(environ["GITHUB_EVENT_PATH"]).write_text(event)
-    assert "branch" not in ci.facts_of(environ)
-    assert "does not tell which run" in said_of(environ)
+    assert "branch" not in ci.metadata_of(environ)
+    assert "names no triggering run" in said_of(environ)
 
 
 def test_a_checkout_knows_its_commit_its_tree_and_its_branch():
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
     for arguments in (["init", "-b", "trunk"], [*identity, "commit", "--allow-empty", "-m", "x"]):
         subprocess.run(["git", *arguments], check=True, capture_output=True)
-    facts = ci.facts_of({})
+    facts = ci.metadata_of({})
     assert sorted(facts) == ["branch", "sha", "tree_sha"]
     assert (facts["branch"], facts["tree_sha"]) == (
         "trunk",
@@ -269,9 +269,9 @@ def test_globs_find_files_once_and_in_order():
         Path(name).write_text(name)
     Path("dir.xml").mkdir()
     told: list[str] = []
-    found = files.reports_in(["**/*.xml", "a.xml", "nothing*"], 0, told.append)
-    assert [each.name for each in found.reports] == ["a.xml", "b/c/y.xml", "b/x.xml"]
-    assert [gzip.decompress(each.packed).decode() for each in found.reports] == [
+    found = files.find_reports(["**/*.xml", "a.xml", "nothing*"], 0, told.append)
+    assert [each.name for each in found.readable] == ["a.xml", "b/c/y.xml", "b/x.xml"]
+    assert [gzip.decompress(each.packed).decode() for each in found.readable] == [
         *("a.xml", "b/c/y.xml", "b/x.xml"),
     ]
     assert told == []
@@ -280,7 +280,7 @@ def test_globs_find_files_once_and_in_order():
 def test_a_packed_file_is_sent_as_it_is():
     packed = gzip.compress(b"<testsuite/>")
     Path("a.xml.gz").write_bytes(packed)
-    (report,) = files.reports_in(["*.gz"], 0, print).reports
+    (report,) = files.find_reports(["*.gz"], 0, print).readable
     assert report.packed == packed
 
 
@@ -317,7 +317,7 @@ def test_many_names_are_cut():
 
 def test_what_is_no_file_is_not_read():
     os.mkfifo("a.xml")
-    assert files.reports_in(["a.xml"], 0, print) == ([], [])
+    assert files.find_reports(["a.xml"], 0, print) == ([], [])
 
 
 def test_links_that_lead_in_a_circle_are_not_followed():
@@ -337,34 +337,34 @@ def test_links_that_lead_in_a_circle_are_not_followed():
         (["**/b/**/y.xml"], ["a/b/y.xml"]),
         ([f"{top}/**/y.xml"], [f"{top}/a/b/y.xml"]),
     ):
-        found = files.reports_in(patterns, 0, print)
-        assert [each.name for each in found.reports] == names, patterns
+        found = files.find_reports(patterns, 0, print)
+        assert [each.name for each in found.readable] == names, patterns
 
 
 def test_packed_files_are_counted_as_what_they_hold(monkeypatch):
     monkeypatch.setattr(files, "PLAIN_BYTES_MAX", 1_500)
     for name in ("a.gz", "b.gz"):
         Path(name).write_bytes(gzip.compress(b"x" * 1_000))
-    found = files.reports_in(["*.gz"], 0, print).reports
+    found = files.find_reports(["*.gz"], 0, print).readable
     assert [[each.name for each in batch] for batch in files.batches(found)] == [["a.gz"], ["b.gz"]]
 
 
 def test_a_name_that_is_no_text_is_sent_as_some():
     Path(os.fsdecode(b"\xff.xml")).write_text("<testsuite/>")
     told: list[str] = []
-    (report,) = files.reports_in(["*.xml"], 0, told.append).reports
+    (report,) = files.find_reports(["*.xml"], 0, told.append).readable
     assert report.name == "\ufffd.xml"
-    files.reports_in(["*.xml"], 4e9, told.append)
+    files.find_reports(["*.xml"], 4e9, told.append)
     assert told == ["\ufffd.xml is older than this run and was ignored"]
 
 
 def test_a_commit_that_ci_does_not_name_by_its_id_is_the_checkouts():
     environ = {"BUILDKITE": "true", "BUILDKITE_COMMIT": "HEAD", "BUILDKITE_BRANCH": "main"}
-    assert ci.facts_of(environ) == {"branch": "main"}
+    assert ci.metadata_of(environ) == {"branch": "main"}
 
 
 def test_long_values_of_a_matrix_keep_jobs_apart_within_the_limit():
-    names = [str(ci.facts_of(GITHUB, "x\n" * 200 + each)["job"]) for each in "ab"]
+    names = [str(ci.metadata_of(GITHUB, "x\n" * 200 + each)["job"]) for each in "ab"]
     assert [len(each) for each in names] == [255, 255]
     assert names[0] != names[1]
     assert all(each.startswith("ci / unit @ Linux-X64 (x x x ") for each in names)

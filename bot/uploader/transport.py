@@ -1,0 +1,373 @@
+"""HTTP requests to the service, with the standard library alone; transient failures are retried."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from email.message import Message
+from functools import lru_cache
+from http import HTTPStatus
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+Json = dict[str, object]
+
+UPLOAD_PAUSES_S = (1.0, 2.0, 4.0, 8.0, 16.0)
+PAUSE_MAX_S = 60.0
+# The service may wait 30 s for a place and 30 s for a parser, and read for 20 s.
+TIMEOUT_S = 100.0
+UPLOAD = "/flaky-tests/upload-test-results"
+CHUNK_BYTES = 65_536
+RESPONSE_BYTES_MAX = 16 * 1024 * 1024
+ERROR_TEXT_BYTES_MAX = 4_000
+REASON_MAX = 200
+TOO_LARGE = "body_too_large"
+
+
+class RequestFailed(Exception):
+    """A request without a usable response.
+
+    `code` and `text` are those of the refusal, if the service refused; `wait_s` is the pause
+    that it asked for.
+    """
+
+    def __init__(self, reason: str, *, code: str = "", text: str = "", wait_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+        self.text = text
+        self.wait_s = wait_s
+
+
+class Retry(NamedTuple):
+    """A transient failure of one attempt; `wait_s` is the pause that the service asked for."""
+
+    reason: str
+    wait_s: float = 0.0
+
+
+class Response(NamedTuple):
+    """A response; `is_whole` False: the connection broke before the announced length."""
+
+    status: int
+    headers: Message
+    body: bytes
+    is_whole: bool
+
+
+class Clock(NamedTuple):
+    """The system's clock; tests replace it."""
+
+    sleep: Callable[[float], object] = time.sleep
+    monotonic_s: Callable[[], float] = time.monotonic
+    unix_s: Callable[[], float] = time.time
+
+
+class Request(NamedTuple):
+    """One request, the same in every attempt; with a body it is a POST.
+
+    `on_sent` receives the number of body bytes sent so far.
+    """
+
+    path: str
+    headers: Mapping[str, str] = {}
+    body: bytes | None = None
+    on_sent: Callable[[int], object] = bool
+
+
+class ReturnEveryResponse(urllib.request.HTTPErrorProcessor):
+    """Return responses of every status; the library would raise, or follow a redirect.
+
+    Redirects are not followed: a POST would become a GET, and another host would see the token.
+    """
+
+    def http_response(
+        self,
+        request: urllib.request.Request,  # noqa: ARG002 - the library's signature
+        response: http.client.HTTPResponse,
+    ) -> http.client.HTTPResponse:
+        """Return the response unchanged."""
+        return response
+
+    https_response = http_response
+
+
+class Service(NamedTuple):
+    """The service as upload commands use it; `log` receives a line for each retry.
+
+    Without a token `fork_run` names the CI run that the request comes from.
+    """
+
+    url: str
+    token: str
+    log: Callable[[str], object]
+    clock: Clock = Clock()
+    timeout_s: float = TIMEOUT_S
+    fork_run: str = ""
+
+    def send(self, request: Request) -> Json:
+        """Send a request and return the response's JSON object. Raises RequestFailed.
+
+        Retries transient failures; a service that times out is not asked again.
+        """
+        headers = {"User-Agent": "headgate-upload", **authorization_of(self), **request.headers}
+        with_headers = request._replace(headers=headers)
+
+        def attempt() -> Json | Retry:
+            response = exchange(self.url, with_headers, self.timeout_s)
+            if response is None:
+                raise RequestFailed(f"no answer within {self.timeout_s:g} s")
+            if isinstance(response, Retry):
+                return response
+            return content_of(self.url, response)
+
+        return with_retries(
+            attempt,
+            UPLOAD_PAUSES_S,
+            lambda text: self.log(f"{self.url}: {text}"),
+            self.clock.sleep,
+        )
+
+
+def with_retries(
+    attempt: Callable[[], Json | Retry],
+    pauses_s: Sequence[float],
+    log: Callable[[str], object],
+    sleep: Callable[[float], object],
+) -> Json:
+    """Attempt until the first result, pausing in between. Raises RequestFailed after the last.
+
+    A service that asks for a pause of more than a minute is not asked again.
+    """
+    for least_s in (*pauses_s, None):
+        outcome = attempt()
+        if not isinstance(outcome, Retry):
+            return outcome
+        if least_s is None or outcome.wait_s > PAUSE_MAX_S:
+            raise RequestFailed(outcome.reason, wait_s=outcome.wait_s)
+        pause_s = max(least_s, outcome.wait_s)
+        log(f"{outcome.reason}; trying again in {pause_s:.0f} s")
+        sleep(pause_s)
+    raise AssertionError("the loop ends by return or raise")
+
+
+def authorization_of(service: Service) -> dict[str, str]:
+    """Return the header that identifies the caller. Raises RequestFailed."""
+    if service.token.startswith("eyJ"):
+        return {"Authorization": f"Bearer {header_token(service.token)}"}
+    if service.token or not service.fork_run:
+        return {"x-api-token": header_token(service.token)}
+    return {"x-forked-workflow-run-id": service.fork_run}
+
+
+def exchange(url: str, request: Request, timeout_s: float) -> Response | Retry | None:
+    """Send one request to `/v1` of the service at `url`; None after `timeout_s`.
+
+    Raises RequestFailed for an address that cannot be requested.
+    """
+    root = root_of(url)
+    body = request.body
+    headers = dict(request.headers)
+    if body is not None:
+        headers["Content-Length"] = str(len(body))
+    prepared = urllib.request.Request(  # noqa: S310 - `root_of` has checked the scheme
+        f"{root}/v1{request.path}",
+        data=None if body is None else chunks(body, request.on_sent),
+        headers=headers,
+    )
+    return open_within(root, prepared, timeout_s)
+
+
+def open_within(
+    root: str, request: urllib.request.Request, timeout_s: float
+) -> Response | Retry | None:
+    """Send a request by the way that the environment names; None after `timeout_s`.
+
+    The time is measured around the whole exchange: a socket's own timeout begins anew with each
+    byte, so a server that drips would keep us for ever. A thread that is late is left behind and
+    ends with the process. Raises RequestFailed.
+    """
+    opener = opener_of(urlsplit(root).scheme, proxy_of(root))
+    outcomes: list[Response | Retry | RequestFailed | None] = []
+    thread = threading.Thread(
+        target=lambda: outcomes.append(open_once(opener, request, timeout_s)), daemon=True
+    )
+    thread.start()
+    thread.join(min(timeout_s, threading.TIMEOUT_MAX))
+    if thread.is_alive():
+        return None
+    if not outcomes:
+        raise RuntimeError("a request ended without a response and without a reason")
+    if isinstance(outcomes[0], RequestFailed):
+        raise outcomes[0]
+    return outcomes[0]
+
+
+def open_once(
+    opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
+) -> Response | Retry | RequestFailed | None:
+    """Return the outcome of one request, None for a timeout. Raises nothing: a thread runs it."""
+    try:
+        with opener.open(request, timeout=timeout_s) as response:
+            body = response.read(RESPONSE_BYTES_MAX)
+            is_whole = not response.length or len(body) == RESPONSE_BYTES_MAX
+            return Response(response.status, response.headers, body, is_whole)
+    except (OSError, http.client.HTTPException) as failed:
+        cause = getattr(failed, "reason", failed)
+        if isinstance(cause, TimeoutError):
+            return None
+        text = str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
+        return Retry(" ".join(text.lower().split())[:REASON_MAX])
+    except (ValueError, OverflowError) as invalid:
+        # A host name or a port that cannot exist.
+        return RequestFailed(f"the address cannot be used: {invalid}")
+
+
+@lru_cache
+def opener_of(scheme: str, proxy: str | None) -> urllib.request.OpenerDirector:
+    """Return an opener that uses this proxy alone, whatever the environment says."""
+    proxies = {} if proxy is None else {scheme: proxy}
+    return urllib.request.build_opener(ReturnEveryResponse, urllib.request.ProxyHandler(proxies))
+
+
+def proxy_of(root: str) -> str | None:
+    """Return the proxy for the service with its scheme; None without one.
+
+    It comes from `HTTP_PROXY` or `HTTPS_PROXY` and `NO_PROXY`, in either letter case. Raises
+    RequestFailed for an invalid one and does not show it: it may contain a password.
+    """
+    parts = urlsplit(root)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if not proxy or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        named = urlsplit(proxy)
+        is_http = named.scheme in ("http", "https") and bool(named.hostname)
+    except ValueError:
+        is_http = False
+    if not is_http:
+        raise RequestFailed(f"{parts.scheme.upper()}_PROXY is not an http address")
+    return proxy
+
+
+def root_of(url: str) -> str:
+    """Return the service's web root; `url` may end with `/v1`.
+
+    Raises RequestFailed for an invalid address, and for one with a user name: its password
+    would appear in every message about it.
+    """
+    root = url.rstrip("/")
+    root = root[: -len("/v1")] if root.endswith("/v1") else root
+    if "@" in root.partition("://")[2].partition("/")[0]:
+        raise RequestFailed("the address contains a user name; only the token is needed")
+    try:
+        parts = urlsplit(root)
+        # Asking for the port raises for one that cannot exist; the library would wrap it round.
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_http = False
+    if not is_http:
+        raise RequestFailed(f"{url!r} is not an http address")
+    return root
+
+
+def header_token(token: str) -> str:
+    """Return the token if a header can contain it. Raises RequestFailed, which does not show it."""
+    if not token.isascii() or not token.isprintable():
+        raise RequestFailed("the token contains characters that no token has")
+    return token
+
+
+def chunks(body: bytes, on_sent: Callable[[int], object]) -> Iterator[bytes]:
+    """Yield the body in pieces, and report each."""
+    for start in range(0, len(body), CHUNK_BYTES):
+        yield body[start : start + CHUNK_BYTES]
+        on_sent(min(start + CHUNK_BYTES, len(body)))
+
+
+def content_of(url: str, response: Response) -> Json | Retry:
+    """Return the JSON object of a success, or that another attempt may succeed.
+
+    A success that broke off is requested again; the service counts the same upload once. Raises
+    RequestFailed for a lasting refusal.
+    """
+    if HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES:
+        if not response.is_whole:
+            return Retry("the answer breaks off")
+        content = json_object(response.body)
+        if content is None:
+            raise RequestFailed("the answer cannot be read: is it Headgate")
+        return content
+    if moved := response.headers.get("Location"):
+        raise RequestFailed(f"{url} redirects to {moved[:REASON_MAX]!r}: use that address")
+    retry = retry_of(response)
+    if retry is None:
+        raise refusal_of(response)
+    return retry
+
+
+def retry_of(response: Response, codes: Sequence[str] = ()) -> Retry | None:
+    """Return how to retry after a refusal that is transient, by its status or one of the codes."""
+    code = (json_object(response.body) or {}).get("code")
+    is_transient = response.status == HTTPStatus.TOO_MANY_REQUESTS or response.status >= 500
+    if not is_transient and code not in codes:
+        return None
+    retry_after = response.headers.get("Retry-After")
+    # A date, or neither, counts as no pause.
+    wait_s = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
+    return Retry(f"answered {response.status}" + (f" ({code})" if code else ""), wait_s)
+
+
+def refusal_of(response: Response) -> RequestFailed:
+    """Return what a lasting refusal says."""
+    problem = json_object(response.body) or {}
+    text = response.body[:ERROR_TEXT_BYTES_MAX].decode("utf-8", "replace")
+    if response.status == HTTPStatus.UNAUTHORIZED:
+        reason = "the token is unknown, expired or revoked"
+        return RequestFailed(f"{reason}: {text[:REASON_MAX]}" if text else reason, text=text)
+    reason = str(problem.get("detail") or f"answered {response.status}")[:ERROR_TEXT_BYTES_MAX]
+    code = str(problem.get("code"))
+    if response.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        # A proxy in between may refuse first, without a code.
+        code = TOO_LARGE
+    return RequestFailed(reason, code=code, text=text)
+
+
+def unique_id() -> str:
+    """Return a new random id."""
+    return uuid.uuid4().hex
+
+
+def json_object(body: bytes) -> Json | None:
+    """Return the JSON object in the bytes; None for anything else."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def array(value: object) -> list[object]:
+    """Return the value, which must be an array. Raises TypeError."""
+    if not isinstance(value, list):
+        raise TypeError("not an array")
+    return value
+
+
+def objects(value: object) -> list[Json]:
+    """Return the value, which must be an array of objects. Raises TypeError."""
+    found = array(value)
+    if not all(isinstance(each, dict) for each in found):
+        raise TypeError("not an array of objects")
+    return [each for each in found if isinstance(each, dict)]
+
+
+def member(value: Json, name: str) -> Json:
+    """Return a member of an object, which must be an object. Raises KeyError and TypeError."""
+    return objects([value[name]])[0]
