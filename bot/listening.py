@@ -10,6 +10,7 @@ from functools import partial
 
 import structlog
 from aiohttp import web
+from pydantic import BaseModel
 
 from bot.settings import PREFIX, Settings, is_loopback
 from service.errors import StartRefused
@@ -79,10 +80,10 @@ def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunne
         return web.Response(body=runtime.telemetry.text(), headers=headers)
 
     async def healthz(_: web.Request) -> web.Response:
-        return _told(*await health.healthz(readiness, runtime.options.version))
+        return _answered(*await health.healthz(readiness, runtime.options.version))
 
     async def readyz(_: web.Request) -> web.Response:
-        return _told(*await health.readyz(readiness, runtime.options.version))
+        return _answered(*await health.readyz(readiness, runtime.options.version))
 
     app = web.Application()
     for path, handler in (("/metrics", metrics), ("/healthz", healthz), ("/readyz", readyz)):
@@ -91,8 +92,9 @@ def runner_for_operators(runtime: Runtime, readiness: Readiness) -> web.AppRunne
     return connections.runner(app, drain_s=DRAIN_S)
 
 
-def _told(status: int, body: object) -> web.Response:
-    return web.json_response(body, status=status)
+def _answered(status: int, answer: BaseModel) -> web.Response:
+    text = answer.model_dump_json()
+    return web.Response(text=text, status=status, content_type="application/json")
 
 
 def _broken(
