@@ -32,12 +32,12 @@ SENTENCES = {
     "the last pusher approved it": Attack(
         405,
         "New changes require approval from someone other than the last pusher.",
-        "other than the last person who pushed",
+        "other than the last pusher",
     ),
     "a reviewer asks for changes": Attack(
         405,
         "1 review requesting changes by reviewers with write access.",
-        "request for changes",
+        "no reviewer requests changes",
     ),
     "it is part of a stack": Attack(
         403,
@@ -60,7 +60,7 @@ SENTENCES = {
 }
 SLOW = {
     "a person put it into GitHub's queue": Attack(
-        405, "Pull Request is in the merge queue.", "a maintainer takes the PR out"
+        405, "Pull Request is in the merge queue.", "a maintainer removes the PR from GitHub"
     ),
     "a sentence that nobody has seen": Attack(
         405, "The moon must be full before this is merged.", "a maintainer removes the cause"

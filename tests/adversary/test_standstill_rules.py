@@ -152,17 +152,17 @@ ATTACKS = {
     "last push": Attack(
         {"protection": {"main": {"approvals": 1, "last_push_approval": True}}},
         pushed_by_its_approver,
-        ("other than the last person who pushed",),
+        ("other than the last pusher",),
         approve,
     ),
     "changes requested": Attack(
-        {"protection": {"main": {"approvals": 1}}}, unwanted, ("request for changes",), approve
+        {"protection": {"main": {"approvals": 1}}}, unwanted, ("no reviewer requests changes",), approve
     ),
-    "skip ci": Attack({}, skipping, ("`unit`", "the author lets CI run")),
-    "filter of the workflow": Attack({}, filtered, ("`unit`", "the author lets CI run")),
+    "skip ci": Attack({}, skipping, ("`unit`", "the author runs CI")),
+    "filter of the workflow": Attack({}, filtered, ("`unit`", "the author runs CI")),
     "stack": Attack({}, stacked, ("the author removes the PR from its stack",)),
     "GitHub's queue": Attack(
-        rulesets(rule("merge_queue"), bypass_app=True), queued, ("a maintainer takes the PR out",)
+        rulesets(rule("merge_queue"), bypass_app=True), queued, ("a maintainer removes the PR from GitHub",)
     ),
     "signatures": Attack(
         rulesets(rule("required_signatures")),
