@@ -2,9 +2,9 @@
 
 ONLY=name picks one subject (engine, scheduling, flaky, store, api, metrics, reports, tests,
 service); SCALE multiplies the work, and above 1 adds longer histories.
-The whole is to take less than ten minutes on two idle cores.
-Figures mean nothing without their reference: each stands beside one that was measured in the
-same run. A missed goal is printed; a missed gate (FLAKY.md 12.1) also fails, when all is done.
+All subjects together take less than ten minutes on two idle cores. Each figure is shown beside a
+reference that was measured in the same run. A missed goal is printed; a missed gate
+(FLAKY.md 12.1) also fails the command at the end.
 """
 
 import json
@@ -66,7 +66,9 @@ def machine() -> dict[str, str]:
 
 
 def main() -> None:
-    """Measure what was asked for; the whole of it is also written down."""
+    """Measure the chosen subject, or all and write the page. An argument prints the help."""
+    if sys.argv[1:]:
+        sys.exit(__doc__)
     only, scale = os.environ.get("ONLY", ""), float(os.environ.get("SCALE") or 1)
     if only and only not in SUBJECTS:
         sys.exit(f"ONLY={only} is no subject; there are {', '.join(SUBJECTS)}")
