@@ -147,7 +147,7 @@ def _base(draft: Draft, run: Run) -> None:
     landing = draft.queue.landing
     if not own or own[0].bisection is not None or (landing and landing.run == run.id):
         return
-    why = bases.looked_over(draft, run)
+    why = bases.broken(draft, run)
     if why is not None:
         raise InvariantBroken("E3", f"run {run.number} stands on a base: {why.reason.value}")
 

@@ -62,7 +62,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     )
     draft.put_run(ready)
     # What it predicts for its base may differ from what has landed of it meanwhile.
-    draft.doubt_bases()
+    draft.doubted.add(run.id)
     draft.say(RunBuilt(run.id, one.sha))
     for entry in draft.own(ready):
         draft.put(replace(entry, build_tries=0, build_after=None))

@@ -415,7 +415,7 @@ def _disturbed(
     beneath = [member for member in (*run.base, *run.entries) if member.pr not in proven]
     numbers = {member.pr for member in beneath}
     behind = []
-    for node in bases.graph(draft).standing():
+    for node in bases.graph(draft).nodes:
         first = draft.entries[node.members[0].pr]
         if first.state is EntryState.PENDING or first.pr in numbers:
             continue
@@ -438,7 +438,7 @@ def _disturbed(
 def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:
     """Rank them before every pending entry that they meet."""
     rank = entries[0].rank or 0
-    for node in bases.graph(draft).standing():
+    for node in bases.graph(draft).nodes:
         if node.rank > rank:
             return
         other = draft.entries[node.members[0].pr]

@@ -75,7 +75,7 @@ def _make_room(draft: Draft, urgent: Entry) -> None:
     if launching.free_slots(draft) > 0:
         return
     detail = Detail(prs=(urgent.pr,))
-    nodes = list(bases.graph(draft).standing())
+    nodes = bases.graph(draft).nodes
     for node in reversed(nodes):
         last = draft.entries[node.members[-1].pr]
         run = draft.runs.get(last.run or "")

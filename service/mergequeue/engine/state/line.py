@@ -52,7 +52,7 @@ def interrupt(draft: Draft, entry: Entry) -> None:
 def last_undisturbed(draft: Draft, returning: Iterable[Entry]) -> Entry | None:
     """The last entry that meets any of these and whose run, in progress or passed, holds."""
     touches = [entry.touches for entry in returning]
-    nodes = list(bases.graph(draft).standing())
+    nodes = bases.graph(draft).nodes
     for node in reversed(nodes):
         entry = draft.entries[node.members[-1].pr]
         run = draft.runs.get(entry.run or "")
