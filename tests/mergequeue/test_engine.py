@@ -115,22 +115,6 @@ def test_a_run_that_was_to_be_built_is_given_back_once() -> None:
     assert back == built[:2]
 
 
-def test_what_if_answers_without_changing_anything() -> None:
-    queue = a_stage(1, 2, 3).queue
-    preview = engine.what_if(
-        queue, [inputs.Cancel(1, Reason.USER_REQUESTED, ALICE), inputs.Restart(9, ALICE)], START
-    )
-    assert [entry.pr for entry in preview.finished_entries] == [1]
-    assert len(preview.finished_runs) == 3
-    assert preview.refusal is not None
-    assert sorted(queue.entries) == [1, 2, 3]
-
-
-def test_what_if_of_nothing_is_the_queue_as_it_is() -> None:
-    queue = a_stage(1).queue
-    assert engine.what_if(queue, [], START).queue is queue
-
-
 def test_a_queue_that_has_read_nothing_starts_nothing_and_says_so() -> None:
     bare = MergeQueue(id=1, uid=a_queue().uid, branch="main", config=SLOTS)
     queue = engine.step(bare, inputs.Submit(facts_of(1), ALICE), START).queue

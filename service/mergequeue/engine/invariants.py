@@ -109,12 +109,12 @@ def _run(draft: Draft, run: Run) -> None:
     if run.bisection is not None and not own and run.bisection not in draft.queue.bisections:
         raise InvariantBroken("E1", f"run {run.number} is of a search that is over")
     for entry in own:
-        member = next(one for one in (*run.base, *run.entries) if one.pr == entry.pr)
+        member = next(one for one in run.members if one.pr == entry.pr)
         if entry.head != member.head:
             raise InvariantBroken("E5", f"run {run.number} tests another head of {member.pr}")
     _complete(draft, run, own)
     tested = [(step.pr, step.head) for step in run.steps]
-    if tested and tested != [(one.pr, one.head) for one in (*run.base, *run.entries)]:
+    if tested and tested != [(one.pr, one.head) for one in run.members]:
         raise InvariantBroken("E5", f"run {run.number} was built of other heads")
 
 
@@ -234,7 +234,7 @@ def _landing(draft: Draft) -> None:
     if run is None or run.status is not RunStatus.SUCCEEDED:
         raise InvariantBroken("I2", "a landing began without a passed run")
     _something_ran(run)
-    first = (*run.base, *run.entries)[: now.positions[0] - 1]
+    first = run.members[: now.positions[0] - 1]
     mine = {entry.id for entry in draft.own(run)}
     if any(member.entry not in mine and draft.entry_of(member) for member in first):
         raise InvariantBroken("I7", "a landing began before everything in its base had landed")

@@ -47,7 +47,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     run = _building(draft, one.run)
     if run is None:
         return
-    expected = [(member.pr, member.head) for member in (*run.base, *run.entries)]
+    expected = [(member.pr, member.head) for member in run.members]
     if [(step.pr, step.head) for step in one.steps] != expected:
         raise InvariantBroken("I5", f"run {run.id} was built of other heads than it was given")
     ready = replace(
@@ -147,7 +147,7 @@ def refused(draft: Draft, one: TestBranchRefused) -> None:
     until = None
     if reason is HoldReason.TEST_BRANCH_DENIED:
         until = draft.now + holds.TRY_AGAIN
-    holds.place_once(draft, holds.Wish(reason, detail.text, until=until))
+    holds.place_once(draft, holds.HoldRequest(reason, detail.text, until=until))
     _repeat(draft, run, Reason.BUILD_RETRY, detail)
 
 
@@ -165,8 +165,8 @@ def lost(draft: Draft, one: TestBranchLost) -> None:
     for entry in own:
         if entry.losses >= LOSSES_MAX:
             last = Detail(text=f"{text}, {entry.losses + 1} times in all", run=run.id)
-            tampered = leaving.Ending(EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED, last)
-            leaving.leave_alone(draft, draft.entries[entry.pr], tampered)
+            mine, why = draft.entries[entry.pr], Reason.TEST_BRANCH_TAMPERED
+            leaving.leave_alone(draft, mine, EntryState.CANCELLED, why, last)
     _repeat(draft, run, Reason.TEST_BRANCH_LOST, Detail(text=text, run=run.id))
 
 

@@ -191,13 +191,13 @@ def place_hold(draft: Draft, one: PlaceHold) -> Refused | None:
         return Refused(
             Reason.INVALID_VALUE, "no end of such a hold, or one that lies ahead", field="until"
         )
-    wish = holds.Wish(one.reason, one.text, one.scope, one.until, one.evidence)
+    request = holds.HoldRequest(one.reason, one.text, one.scope, one.until, one.evidence)
     if one.actor.kind is ActorKind.SYSTEM:
-        holds.place_once(draft, wish)
+        holds.place_once(draft, request)
         return None
     if len(draft.queue.holds) >= HOLDS_MAX:
         return Refused(Reason.LIMIT_REACHED, f"the queue has {HOLDS_MAX} holds already")
-    holds.place(draft, wish)
+    holds.place(draft, request)
     return None
 
 

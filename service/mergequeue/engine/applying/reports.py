@@ -16,9 +16,7 @@ from service.mergequeue.engine.inputs import (
     RepositoryChanged,
     RequiredChanged,
     RerunRefused,
-    RerunStarted,
     RulesChanged,
-    TimePassed,
     WorkflowsChanged,
 )
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
@@ -112,10 +110,6 @@ def checks_reported(draft: Draft, one: ChecksReported) -> None:
     draft.put_run(verdict.with_clocks(run, after, draft.now))
 
 
-def rerun_started(_draft: Draft, _one: RerunStarted) -> None:
-    """The provider runs the checks again. Their clock has run since the asking."""
-
-
 def rerun_refused(draft: Draft, one: RerunRefused) -> None:
     """The provider cannot run those checks again: the same on a new test branch."""
     run = _tested(draft, one.run)
@@ -196,13 +190,13 @@ _MISSING = frozenset({HoldReason.REQUIRED_STATUSES_MISSING})
 def required_changed(draft: Draft, one: RequiredChanged) -> None:
     """What must pass, as read now. Unreadable is not "none": then nothing starts or lands."""
     if one.error is not None:
-        wish = holds.Wish(HoldReason.REQUIRED_STATUSES_UNREADABLE, one.error)
-        holds.place_once(draft, wish)
+        request = holds.HoldRequest(HoldReason.REQUIRED_STATUSES_UNREADABLE, one.error)
+        holds.place_once(draft, request)
         return
     holds.release_all(draft, _UNREADABLE, "the required statuses were read")
     if one.required.source is None:
         text = f"no status is required for {draft.queue.branch}"
-        holds.place_once(draft, holds.Wish(HoldReason.REQUIRED_STATUSES_MISSING, text))
+        holds.place_once(draft, holds.HoldRequest(HoldReason.REQUIRED_STATUSES_MISSING, text))
     else:
         holds.release_all(draft, _MISSING, "required statuses were found")
     known = draft.queue.required
@@ -242,11 +236,7 @@ def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
         holds.release_all(draft, _REPOSITORY, "the repository is available")
     if one.hold is not None or one.available is False:
         reason = one.hold or HoldReason.REPOSITORY_UNAVAILABLE
-        holds.place_once(draft, holds.Wish(reason, one.text or reason.value))
-
-
-def time_passed(_draft: Draft, _one: TimePassed) -> None:
-    """Nothing but the clock, which every planning looks at."""
+        holds.place_once(draft, holds.HoldRequest(reason, one.text or reason.value))
 
 
 def _grow(draft: Draft, run: Run, added: tuple[RequiredName, ...]) -> None:

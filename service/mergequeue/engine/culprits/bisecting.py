@@ -153,7 +153,7 @@ def _open(draft: Draft, run: Run) -> None:
         id=draft.name(f"bisection {queue.next_bisection}"),
         run=run.id,
         entries=members,
-        base=tuple(one for one in (*run.base, *run.entries) if one not in members),
+        base=tuple(one for one in run.members if one not in members),
         base_tip=run.base_tip,
         lo=0,
         hi=len(members),
@@ -267,8 +267,8 @@ def _convict(draft: Draft, bisection: Bisection) -> None:
     reason, evidence = _blame(bisection, runs, together=together)
     undecided = leaving.close(draft, bisection, suspect.pr, reason)
     behind = [entry for entry in undecided if entry.pr != suspect.pr]
-    ending = leaving.Ending(EntryState.FAILED, reason, evidence)
-    leaving.leave_alone(draft, draft.entries[suspect.pr], ending)
+    suspect = draft.entries[suspect.pr]
+    leaving.leave_alone(draft, suspect, EntryState.FAILED, reason, evidence)
     back = Detail(run=bisection.run, prs=(suspect.pr,))
     leaving.come_back(
         draft, [leaving.Back(entry.pr, Reason.BISECTION_REQUIRED, back) for entry in behind]
@@ -412,7 +412,7 @@ def _disturbed(
     """Who runs or has passed without these entries; None when they may land as they are."""
     made = bases.progress(draft, run)
     proven = {entry.pr for entry in entries}
-    beneath = [member for member in (*run.base, *run.entries) if member.pr not in proven]
+    beneath = [member for member in run.members if member.pr not in proven]
     numbers = {member.pr for member in beneath}
     behind = []
     for node in bases.graph(draft).nodes:

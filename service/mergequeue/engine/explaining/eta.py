@@ -76,7 +76,7 @@ def _in_order(queue: MergeQueue) -> Iterator[Entry]:
     yield from (entries[pr] for _, pr in places.line)
     in_run = (entries[pr] for numbers in places.in_run.values() for pr in numbers)
     tried = [entry for entry in in_run if entry.rank is None]
-    apart = [(entry.priority, entry.seq or 0, entry.pr) for entry in tried]
+    apart = [entry.waiting_key for entry in tried]
     yield from (entries[pr] for _, _, pr in heapq.merge(sorted(apart), places.waiting))
 
 

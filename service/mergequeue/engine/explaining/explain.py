@@ -98,8 +98,8 @@ def _before(draft: Draft, entry: Entry) -> list[Entry]:
     placed = [one for one in _placed(draft) if entry.rank is None or _rank(one) < entry.rank]
     if entry.rank is not None:
         return placed
-    key = (entry.priority, entry.seq or 0, entry.pr)
-    return placed + [draft.entries[one[2]] for one in draft.places.waiting if one < key]
+    waiting = draft.places.waiting
+    return placed + [draft.entries[one[2]] for one in waiting if one < entry.waiting_key]
 
 
 def _placed(draft: Draft) -> list[Entry]:
@@ -174,8 +174,7 @@ def _is_closed(draft: Draft, group: tuple[Entry, ...]) -> bool:
     config = draft.queue.config
     if config.mode is not Mode.SINGLE:
         return False
-    last = group[-1]
-    key = (last.priority, last.seq or 0, last.pr)
+    key = group[-1].waiting_key
     return any(
         place > key and grouping.is_isolated(config, draft.entries[place[2]])
         for place in draft.places.waiting

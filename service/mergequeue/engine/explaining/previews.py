@@ -33,7 +33,7 @@ def of_cancel(queue: MergeQueue, command: Cancel, now: datetime) -> CancelPrevie
 
     Raises InvariantBroken where the command itself would.
     """
-    step = engine.what_if(queue, [command], now)
+    step = engine.step(queue, command, now)
     if step.refusal is not None:
         return step.refusal
     before, after = _order(queue), _order(step.queue)

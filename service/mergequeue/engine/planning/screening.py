@@ -55,7 +55,7 @@ def is_overtaken(draft: Draft, entry: Entry) -> bool:
     """Return whether an entry that is screened, or must be, comes before this one."""
     if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return False
-    key = _key(entry)
+    key = entry.waiting_key
     before = draft.places.waiting[: bisect_left(draft.places.waiting, key)]
     waiting = (draft.entries[pr] for _, _, pr in before)
     tried = (
@@ -63,7 +63,7 @@ def is_overtaken(draft: Draft, entry: Entry) -> bool:
         for run in draft.runs.values()
         if run.kind is RunKind.SCREEN
         for other in draft.own(run)
-        if _key(other) < key
+        if other.waiting_key < key
     )
     return any(
         bases.meets(draft, entry, other)
@@ -132,10 +132,6 @@ def _pieces(draft: Draft, suspects: Sequence[Entry]) -> list[tuple[Entry, ...]]:
     size = config.batching_min_size
     pieces = [tuple(others[start : start + size]) for start in range(0, len(others), size)]
     return [*pieces, *((entry,) for entry in alone)]
-
-
-def _key(entry: Entry) -> tuple[int, int, int]:
-    return entry.priority, entry.seq or 0, entry.pr
 
 
 def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[Entry, ...]]:

@@ -185,7 +185,7 @@ def _of_failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     finding = Finding(one.cause, one.failed)
-    if run.kind not in SPARE and breaker.takes(draft, breaker.Ending(run, finding)):
+    if run.kind not in SPARE and breaker.takes(draft, run, finding):
         return
     if one.word is Word.NO_EVIDENCE:
         _proves_nothing(draft, run, one)

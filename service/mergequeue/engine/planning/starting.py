@@ -253,10 +253,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     for group in screening.wanted(draft, slots):
         members = tuple(draft.member_of(entry) for entry in group)
         plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
-        run = launching.launch(draft, plan, fresh=True)
-        for entry in group:
-            launching.put_into(draft, entry, run)
-        launching.ask_branch(draft, run, anew=True)
+        launching.begin(draft, plan, group, fresh=True)
 
 
 def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Run:
@@ -264,11 +261,7 @@ def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Ru
     base = bases.ahead(draft, group)
     members = tuple(draft.member_of(entry) for entry in group)
     plan = launching.Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
-    run = launching.launch(draft, plan, fresh=fresh)
-    for entry in group:
-        launching.put_into(draft, entry, run)
-    launching.ask_branch(draft, run, anew=run.fresh)
-    return run
+    return launching.begin(draft, plan, group, fresh=fresh)
 
 
 def _hedge(draft: Draft, ground: launching.Ground) -> None:
@@ -283,8 +276,7 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
             without=hedge.without,
         )
         fresh = any(draft.entries[member.pr].fresh for member in hedge.members)
-        run = launching.launch(draft, plan, fresh=fresh)
-        launching.ask_branch(draft, run, anew=run.fresh)
+        launching.begin(draft, plan, fresh=fresh)
 
 
 def _look_twice(draft: Draft, ground: launching.Ground) -> None:
@@ -292,8 +284,7 @@ def _look_twice(draft: Draft, ground: launching.Ground) -> None:
     for entry in screening.wanted_second_looks(draft):
         members = (draft.member_of(entry),)
         plan = launching.Plan(RunKind.SECOND_LOOK, members, (), ground.tip, ground.required.names)
-        run = launching.launch(draft, plan, fresh=True)
-        launching.ask_branch(draft, run, anew=True)
+        launching.begin(draft, plan, fresh=True)
 
 
 def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:

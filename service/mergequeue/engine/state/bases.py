@@ -165,7 +165,7 @@ def progress(draft: Draft, run: Run) -> Progress | None:
 def _further(draft: Draft, run: Run, moves: tuple[LandedStep, ...]) -> Progress | None:
     if not moves:
         return Progress(frozenset(), others=False)
-    numbers = {member.pr for member in (*run.base, *run.entries)}
+    numbers = {member.pr for member in run.members}
     landed: set[int] = set()
     unproved: list[int] = []
     beside: list[LandedStep] = []
@@ -195,11 +195,7 @@ def _reach(draft: Draft, run: Run) -> Targets:
 
     What has landed of its own batch counts as long as the rest has not: it proves the whole.
     """
-    touched = [
-        entry.touches
-        for entry in map(draft.entry_of, (*run.base, *run.entries))
-        if entry is not None
-    ]
+    touched = [entry.touches for entry in map(draft.entry_of, run.members) if entry is not None]
     own = {member.pr for member in run.entries}
     touched += [step.targets for step in draft.queue.landed if step.pr in own]
     return targets.union(touched)
@@ -272,7 +268,7 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
 
 def _is_live(draft: Draft, run: Run, pr: int) -> bool:
     """Whether this one of the run or its base is there still."""
-    own = (member for member in (*run.base, *run.entries) if member.pr == pr)
+    own = (member for member in run.members if member.pr == pr)
     return any(draft.entry_of(member) is not None for member in own)
 
 
@@ -316,7 +312,7 @@ def _why(draft: Draft, run: Run, made: Progress | None, now_ahead: tuple[Member,
 def _moved(draft: Draft, run: Run) -> Broken:
     """Others pushed; or one of ours landed beside it that it turned out to meet."""
     steps = [step for step in _since(draft, run.base_tip.sha) or () if step.before != step.sha]
-    numbers = {member.pr for member in (*run.base, *run.entries)}
+    numbers = {member.pr for member in run.members}
     ours = tuple(step.pr for step in steps if step.pr and step.pr not in numbers)
     foreign = any(step.pr == FOREIGN for step in steps)
     if ours and not foreign:
@@ -333,7 +329,7 @@ def _out(draft: Draft, missing: Iterable[Member]) -> tuple[int, ...]:
 
 
 def _newcomers(draft: Draft, run: Run, now_ahead: tuple[Member, ...]) -> Broken:
-    built_on = {member.entry for member in (*run.base, *run.entries)}
+    built_on = {member.entry for member in run.members}
     extra = tuple(member.pr for member in now_ahead if member.entry not in built_on)
     urgent = tuple(pr for pr in extra if draft.entries[pr].priority == 0)
     if urgent:

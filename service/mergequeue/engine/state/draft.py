@@ -289,7 +289,7 @@ class Draft:
         numbers = self.places.in_run.get(run.id, ())
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
-            members = [member for member in (*run.base, *run.entries) if member.pr in numbers]
+            members = [member for member in run.members if member.pr in numbers]
         found = map(self.entry_of, members)
         return tuple(entry for entry in found if entry is not None)
 

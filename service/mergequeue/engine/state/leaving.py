@@ -49,15 +49,6 @@ class Back:
     detail: Detail = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a submission ends."""
-
-    state: EntryState
-    reason: Reason
-    detail: Detail
-
-
 def restart(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
     """Take all entries of a run back to PENDING; the run goes. Followers are not touched.
 
@@ -178,10 +169,12 @@ def leave(
     draft.move(entry, state, reason, detail)
 
 
-def leave_alone(draft: Draft, entry: Entry, ending: Ending) -> None:
+def leave_alone(
+    draft: Draft, entry: Entry, state: EntryState, reason: Reason, detail: Detail
+) -> None:
     """End the submission; what becomes of the rest of its batch is the caller's to decide."""
-    _let_go(draft, [entry], [ending.reason])
-    draft.move(entry, ending.state, ending.reason, ending.detail)
+    _let_go(draft, [entry], [reason])
+    draft.move(entry, state, reason, detail)
 
 
 def state_after(reason: Reason) -> EntryState:

@@ -53,7 +53,7 @@ class Places:
             if entry.rank is not None:
                 self.line.append((entry.rank, entry.pr))
             elif entry.state is EntryState.PENDING:
-                self.waiting.append((entry.priority, entry.seq or 0, entry.pr))
+                self.waiting.append(entry.waiting_key)
             self._note(entry)
         self.line.sort()
         self.waiting.sort()
@@ -63,7 +63,7 @@ class Places:
         if entry.rank is not None:
             insort(self.line, (entry.rank, entry.pr))
         elif entry.state is EntryState.PENDING:
-            insort(self.waiting, (entry.priority, entry.seq or 0, entry.pr))
+            insort(self.waiting, entry.waiting_key)
         self._note(entry)
 
     def remove(self, entry: Entry) -> None:
@@ -71,8 +71,7 @@ class Places:
         if entry.rank is not None:
             del self.line[bisect_left(self.line, (entry.rank, entry.pr))]
         elif entry.state is EntryState.PENDING:
-            key = (entry.priority, entry.seq or 0, entry.pr)
-            del self.waiting[bisect_left(self.waiting, key)]
+            del self.waiting[bisect_left(self.waiting, entry.waiting_key)]
         for numbers in self._sets():
             numbers.discard(entry.pr)
         if entry.run is not None:

@@ -32,7 +32,7 @@ def moved(draft: Draft, one: TargetMoved) -> None:
 def gone(draft: Draft, _one: TargetGone) -> None:
     """The branch does not exist: everything waits until it is back."""
     text = f"the branch {draft.queue.branch} does not exist"
-    holds.place_once(draft, holds.Wish(HoldReason.TARGET_MISSING, text))
+    holds.place_once(draft, holds.HoldRequest(HoldReason.TARGET_MISSING, text))
 
 
 def mismatched(draft: Draft, one: LandingMismatch) -> None:
@@ -48,12 +48,12 @@ def mismatched(draft: Draft, one: LandingMismatch) -> None:
     draft.say(LandingMismatched(one.run, one.position, one.evidence))
     step = run.steps[one.position - 1]
     text = f"the landing of {step.pr} could not be proved"
-    wish = holds.Wish(HoldReason.LANDING_MISMATCH, text, evidence=one.evidence)
-    holds.place(draft, wish)
+    request = holds.HoldRequest(HoldReason.LANDING_MISMATCH, text, evidence=one.evidence)
+    holds.place(draft, request)
     if one.reachable:
         landed = replace(draft.entries[step.pr], cancel=None)
         detail = Detail(text=one.evidence, run=run.id)
-        leaving.leave_alone(draft, landed, leaving.Ending(EntryState.MERGED, Reason.LANDED, detail))
+        leaving.leave_alone(draft, landed, EntryState.MERGED, Reason.LANDED, detail)
 
 
 def take_kept(draft: Draft) -> None:
@@ -102,7 +102,7 @@ def _follow(draft: Draft, move: KeptMove, old: Tip) -> None:
     if move.rewritten:
         draft.put_queue(replace(draft.queue, kept_move=move))
         text = f"history was rewritten: {old.sha} is not below {move.tip.sha}"
-        holds.place_once(draft, holds.Wish(HoldReason.TARGET_REWRITTEN, text))
+        holds.place_once(draft, holds.HoldRequest(HoldReason.TARGET_REWRITTEN, text))
     else:
         _take(draft, move, old)
 
