@@ -315,7 +315,7 @@ def _merged(view: PullRequestText) -> list[str]:
     if reason is Reason.MERGED_BY_HAND:
         return ["PRs behind it are tested again where needed."]
     if reason is Reason.LANDED_DIRECTLY:
-        direct = reasons.PASSED[Reason.OWN_CHECKS_PASSED](view.situation)
+        direct = endings.written(reasons.PASSED[Reason.OWN_CHECKS_PASSED], view.situation)
         return [_written(phrases.sentence(direct), view), _duration(view)]
     return [_duration(view)]
 
