@@ -199,9 +199,8 @@ MERGED: dict[Reason, Text] = {
 def _after_conflict(situation: Situation) -> Phrase:
     step = phrase("Rebase or merge {}, push, then comment {} again.", situation.target, MERGE)
     paths = situation.detail.paths
-    return (
-        phrases.joined([phrase("In conflict: {}.", phrases.names(paths)), step]) if paths else step
-    )
+    named = phrase("In conflict: {}.", phrases.names(paths)) if paths else Phrase()
+    return phrases.joined([named, step])
 
 
 def _after_build_refused(situation: Situation) -> Phrase:
