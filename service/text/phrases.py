@@ -131,7 +131,7 @@ def pulls(numbers: Sequence[int], last: str = "and") -> Phrase:
 
 
 def stacked(target: str, numbers: Sequence[int]) -> Phrase:
-    """What a test stands on: `main`, `main and #1`, `main, #1 and #2`."""
+    """Return what a test is built on: `main`, `main and #1`, `main, #1 and #2`."""
     ahead = [Phrase((Pull(number),)) for number in numbers]
     return listed([phrase("{}", target), *ahead], 1 + PULLS_SHOWN_MAX)
 
@@ -167,7 +167,7 @@ def mention(name: str) -> Phrase:
 
 
 def actor(who: Actor) -> Phrase:
-    """Who did it, as the subject of a sentence."""
+    """Return the actor as the subject of a sentence."""
     match who.kind:
         case ActorKind.PERSON | ActorKind.BOT:
             return login(who.login)

@@ -105,7 +105,7 @@ def _run(draft: Draft, run: Run) -> None:
     is_searched = any(one.run == run.id for one in draft.queue.bisections.values())
     serves = run.kind in SPARE or is_searched
     if run.bisection is None and not own and not serves:
-        raise InvariantBroken("E1", f"run {run.number} is of nobody any more")
+        raise InvariantBroken("E1", f"run {run.number} belongs to no entry any more")
     if run.bisection is not None and not own and run.bisection not in draft.queue.bisections:
         raise InvariantBroken("E1", f"run {run.number} is of a search that is over")
     for entry in own:
@@ -137,7 +137,9 @@ def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
         drawn = bases.graph(draft)
         nodes = {drawn.of.get(entry.pr) for entry in own if entry.batch == run.number}
         if len(nodes) > 1:
-            raise InvariantBroken("E1", f"the batch of run {run.number} does not stand together")
+            raise InvariantBroken(
+                "E1", f"the batch of run {run.number} is not together in the line"
+            )
 
 
 def _base(draft: Draft, run: Run) -> None:
@@ -149,12 +151,14 @@ def _base(draft: Draft, run: Run) -> None:
         return
     why = bases.broken(draft, run)
     if why is not None:
-        raise InvariantBroken("E3", f"run {run.number} stands on a base: {why.reason.value}")
+        raise InvariantBroken(
+            "E3", f"run {run.number} is built on a broken base: {why.reason.value}"
+        )
 
 
 def _final(draft: Draft, entry: Entry) -> None:
-    told = entry.detail != NOTHING or entry.canceller is not None
-    if entry.state in _NEEDS_DETAIL and not told:
+    has_evidence = entry.detail != NOTHING or entry.canceller is not None
+    if entry.state in _NEEDS_DETAIL and not has_evidence:
         raise InvariantBroken("E7", f"{_name(entry)} left without evidence")
     if entry.state is not EntryState.FAILED or entry.reason not in _BLAMED_BY_TESTS:
         return

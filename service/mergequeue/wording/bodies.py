@@ -298,8 +298,8 @@ def _undecided(view: PullRequestText) -> str:
         rest = phrase(". Headgate is finding out whether this PR is the cause.")
     else:
         rest = phrase(
-            f", but {{}} ahead {phrases.are(ahead)} not decided yet. If the cause is there, this PR is tested "
-            "again automatically.",
+            f", but {{}} ahead {phrases.are(ahead)} not decided yet. If the cause is there, this "
+            "PR is tested again automatically.",
             phrases.pulls(ahead),
         )
     return _written(what + rest + phrase(" You do not need to do anything."), view)

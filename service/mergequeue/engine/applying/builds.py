@@ -98,7 +98,7 @@ def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
 def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
     """A head conflicts: with the target it fails, with an entry ahead it waits for that entry.
 
-    The rest of its batch goes on without it.
+    The rest of its batch continues without it.
     """
     run = _building(draft, one.run)
     if run is None:
@@ -106,7 +106,7 @@ def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
     entry = next((other for other in draft.own(run) if other.pr == one.pr), None)
     own = draft.own(run)
     if run.kind is RunKind.SCREEN and not one.with_base and len(own) > 1:
-        # Nobody stands ahead of another here: each is tried alone.
+        # No entry is ahead of another here: each is tried alone.
         _give_up(draft, run, own, Detail(paths=one.paths, prs=(one.pr,), run=run.id))
         return
     if entry is None or (run.kind is RunKind.SCREEN and not one.with_base):

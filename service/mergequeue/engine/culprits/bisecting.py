@@ -182,7 +182,7 @@ def _advance(draft: Draft, bisection: Bisection) -> None:
     if undone is not None:
         leaving.abandon(draft, bisection, undone.reason, Detail(prs=undone.prs))
     elif _is_doubted(draft, bisection):
-        # Who failed elsewhere after being proven here may be the culprit here too.
+        # An entry that failed elsewhere after being proven here may be the culprit here too.
         return
     elif bisection.hi - bisection.lo == 1 and _is_proven(draft, bisection):
         _convict(draft, bisection)
@@ -226,7 +226,7 @@ def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
 def _is_proven(draft: Draft, bisection: Bisection) -> bool:
     """Whether the failed runs of this one tree are enough (ENGINE.md 10.3)."""
     runs = [draft.runs[run_id] for run_id in bisection.reds.get(bisection.hi, ())]
-    # A failure taken over from more entries of an equal tree convicts nobody by itself.
+    # A failure taken over from more entries of an equal tree is not enough to convict.
     if not any(_cut(bisection, run) == bisection.hi for run in runs):
         return False
     confirm = draft.runs[bisection.run].config.confirm_failures
@@ -331,7 +331,7 @@ def _fails_by(draft: Draft, bisection: Bisection, run: Run, red: Run) -> None:
 
 
 def is_examining(draft: Draft, run: Run) -> bool:
-    """Whether the run serves a search now, and is no proof that entries stand on."""
+    """Whether the run serves a search now and proves no entries."""
     return run.bisection is not None and not draft.own(run)
 
 
@@ -370,8 +370,8 @@ def prove(
 ) -> None:
     """Proven entries land as they are, unless that would disturb others (ENGINE.md 10.5).
 
-    With `is_sure` whatever is beneath them must have passed or landed; a run that nobody has
-    judged yet stands on what is expected ahead of it.
+    With `is_sure` whatever is beneath them must have passed or landed; a run that is not
+    judged yet is built on what is expected ahead of it.
     """
     entries = [draft.entries[member.pr] for member in proven]
     disturbed = _disturbed(draft, run, entries, is_sure=is_sure)
@@ -409,7 +409,7 @@ def _prove_behind(
 def _disturbed(
     draft: Draft, run: Run, entries: Sequence[Entry], *, is_sure: bool
 ) -> tuple[int, ...] | None:
-    """Who runs or has passed without these entries; None when they may land as they are."""
+    """Return what runs or has passed without these entries; None if they may land as they are."""
     made = bases.progress(draft, run)
     proven = {entry.pr for entry in entries}
     beneath = [member for member in run.members if member.pr not in proven]

@@ -50,9 +50,9 @@ def clear_by_follower(draft: Draft, run: Run) -> None:
 def is_window_closed(draft: Draft, run: Run) -> bool:
     """Whether nothing that still runs or may start could clear this failed run.
 
-    A follower's level is how many followers deep it stands on the failed run. The window closes
-    when none of a level up to the depth is in progress, and one of that depth has failed or none
-    can start any more.
+    A follower's level is how many followers are between it and the failed run, plus one. The
+    window closes when none of a level up to the depth is in progress, and one of that depth has
+    failed or none can start any more.
     """
     own = draft.own(run)
     depth = draft.queue.config.pending_failure_depth

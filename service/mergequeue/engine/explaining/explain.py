@@ -128,7 +128,7 @@ def _meeting(draft: Draft, entry: Entry, others: Sequence[Entry]) -> list[Entry]
 
 
 def _group(draft: Draft, entry: Entry) -> tuple[Entry, ...]:
-    """Who would start together with this entry as things stand, itself among them, in order.
+    """Return the entries that would start together with this one now, itself included, in order.
 
     ENGINE.md 8: neighbors of one lane, all of them placed or all waiting, none isolated.
     """
@@ -209,7 +209,7 @@ def _in_progress(draft: Draft, kinds: Iterable[RunKind]) -> list[Run]:
 
 
 def _free_slot(running: Sequence[Run], slots: int) -> Condition:
-    # Such a run gives its slot to whoever has more right to it (ENGINE.md 14).
+    # A run in a spare slot gives way to any other (ENGINE.md 14).
     firm = sum(run.kind not in SPARE for run in running)
     return Condition(
         ConditionCode.FREE_SLOT,

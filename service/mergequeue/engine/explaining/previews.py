@@ -18,8 +18,8 @@ class CancelPreview:
     """What taking one pull request out would do.
 
     `interrupted` are the ids of runs in progress that would be stopped, `restarted` the others
-    whose tests would begin again, `moved_up` those that would stand further in front; both in
-    the present order. All are empty while its landing is in flight, which goes on.
+    whose tests would begin again, `moved_up` those that would move towards the front; both in
+    the present order. All are empty while its landing is in flight, because it continues.
     """
 
     pr: int

@@ -1,7 +1,7 @@
 """Hedge: idle slots test a group on the base that it would have if an entry ahead failed.
 
-A hedge delays nothing: whatever else may start takes its slot. It blames nobody and lands
-nothing before it has become the group's own run.
+A hedge delays nothing: any other run that may start takes its slot. It blames no entry and
+lands nothing before it has become the group's own run.
 """
 
 from collections.abc import Iterator, Sequence

@@ -82,7 +82,7 @@ def landed(draft: Draft, one: Landed) -> None:
         return
     step = run.steps[one.position - 1]
     if landing.proof is Proof.EXACT_TREE and step.tree != one.tree:
-        raise InvariantBroken("I1", f"pull request {step.pr} landed as a tree nobody tested")
+        raise InvariantBroken("I1", f"pull request {step.pr} landed as a tree that was not tested")
     entry = draft.entries[step.pr]
     rest = tuple(position for position in landing.positions if position > one.position)
     tip = Tip(one.sha, one.tree)
@@ -124,7 +124,7 @@ def _is_free(draft: Draft) -> bool:
 def _candidate(draft: Draft) -> Run | None:
     """The run of the first unit of the line that may land now; only the first of each lane may.
 
-    A unit that has begun to land goes on before any other: it is proved only as a whole.
+    A unit that has begun to land continues before any other: it is proved only as a whole.
     """
     runs: dict[str, Run] = {}
     for node in bases.foremost(draft):

@@ -259,7 +259,7 @@ _REACTIONS: dict[LandingStopCode, Reaction] = {
     LandingStopCode.UNAVAILABLE: _wait,
     LandingStopCode.CHECKS_MISSING: _checks_missing,
     LandingStopCode.STALE: _bounded(6, _later_and_later),
-    # The new tip comes as a report, if it did not come before: it restarts whom it concerns.
+    # The new tip comes as a report, if it did not come before, and restarts what it concerns.
     LandingStopCode.BASE_MOVED: _bounded(3, _later(LAND_AGAIN)),
     LandingStopCode.CHANGE_DIFFERS: _bounded(3, _rebuild(Reason.TARGET_MOVED)),
     LandingStopCode.HEAD_CHANGED: _ends(EntryState.CANCELLED, Reason.HEAD_CHANGED),

@@ -28,7 +28,7 @@ def ask(draft: Draft, mode: Mode) -> None:
 
 
 def switch(draft: Draft) -> None:
-    """Wait for the runs that stand on the old mode, starting none, or begin the new one."""
+    """Wait for the runs that depend on the old mode, starting none, or begin the new one."""
     mode = draft.queue.target_mode
     if mode is None:
         return
@@ -57,7 +57,7 @@ def _is_awaited(draft: Draft, run: Run) -> bool:
 
 
 def _give_up_failures(draft: Draft) -> None:
-    """Nobody is judged across a change: the same failure shows again in the new mode."""
+    """Judge no entry across a mode change: the same failure shows again in the new mode."""
     for bisection in list(draft.queue.bisections.values()):
         leaving.abandon(draft, bisection, Reason.MODE_SWITCHED)
     for run in list(draft.runs.values()):

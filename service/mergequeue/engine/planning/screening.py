@@ -2,7 +2,7 @@
 
 Only with `batchSizing: ADAPTIVE`. A risky entry is tried first; a failure whose base is probably
 good puts its group out at once, and the suspects are tried here, in halves, until the culprit
-has failed alone often enough. Nobody in the line waits for any of it.
+has failed alone often enough. No entry in the line waits for any of it.
 """
 
 import math
@@ -110,7 +110,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
 def _tried(draft: Draft) -> frozenset[int]:
     """Return the groups of suspects with an entry that is under test, or may be now.
 
-    Who is not ready may stay so for ever: nobody waits for that.
+    An entry that is not ready may stay so for ever: no other waits for that.
     """
     return frozenset(
         entry.suspected
@@ -321,7 +321,7 @@ def review_second_looks(draft: Draft) -> None:
 
 
 def wanted_second_looks(draft: Draft) -> list[Entry]:
-    """Whom to look at once more while he is tried alone, the likeliest to fail first."""
+    """Return the entries for a second look while they are screened, the likeliest to fail first."""
     config = draft.queue.config
     slots = launching.unused(draft) - int(config.concurrency * KEPT_FREE)
     if slots < 1 or not draft.in_progress(_SCREENS):

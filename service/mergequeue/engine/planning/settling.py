@@ -214,7 +214,7 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
         return
     reason = Reason.RUN_TIMED_OUT if one.cause is Cause.TIMEOUT else Reason.CHECK_FAILED
     kept = draft.queue.config.can_optimistically_merge
-    # What a base may stand on is less for a run that failed than for one under way.
+    # A failed run may depend on fewer changes than one under way.
     draft.doubt_bases()
     for entry in draft.own(run):
         out = replace(entry, verified_by=None, kept=kept)
@@ -234,7 +234,7 @@ def _doubt(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> None:
-    """Nobody's fault: the checks run again while retries are left (ENGINE.md 6)."""
+    """Rerun checks that failed for no fault of the entries, within the retries (ENGINE.md 6)."""
     entries = draft.own(run) or draft.tested(run)
     detail = Detail(run=run.id, checks=failed)
     if run.kind in SPARE:

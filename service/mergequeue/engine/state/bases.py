@@ -63,8 +63,8 @@ def foremost(draft: Draft) -> Iterator[Node]:
 def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
     """The base that these have by their place now, in line order.
 
-    Nodes of the graph stand where they are; an entry that is out stands by its rank, one
-    without a rank behind the whole line.
+    Nodes of the graph keep their place; an entry that is out is placed by its rank, one without
+    a rank behind the whole line.
     """
     known = draft.entries.graph
     # A group that has just been placed is drawn when it is in a run: as one node.
@@ -101,18 +101,18 @@ def broken(draft: Draft, run: Run) -> Broken | None:
 
     Since its tip was taken the target received only landings of its own base, or such that meet
     nothing of it; the rest of the base equals what is ahead now; the tip's tree is the predicted
-    one if nobody else landed.
+    one if no one else landed.
     """
     own = draft.own(run) or draft.tested(run)
     numbers = {member.pr for member in run.entries}
     tested = [entry for entry in own if entry.pr in numbers]
     made = progress(draft, run)
     if made is not None and made.unproved and run.status is RunStatus.FAILED:
-        # Nobody is blamed on top of what was merged by hand and had not passed.
+        # Do not blame an entry on top of one that was merged by hand and had not passed.
         return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     now_ahead = ahead(draft, tested or own)
-    stands = made is not None and _unlanded(draft, run, below(draft, run), made) == now_ahead
-    if made is not None and stands and is_predicted(draft, run, made):
+    is_ahead_same = made is not None and _unlanded(draft, run, below(draft, run), made) == now_ahead
+    if made is not None and is_ahead_same and is_predicted(draft, run, made):
         return None
     return _why(draft, run, made, now_ahead)
 

@@ -294,7 +294,7 @@ class Draft:
         return tuple(entry for entry in found if entry is not None)
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
-        """The live entries that the run tests, whosever run they are in."""
+        """Return the live entries that the run tests, also those that are in another run."""
         found = (self.entry_of(member) for member in run.entries)
         return tuple(entry for entry in found if entry is not None)
 

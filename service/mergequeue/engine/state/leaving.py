@@ -1,7 +1,7 @@
 """Ways out of a run: back to the start in place, back from being out, aside, or for good.
 
-A run is of its whole batch, so whoever leaves takes the others along: they are PENDING again.
-Who must leave and why is decided elsewhere.
+A run tests its whole batch: when one entry leaves, the others are PENDING again. Which entry must
+leave, and why, is decided elsewhere.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ class Back:
 
 
 def restart(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
-    """Take all entries of a run back to PENDING; the run goes. Followers are not touched.
+    """Take all entries of a run back to PENDING and retire the run. Followers are not touched.
 
     Those that others count on keep their place, the rest comes back from being out.
     """
