@@ -93,7 +93,8 @@ def cancel(draft: Draft, one: Cancel) -> Refused | None:
     if entry is None:
         return _not_queued(draft, one.pr)
     if one.code not in CANCELLING:
-        return Refused(Reason.INVALID_VALUE, f"{one.code.value} is no way out", field="code")
+        text = f"{one.code.value} is not a reason to cancel"
+        return Refused(Reason.INVALID_VALUE, text, field="code")
     entry = replace(entry, canceller=one.actor)
     draft.put(entry)
     leaving.leave(draft, entry, EntryState.CANCELLED, one.code, Detail(text=one.text))
@@ -158,7 +159,7 @@ def configure(draft: Draft, one: Configure) -> Refused | None:
     if "mode" in one.changes:
         modes.ask(draft, Mode(str(one.changes["mode"])))
     invalid = frozenset({HoldReason.CONFIG_INVALID, HoldReason.METHOD_DENIED})
-    holds.release_all(draft, invalid, "the settings were written anew")
+    holds.release_all(draft, invalid, "the settings were changed")
     return None
 
 
@@ -188,9 +189,8 @@ def place_hold(draft: Draft, one: PlaceHold) -> Refused | None:
     """Hold the queue; what the system finds wrong is held once per reason."""
     endless = one.reason in holds.LOOKED_AT_BY_A_PERSON
     if one.until is not None and (endless or one.until <= draft.now):
-        return Refused(
-            Reason.INVALID_VALUE, "no end of such a hold, or one that lies ahead", field="until"
-        )
+        text = "this hold cannot have an end, or the end is in the past"
+        return Refused(Reason.INVALID_VALUE, text, field="until")
     request = holds.HoldRequest(one.reason, one.text, one.scope, one.until, one.evidence)
     if one.actor.kind is ActorKind.SYSTEM:
         holds.place_once(draft, request)
@@ -207,7 +207,7 @@ def release_hold(draft: Draft, one: ReleaseHold) -> Refused | None:
     if hold is None:
         return Refused(Reason.HOLD_NOT_FOUND, f"this queue has no hold {one.id}")
     if one.actor.kind is not ActorKind.SYSTEM and hold.reason not in LIFTED_BY_PERSON:
-        text = f"{hold.reason.value} goes when its cause does"
+        text = f"{hold.reason.value} ends when its cause is gone"
         return Refused(Reason.HOLD_NOT_LIFTABLE, text)
     holds.release(draft, hold, one.text)
     if hold.reason in holds.LOOKED_AT_BY_A_PERSON:

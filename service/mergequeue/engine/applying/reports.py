@@ -30,7 +30,7 @@ from service.vocabulary import Check, CheckOutcome, RequiredName
 
 _WORDS = {
     Reason.CONVERTED_TO_DRAFT: "it became a draft",
-    Reason.AUTHORIZATION_LOST: "nobody with write access stands behind this head any more",
+    Reason.AUTHORIZATION_LOST: "no person with write access approves this head any more",
 }
 
 

@@ -87,7 +87,7 @@ def expire(draft: Draft) -> None:
     """Lift the holds whose time is over."""
     for hold in draft.queue.holds:
         if hold.until is not None and hold.until <= draft.now:
-            release(draft, hold, "its time is over")
+            release(draft, hold, "its end time has passed")
 
 
 def has(queue: MergeQueue, reason: HoldReason) -> bool:
