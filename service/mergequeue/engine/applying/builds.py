@@ -63,7 +63,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     draft.put_run(ready)
     # What it predicts for its base may differ from what has landed of it meanwhile.
     draft.doubted.add(run.id)
-    draft.say(RunBuilt(run.id, one.sha))
+    draft.record(RunBuilt(run.id, one.sha))
     for entry in draft.own(ready):
         draft.put(replace(entry, build_tries=0, build_after=None))
     may_reuse = ready.kind is not RunKind.PROBE or bisecting.skips_known(draft, ready)
@@ -80,7 +80,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     else:
         # Now the checks can be shown.
         for entry in draft.own(ready):
-            draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+            draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:

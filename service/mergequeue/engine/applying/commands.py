@@ -132,7 +132,9 @@ def set_impacted_targets(draft: Draft, one: SetImpactedTargets) -> Refused | Non
         wide = targets.union((entry.touches, one.targets))
     draft.put(replace(entry, targets=one.targets, wide=wide))
     updated = draft.entries[one.pr]
-    draft.say(EntryUpdated(updated.pr, updated.id, updated.priority, updated.no_batch, one.targets))
+    draft.record(
+        EntryUpdated(updated.pr, updated.id, updated.priority, updated.no_batch, one.targets)
+    )
     return None
 
 
@@ -152,7 +154,7 @@ def configure(draft: Draft, one: Configure) -> Refused | None:
     if changed:
         new = config.changed(old, changes)
         draft.put_queue(replace(draft.queue, config=new, test_branch_reason=reason))
-        draft.say(QueueConfigured(changed))
+        draft.record(QueueConfigured(changed))
         leaving.try_again(draft, draft.entries.values())
     if "merge_method" in changed:
         draft.touched.update(draft.entries)
@@ -178,10 +180,10 @@ def set_state(draft: Draft, one: SetState) -> Refused | None:
         draft.set_state(one.state, one.reason)
         for pr in sorted(draft.places.not_ready):
             entry = draft.entries[pr]
-            draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+            draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
     elif stands_still and is_reworded:
         draft.put_queue(replace(queue, state_reason=one.reason))
-        draft.say(QueueStateChanged(queue.state, queue.state, one.reason))
+        draft.record(QueueStateChanged(queue.state, queue.state, one.reason))
     return None
 
 
@@ -222,7 +224,7 @@ def delete(draft: Draft, _one: Delete) -> Refused | None:
         return Refused(Reason.QUEUE_NOT_EMPTY, text, prs=tuple(sorted(draft.entries)))
     if not draft.queue.deleted:
         draft.put_queue(replace(draft.queue, deleted=True))
-        draft.say(QueueDeleted())
+        draft.record(QueueDeleted())
     return None
 
 
@@ -258,7 +260,7 @@ def _enter(draft: Draft, one: Submit) -> None:
         targets=one.targets,
     )
     draft.put_queue(replace(queue, next_entry=queue.next_entry + 1))
-    draft.say(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
+    draft.record(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
     draft.enter(entry)
 
 
@@ -276,7 +278,7 @@ def _update(draft: Draft, entry: Entry, one: Submit) -> None:
         return
     draft.put(updated)
     if (priority, no_batch) != (entry.priority, entry.no_batch):
-        draft.say(EntryUpdated(entry.pr, entry.id, priority, no_batch))
+        draft.record(EntryUpdated(entry.pr, entry.id, priority, no_batch))
     raised = priority == line.URGENT and entry.priority != line.URGENT
     placed = entry.rank is not None and not entry.held_by
     if raised and placed and entry.state in (EntryState.PENDING, EntryState.TESTING):

@@ -205,7 +205,7 @@ def required_changed(draft: Draft, one: RequiredChanged) -> None:
     if known is None or (one.required.names, one.required.source) != (known.names, known.source):
         leaving.try_again(draft, draft.entries.values())
         names = tuple(required.name for required in one.required.names)
-        draft.say(RequiredStatusesChanged(names))
+        draft.record(RequiredStatusesChanged(names))
     for run in list(draft.runs.values()):
         added = tuple(name for name in one.required.names if name not in run.required)
         if added:

@@ -173,7 +173,7 @@ def _open(draft: Draft, run: Run) -> None:
         )
         draft.put(out)
     if together:
-        draft.say(BisectionOpened(bisection.id, run.id, tuple(entry.pr for entry in own)))
+        draft.record(BisectionOpened(bisection.id, run.id, tuple(entry.pr for entry in own)))
 
 
 def _advance(draft: Draft, bisection: Bisection) -> None:
@@ -220,7 +220,7 @@ def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
             draft.retire(draft.runs[run_id], Reason.BISECTION_REQUIRED)
     draft.put_bisection(replace(after, probes=kept))
     if (before.lo, before.hi) != (after.lo, after.hi) and len(after.entries) > 1:
-        draft.say(BisectionNarrowed(after.id, after.run, after.lo, after.hi))
+        draft.record(BisectionNarrowed(after.id, after.run, after.lo, after.hi))
 
 
 def _is_proven(draft: Draft, bisection: Bisection) -> bool:

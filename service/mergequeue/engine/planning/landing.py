@@ -98,7 +98,7 @@ def landed(draft: Draft, one: Landed) -> None:
             unexplained=(),
         )
     )
-    draft.say(TipMoved(one.sha, landed=True, adopted=False))
+    draft.record(TipMoved(one.sha, landed=True, adopted=False))
     _end_landed(draft, run, entry, one)
     if not rest:
         target.take_kept(draft)
@@ -181,7 +181,7 @@ def _begin(draft: Draft, run: Run, tip: Tip) -> None:
     draft.put_queue(
         replace(queue, landing=landing, next_landing=landing.number + 1, land_after=None)
     )
-    draft.do(
+    draft.request(
         Land(
             number=landing.number,
             run=run.id,
@@ -192,7 +192,7 @@ def _begin(draft: Draft, run: Run, tip: Tip) -> None:
             proof=landing.proof,
         )
     )
-    draft.say(LandingStarted(run.id, landing.positions, mode, tip.sha))
+    draft.record(LandingStarted(run.id, landing.positions, mode, tip.sha))
 
 
 def _places(draft: Draft, run: Run) -> tuple[int, ...]:
@@ -269,5 +269,5 @@ def close(draft: Draft, run_id: str, position: int, code: str, text: str) -> Run
     draft.put_queue(replace(draft.queue, landing=None))
     draft.judging.add(run_id)
     draft.doubt_bases()
-    draft.say(LandingHalted(run_id, position, code, text))
+    draft.record(LandingHalted(run_id, position, code, text))
     return run

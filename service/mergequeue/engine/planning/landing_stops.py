@@ -131,7 +131,7 @@ def _holds(reason: HoldReason) -> Reaction:
     def hold(draft: Draft, entry: Entry, one: LandingStopped) -> None:
         _place_hold(draft, reason, one)
         # Its state stays, but its comment must not go on saying that it merges next.
-        draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+        draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     return hold
 
@@ -230,7 +230,7 @@ def _wait(draft: Draft, entry: Entry, one: LandingStopped) -> None:
     )
     holds.place_once(draft, request)
     # Its state stays, but its comment must not go on saying that it merges next.
-    draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+    draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
 
 def _set_aside_longer(draft: Draft, entry: Entry, text: str, times: int) -> None:

@@ -102,7 +102,7 @@ def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
     )
     draft.put_queue(replace(queue, next_run=queue.next_run + 1))
     draft.start(run)
-    draft.say(RunStarted(run.id, run.number, run.kind, run.prs, run.base_prs, plan.base_tip.sha))
+    draft.record(RunStarted(run.id, run.number, run.kind, run.prs, run.base_prs, plan.base_tip.sha))
     return run
 
 
@@ -120,7 +120,7 @@ def ask_branch(draft: Draft, run: Run, *, anew: bool) -> None:
         known_trees = reuse.known_trees(draft.queue, draft.queue.required.names, draft.now)
     steps = [_below(draft, member) for member in run.base]
     steps += [HeadToMerge(member.pr, member.head, tested=True) for member in run.entries]
-    draft.do(
+    draft.request(
         BuildTestBranch(
             run=run.id,
             number=run.entries[0].pr,

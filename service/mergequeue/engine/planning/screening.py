@@ -256,7 +256,7 @@ def _apart(draft: Draft, group: Sequence[Entry], run: Run, checks: tuple[Named, 
         now = draft.entries[entry.pr]
         if now.rank is not None:
             draft.put(replace(now, rank=None))
-            draft.say(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
+            draft.record(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
 
 
 def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:

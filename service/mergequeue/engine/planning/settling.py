@@ -132,7 +132,7 @@ def _green(run: Run, one: Verdict) -> Run:
 
 def _wait(draft: Draft, run: Run, one: Verdict) -> None:
     if one.ask:
-        draft.do(AskEvidence(run.id, run.attempt, one.ask))
+        draft.request(AskEvidence(run.id, run.attempt, one.ask))
         run = replace(run, asked_evidence=draft.now)
     if draft.runs[run.id] is not run or run.deadline != one.until:
         draft.put_run(replace(run, deadline=one.until))
@@ -246,7 +246,7 @@ def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> 
     for entry in entries:
         draft.put(replace(entry, retries=entry.retries + 1))
     if cause is Cause.NEVER_STARTED:
-        draft.say(RunRetried(run.id, run.attempt, cause))
+        draft.record(RunRetried(run.id, run.attempt, cause))
         retry_on_new_branch(draft, run, detail)
         return
     _rerun(draft, run, cause, {check.name for check in failed})
@@ -326,5 +326,5 @@ def _rerun(draft: Draft, run: Run, cause: Cause, names: set[str]) -> None:
         deadline=None,
     )
     draft.put_run(again)
-    draft.do(RerunChecks(run.id, tuple(sorted(names)), again.attempt))
-    draft.say(RunRetried(run.id, again.attempt, cause))
+    draft.request(RerunChecks(run.id, tuple(sorted(names)), again.attempt))
+    draft.record(RunRetried(run.id, again.attempt, cause))

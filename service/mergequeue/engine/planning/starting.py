@@ -196,7 +196,7 @@ def _appended(draft: Draft, entry: Entry) -> Entry:
     placed = line.append(draft, entry)
     if screening.is_overtaken(draft, placed):
         event = EntryPlaced(placed.pr, placed.id, placed.rank, PlacedWhy.SCREENED)
-        draft.say(event)
+        draft.record(event)
     return placed
 
 

@@ -105,12 +105,12 @@ class Draft:
         self.members: dict[str, Member] = {}
         self.heads: dict[str, HeadToMerge] = {}
 
-    def say(self, event: Event) -> None:
-        """Leave an event."""
+    def record(self, event: Event) -> None:
+        """Record an event for the journal."""
         self.events.append(Recorded(self.now, self.actor, event))
 
-    def do(self, action: Action) -> None:
-        """Ask the shell for something."""
+    def request(self, action: Action) -> None:
+        """Request an action from the shell."""
         self.actions.append(action)
 
     def put_queue(self, queue: MergeQueue) -> None:
@@ -158,7 +158,7 @@ class Draft:
                 state_by=self.actor,
             )
         )
-        self.say(QueueStateChanged(origin, state, reason))
+        self.record(QueueStateChanged(origin, state, reason))
 
     def enter(self, entry: Entry) -> None:
         """Take in a new submission."""
@@ -169,7 +169,7 @@ class Draft:
         self.touched.add(entry.pr)
         self.changed.add(entry.pr)
         self.revision += 1
-        self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+        self.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def put(self, entry: Entry) -> None:
         """Replace an entry within its state; reports a bisection that starts after its failure."""
@@ -178,7 +178,7 @@ class Draft:
             raise InvariantBroken("E5", f"pull request {entry.pr} changed its state unseen")
         self._swap(old, entry)
         if entry.bisection not in (None, old.bisection) and entry.state_since != self.now:
-            self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+            self.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def move(
         self, entry: Entry, state: EntryState, reason: Reason, detail: Detail = NOTHING
@@ -199,8 +199,8 @@ class Draft:
         else:
             self._swap(old, moved)
         run = detail.run or entry.run
-        self.say(EntryMoved(entry.pr, entry.id, old.state, state, reason, run, detail))
-        self.do(Tell(entry.pr, entry.id, state, reason))
+        self.record(EntryMoved(entry.pr, entry.id, old.state, state, reason, run, detail))
+        self.request(Tell(entry.pr, entry.id, state, reason))
         return moved
 
     def start(self, run: Run) -> None:
@@ -226,7 +226,7 @@ class Draft:
         finished = replace(run, status=status, cause=finding.cause, finished_at=done, deadline=None)
         self._set_run(finished)
         names = tuple(check.name for check in finding.failed)
-        self.say(RunFinished(run.id, status, finding.cause, names))
+        self.record(RunFinished(run.id, status, finding.cause, names))
         return finished
 
     def retire(self, run: Run, why: Reason) -> None:
@@ -245,9 +245,9 @@ class Draft:
         self.judging.discard(run.id)
         self.finished_runs[run.id] = run
         self.revision += 1
-        self.say(RunRetired(run.id, why))
+        self.record(RunRetired(run.id, why))
         if run.kind is not RunKind.DIRECT:
-            self.do(RetireRun(run.id, stop_ci=may_run))
+            self.request(RetireRun(run.id, stop_ci=may_run))
 
     def doubt_bases(self) -> None:
         """Have every base looked at again."""

@@ -57,7 +57,7 @@ def place(draft: Draft, request: HoldRequest) -> None:
         evidence=request.evidence,
     )
     draft.put_queue(replace(queue, holds=(*queue.holds, hold), next_hold=queue.next_hold + 1))
-    draft.say(HoldPlaced(hold.id, hold.reason, hold.text))
+    draft.record(HoldPlaced(hold.id, hold.reason, hold.text))
 
 
 def place_once(draft: Draft, request: HoldRequest) -> None:
@@ -73,7 +73,7 @@ def release(draft: Draft, hold: Hold, text: str) -> None:
     if hold.reason in BREAKER_HOLDS and not _any(queue, BREAKER_HOLDS):
         queue = replace(queue, breaker=Breaker())
     draft.put_queue(queue)
-    draft.say(HoldReleased(hold.id, hold.reason, text))
+    draft.record(HoldReleased(hold.id, hold.reason, text))
 
 
 def release_all(draft: Draft, reasons: frozenset[HoldReason], text: str) -> None:

@@ -105,7 +105,7 @@ def close(
     """End a search and let its runs go; the entries it has not decided, still out, in order."""
     draft.drop_bisection(bisection)
     if len(bisection.entries) > 1:
-        draft.say(BisectionClosed(bisection.id, bisection.run, culprit, why))
+        draft.record(BisectionClosed(bisection.id, bisection.run, culprit, why))
     undecided = []
     for member in bisection.entries:
         entry = draft.entry_of(member)

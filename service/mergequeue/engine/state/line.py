@@ -156,7 +156,7 @@ def _place_behind(
         ranks = _free_ranks(draft, anchor, len(entries)) or []
     for entry, rank in zip(entries, ranks, strict=True):
         draft.put(replace(draft.entries[entry.pr], rank=rank))
-        draft.say(EntryPlaced(entry.pr, entry.id, rank, why))
+        draft.record(EntryPlaced(entry.pr, entry.id, rank, why))
 
 
 def _free_ranks(draft: Draft, anchor: Entry | None, count: int) -> list[int] | None:

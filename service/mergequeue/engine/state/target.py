@@ -45,7 +45,7 @@ def mismatched(draft: Draft, one: LandingMismatch) -> None:
     draft.put_queue(
         replace(draft.queue, landing=None, kept_move=KeptMove(one.tip, prs, rewritten=False))
     )
-    draft.say(LandingMismatched(one.run, one.position, one.evidence))
+    draft.record(LandingMismatched(one.run, one.position, one.evidence))
     step = run.steps[one.position - 1]
     text = f"the landing of {step.pr} could not be proved"
     request = holds.HoldRequest(HoldReason.LANDING_MISMATCH, text, evidence=one.evidence)
@@ -135,7 +135,7 @@ def _set_foreign(draft: Draft, kept: KeptMove) -> None:
     before = old.sha if old is not None else tip.sha
     move = LandedStep(bases.FOREIGN, before, tip.sha, tip.tree, kept.targets)
     draft.put_queue(replace(draft.queue, tip=tip, landed=(*draft.queue.landed, move)))
-    draft.say(TipMoved(tip.sha, landed=False, adopted=False))
+    draft.record(TipMoved(tip.sha, landed=False, adopted=False))
     _end_merged(draft, merged, tip)
 
 
@@ -150,7 +150,7 @@ def _adopt(draft: Draft, tip: Tip, old: Tip, merged: list[Entry]) -> None:
             for entry, before in zip(merged, below, strict=True)
         ]
     draft.put_queue(replace(draft.queue, tip=tip, landed=(*draft.queue.landed, *steps)))
-    draft.say(TipMoved(tip.sha, landed=False, adopted=True))
+    draft.record(TipMoved(tip.sha, landed=False, adopted=True))
 
 
 def _is_proved(entry: Entry) -> bool:
