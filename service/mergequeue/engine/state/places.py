@@ -2,7 +2,8 @@
 
 It follows from the entries; an index that is carried from step to step saves rebuilding it, so
 that the cost of a step depends on what it touches. `draft.py` keeps it true. The graph of the
-line is carried with it: drawing it in each step triples the median step with 100 live runs.
+line is carried with it: with 100 live runs in PARALLEL mode the median step took 0.8 ms with the
+carried graph and 1.4 ms when each step drew it (2026-11-23, on a busy machine).
 """
 
 from bisect import bisect_left, insort
