@@ -93,7 +93,7 @@ def log(url: str, links: Links) -> str:
 
 
 def linkable(url: str, links: Links) -> str | None:
-    """The address as it may stand in a link, None if it may not be one.
+    """Return the address as it may be written in a link, None if it may not be one.
 
     Linked are the provider's host and ours, over https; on the own machine also http.
     """

@@ -5,7 +5,7 @@ bare text is taken for somebody else's: it becomes a code span in Markdown.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from service.vocabulary import Actor, ActorKind, RequiredSource, Sha
@@ -20,6 +20,9 @@ SHA_SHOWN = 7
 
 # What GitHub lets in as a login; one with GH-12 in it would be read as a reference to issue 12.
 _LOGIN = re.compile(r"(?!.*gh-\d)[a-z0-9][a-z0-9_-]{0,38}", re.IGNORECASE)
+
+
+_PLACE = re.compile(r"\{(\w+)(?:\|([^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,15 @@ def phrase(template: str, *arguments: Argument) -> Phrase:
     return Phrase(tuple(part for part in parts if part != ""))
 
 
+def filled(template: str, fill: Callable[[str, str], Argument]) -> Phrase:
+    """The template with each `{name}` or `{name|words}` replaced by `fill(name, words)`.
+
+    The words are our own, for a value that is missing.
+    """
+    arguments = [fill(name, words) for name, words in _PLACE.findall(template)]
+    return phrase(_PLACE.sub("{}", template), *arguments)
+
+
 def joined(phrases: Sequence[Phrase], between: str = " ") -> Phrase:
     """The phrases in order with our own words between them; empty ones are left out."""
     parts: list[Part] = []
@@ -119,7 +131,7 @@ def pulls(numbers: Sequence[int], last: str = "and") -> Phrase:
 
 
 def stacked(target: str, numbers: Sequence[int]) -> Phrase:
-    """What a test stands on: `main`, `main and #1`, `main, #1 and #2`."""
+    """Return what a test is built on: `main`, `main and #1`, `main, #1 and #2`."""
     ahead = [Phrase((Pull(number),)) for number in numbers]
     return listed([phrase("{}", target), *ahead], 1 + PULLS_SHOWN_MAX)
 
@@ -155,7 +167,7 @@ def mention(name: str) -> Phrase:
 
 
 def actor(who: Actor) -> Phrase:
-    """Who did it, as the subject of a sentence."""
+    """Return the actor as the subject of a sentence."""
     match who.kind:
         case ActorKind.PERSON | ActorKind.BOT:
             return login(who.login)
@@ -176,6 +188,11 @@ def source(where: RequiredSource | None) -> Phrase:
             return phrase("branch protection")
         case None:
             return phrase("found nowhere")
+
+
+def are(numbers: Sequence[int]) -> str:
+    """`is` for one, else `are`."""
+    return "is" if len(numbers) == 1 else "are"
 
 
 def counted(count: int, one: str, many: str) -> Phrase:

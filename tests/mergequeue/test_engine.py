@@ -17,7 +17,6 @@ from service.mergequeue.engine.outputs import BuildTestBranch, RetireRun, Tell
 from service.mergequeue.engine.planning import plan, starting
 from service.mergequeue.engine.reasons import NOT_READY_ORDER, HoldReason, Reason
 from service.mergequeue.engine.state.draft import Draft, Finding
-from service.mergequeue.engine.state.graph import DEAD_MAX
 from service.mergequeue.engine.states import EntryState, QueueState, RunKind, RunStatus
 from service.vocabulary import SYSTEM, Blocker, BlockerCode, CheckOutcome
 from tests.harness.values import sha_of
@@ -114,22 +113,6 @@ def test_a_run_that_was_to_be_built_is_given_back_once() -> None:
     built = [action.run for action in stage.told if isinstance(action, BuildTestBranch)]
     back = [action.run for action in stage.told if isinstance(action, RetireRun)]
     assert back == built[:2]
-
-
-def test_what_if_answers_without_changing_anything() -> None:
-    queue = a_stage(1, 2, 3).queue
-    preview = engine.what_if(
-        queue, [inputs.Cancel(1, Reason.USER_REQUESTED, ALICE), inputs.Restart(9, ALICE)], START
-    )
-    assert [entry.pr for entry in preview.finished_entries] == [1]
-    assert len(preview.finished_runs) == 3
-    assert preview.refusal is not None
-    assert sorted(queue.entries) == [1, 2, 3]
-
-
-def test_what_if_of_nothing_is_the_queue_as_it_is() -> None:
-    queue = a_stage(1).queue
-    assert engine.what_if(queue, [], START).queue is queue
 
 
 def test_a_queue_that_has_read_nothing_starts_nothing_and_says_so() -> None:
@@ -323,13 +306,13 @@ def test_a_base_and_a_batch_are_never_more_than_the_provider_merges(
 def test_what_has_landed_is_forgotten_and_restarts_nobody() -> None:
     stage = Stage(replace(SLOTS, concurrency=2))
     stage.tell(stage.submit(1))
-    for pr in range(1, DEAD_MAX + 9):
+    for pr in range(1, 9):
         stage.tell(stage.submit(pr + 1))
         run = stage.run(pr)
         checks = (a_check("unit", CheckOutcome.PASSED),)
         stage.tell(inputs.ChecksReported(run.id, run.sha or trees.sha(), checks, True))
-    assert sorted(stage.queue.entries) == [DEAD_MAX + 9]
-    assert max(stage.runs) == DEAD_MAX + 9
-    graph = Draft(stage.queue, START, SYSTEM).footing.graph
+    assert sorted(stage.queue.entries) == [9]
+    assert max(stage.runs) == 9
+    graph = Draft(stage.queue, START, SYSTEM).entries.graph
     assert graph is not None
-    assert len(graph.nodes) < DEAD_MAX
+    assert len(graph.nodes) == 1

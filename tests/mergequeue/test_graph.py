@@ -1,4 +1,4 @@
-"""The graph of a line: who stands on whom while nodes come at the end and go by landing."""
+"""The graph of a line: what each node depends on, while nodes are added at its end."""
 
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import Member
@@ -20,7 +20,7 @@ def a_graph(*nodes: Node, single: bool = False) -> Graph:
 
 def ahead(graph: Graph, pr: int) -> list[int]:
     node = graph.nodes[graph.of[pr]]
-    return [member.pr for member in graph.members(node.ahead & graph.live)]
+    return [member.pr for member in graph.members(node.ahead)]
 
 
 def below(graph: Graph, touches: str) -> list[int]:
@@ -41,48 +41,16 @@ def test_an_entry_behind_all_stands_where_it_would_if_it_were_drawn() -> None:
     assert list(places(graph.closure(targets.of("abc"), end))) == [0, 1]
 
 
-def test_what_landed_is_below_nobody() -> None:
-    graph = a_graph(a_node(1), a_node(2, touches="b"), a_node(3, touches="ab"))
-    assert not graph.is_next(3)
-    graph.land(1)
-    assert ahead(graph, 3) == [2]
-    assert below(graph, "a") == [2, 3]
-    graph.land(2)
-    assert graph.is_next(3)
-    assert [node.members[0].pr for node in graph.standing()] == [3]
-
-
-def test_the_rest_of_a_batch_touches_what_the_whole_touched() -> None:
-    batch = a_node(2, 3)
-    graph = a_graph(a_node(1, touches="b"), batch, a_node(4))
-    graph.land(2)
-    assert graph.is_partial(3)
-    assert not graph.is_partial(4)
-    assert ahead(graph, 4) == [3]
-    assert below(graph, "b") == [1]
-
-
-def test_a_chain_in_which_a_batch_has_begun_to_land() -> None:
-    graph = a_graph(a_node(1, 2, 3), a_node(4), a_node(5), single=True)
-    graph.land(1)
-    assert ahead(graph, 5) == [2, 3, 4]
-    graph.land(2)
-    graph.land(3)
-    assert ahead(graph, 5) == [4]
-    assert below(graph, "z") == [4, 5]
-
-
-def test_only_the_first_of_a_batch_is_next() -> None:
-    graph = a_graph(a_node(1, 2))
-    assert graph.is_next(1)
-    assert not graph.is_next(2)
+def test_a_base_of_neighbors_and_one_with_a_gap_are_in_line_order() -> None:
+    graph = a_graph(a_node(1, 2), a_node(3, touches="b"), a_node(4, 5))
+    assert [member.pr for member in graph.members(0b011)] == [1, 2, 3]
+    assert [member.pr for member in graph.members(0b101)] == [1, 2, 4, 5]
+    assert graph.members(0) == ()
 
 
 def test_an_older_value_does_not_see_what_changes() -> None:
     graph = a_graph(a_node(1), a_node(2))
     newer = graph.copy()
-    newer.land(1)
     newer.append(a_node(3))
-    assert ahead(graph, 2) == [1]
     assert below(graph, "a") == [1, 2]
-    assert below(newer, "a") == [2, 3]
+    assert below(newer, "a") == [1, 2, 3]

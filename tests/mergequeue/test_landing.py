@@ -27,7 +27,7 @@ from service.mergequeue.engine.model import (
     Unexplained,
 )
 from service.mergequeue.engine.outputs import Event, Land, LandingHalted, TipMoved
-from service.mergequeue.engine.planning import landing
+from service.mergequeue.engine.planning import landing, landing_stops
 from service.mergequeue.engine.reasons import HoldReason, HoldScope, Reason
 from service.mergequeue.engine.state import holds
 from service.mergequeue.engine.state.draft import Draft
@@ -410,7 +410,7 @@ def test_an_answer_to_another_landing_than_the_one_in_flight_changes_nothing(
     before, revision = draft.queue, draft.revision
     run_id = run_id or run.id
     landing.landed(draft, replace(answer(run, 1), run=run_id))
-    landing.stopped(draft, LandingStopped(run_id, 1, LandingStopCode.RETRY, "no"))
+    landing_stops.stopped(draft, LandingStopped(run_id, 1, LandingStopCode.RETRY, "no"))
     landing.advance_refused(draft, AdvanceRefused(run_id, "no"))
     assert draft.queue is before
     assert draft.revision == revision
@@ -434,7 +434,7 @@ def stop(
     """The draft after the landing of the first position was refused."""
     draft = in_flight(queue)
     run = the_run(draft.queue)
-    landing.stopped(draft, LandingStopped(run.id, 1, code, text, blockers))
+    landing_stops.stopped(draft, LandingStopped(run.id, 1, code, text, blockers))
     assert draft.queue.landing is None
     return draft
 
@@ -460,7 +460,7 @@ def test_a_refusal_ends_a_landing_whose_entry_has_left() -> None:
     draft = in_flight(a_unit(2))
     run = the_run(draft.queue)
     landing.landed(draft, answer(run, 1))
-    landing.stopped(draft, LandingStopped(run.id, 1, LandingStopCode.RETRY, "no"))
+    landing_stops.stopped(draft, LandingStopped(run.id, 1, LandingStopCode.RETRY, "no"))
     assert (draft.queue.landing, draft.queue.land_after) == (None, None)
 
 
@@ -474,14 +474,14 @@ def test_a_refusal_is_answered_unless_the_entry_leaves_anyway(
     draft = in_flight(a_unit(1))
     draft.put(replace(draft.entries[1], cancel=cancel))
     run = the_run(draft.queue)
-    landing.stopped(draft, LandingStopped(run.id, 1, LandingStopCode.RETRY, "no"))
+    landing_stops.stopped(draft, LandingStopped(run.id, 1, LandingStopCode.RETRY, "no"))
     assert (draft.queue.land_after is not None) is reacts
     assert (draft.entries[1].stops == {"retry": 1}) is reacts
 
 
 def test_a_passing_refusal_is_tried_again_once_and_then_sets_the_entry_aside() -> None:
     first = stop(a_unit(1), LandingStopCode.RETRY)
-    assert first.queue.land_after == START + landing.LAND_AGAIN
+    assert first.queue.land_after == START + landing_stops.LAND_AGAIN
     assert first.entries[1].state is EntryState.TESTS_PASSED
     again = with_entry(a_unit(1), 1, stops={"retry": 1, "stale": 2})
     second = stop(again, LandingStopCode.RETRY)
@@ -497,8 +497,8 @@ def test_a_check_that_became_required_meanwhile_is_waited_for() -> None:
     draft = in_flight(a_unit(1))
     run = the_run(draft.queue)
     draft.put_run(replace(run, required=(*REQUIRED.names, LINT)))
-    landing.stopped(draft, LandingStopped(run.id, 1, LandingStopCode.CHECKS_MISSING, "no"))
-    assert draft.queue.land_after == START + landing.LAND_AGAIN
+    landing_stops.stopped(draft, LandingStopped(run.id, 1, LandingStopCode.CHECKS_MISSING, "no"))
+    assert draft.queue.land_after == START + landing_stops.LAND_AGAIN
     assert draft.entries[1].state is EntryState.TESTS_PASSED
 
 
@@ -512,7 +512,7 @@ def test_a_borrowed_result_is_replaced_by_a_real_run_twice(borrowed: dict[str, o
         entry = stop(with_run(queue, **borrowed), code).entries[1]
         assert (entry.state, entry.reason) == (EntryState.PENDING, Reason.RETRY_ON_NEW_BRANCH)
         assert entry.fresh
-    queue = with_entry(a_unit(1), 1, stops={code.value: landing.BORROWED_TRIES})
+    queue = with_entry(a_unit(1), 1, stops={code.value: landing_stops.BORROWED_TRIES})
     entry = stop(with_run(queue, **borrowed), code).entries[1]
     assert (entry.state, entry.reason) == (EntryState.NOT_READY, Reason.CHECK_MISSING)
 
@@ -555,12 +555,12 @@ def refused_before(times: int, queue: MergeQueue) -> MergeQueue:
 
 
 def test_an_entry_that_was_set_aside_too_often_leaves_at_the_next_refusal() -> None:
-    last = landing.REFUSALS_MAX - 1
+    last = landing_stops.REFUSALS_MAX - 1
     entry = stop(refused_before(last, a_unit(1)), LandingStopCode.PR_REFUSED).entries[1]
-    assert (entry.state, entry.refusals) == (EntryState.NOT_READY, landing.REFUSALS_MAX)
+    assert (entry.state, entry.refusals) == (EntryState.NOT_READY, landing_stops.REFUSALS_MAX)
     assert entry.refusal is not None
-    assert entry.refusal.until == START + landing.REFUSED_FOR[last]
-    draft = stop(refused_before(landing.REFUSALS_MAX, a_unit(1)), LandingStopCode.PR_REFUSED)
+    assert entry.refusal.until == START + landing_stops.REFUSED_FOR[last]
+    draft = stop(refused_before(landing_stops.REFUSALS_MAX, a_unit(1)), LandingStopCode.PR_REFUSED)
     final = the_entry(draft)
     assert (final.state, final.reason) == (EntryState.FAILED, Reason.MERGE_REFUSED)
 
@@ -572,15 +572,15 @@ def lost_a_review(times: int) -> Draft:
     facts = replace(entry.facts, blockers=(Blocker(BlockerCode.REVIEW_REQUIRED),))
     draft.put(replace(entry, facts=facts))
     run = the_run(draft.queue)
-    landing.stopped(draft, LandingStopped(run.id, 1, LandingStopCode.PR_REFUSED, "no"))
+    landing_stops.stopped(draft, LandingStopped(run.id, 1, LandingStopCode.PR_REFUSED, "no"))
     return draft
 
 
 def test_a_refusal_that_the_facts_explain_waits_for_the_facts_as_often_as_any_other() -> None:
-    entry = the_entry(lost_a_review(landing.REFUSALS_MAX - 1))
+    entry = the_entry(lost_a_review(landing_stops.REFUSALS_MAX - 1))
     assert (entry.state, entry.reason) == (EntryState.NOT_READY, Reason.REVIEW_REQUIRED)
-    assert (entry.refusal, entry.refusals) == (None, landing.REFUSALS_MAX)
-    final = the_entry(lost_a_review(landing.REFUSALS_MAX))
+    assert (entry.refusal, entry.refusals) == (None, landing_stops.REFUSALS_MAX)
+    final = the_entry(lost_a_review(landing_stops.REFUSALS_MAX))
     assert (final.state, final.reason) == (EntryState.FAILED, Reason.MERGE_REFUSED)
 
 
@@ -618,8 +618,8 @@ def test_a_refusal_is_named_by_the_first_condition_that_it_tells_of_or_by_its_wo
     ("pr", "words", "ago", "is_held"),
     [
         (2, "the moon is full", SECOND, True),
-        (2, "the moon is full", landing.UNEXPLAINED_FOR - SECOND, True),
-        (2, "the moon is full", landing.UNEXPLAINED_FOR, False),
+        (2, "the moon is full", landing_stops.UNEXPLAINED_FOR - SECOND, True),
+        (2, "the moon is full", landing_stops.UNEXPLAINED_FOR, False),
         (1, "the moon is full", SECOND, False),
         (2, "the moon is new", SECOND, False),
     ],

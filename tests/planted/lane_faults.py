@@ -12,8 +12,8 @@ from service.mergequeue.engine.outputs import Refused
 from service.mergequeue.engine.planning import grouping, landing, plan, settling, starting
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.state import bases, graph, leaving
-from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.state.places import Progress, is_expected
+from service.mergequeue.engine.state.draft import Draft, Progress
+from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState, QueueState
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import MergeMethod
@@ -225,13 +225,11 @@ def _growth_waits(draft: Draft, one: inputs.SetImpactedTargets) -> Refused | Non
     return refusal
 
 
-def _unknown_is_beside(
-    draft: Draft, run: Run, known: Progress, moves: tuple[LandedStep, ...]
-) -> Progress | None:
+def _unknown_is_beside(draft: Draft, run: Run, moves: tuple[LandedStep, ...]) -> Progress | None:
     """Who moves the branch and does not say what he touched, touches nothing."""
     vague = (None, targets.ALL)
     moves = tuple(replace(m, targets=targets.of(())) if m.targets in vague else m for m in moves)
-    return _further(draft, run, known, moves)
+    return _further(draft, run, moves)
 
 
 _further = bases._further
@@ -252,7 +250,7 @@ def _mates_stay(draft: Draft, run: Run, entry: Entry, behind: Reason) -> None:
 def _lands_out_of_turn(patch: Patch) -> None:
     """A unit lands before what it stands on."""
     patch.setattr(landing, "_may_land", _first_of_any)
-    patch.setattr(bases, "foremost", lambda draft: bases.graph(draft).standing())
+    patch.setattr(bases, "foremost", lambda draft: bases.graph(draft).nodes)
 
 
 def _first_of_any(draft: Draft, run: Run) -> bool:

@@ -157,7 +157,7 @@ CLI_DEFAULTS: Mapping[str, ConfigValue] = {
 
 
 def out_of_range(changes: Mapping[str, ConfigValue]) -> str | None:
-    """The first changed setting that names no setting or lies outside its range, else None."""
+    """Return the first change that names no setting or is outside its range, else None."""
     known = {field.name for field in fields(QueueConfig)}
     for name, value in changes.items():
         if name not in known:

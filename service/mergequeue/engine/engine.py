@@ -1,10 +1,10 @@
 """The engine's front door: one input in, the next value and what follows from it out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from service.mergequeue.engine import inputs, invariants
+from service.mergequeue.engine import invariants
 from service.mergequeue.engine.applying import apply
 from service.mergequeue.engine.config import BatchSizing
 from service.mergequeue.engine.culprits import breaker
@@ -45,24 +45,6 @@ def step(queue: MergeQueue, input: Input, now: datetime, *, is_checked: bool = T
         wake_at=next_wake_at(draft),
         finished_entries=tuple(draft.finished_entries.values()),
         finished_runs=tuple(draft.finished_runs.values()),
-    )
-
-
-def what_if(queue: MergeQueue, commands: Sequence[Command], now: datetime) -> Step:
-    """Return the joined step of these commands without keeping its value."""
-    steps = []
-    value = queue
-    for command in commands:
-        steps.append(step(value, command, now))
-        value = steps[-1].queue
-    last = steps[-1] if steps else step(queue, inputs.TimePassed(), now)
-    return replace(
-        last,
-        actions=tuple(action for one in steps for action in one.actions),
-        events=tuple(event for one in steps for event in one.events),
-        refusal=next((one.refusal for one in steps if one.refusal is not None), None),
-        finished_entries=tuple(entry for one in steps for entry in one.finished_entries),
-        finished_runs=tuple(run for one in steps for run in one.finished_runs),
     )
 
 

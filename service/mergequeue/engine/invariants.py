@@ -105,16 +105,16 @@ def _run(draft: Draft, run: Run) -> None:
     is_searched = any(one.run == run.id for one in draft.queue.bisections.values())
     serves = run.kind in SPARE or is_searched
     if run.bisection is None and not own and not serves:
-        raise InvariantBroken("E1", f"run {run.number} is of nobody any more")
+        raise InvariantBroken("E1", f"run {run.number} belongs to no entry any more")
     if run.bisection is not None and not own and run.bisection not in draft.queue.bisections:
         raise InvariantBroken("E1", f"run {run.number} is of a search that is over")
     for entry in own:
-        member = next(one for one in (*run.base, *run.entries) if one.pr == entry.pr)
+        member = next(one for one in run.members if one.pr == entry.pr)
         if entry.head != member.head:
             raise InvariantBroken("E5", f"run {run.number} tests another head of {member.pr}")
     _complete(draft, run, own)
     tested = [(step.pr, step.head) for step in run.steps]
-    if tested and tested != [(one.pr, one.head) for one in (*run.base, *run.entries)]:
+    if tested and tested != [(one.pr, one.head) for one in run.members]:
         raise InvariantBroken("E5", f"run {run.number} was built of other heads")
 
 
@@ -137,7 +137,9 @@ def _complete(draft: Draft, run: Run, own: tuple[Entry, ...]) -> None:
         drawn = bases.graph(draft)
         nodes = {drawn.of.get(entry.pr) for entry in own if entry.batch == run.number}
         if len(nodes) > 1:
-            raise InvariantBroken("E1", f"the batch of run {run.number} does not stand together")
+            raise InvariantBroken(
+                "E1", f"the batch of run {run.number} is not together in the line"
+            )
 
 
 def _base(draft: Draft, run: Run) -> None:
@@ -147,14 +149,16 @@ def _base(draft: Draft, run: Run) -> None:
     landing = draft.queue.landing
     if not own or own[0].bisection is not None or (landing and landing.run == run.id):
         return
-    why = bases.looked_over(draft, run)
+    why = bases.broken(draft, run)
     if why is not None:
-        raise InvariantBroken("E3", f"run {run.number} stands on a base: {why.reason.value}")
+        raise InvariantBroken(
+            "E3", f"run {run.number} is built on a broken base: {why.reason.value}"
+        )
 
 
 def _final(draft: Draft, entry: Entry) -> None:
-    told = entry.detail != NOTHING or entry.canceller is not None
-    if entry.state in _NEEDS_DETAIL and not told:
+    has_evidence = entry.detail != NOTHING or entry.canceller is not None
+    if entry.state in _NEEDS_DETAIL and not has_evidence:
         raise InvariantBroken("E7", f"{_name(entry)} left without evidence")
     if entry.state is not EntryState.FAILED or entry.reason not in _BLAMED_BY_TESTS:
         return
@@ -234,7 +238,7 @@ def _landing(draft: Draft) -> None:
     if run is None or run.status is not RunStatus.SUCCEEDED:
         raise InvariantBroken("I2", "a landing began without a passed run")
     _something_ran(run)
-    first = (*run.base, *run.entries)[: now.positions[0] - 1]
+    first = run.members[: now.positions[0] - 1]
     mine = {entry.id for entry in draft.own(run)}
     if any(member.entry not in mine and draft.entry_of(member) for member in first):
         raise InvariantBroken("I7", "a landing began before everything in its base had landed")

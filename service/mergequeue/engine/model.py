@@ -148,6 +148,11 @@ class Entry:
     refusal: Refusal | None = None
 
     @property
+    def waiting_key(self) -> tuple[int, int, int]:
+        """Its place among waiting entries: by priority, then by when they were first ready."""
+        return self.priority, self.seq or 0, self.pr
+
+    @property
     def touches(self) -> Targets | None:
         """What it counts as touching now; None: unknown, so everything."""
         return self.wide if self.run is not None and self.wide is not None else self.targets
@@ -224,6 +229,11 @@ class Run:
     reused_from: str | None = None
     bisection: str | None = None
     without: tuple[str, ...] = ()
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Everything that the test branch contains: the base, then the tested entries."""
+        return (*self.base, *self.entries)
 
     @property
     def prs(self) -> tuple[int, ...]:

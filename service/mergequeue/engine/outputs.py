@@ -208,7 +208,7 @@ class RunFinished:
 
 @dataclass(frozen=True, slots=True)
 class RunRetired:
-    """Nobody refers to the run any more; `why` is the reason its entries left it."""
+    """No entry refers to the run any more; `why` is the reason its entries left it."""
 
     run: str
     why: Reason

@@ -71,52 +71,22 @@ PROBE_SLOTS = frozenset({RunKind.PROBE, RunKind.CONFIRMATION})
 LANDS = frozenset({QueueState.RUNNING, QueueState.DRAINING, QueueState.SWITCHING_MODES})
 """Queue states in which passed entries land."""
 
-_ANY_LEAVES = frozenset({EntryState.CANCELLED, EntryState.MERGED})
+_LEAVES = frozenset({EntryState.CANCELLED, EntryState.MERGED})
+
+_AFTER_TESTS = _LEAVES | {
+    EntryState.PENDING,
+    EntryState.NOT_READY,
+    EntryState.TESTING,
+    EntryState.PENDING_FAILURE,
+    EntryState.FAILED,
+}
 
 ENTRY_TRANSITIONS: dict[EntryState, frozenset[EntryState]] = {
-    EntryState.NOT_READY: frozenset({EntryState.PENDING}) | _ANY_LEAVES,
-    EntryState.PENDING: frozenset(
-        {
-            EntryState.PENDING,
-            EntryState.NOT_READY,
-            EntryState.TESTING,
-            EntryState.TESTS_PASSED,
-            EntryState.FAILED,
-        }
-    )
-    | _ANY_LEAVES,
-    EntryState.TESTING: frozenset(
-        {
-            EntryState.PENDING,
-            EntryState.NOT_READY,
-            EntryState.TESTING,
-            EntryState.TESTS_PASSED,
-            EntryState.PENDING_FAILURE,
-            EntryState.FAILED,
-        }
-    )
-    | _ANY_LEAVES,
-    EntryState.TESTS_PASSED: frozenset(
-        {
-            EntryState.PENDING,
-            EntryState.NOT_READY,
-            EntryState.TESTING,
-            EntryState.PENDING_FAILURE,
-            EntryState.FAILED,
-        }
-    )
-    | _ANY_LEAVES,
-    EntryState.PENDING_FAILURE: frozenset(
-        {
-            EntryState.PENDING,
-            EntryState.NOT_READY,
-            EntryState.TESTING,
-            EntryState.PENDING_FAILURE,
-            EntryState.TESTS_PASSED,
-            EntryState.FAILED,
-        }
-    )
-    | _ANY_LEAVES,
+    EntryState.NOT_READY: _LEAVES | {EntryState.PENDING},
+    EntryState.PENDING: _AFTER_TESTS - {EntryState.PENDING_FAILURE} | {EntryState.TESTS_PASSED},
+    EntryState.TESTING: _AFTER_TESTS | {EntryState.TESTS_PASSED},
+    EntryState.TESTS_PASSED: _AFTER_TESTS,
+    EntryState.PENDING_FAILURE: _AFTER_TESTS | {EntryState.TESTS_PASSED},
     EntryState.MERGED: frozenset(),
     EntryState.FAILED: frozenset(),
     EntryState.CANCELLED: frozenset(),

@@ -1,12 +1,12 @@
 """Simulate a queue: the real engine in virtual time over known submissions.
 
-Theory of operation. A `History` (`history.py`) says who was submitted when, what each change
+Theory of operation. A `History` (`history.py`) says what was submitted when, what each change
 does to the tests, and how long tests take. `replay.py` drives `mergequeue.engine.step` over it:
 it submits, answers builds and landings at once, gives CI's result after its time, wakes the
 engine when it asked to be woken, and counts (`figures.py`). It has no rule of a queue of its
 own: whatever the engine plans (batches, probes, hedges, lanes) appears as test branches to
-build, runs to retire and positions to land, and is answered as such. `world.py` is what stands
-outside: a target branch whose trees are sums of changes, and a CI with so many workers.
+build, runs to retire and positions to land, and is answered as such. `world.py` is the
+world outside: a target branch whose trees are sums of changes, and a CI with so many workers.
 
 Histories come from three places: `past.py` reads what a queue's own entries and runs say,
 `table.py` a table of test runs, `stream.py` makes one up from a seed.

@@ -23,7 +23,7 @@ class Fate:
 
     @property
     def is_good(self) -> bool:
-        """Whether it passes wherever it stands."""
+        """Whether it passes on every base."""
         return not (self.breaks or self.breaks_with or self.conflicts)
 
 
@@ -36,7 +36,7 @@ class Arrival:
 
     `ci_s` is how long a test of it takes, None: drawn from the history. `contains_tip`: its head
     contained the target's tip when it came, and its own checks had passed. `cancelled_at`: a
-    person took it out then, if it was still queued. `targets` None: nobody knows them.
+    person took it out then, if it was still queued. `targets` None: they are unknown.
     """
 
     at: datetime

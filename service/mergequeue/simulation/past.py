@@ -33,7 +33,7 @@ BY_CI = frozenset(
 class Past:
     """Ended submissions and runs of one queue, oldest first.
 
-    `ready_at` is when each entry, by id, was ready first; who never was is left out. `targets`
+    `ready_at` is when each entry, by id, was ready first; one that never was is left out. `targets`
     are those uploaded for a head.
     """
 

@@ -61,17 +61,19 @@ AUTHOR = Actor(ActorKind.PERSON, "author")
 REQUIRED = RequiredSet((RequiredName(CHECK),), RequiredSource.MERGE_INSTANCE)
 FROM_TESTING = frozenset({EntryState.TESTING, EntryState.TESTS_PASSED, EntryState.PENDING_FAILURE})
 
-Told = Callable[[int], None]
-"""Hears how many submissions have ended."""
+OnEnded = Callable[[int], None]
+"""Called with how many submissions have ended."""
 
 
-def replay(history: History, config: QueueConfig, seed: int, told: Told | None = None) -> Measured:
+def replay(
+    history: History, config: QueueConfig, seed: int, on_ended: OnEnded | None = None
+) -> Measured:
     """Replay the history's submissions under these settings.
 
     The same arguments always give the same answer. A head is submitted once; a pull request
     that has merged is not submitted again.
     """
-    world = _Replay(history, config, seed, told)
+    world = _Replay(history, config, seed, on_ended)
     world.play()
     return world.measured()
 
@@ -79,9 +81,11 @@ def replay(history: History, config: QueueConfig, seed: int, told: Told | None =
 class _Replay:
     """One queue, its world, and the measurements so far."""
 
-    def __init__(self, history: History, config: QueueConfig, seed: int, told: Told | None) -> None:
+    def __init__(
+        self, history: History, config: QueueConfig, seed: int, on_ended: OnEnded | None
+    ) -> None:
         self._history = history
-        self._told = told
+        self._on_ended = on_ended
         self._target = Target(history.arrivals)
         self._ci = Ci(history, seed)
         self._queue = MergeQueue(id=0, uid=UID, branch=BRANCH, config=config)
@@ -102,8 +106,8 @@ class _Replay:
         """Until nothing is left to happen."""
         if not self._history.arrivals:
             return
-        self._tell(inputs.TargetMoved(self._target.tip))
-        self._tell(inputs.RequiredChanged(REQUIRED))
+        self._take(inputs.TargetMoved(self._target.tip))
+        self._take(inputs.RequiredChanged(REQUIRED))
         end = self._history.arrivals[-1].at + AFTER_LAST
         for _ in range(ROUNDS_PER_ARRIVAL * len(self._history.arrivals)):
             self._now = max(self._now, self._next_at() or end)
@@ -136,7 +140,7 @@ class _Replay:
             act = self._acts.popleft()
             (self._cancel if act.is_cancel else self._submit)(act.arrival)
         else:
-            self._tell(inputs.TimePassed())
+            self._take(inputs.TimePassed())
 
     # --- people
 
@@ -144,7 +148,7 @@ class _Replay:
         if arrival.pr in self._merged:
             return
         self._first_at.setdefault(arrival.head, self._now)
-        self._tell(self._submission(arrival))
+        self._take(self._submission(arrival))
 
     def _submission(self, arrival: Arrival) -> Submit:
         """Return the command with what the product would know of the pull request."""
@@ -154,7 +158,7 @@ class _Replay:
             priority=arrival.priority,
             no_batch=arrival.no_batch,
             p_fail=self._p_fail(arrival),
-            # Lanes wait for whom nobody has told them of: here for all, and not for ever.
+            # In PARALLEL mode unknown targets would wait for ever: here they count as all.
             targets=arrival.targets or ALL,
         )
 
@@ -186,11 +190,11 @@ class _Replay:
     def _cancel(self, arrival: Arrival) -> None:
         entry = self._queue.entries.get(arrival.pr)
         if entry is not None and entry.head == arrival.head:
-            self._tell(inputs.Cancel(arrival.pr, Reason.USER_REQUESTED, AUTHOR))
+            self._take(inputs.Cancel(arrival.pr, Reason.USER_REQUESTED, AUTHOR))
 
     # --- the engine, and the shell around it
 
-    def _tell(self, one: Input) -> None:
+    def _take(self, one: Input) -> None:
         """Take one input and all that the shell answers at once."""
         waiting = [one]
         while waiting:
@@ -254,7 +258,7 @@ class _Replay:
         attempt = self._ci.ended()
         if attempt is not None and attempt.run in self._queue.runs:
             outcome = CheckOutcome.PASSED if attempt.passes else CheckOutcome.FAILED
-            self._tell(self._report(attempt.run, attempt.sha, outcome))
+            self._take(self._report(attempt.run, attempt.sha, outcome))
 
     def _report(self, run: str, sha: Sha, outcome: CheckOutcome) -> Input:
         return inputs.ChecksReported(run, sha, (self._check(outcome),), complete=True)
@@ -287,8 +291,8 @@ class _Replay:
         if self._track is not None and entry.state is not EntryState.CANCELLED:
             self._track.count(self._signs[entry.head], failed=is_failed)
         self._ended += 1
-        if self._told is not None:
-            self._told(self._ended)
+        if self._on_ended is not None:
+            self._on_ended(self._ended)
 
 
 @dataclass(frozen=True, slots=True)

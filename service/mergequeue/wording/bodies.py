@@ -268,8 +268,7 @@ def _passed(view: PullRequestText) -> list[str]:
     how = phrases.sentence(reasons.explanation(view.situation))
     ahead, held = conditions.awaited(view), _held(view)
     if ahead:
-        are = "is" if len(ahead) == 1 else "are"
-        words = "It merges{} automatically when {} " + are + " decided."
+        words = f"It merges{{}} automatically when {{}} {phrases.are(ahead)} decided."
         when = phrase(words, _with_unit(view), phrases.pulls(ahead))
     elif held or view.entry.unmet:
         when = Phrase()
@@ -298,10 +297,9 @@ def _undecided(view: PullRequestText) -> str:
     elif not ahead:
         rest = phrase(". Headgate is finding out whether this PR is the cause.")
     else:
-        are = "is" if len(ahead) == 1 else "are"
         rest = phrase(
-            ", but {} ahead " + are + " not decided yet. If the cause is there, this PR is tested "
-            "again automatically.",
+            f", but {{}} ahead {phrases.are(ahead)} not decided yet. If the cause is there, this "
+            "PR is tested again automatically.",
             phrases.pulls(ahead),
         )
     return _written(what + rest + phrase(" You do not need to do anything."), view)
@@ -315,7 +313,7 @@ def _merged(view: PullRequestText) -> list[str]:
     if reason is Reason.MERGED_BY_HAND:
         return ["PRs behind it are tested again where needed."]
     if reason is Reason.LANDED_DIRECTLY:
-        direct = reasons.PASSED[Reason.OWN_CHECKS_PASSED](view.situation)
+        direct = endings.written(reasons.PASSED[Reason.OWN_CHECKS_PASSED], view.situation)
         return [_written(phrases.sentence(direct), view), _duration(view)]
     return [_duration(view)]
 

@@ -28,7 +28,8 @@ from service.text import markdown, phrases, times
 from service.text.phrases import Code, Page, Phrase, Pull, phrase
 from service.vocabulary import CheckOutcome
 
-Text = Callable[[Condition, MergeQueue], Phrase]
+Text = tuple[str, str] | Callable[[Condition, MergeQueue], Phrase]
+"""Templates for a met condition and for one that waits for pull requests, or a function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,12 @@ def message(condition: Condition, queue: MergeQueue) -> str:
 
 def clause(condition: Condition, queue: MergeQueue) -> Phrase:
     """Return the condition; while it is open, with the present situation in parentheses."""
-    return CONDITIONS[condition.code](condition, queue)
+    text = CONDITIONS[condition.code]
+    if not isinstance(text, tuple):
+        return text(condition, queue)
+    met, still_open = text
+    words = met if condition.met or not condition.prs else still_open
+    return phrases.filled(words, lambda name, _: _FIELDS[name](condition.prs))
 
 
 def lines(view: PullRequestText) -> list[tuple[bool, Phrase]]:
@@ -171,12 +177,6 @@ def _no_hold(condition: Condition, _: MergeQueue) -> Phrase:
     return phrase("the hold {} is lifted", condition.word)
 
 
-def _no_conflict_ahead(condition: Condition, _: MergeQueue) -> Phrase:
-    if condition.met or not condition.prs:
-        return phrase("there is no conflict with a PR ahead")
-    return phrase("the conflict with {} is gone", phrases.pulls(condition.prs, "or"))
-
-
 def _turn(condition: Condition, queue: MergeQueue) -> Phrase:
     before = condition.count or len(condition.prs)
     if queue.config.mode is Mode.PARALLEL and condition.prs:
@@ -198,8 +198,7 @@ def _batch(condition: Condition, _: MergeQueue) -> Phrase:
 
 
 def _startable(condition: Condition, queue: MergeQueue) -> Phrase:
-    are = "is" if len(condition.prs) == 1 else "are"
-    late = phrase("{} " + are + " not yet", few(condition.prs))
+    late = phrase(f"{{}} {phrases.are(condition.prs)} not yet", few(condition.prs))
     shares = " that shares impacted targets with it"
     which = shares if queue.config.mode is Mode.PARALLEL else ""
     words = phrase("everything ahead" + which + " is being tested")
@@ -237,19 +236,11 @@ def _status(condition: Condition, _: MergeQueue) -> Phrase:
     return _but(phrase("check {} passes", name), condition, Phrase((OUTCOMES[outcome],)))
 
 
-def _decided(condition: Condition, _: MergeQueue) -> Phrase:
-    if condition.met or not condition.prs:
-        return phrase("everything ahead is decided")
-    are = "is" if len(condition.prs) == 1 else "are"
-    return phrase("{} ahead " + are + " decided", phrases.pulls(condition.prs))
-
-
 def _successors(condition: Condition, _: MergeQueue) -> Phrase:
     if condition.met or not condition.prs:
         return phrase("no remaining test run on top of it can clear it")
-    one = len(condition.prs) == 1
-    verb = "is decided" if one else "are decided"
-    words = phrase("{}, tested on top of it, " + verb, few(condition.prs))
+    are = phrases.are(condition.prs)
+    words = phrase(f"{{}}, tested on top of it, {are} decided", few(condition.prs))
     levels = Phrase()
     if condition.total is not None and condition.total > 1:
         levels = phrase("; {} of {} levels failed", condition.count or 0, condition.total)
@@ -273,20 +264,6 @@ def _search(condition: Condition, _: MergeQueue) -> Phrase:
     return phrase("the cause is found ({})", phrases.joined(where, "; "))
 
 
-def _confirmed(condition: Condition, _: MergeQueue) -> Phrase:
-    if not condition.prs:
-        return phrase("a second test run has shown whether the failure is its own")
-    words = "a second test run has shown whether the failure is that of {}"
-    return phrase(words, phrases.pulls(condition.prs))
-
-
-def _ahead_landed(condition: Condition, _: MergeQueue) -> Phrase:
-    if condition.met or not condition.prs:
-        return phrase("everything ahead is merged")
-    are = "is" if len(condition.prs) == 1 else "are"
-    return phrase("{} ahead " + are + " merged or gone", phrases.pulls(condition.prs))
-
-
 def _landing_free(condition: Condition, _: MergeQueue) -> Phrase:
     if not condition.met and condition.word == OWN:
         return phrase("its merge, which is under way, is done")
@@ -294,8 +271,9 @@ def _landing_free(condition: Condition, _: MergeQueue) -> Phrase:
         return _but(phrase("its merge is done"), condition, _limit(condition))
     if not condition.met and condition.word == UNANSWERED:
         return _but(phrase("the merge under way is done"), condition, _takeover(condition))
-    are = " is" if len(condition.prs) == 1 else " are"
-    now_so = phrase("{}" + are, phrases.pulls(condition.prs)) if condition.prs else Phrase()
+    now_so = Phrase()
+    if condition.prs:
+        now_so = phrase(f"{{}} {phrases.are(condition.prs)}", phrases.pulls(condition.prs))
     return _but(phrase("no other PR is being merged"), condition, now_so)
 
 
@@ -313,32 +291,48 @@ def few(prs: Sequence[int]) -> Phrase:
     return phrases.listed([Phrase((Pull(pr),)) for pr in prs], phrases.NAMES_SHOWN_MAX)
 
 
-def _fixed(words: str) -> Text:
-    return lambda _, __: phrase(words)
-
+_FIELDS: dict[str, Callable[[Sequence[int]], Phrase]] = {
+    "prs": phrases.pulls,
+    "any_pr": lambda prs: phrases.pulls(prs, "or"),
+    "are": lambda prs: Phrase((phrases.are(prs),)),
+}
 
 _READINESS: dict[ConditionCode, Reason] = {
     code: Reason(code.value) for code in ConditionCode if code.value in set(readiness.GOALS)
 }
 
+_RESULTS_ARE_IN = "the test results of the failure are in"
+
 CONDITIONS: dict[ConditionCode, Text] = {
     **dict.fromkeys(_READINESS, _ready),
     ConditionCode.QUEUE_RUNNING: _running,
     ConditionCode.NO_HOLD: _no_hold,
-    ConditionCode.NO_CONFLICT_AHEAD: _no_conflict_ahead,
+    ConditionCode.NO_CONFLICT_AHEAD: (
+        "there is no conflict with a PR ahead",
+        "the conflict with {any_pr} is gone",
+    ),
     ConditionCode.ITS_TURN: _turn,
     ConditionCode.BATCH_COMPLETE: _batch,
     ConditionCode.BASE_STARTABLE: _startable,
     ConditionCode.FREE_SLOT: _slot,
     ConditionCode.BRANCH_BUILT: _built,
     ConditionCode.STATUS_PASSED: _status,
-    ConditionCode.EVIDENCE_RECEIVED: _fixed("the test results of the failure are in"),
-    ConditionCode.AHEAD_DECIDED: _decided,
+    ConditionCode.EVIDENCE_RECEIVED: (_RESULTS_ARE_IN, _RESULTS_ARE_IN),
+    ConditionCode.AHEAD_DECIDED: (
+        "everything ahead is decided",
+        "{prs} ahead {are} decided",
+    ),
     ConditionCode.SUCCESSORS_DECIDED: _successors,
     ConditionCode.BISECTION_DONE: _search,
-    ConditionCode.CONFIRMED: _confirmed,
+    ConditionCode.CONFIRMED: (
+        "a second test run has shown whether the failure is its own",
+        "a second test run has shown whether the failure is that of {prs}",
+    ),
     ConditionCode.QUEUE_LANDS: _lands,
-    ConditionCode.AHEAD_LANDED: _ahead_landed,
+    ConditionCode.AHEAD_LANDED: (
+        "everything ahead is merged",
+        "{prs} ahead {are} merged or gone",
+    ),
     ConditionCode.STILL_READY: _still_ready,
     ConditionCode.LANDING_FREE: _landing_free,
 }
@@ -395,58 +389,50 @@ def what_next(following: NextEvent | None, wanted: Sequence[Wanted] = ()) -> Phr
         return Phrase()
     if following.what is Next.FACTS_CHANGE and wanted:
         return phrases.sentence(readiness.steps(wanted))
-    return NEXT[following.what](following)
+    words = NEXT[following.what]
+    if isinstance(words, tuple):
+        words = words[min(len(following.prs), 2)]
+    fields = {"prs": phrases.pulls(following.prs), "resume": phrase("{}", "/merge resume")}
+    return phrases.filled(words, lambda name, _: fields[name])
 
 
-def _then(words: str) -> Callable[[NextEvent], Phrase]:
-    return lambda _: phrase(words)
-
-
-def _then_prs(one: str, several: str, nobody: str) -> Callable[[NextEvent], Phrase]:
-    def then(following: NextEvent) -> Phrase:
-        if not following.prs:
-            return phrase(nobody)
-        words = one if len(following.prs) == 1 else several
-        return phrase(words, phrases.pulls(following.prs))
-
-    return then
-
-
-NEXT: dict[Next, Callable[[NextEvent], Phrase]] = {
-    Next.FACTS_CHANGE: _then("An open condition is met."),
-    Next.QUEUE_RESUMES: lambda _: phrase(
-        "A maintainer resumes the queue ({}).", Code("/merge resume")
-    ),
-    Next.MODE_CHANGES: _then("The running tests end, and the queue changes its mode."),
-    Next.HOLD_LIFTED: _then("The hold on the queue is lifted."),
-    Next.CONFLICT_CLEARS: _then_prs(
-        "{} is merged or leaves the queue.",
-        "One of {} is merged or leaves the queue.",
+NEXT: dict[Next, str | tuple[str, str, str]] = {
+    Next.FACTS_CHANGE: "An open condition is met.",
+    Next.QUEUE_RESUMES: "A maintainer resumes the queue ({resume}).",
+    Next.MODE_CHANGES: "The running tests end, and the queue changes its mode.",
+    Next.HOLD_LIFTED: "The hold on the queue is lifted.",
+    Next.CONFLICT_CLEARS: (
         "The PR in conflict is merged or leaves the queue.",
+        "{prs} is merged or leaves the queue.",
+        "One of {prs} is merged or leaves the queue.",
     ),
-    Next.RUN_STARTS: _then_prs(
-        "The test run of {} starts.", "The test runs of {} start.", "A test run ahead starts."
+    Next.RUN_STARTS: (
+        "A test run ahead starts.",
+        "The test run of {prs} starts.",
+        "The test runs of {prs} start.",
     ),
-    Next.BATCH_FILLS: _then("The batch fills up, or its maximum wait ends."),
-    Next.SLOT_FREES: _then("A test run ends."),
-    Next.BRANCH_BUILT: _then("Headgate creates the test branch."),
-    Next.CHECK_REPORTS: _then("CI reports a required check."),
-    Next.EVIDENCE_ARRIVES: _then("The test results of the failure arrive."),
-    Next.AHEAD_DECIDED: _then_prs(
-        "{} passes, fails or leaves the queue.",
-        "{} pass, fail or leave the queue.",
+    Next.BATCH_FILLS: "The batch fills up, or its maximum wait ends.",
+    Next.SLOT_FREES: "A test run ends.",
+    Next.BRANCH_BUILT: "Headgate creates the test branch.",
+    Next.CHECK_REPORTS: "CI reports a required check.",
+    Next.EVIDENCE_ARRIVES: "The test results of the failure arrive.",
+    Next.AHEAD_DECIDED: (
         "The PRs ahead are decided.",
+        "{prs} passes, fails or leaves the queue.",
+        "{prs} pass, fail or leave the queue.",
     ),
-    Next.SUCCESSOR_ENDS: _then_prs(
-        "The test run of {} ends.", "The test runs of {} end.", "A test run on top of it ends."
+    Next.SUCCESSOR_ENDS: (
+        "A test run on top of it ends.",
+        "The test run of {prs} ends.",
+        "The test runs of {prs} end.",
     ),
-    Next.PROBE_ENDS: _then("A test run of the search for the cause ends."),
-    Next.CONFIRMATION_ENDS: _then("The second test run ends."),
-    Next.LANDING_ENDS: _then_prs(
-        "{} is merged or leaves the queue.",
-        "{} are merged or leave the queue.",
+    Next.PROBE_ENDS: "A test run of the search for the cause ends.",
+    Next.CONFIRMATION_ENDS: "The second test run ends.",
+    Next.LANDING_ENDS: (
         "The merge that is under way ends.",
+        "{prs} is merged or leaves the queue.",
+        "{prs} are merged or leave the queue.",
     ),
-    Next.RETRY: _then("Headgate retries automatically."),
+    Next.RETRY: "Headgate retries automatically.",
 }
-"""Every kind of next event."""
+"""Every kind of next event; of three texts by how many pull requests it is about: 0, 1, more."""

@@ -8,9 +8,10 @@ from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import readiness
 from service.mergequeue.wording.situation import Situation
 from service.text import markdown, phrases, times
-from service.text.phrases import Code, Phrase, phrase
+from service.text.phrases import Argument, Code, Phrase, phrase
 
-Text = Callable[[Situation], Phrase]
+Text = str | Callable[[Situation], Phrase]
+"""A template with the fields of `FIELDS`, or a function where the words depend on more."""
 
 MERGE = Code("/merge")
 TEST_BRANCHES = Code("headgate/merge/**")
@@ -31,13 +32,15 @@ _USUAL_CAUSES = (
 
 def why(situation: Situation) -> Phrase:
     """The reason as a clause: "`test` failed", "it became a draft"."""
-    match situation.state:
-        case EntryState.FAILED:
-            return FAILED[situation.reason](situation)
-        case EntryState.MERGED:
-            return MERGED[situation.reason](situation)
-        case _:
-            return CANCELLED[situation.reason](situation)
+    tables = {EntryState.FAILED: FAILED, EntryState.MERGED: MERGED}
+    return written(tables.get(situation.state, CANCELLED)[situation.reason], situation)
+
+
+def written(text: Text, situation: Situation) -> Phrase:
+    """Return a text of a catalog for this situation."""
+    if isinstance(text, str):
+        return phrases.filled(text, lambda name, words: FIELDS[name](situation, words))
+    return text(situation)
 
 
 def removed(situation: Situation) -> Phrase:
@@ -48,8 +51,7 @@ def removed(situation: Situation) -> Phrase:
 
 def next_step(situation: Situation) -> Phrase:
     """Return what to do about it, in whole sentences; empty if there is nothing to do."""
-    fixed = _NEXT.get((situation.state, situation.reason))
-    return fixed(situation) if fixed else Phrase()
+    return written(_NEXT.get((situation.state, situation.reason), ""), situation)
 
 
 def said(situation: Situation) -> Phrase:
@@ -100,20 +102,11 @@ def _pushed(situation: Situation) -> Phrase:
     return clause + phrase(" ({} → {})", phrases.short(situation.head), phrases.short(new))
 
 
-def _base_changed(situation: Situation) -> Phrase:
-    clause = phrase("the base branch changed")
-    return clause + phrase(" to {}", situation.detail.text) if situation.detail.text else clause
-
-
 def _not_ready(situation: Situation) -> Phrase:
     if situation.config is None:
         return phrase("not ready for too long")
     hours = situation.config.not_ready_timeout_hours
     return Phrase((f"not ready for {hours:g} h",))
-
-
-def _authorization_lost(situation: Situation) -> Phrase:
-    return phrase("{} lost the right to queue it", phrases.actor(situation.submitted_by))
 
 
 def _tries(situation: Situation) -> str:
@@ -122,17 +115,16 @@ def _tries(situation: Situation) -> str:
 
 def _interrupted(situation: Situation) -> Phrase:
     stopped = checks(situation, "its checks")
-    return phrase("CI stopped {} " + _tries(situation), stopped) + _not_your_change()
+    return phrase(f"CI stopped {{}} {_tries(situation)}{_NOT_YOUR_CHANGE}", stopped)
 
 
 def _infrastructure(situation: Situation) -> Phrase:
     if situation.detail.text:
         return phrase("every test attempt failed while the queue was on hold")
-    return phrase(f"CI failed {_tries(situation)} without a test result") + _not_your_change()
+    return phrase(f"CI failed {_tries(situation)} without a test result{_NOT_YOUR_CHANGE}")
 
 
-def _not_your_change() -> Phrase:
-    return phrase("; nothing in your change needs fixing")
+_NOT_YOUR_CHANGE = "; nothing in your change needs fixing"
 
 
 def _landed(situation: Situation) -> Phrase:
@@ -141,28 +133,34 @@ def _landed(situation: Situation) -> Phrase:
     return clause + phrase(" as {}", phrases.short(sha)) if sha else clause
 
 
-def _merged_by_hand(situation: Situation) -> Phrase:
-    return (
-        phrase("merged outside the queue by {}", by(situation))
-        if situation.by.login
-        else (phrase("merged outside the queue"))
-    )
+def _with_detail(words: str, more: str) -> Text:
+    """The words; with more of them if the detail has a text."""
+    return lambda situation: written(words + more if situation.detail.text else words, situation)
 
+
+FIELDS: dict[str, Callable[[Situation, str], Argument]] = {
+    "target": lambda situation, _: situation.target,
+    "text": lambda situation, words: situation.detail.text or phrase(words),
+    "checks": checks,
+    "prs": prs,
+    "any_pr": lambda situation, words: (
+        phrases.pulls(situation.detail.prs, "or") if situation.detail.prs else phrase(words)
+    ),
+    "by": lambda situation, _: by(situation),
+    "submitter": lambda situation, _: phrases.actor(situation.submitted_by),
+    "merge": lambda _, __: MERGE,
+    "test_branches": lambda _, __: TEST_BRANCHES,
+}
+"""What a template may name; the words after `|` stand in for checks or pull requests not known."""
 
 FAILED: dict[Reason, Text] = {
-    Reason.REQUIRED_STATUS_FAILED: lambda situation: phrase(
-        "{} failed", checks(situation, "a required check")
-    ),
-    Reason.INTERACTION: lambda situation: phrase(
-        "passes alone, fails together with {}", prs(situation, "a PR ahead")
-    ),
+    Reason.REQUIRED_STATUS_FAILED: "{checks|a required check} failed",
+    Reason.INTERACTION: "passes alone, fails together with {prs|a PR ahead}",
     Reason.RUN_TIMED_OUT: _timed_out,
-    Reason.CONFLICT_TARGET: lambda situation: phrase("conflict with {}", situation.target),
-    Reason.REBASE_DIFFERS: lambda situation: phrase(
-        "GitHub cannot rebase it onto {}", situation.target
-    ),
-    Reason.BUILD_REFUSED: lambda _: phrase("GitHub refused the test branch"),
-    Reason.MERGE_REFUSED: lambda _: phrase("tests passed, but GitHub refused the merge"),
+    Reason.CONFLICT_TARGET: "conflict with {target}",
+    Reason.REBASE_DIFFERS: "GitHub cannot rebase it onto {target}",
+    Reason.BUILD_REFUSED: "GitHub refused the test branch",
+    Reason.MERGE_REFUSED: "tests passed, but GitHub refused the merge",
 }
 """Codes of FAILED (ENGINE.md 4)."""
 
@@ -170,61 +168,39 @@ CANCELLED: dict[Reason, Text] = {
     Reason.USER_REQUESTED: _requested,
     Reason.ADMIN_REQUESTED: _requested,
     Reason.API_REQUESTED: _requested,
-    Reason.LABEL_REMOVED: lambda situation: phrase("{} removed the label", by(situation)),
-    Reason.PR_CLOSED: lambda _: phrase("the PR was closed"),
-    Reason.MERGED_INTO_OTHER_BRANCH: lambda situation: phrase(
-        "it was merged into {}", situation.detail.text or phrase("another branch")
-    ),
+    Reason.LABEL_REMOVED: "{by} removed the label",
+    Reason.PR_CLOSED: "the PR was closed",
+    Reason.MERGED_INTO_OTHER_BRANCH: "it was merged into {text|another branch}",
     Reason.HEAD_CHANGED: _pushed,
-    Reason.BASE_CHANGED: _base_changed,
-    Reason.CONVERTED_TO_DRAFT: lambda _: phrase("it became a draft"),
+    Reason.BASE_CHANGED: _with_detail("the base branch changed", " to {text}"),
+    Reason.CONVERTED_TO_DRAFT: "it became a draft",
     Reason.NOT_READY_TIMEOUT: _not_ready,
-    Reason.AUTHORIZATION_LOST: _authorization_lost,
-    Reason.FLAKY_RETRIES_SPENT: lambda _: phrase(
-        "only known flaky tests failed, and the retries are used up"
-    ),
+    Reason.AUTHORIZATION_LOST: "{submitter} lost the right to queue it",
+    Reason.FLAKY_RETRIES_SPENT: "only known flaky tests failed, and the retries are used up",
     Reason.CI_INTERRUPTED: _interrupted,
     Reason.INFRASTRUCTURE: _infrastructure,
-    Reason.CHECK_NEVER_STARTED: lambda situation: phrase(
-        "{} never reported", checks(situation, "a required check")
-    ),
-    Reason.TEST_BRANCH_TAMPERED: lambda _: phrase(
-        "somebody else deleted its test branch three times"
-    ),
-    Reason.PR_GONE: lambda _: phrase("the PR no longer exists"),
+    Reason.CHECK_NEVER_STARTED: "{checks|a required check} never reported",
+    Reason.TEST_BRANCH_TAMPERED: "somebody else deleted its test branch three times",
+    Reason.PR_GONE: "the PR no longer exists",
 }
 """Codes of CANCELLED."""
 
 MERGED: dict[Reason, Text] = {
     Reason.LANDED: _landed,
     Reason.LANDED_DIRECTLY: _landed,
-    Reason.MERGED_BY_HAND: _merged_by_hand,
-    Reason.ALREADY_CONTAINED: lambda situation: phrase("already in {}", situation.target),
+    Reason.MERGED_BY_HAND: lambda situation: written(
+        "merged outside the queue" + (" by {by}" if situation.by.login else ""), situation
+    ),
+    Reason.ALREADY_CONTAINED: "already in {target}",
 }
 """Codes of MERGED."""
-
-
-def _again(words: str = "Comment {} to queue it again.") -> Text:
-    return lambda _: phrase(words, MERGE)
-
-
-def _after(first: str) -> Text:
-    return lambda _: phrase(first + ", then comment {} again.", MERGE)
-
-
-def _after_interaction(situation: Situation) -> Phrase:
-    others = prs(situation, "what is ahead of it")
-    return phrase("Make it work together with {}, push, then comment {} again.", others, MERGE)
 
 
 def _after_conflict(situation: Situation) -> Phrase:
     step = phrase("Rebase or merge {}, push, then comment {} again.", situation.target, MERGE)
     paths = situation.detail.paths
-    return (
-        phrases.joined([phrase("In conflict: {}.", phrases.names(paths)), step])
-        if paths
-        else (step)
-    )
+    named = phrase("In conflict: {}.", phrases.names(paths)) if paths else Phrase()
+    return phrases.joined([named, step])
 
 
 def _after_build_refused(situation: Situation) -> Phrase:
@@ -249,56 +225,59 @@ def _after_not_ready(situation: Situation) -> Phrase:
     return phrases.joined([missing if situation.wanted else Phrase(), step])
 
 
-def _after_never_started(_: Situation) -> Phrase:
-    return phrase(
-        "CI must run on {} and report exactly this name. Then comment {} again.",
-        TEST_BRANCHES,
-        MERGE,
-    )
-
+_AGAIN = "Comment {merge} to queue it again."
 
 _NEXT: dict[tuple[EntryState, Reason], Text] = {
-    (EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED): _after("Fix it, push"),
-    (EntryState.FAILED, Reason.INTERACTION): _after_interaction,
-    (EntryState.FAILED, Reason.RUN_TIMED_OUT): _again(
+    (EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED): "Fix it, push, then comment {merge} again.",
+    (EntryState.FAILED, Reason.INTERACTION): (
+        "Make it work together with {prs|what is ahead of it}, push, then comment {merge} again."
+    ),
+    (EntryState.FAILED, Reason.RUN_TIMED_OUT): (
         "If the checks take that long, a maintainer can raise the testing timeout of the queue; "
-        "comment {} to queue it again."
+        "comment {merge} to queue it again."
     ),
     (EntryState.FAILED, Reason.CONFLICT_TARGET): _after_conflict,
-    (EntryState.FAILED, Reason.REBASE_DIFFERS): _after("Rebase it yourself, push"),
+    (EntryState.FAILED, Reason.REBASE_DIFFERS): (
+        "Rebase it yourself, push, then comment {merge} again."
+    ),
     (EntryState.FAILED, Reason.BUILD_REFUSED): _after_build_refused,
     (EntryState.FAILED, Reason.MERGE_REFUSED): _after_merge_refused,
-    (EntryState.CANCELLED, Reason.USER_REQUESTED): _again(),
-    (EntryState.CANCELLED, Reason.ADMIN_REQUESTED): _again(),
-    (EntryState.CANCELLED, Reason.API_REQUESTED): _again(),
-    (EntryState.CANCELLED, Reason.LABEL_REMOVED): _again(
-        "Put the label back or comment {} to queue it again."
+    (EntryState.CANCELLED, Reason.USER_REQUESTED): _AGAIN,
+    (EntryState.CANCELLED, Reason.ADMIN_REQUESTED): _AGAIN,
+    (EntryState.CANCELLED, Reason.API_REQUESTED): _AGAIN,
+    (EntryState.CANCELLED, Reason.LABEL_REMOVED): (
+        "Put the label back or comment {merge} to queue it again."
     ),
-    (EntryState.CANCELLED, Reason.PR_CLOSED): _after("Reopen it"),
-    (EntryState.CANCELLED, Reason.HEAD_CHANGED): _again("Comment {} to queue the new commits."),
-    (EntryState.CANCELLED, Reason.BASE_CHANGED): _again("Comment {} to queue it for its new base."),
-    (EntryState.CANCELLED, Reason.CONVERTED_TO_DRAFT): _after("Mark it ready for review"),
+    (EntryState.CANCELLED, Reason.PR_CLOSED): "Reopen it, then comment {merge} again.",
+    (EntryState.CANCELLED, Reason.HEAD_CHANGED): "Comment {merge} to queue the new commits.",
+    (EntryState.CANCELLED, Reason.BASE_CHANGED): "Comment {merge} to queue it for its new base.",
+    (EntryState.CANCELLED, Reason.CONVERTED_TO_DRAFT): (
+        "Mark it ready for review, then comment {merge} again."
+    ),
     (EntryState.CANCELLED, Reason.NOT_READY_TIMEOUT): _after_not_ready,
-    (EntryState.CANCELLED, Reason.AUTHORIZATION_LOST): _again(
-        "A person with write access can comment {} to queue it again."
+    (EntryState.CANCELLED, Reason.AUTHORIZATION_LOST): (
+        "A person with write access can comment {merge} to queue it again."
     ),
-    (EntryState.CANCELLED, Reason.FLAKY_RETRIES_SPENT): _again(),
-    (EntryState.CANCELLED, Reason.CI_INTERRUPTED): _again(),
-    (EntryState.CANCELLED, Reason.INFRASTRUCTURE): _again(),
-    (EntryState.CANCELLED, Reason.CHECK_NEVER_STARTED): _after_never_started,
-    (EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED): lambda _: phrase(
-        "Find out what deletes {}, then comment {} again.", TEST_BRANCHES, MERGE
+    (EntryState.CANCELLED, Reason.FLAKY_RETRIES_SPENT): _AGAIN,
+    (EntryState.CANCELLED, Reason.CI_INTERRUPTED): _AGAIN,
+    (EntryState.CANCELLED, Reason.INFRASTRUCTURE): _AGAIN,
+    (EntryState.CANCELLED, Reason.CHECK_NEVER_STARTED): (
+        "CI must run on {test_branches} and report exactly this name. Then comment {merge} again."
+    ),
+    (EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED): (
+        "Find out what deletes {test_branches}, then comment {merge} again."
     ),
 }
 """What to do next; missing codes need no action."""
 
-CauseText = Callable[[str, Phrase], Phrase]
-"""From the target branch and the pull requests concerned (empty: not known)."""
-
 
 def verdict(cause: Cause, target: str, prs: Sequence[int] = ()) -> Phrase:
     """Return the verdict about the pull request as one sentence."""
-    return CAUSES[cause](target, phrases.pulls(prs))
+    words = CAUSES[cause]
+    pulls = phrases.pulls(prs)
+    return phrases.filled(
+        words, lambda name, none: target if name == "target" else pulls if prs else phrase(none)
+    )
 
 
 def cause_message(cause: Cause, target: str, prs: Sequence[int] = ()) -> str:
@@ -306,33 +285,22 @@ def cause_message(cause: Cause, target: str, prs: Sequence[int] = ()) -> str:
     return markdown.plain(verdict(cause, target, prs))
 
 
-def _fixed_cause(words: str) -> CauseText:
-    return lambda _, __: phrase(words)
-
-
-CAUSES: dict[Cause, CauseText] = {
-    Cause.QUARANTINED_ONLY: _fixed_cause(
-        "Only quarantined tests failed, so the run counts as passed."
-    ),
-    Cause.INFRA: _fixed_cause("The CI machines failed, not the code."),
-    Cause.INTERRUPTED: _fixed_cause("CI was stopped before it gave a result."),
-    Cause.NEVER_STARTED: _fixed_cause("A required check never started."),
-    Cause.BASE_RED: lambda target, _: phrase("{} fails the same way.", target),
-    Cause.KNOWN_FLAKY: _fixed_cause(
+CAUSES: dict[Cause, str] = {
+    Cause.QUARANTINED_ONLY: "Only quarantined tests failed, so the run counts as passed.",
+    Cause.INFRA: "The CI machines failed, not the code.",
+    Cause.INTERRUPTED: "CI was stopped before it gave a result.",
+    Cause.NEVER_STARTED: "A required check never started.",
+    Cause.BASE_RED: "{target} fails the same way.",
+    Cause.KNOWN_FLAKY: (
         "This looks like flaky tests, not like your change; the retries are used up."
     ),
-    Cause.NO_EVIDENCE: _fixed_cause("Checks were skipped, so the change is untested."),
-    Cause.TIMEOUT: _fixed_cause("The checks did not finish in time."),
-    Cause.AHEAD_FAULT: lambda _, prs: phrase(
-        "The cause is {}, not this PR.", prs if prs.parts else phrase("ahead of it")
-    ),
-    Cause.INTERACTION: lambda _, prs: phrase(
-        "It fails only together with {}.", prs if prs.parts else phrase("what is ahead of it")
-    ),
-    Cause.PR_FAULT: lambda target, _: phrase(
+    Cause.NO_EVIDENCE: "Checks were skipped, so the change is untested.",
+    Cause.TIMEOUT: "The checks did not finish in time.",
+    Cause.AHEAD_FAULT: "The cause is {prs|ahead of it}, not this PR.",
+    Cause.INTERACTION: "It fails only together with {prs|what is ahead of it}.",
+    Cause.PR_FAULT: (
         "Everything ahead of it had passed, so the cause is probably in this PR, or in how it fits "
-        "{}.",
-        target,
+        "{target}."
     ),
 }
-"""Every cause."""
+"""The verdict about the pull request for every cause."""

@@ -331,8 +331,7 @@ def search_progress(search: Bisection, pr: int) -> Phrase:
     proven, suspects = prs[: search.lo], prs[search.lo : search.hi]
     pieces = []
     if proven:
-        are = "is" if len(proven) == 1 else "are"
-        pieces.append(phrase("{} " + are + " proven.", phrases.pulls(proven)))
+        pieces.append(phrase(f"{{}} {phrases.are(proven)} proven.", phrases.pulls(proven)))
     if suspects == (pr,):
         pieces.append(phrase("The search has come down to this PR; its tests run once more."))
     elif len(suspects) == 1:
@@ -377,8 +376,7 @@ def _narrowed(event: BisectionNarrowed, prs: tuple[int, ...]) -> Phrase:
     where = phrase(words, phrases.pulls(suspects))
     if not proven:
         return where
-    are = "is" if len(proven) == 1 else "are"
-    return phrase("{} " + are + " proven, and ", phrases.pulls(proven)) + where
+    return phrase(f"{{}} {phrases.are(proven)} proven, and ", phrases.pulls(proven)) + where
 
 
 def _closed(event: BisectionClosed) -> Phrase:

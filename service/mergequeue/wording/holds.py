@@ -35,7 +35,8 @@ def message(hold: Hold, target: str, now: datetime) -> str:
 def text(hold: Hold, target: str, now: datetime) -> Phrase:
     """Return why the hold exists and who lifts it, in whole sentences."""
     held = Held(hold, target, now)
-    found = [HOLDS[hold.reason](held)]
+    words = HOLDS[hold.reason]
+    found = [_filled(words, held) if isinstance(words, str) else words(held)]
     if hold.evidence:
         found.append(phrase("Evidence: {}.", hold.evidence))
     if hold.reason in LIFTED_BY_PERSON:
@@ -95,12 +96,11 @@ def _freeze(held: Held) -> Phrase:
     return phrase("Frozen{} " + until + "{}.", who, why)
 
 
-def _target(words: str) -> Callable[[Held], Phrase]:
-    return lambda held: _quoted(phrase(words, held.target), held)
-
-
-def _fixed(words: str) -> Callable[[Held], Phrase]:
-    return lambda held: _quoted(phrase(words), held)
+def _filled(words: str, held: Held) -> Phrase:
+    """A template with `{target}` and `{since}`, then what the queue noted."""
+    since = Phrase((times.clock_time(held.hold.since, held.now),))
+    fields: dict[str, str | Phrase] = {"target": held.target, "since": since}
+    return _quoted(phrases.filled(words, lambda name, _: fields[name]), held)
 
 
 def _quoted(sentence: Phrase, held: Held) -> Phrase:
@@ -120,35 +120,30 @@ def _refused(words: str, step: Phrase) -> Callable[[Held], Phrase]:
     return refused
 
 
-def _unreachable(held: Held) -> Phrase:
-    since = times.clock_time(held.hold.since, held.now)
-    return _quoted(Phrase((f"GitHub has been unreachable since {since}.",)), held)
-
-
-HOLDS: dict[HoldReason, Callable[[Held], Phrase]] = {
+HOLDS: dict[HoldReason, str | Callable[[Held], Phrase]] = {
     HoldReason.FREEZE: _freeze,
-    HoldReason.BASE_RED: _target("{} itself fails its required checks." + _PROBE),
-    HoldReason.REPEATED_FAILURE: _target(
-        "3 unrelated PRs failed in the same way, so the cause is {} or CI." + _PROBE
+    HoldReason.BASE_RED: "{target} itself fails its required checks." + _PROBE,
+    HoldReason.REPEATED_FAILURE: (
+        "3 unrelated PRs failed in the same way, so the cause is {target} or CI." + _PROBE
     ),
-    HoldReason.CI_UNHEALTHY: _fixed("CI gave no result 3 times in a row." + _PROBE),
-    HoldReason.REQUIRED_STATUSES_MISSING: _target(
-        "No required checks are known for {}. Add one in branch protection, or set required "
+    HoldReason.CI_UNHEALTHY: "CI gave no result 3 times in a row." + _PROBE,
+    HoldReason.REQUIRED_STATUSES_MISSING: (
+        "No required checks are known for {target}. Add one in branch protection, or set required "
         "checks for the queue."
     ),
-    HoldReason.REQUIRED_STATUSES_UNREADABLE: _target(
-        "The required checks of {} cannot be read; nothing starts or lands until then."
+    HoldReason.REQUIRED_STATUSES_UNREADABLE: (
+        "The required checks of {target} cannot be read; nothing starts or lands until then."
     ),
-    HoldReason.CONFIG_INVALID: _fixed("A setting of this queue is invalid."),
+    HoldReason.CONFIG_INVALID: "A setting of this queue is invalid.",
     HoldReason.RULE_DENIED: _refused(
         "GitHub refused the merge",
         phrase("Headgate retries every 15 min and when the rules change."),
     ),
-    HoldReason.PERMISSION_LOST: _fixed(
+    HoldReason.PERMISSION_LOST: (
         "The App is suspended or lacks a permission; an owner of the repository can restore it."
     ),
-    HoldReason.PROVIDER_UNAVAILABLE: _unreachable,
-    HoldReason.REPOSITORY_UNAVAILABLE: _fixed("The repository is archived or gone."),
+    HoldReason.PROVIDER_UNAVAILABLE: "GitHub has been unreachable since {since}.",
+    HoldReason.REPOSITORY_UNAVAILABLE: "The repository is archived or gone.",
     HoldReason.TEST_BRANCH_DENIED: _refused(
         "GitHub refuses our test branches",
         phrase(
@@ -175,23 +170,21 @@ HOLDS: dict[HoldReason, Callable[[Held], Phrase]] = {
             Code("mergeMethod"),
         ),
     ),
-    HoldReason.PROVIDER_QUEUE: _target(
-        "{} uses GitHub's merge queue. Remove that rule to use Headgate here."
+    HoldReason.PROVIDER_QUEUE: (
+        "{target} uses GitHub's merge queue. Remove that rule to use Headgate here."
     ),
-    HoldReason.TARGET_MISSING: _target("{} no longer exists."),
-    HoldReason.RECOVERING: _fixed(
-        "Headgate restarted and is checking what happened in the meantime."
+    HoldReason.TARGET_MISSING: "{target} no longer exists.",
+    HoldReason.RECOVERING: ("Headgate restarted and is checking what happened in the meantime."),
+    HoldReason.LANDING_MISMATCH: "What landed on {target} is not what was tested." + _STOPPED,
+    HoldReason.LANDING_UNRESOLVED: (
+        "Headgate sent a merge into {target} and cannot tell whether it happened." + _STOPPED
     ),
-    HoldReason.LANDING_MISMATCH: _target("What landed on {} is not what was tested." + _STOPPED),
-    HoldReason.LANDING_UNRESOLVED: _target(
-        "Headgate sent a merge into {} and cannot tell whether it happened." + _STOPPED
+    HoldReason.INVARIANT_BREACH: "Headgate detected an internal error." + _STOPPED,
+    HoldReason.TARGET_REWRITTEN: (
+        "The history of {target} was rewritten, so commits may be gone." + _STOPPED
     ),
-    HoldReason.INVARIANT_BREACH: _fixed("Headgate detected an internal error." + _STOPPED),
-    HoldReason.TARGET_REWRITTEN: _target(
-        "The history of {} was rewritten, so commits may be gone." + _STOPPED
-    ),
-    HoldReason.FOREIGN_DEPLOYMENT: _target(
-        "Another Headgate installation also manages {}." + _STOPPED
+    HoldReason.FOREIGN_DEPLOYMENT: (
+        "Another Headgate installation also manages {target}." + _STOPPED
     ),
 }
 """Every hold reason."""

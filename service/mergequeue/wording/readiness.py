@@ -14,6 +14,7 @@ from service.text.phrases import (
     Code,
     Phrase,
     counted,
+    filled,
     listed,
     phrase,
     quoted,
@@ -21,15 +22,20 @@ from service.text.phrases import (
 )
 from service.vocabulary import CODE_OWNERS, LAST_PUSH
 
-Words = tuple[Callable[[Wanted], Phrase], Callable[[Wanted], Phrase]]
+Text = str | Callable[[Wanted], Phrase]
+"""A template with `{target}`, `{name|words}` and `{merge}`, or a function."""
+
+Words = tuple[Text, Text]
 """The clause, and the same in a few words."""
 
 STEPS_SHOWN_MAX = 2
 
+MERGE = Code("/merge")
+
 
 def goal(wanted: Wanted) -> Phrase:
     """Return the goal as a clause that is true once it is met."""
-    return GOALS[wanted.code][0](wanted)
+    return _written(GOALS[wanted.code][0], wanted)
 
 
 def goals(wanted: Sequence[Wanted]) -> Phrase:
@@ -39,17 +45,17 @@ def goals(wanted: Sequence[Wanted]) -> Phrase:
 
 def met(wanted: Wanted) -> Phrase:
     """Return the clause for a goal that is met, or was never in question."""
-    return _MET[wanted.code] if wanted.code in _MET else goal(wanted)
+    return _written(_MET.get(wanted.code, GOALS[wanted.code][0]), wanted)
 
 
 def brief(wanted: Wanted) -> Phrase:
     """Return the goal in a few words, for `Waiting: …`."""
-    return GOALS[wanted.code][1](wanted)
+    return _written(GOALS[wanted.code][1], wanted)
 
 
 def step(wanted: Wanted) -> Phrase:
     """Return the step that meets the goal, as a clause."""
-    return _STEPS[wanted.code](wanted) if wanted.code in _STEPS else goal(wanted)
+    return _written(_STEPS.get(wanted.code, GOALS[wanted.code][0]), wanted)
 
 
 def steps(wanted: Sequence[Wanted]) -> Phrase:
@@ -59,6 +65,18 @@ def steps(wanted: Sequence[Wanted]) -> Phrase:
     if rest:
         named.append(counted(rest, "more condition is met", "more conditions are met"))
     return listed(named, len(named))
+
+
+def _written(text: Text, wanted: Wanted) -> Phrase:
+    if not isinstance(text, str):
+        return text(wanted)
+    fields: dict[str, str | Code] = {"target": wanted.target, "name": wanted.name, "merge": MERGE}
+    return filled(text, lambda name, words: fields[name] or phrase(words))
+
+
+def _named(words: str, without: str, wanted: Wanted) -> Phrase:
+    """The words with the name, others if there is none."""
+    return _written(words if wanted.name else without, wanted)
 
 
 def _base(wanted: Wanted) -> Phrase:
@@ -80,7 +98,7 @@ def _check(wanted: Wanted) -> Phrase:
 
 
 def _check_brief(wanted: Wanted) -> Phrase:
-    return phrase("check {}", wanted.name) if wanted.name else phrase("checks of the PR")
+    return _named("check {name}", "checks of the PR", wanted)
 
 
 def _check_step(wanted: Wanted) -> Phrase:
@@ -92,25 +110,18 @@ def _check_step(wanted: Wanted) -> Phrase:
 
 
 def _base_step(wanted: Wanted) -> Phrase:
-    if not wanted.name:
-        return phrase("the base branch is changed to {}", wanted.target)
-    return phrase("the base branch is changed from {} to {}", wanted.name, wanted.target)
+    words = "the base branch is changed from {name} to {target}"
+    return _named(words, "the base branch is changed to {target}", wanted)
 
 
 def _rule(wanted: Wanted) -> Phrase:
-    if not wanted.name:
-        return phrase("every rule of {} is satisfied", wanted.target)
-    return phrase("rule {} is satisfied", wanted.name)
+    return _named("rule {name} is satisfied", "every rule of {target} is satisfied", wanted)
 
 
 def _targets(wanted: Wanted) -> Phrase:
     if wanted.head is None:
         return phrase("impacted targets are uploaded")
     return phrase("impacted targets for {} are uploaded", short(wanted.head))
-
-
-def _fixed(clause: str, few: str) -> Words:
-    return (lambda _: phrase(clause)), (lambda _: phrase(few))
 
 
 def _review(wanted: Wanted) -> Phrase:
@@ -124,14 +135,6 @@ _REVIEWS = {
 }
 
 
-def _missing(wanted: Wanted) -> Phrase:
-    check = phrase("{}", Code(wanted.name)) if wanted.name else phrase("every required check")
-    return check + phrase(
-        " has run on the PR itself, which GitHub requires before a merge (the author runs CI "
-        "there, or an admin makes the Headgate App a bypass actor of the rule, “Exempt”)"
-    )
-
-
 def _accepted(wanted: Wanted) -> Phrase:
     if not wanted.name:
         return phrase("GitHub accepts its merge")
@@ -140,78 +143,76 @@ def _accepted(wanted: Wanted) -> Phrase:
 
 
 GOALS: dict[Reason, Words] = {
-    Reason.FACTS_UNKNOWN: _fixed("GitHub has answered about this PR", "GitHub's answer"),
-    Reason.DRAFT: _fixed("the PR is marked ready for review", "ready for review"),
-    Reason.BASE_MISMATCH: (_base, lambda wanted: phrase("base branch {}", wanted.target)),
-    Reason.CONFLICT_TARGET: (
-        lambda wanted: phrase("there is no conflict with {}", wanted.target),
-        lambda wanted: phrase("no conflict with {}", wanted.target),
+    Reason.FACTS_UNKNOWN: ("GitHub has answered about this PR", "GitHub's answer"),
+    Reason.DRAFT: ("the PR is marked ready for review", "ready for review"),
+    Reason.BASE_MISMATCH: (_base, "base branch {target}"),
+    Reason.CONFLICT_TARGET: ("there is no conflict with {target}", "no conflict with {target}"),
+    Reason.MERGEABILITY_UNKNOWN: (
+        "GitHub has computed whether it merges cleanly",
+        "GitHub's merge check",
     ),
-    Reason.MERGEABILITY_UNKNOWN: _fixed(
-        "GitHub has computed whether it merges cleanly", "GitHub's merge check"
-    ),
-    Reason.REVIEW_REQUIRED: (_review, lambda _: phrase("review")),
-    Reason.CHANGES_REQUESTED: _fixed("no reviewer requests changes", "requested changes"),
-    Reason.CONVERSATIONS_UNRESOLVED: _fixed("all conversations are resolved", "open conversations"),
+    Reason.REVIEW_REQUIRED: (_review, "review"),
+    Reason.CHANGES_REQUESTED: ("no reviewer requests changes", "requested changes"),
+    Reason.CONVERSATIONS_UNRESOLVED: ("all conversations are resolved", "open conversations"),
     Reason.CHECK_PENDING: (_check, _check_brief),
     Reason.CHECK_FAILING: (_check, _check_brief),
-    Reason.CHECK_MISSING: (_missing, _check_brief),
-    Reason.STACKED: _fixed(
+    Reason.CHECK_MISSING: (
+        "{name|every required check} has run on the PR itself, which GitHub requires before a "
+        "merge (the author runs CI there, or an admin makes the Headgate App a bypass actor of "
+        "the rule, “Exempt”)",
+        _check_brief,
+    ),
+    Reason.STACKED: (
         "the author removes the PR from its stack, or merges the stack on GitHub",
         "its stack on GitHub",
     ),
-    Reason.PROVIDER_QUEUED: _fixed(
+    Reason.PROVIDER_QUEUED: (
         "a maintainer removes the PR from GitHub's own merge queue, or lets that queue merge it",
         "GitHub's own merge queue",
     ),
-    Reason.UNSIGNED: _fixed("the author signs all commits of the PR", "signatures"),
-    Reason.MERGE_REFUSED: (_accepted, lambda _: phrase("GitHub's refusal to merge it")),
-    Reason.RULE_UNMET: (
-        _rule,
-        lambda wanted: phrase("rule {}", wanted.name) if wanted.name else phrase("a rule"),
-    ),
-    Reason.IMPACTED_TARGETS_MISSING: (_targets, lambda _: phrase("impacted targets")),
+    Reason.UNSIGNED: ("the author signs all commits of the PR", "signatures"),
+    Reason.MERGE_REFUSED: (_accepted, "GitHub's refusal to merge it"),
+    Reason.RULE_UNMET: (_rule, lambda wanted: _named("rule {name}", "a rule", wanted)),
+    Reason.IMPACTED_TARGETS_MISSING: (_targets, "impacted targets"),
     Reason.FORK_NEEDS_PERSON: (
-        lambda _: phrase("a person with write access comments {}", Code("/merge")),
-        lambda _: phrase("{} by a person with write access", Code("/merge")),
+        "a person with write access comments {merge}",
+        "{merge} by a person with write access",
     ),
-    Reason.WORKFLOWS_PERMISSION_MISSING: _fixed(
+    Reason.WORKFLOWS_PERMISSION_MISSING: (
         "Headgate has the permission “Workflows: write” (an owner of the repository grants it)",
         "permission “Workflows: write”",
     ),
-    Reason.NO_EVIDENCE: _fixed(
+    Reason.NO_EVIDENCE: (
         "its skipped checks can run on a test branch, and it is tested again",
         "checks that run",
     ),
-    Reason.CI_INTERRUPTED: _fixed("CI has had time to recover", "CI"),
-    Reason.INFRASTRUCTURE: _fixed("CI has had time to recover", "CI"),
+    Reason.CI_INTERRUPTED: ("CI has had time to recover", "CI"),
+    Reason.INFRASTRUCTURE: ("CI has had time to recover", "CI"),
 }
 """Every code of ENGINE.md 5, and those for which a tested PR is set aside."""
 
-_MET: dict[Reason, Phrase] = {
-    Reason.FORK_NEEDS_PERSON: phrase("it needs no approval as a PR from a fork"),
-    Reason.WORKFLOWS_PERMISSION_MISSING: phrase("Headgate has the permissions that it needs"),
-    Reason.CHECK_MISSING: phrase("the required checks have reported on the PR itself"),
-    Reason.MERGE_REFUSED: phrase("GitHub has not refused its merge"),
-    Reason.STACKED: phrase("the PR is not part of a stack on GitHub"),
-    Reason.PROVIDER_QUEUED: phrase("GitHub's own merge queue does not contain the PR"),
-    Reason.UNSIGNED: phrase("all its commits have verified signatures"),
+_MET: dict[Reason, Text] = {
+    Reason.FORK_NEEDS_PERSON: "it needs no approval as a PR from a fork",
+    Reason.WORKFLOWS_PERMISSION_MISSING: "Headgate has the permissions that it needs",
+    Reason.CHECK_MISSING: "the required checks have reported on the PR itself",
+    Reason.MERGE_REFUSED: "GitHub has not refused its merge",
+    Reason.STACKED: "the PR is not part of a stack on GitHub",
+    Reason.PROVIDER_QUEUED: "GitHub's own merge queue does not contain the PR",
+    Reason.UNSIGNED: "all its commits have verified signatures",
 }
 """Clauses that would puzzle where they were never in question."""
 
-_STEPS: dict[Reason, Callable[[Wanted], Phrase]] = {
-    Reason.FACTS_UNKNOWN: lambda _: phrase("GitHub answers about this PR"),
+_STEPS: dict[Reason, Text] = {
+    Reason.FACTS_UNKNOWN: "GitHub answers about this PR",
     Reason.BASE_MISMATCH: _base_step,
-    Reason.CONFLICT_TARGET: lambda wanted: phrase(
-        "the conflict with {} is resolved", wanted.target
-    ),
-    Reason.MERGEABILITY_UNKNOWN: lambda _: phrase("GitHub computes whether it merges cleanly"),
-    Reason.CHANGES_REQUESTED: lambda _: phrase(
+    Reason.CONFLICT_TARGET: "the conflict with {target} is resolved",
+    Reason.MERGEABILITY_UNKNOWN: "GitHub computes whether it merges cleanly",
+    Reason.CHANGES_REQUESTED: (
         "the reviewers who asked for changes approve it, or their reviews are dismissed"
     ),
     Reason.CHECK_PENDING: _check_step,
     Reason.CHECK_FAILING: _check_step,
-    Reason.WORKFLOWS_PERMISSION_MISSING: lambda _: phrase(
+    Reason.WORKFLOWS_PERMISSION_MISSING: (
         "an owner of the repository grants Headgate the permission “Workflows: write”"
     ),
 }

@@ -12,7 +12,7 @@ from service.mergequeue.engine.planning.settling import SKIPPED_ALL
 from service.mergequeue.engine.reasons import SUBMITTED, Reason
 from service.mergequeue.engine.states import EntryState
 from service.mergequeue.wording import endings, readiness
-from service.mergequeue.wording.endings import MERGE, TEST_BRANCHES, Text, by, checks, prs
+from service.mergequeue.wording.endings import MERGE, TEST_BRANCHES, Text, checks
 from service.mergequeue.wording.situation import Situation, Wanted, situation_of
 from service.text import markdown, phrases
 from service.text.phrases import Code, Phrase, phrase
@@ -30,31 +30,30 @@ def sentence(situation: Situation) -> str:
 
 def explanation(situation: Situation) -> Phrase:
     """State and reason in one clause, as a phrase."""
-    state, reason = situation.state, situation.reason
-    match state:
+    match situation.state:
         case EntryState.NOT_READY:
             return _not_ready(situation)
         case EntryState.PENDING:
             return _pending(situation)
         case EntryState.TESTING:
-            return _found(reason, TESTING)(situation)
+            return _found(situation, TESTING)
         case EntryState.TESTS_PASSED:
-            return _found(reason, PASSED)(situation)
+            return _found(situation, PASSED)
         case EntryState.PENDING_FAILURE:
-            return _found(reason, PENDING_FAILURE)(situation)
+            return _found(situation, PENDING_FAILURE)
         case EntryState.FAILED | EntryState.MERGED:
             return endings.why(situation)
         case EntryState.CANCELLED:
             return endings.removed(situation)
         case _:
-            assert_never(state)
+            assert_never(situation.state)
 
 
 def because(situation: Situation) -> Phrase:
     """Return why its tests restart, as the clause after "because"; empty at the first start."""
     if situation.reason in _NOT_AGAIN:
         return Phrase()
-    return _found(situation.reason, PENDING)(situation)
+    return _found(situation, PENDING)
 
 
 def _not_ready(situation: Situation) -> Phrase:
@@ -64,11 +63,11 @@ def _not_ready(situation: Situation) -> Phrase:
     waits = phrase("waits until {}", readiness.goals(wanted)) if wanted else Phrase()
     if situation.reason in readiness.GOALS:
         return phrases.joined([aside_clause(situation), waits], "; ")
-    return phrases.joined([_found(situation.reason, SUBMISSION)(situation), waits], "; ")
+    return phrases.joined([_found(situation, SUBMISSION), waits], "; ")
 
 
 def _pending(situation: Situation) -> Phrase:
-    clause = _found(situation.reason, PENDING)(situation)
+    clause = _found(situation, PENDING)
     if situation.reason in _NOT_AGAIN:
         return clause
     if situation.reason is Reason.CONFLICT_AHEAD:
@@ -76,8 +75,9 @@ def _pending(situation: Situation) -> Phrase:
     return phrase("to be tested again because {}", clause)
 
 
-def _found(reason: Reason, table: Mapping[Reason, Text]) -> Text:
-    return table.get(reason) or ANY[reason]
+def _found(situation: Situation, table: Mapping[Reason, Text]) -> Phrase:
+    reason = situation.reason
+    return endings.written(table.get(reason) or ANY[reason], situation)
 
 
 def _moved(situation: Situation) -> Phrase:
@@ -89,37 +89,10 @@ def _moved(situation: Situation) -> Phrase:
     return phrase("{} moved{} outside the queue", situation.target, to)
 
 
-def _ahead_changed(situation: Situation) -> Phrase:
-    if situation.detail.prs:
-        words = "the order or the impacted targets changed, and it builds on {} now"
-        return phrase(words, phrases.pulls(situation.detail.prs))
-    return phrase("the order or the impacted targets changed")
-
-
-def _split(situation: Situation) -> Phrase:
-    if not situation.detail.prs:
-        return phrase("its batch was split")
-    return phrase("{} made its batch fail", phrases.pulls(situation.detail.prs))
-
-
-def _conflict_cleared(situation: Situation) -> Phrase:
-    """One of those it may conflict with has landed or left; the next build decides."""
-    return phrase("{}, with which it conflicted, is decided", _one_of(situation))
-
-
-def _one_of(situation: Situation) -> Phrase:
-    ahead = situation.detail.prs
-    return phrases.pulls(ahead, "or") if ahead else phrase("a PR ahead")
-
-
-def _no_result(situation: Situation) -> Phrase:
-    return phrase("CI gave no result for {}", checks(situation, "a required check"))
-
-
 def failure(situation: Situation) -> Phrase:
     """Return what failed in the test run, before the culprit is known."""
     if situation.reason is Reason.RUN_TIMED_OUT:
-        return endings.FAILED[Reason.RUN_TIMED_OUT](situation)
+        return endings.written(endings.FAILED[Reason.RUN_TIMED_OUT], situation)
     return phrase("{} failed", checks(situation, "a required check"))
 
 
@@ -131,16 +104,12 @@ def _undecided(situation: Situation) -> Phrase:
     ahead = situation.detail.prs
     if not ahead:
         return phrase("the cause is being found")
-    verb = "which is" if len(ahead) == 1 else "which are"
-    return phrase("waiting for {}, " + verb + " ahead", phrases.pulls(ahead))
+    return phrase(f"waiting for {{}}, which {phrases.are(ahead)} ahead", phrases.pulls(ahead))
 
 
-def _about_ahead(words: str) -> Text:
-    return lambda situation: phrase("{} " + words, prs(situation, "a PR ahead"))
-
-
-def _fixed(words: str) -> Text:
-    return lambda _: phrase(words)
+def _with_prs(words: str, none: str) -> Text:
+    """The words if the detail names pull requests, else others."""
+    return lambda situation: endings.written(words if situation.detail.prs else none, situation)
 
 
 def _submitted(situation: Situation) -> Phrase:
@@ -152,71 +121,59 @@ SUBMISSION: dict[Reason, Text] = dict.fromkeys(SUBMITTED, _submitted)
 """Codes of a submission (ENGINE.md 4)."""
 
 PENDING: dict[Reason, Text] = {
-    Reason.NOW_READY: _fixed("ready, and waiting for its turn"),
-    Reason.RESTARTED_BY_USER: lambda situation: phrase("{} asked for a restart", by(situation)),
-    Reason.RESTARTED_BY_API: _fixed("a restart was requested through the API"),
+    Reason.NOW_READY: "ready, and waiting for its turn",
+    Reason.RESTARTED_BY_USER: "{by} asked for a restart",
+    Reason.RESTARTED_BY_API: "a restart was requested through the API",
     Reason.TARGET_MOVED: _moved,
-    Reason.AHEAD_FAILED: _about_ahead("failed"),
-    Reason.AHEAD_CANCELLED: _about_ahead("left the queue"),
-    Reason.AHEAD_MERGED_BY_HAND: lambda situation: phrase(
-        "somebody merged {} outside the queue", prs(situation, "a PR ahead")
+    Reason.AHEAD_FAILED: "{prs|a PR ahead} failed",
+    Reason.AHEAD_CANCELLED: "{prs|a PR ahead} left the queue",
+    Reason.AHEAD_MERGED_BY_HAND: "somebody merged {prs|a PR ahead} outside the queue",
+    Reason.AHEAD_OUT: "the queue continues without {prs|a PR ahead} for now",
+    Reason.AHEAD_RETURNED: "{prs|a PR} came back ahead of it",
+    Reason.AHEAD_CHANGED: _with_prs(
+        "the order or the impacted targets changed, and it builds on {prs} now",
+        "the order or the impacted targets changed",
     ),
-    Reason.AHEAD_OUT: lambda situation: phrase(
-        "the queue continues without {} for now", prs(situation, "a PR ahead")
-    ),
-    Reason.AHEAD_RETURNED: lambda situation: phrase(
-        "{} came back ahead of it", prs(situation, "a PR")
-    ),
-    Reason.AHEAD_CHANGED: _ahead_changed,
-    Reason.INTERRUPTED_BY_URGENT: lambda situation: phrase(
-        "{} went ahead as urgent", prs(situation, "another PR")
-    ),
-    Reason.BISECTION_REQUIRED: _split,
-    Reason.BISECTION_PASSED: _fixed(
+    Reason.INTERRUPTED_BY_URGENT: "{prs|another PR} went ahead as urgent",
+    Reason.BISECTION_REQUIRED: _with_prs("{prs} made its batch fail", "its batch was split"),
+    Reason.BISECTION_PASSED: (
         "it passed in the search for the cause, and others went ahead meanwhile"
     ),
-    Reason.SCREEN_PASSED: _fixed("its tests passed alone, and it waits for its turn"),
-    Reason.SCREEN_FAILED: _fixed("its tests failed alone, and a second run has to confirm that"),
-    Reason.BATCH_MEMBER_LEFT: lambda situation: phrase(
-        "{} left the batch", prs(situation, "another PR")
-    ),
-    Reason.BATCH_TAKEN_APART: _fixed(
+    Reason.SCREEN_PASSED: "its tests passed alone, and it waits for its turn",
+    Reason.SCREEN_FAILED: "its tests failed alone, and a second run has to confirm that",
+    Reason.BATCH_MEMBER_LEFT: "{prs|another PR} left the batch",
+    Reason.BATCH_TAKEN_APART: (
         "its batch failed for a reason outside its PRs; it is tested alone now"
     ),
-    Reason.BASE_RED: lambda situation: phrase("{} itself fails", situation.target),
-    Reason.CONFLICT_AHEAD: lambda situation: phrase("it conflicts with {}", _one_of(situation)),
-    Reason.CONFLICT_CLEARED: _conflict_cleared,
-    Reason.RETRY_ON_NEW_BRANCH: _no_result,
-    Reason.TEST_BRANCH_LOST: _fixed("its test branch was lost"),
-    Reason.BUILD_RETRY: _fixed("its test branch could not be created"),
-    Reason.LANDING_STOPPED: _fixed("the merge was stopped"),
-    Reason.REQUIRED_STATUS_ADDED: lambda situation: phrase(
-        "{} became required", checks(situation, "another check")
-    ),
-    Reason.MODE_SWITCHED: _fixed("the queue changed its mode"),
+    Reason.BASE_RED: "{target} itself fails",
+    Reason.CONFLICT_AHEAD: "it conflicts with {any_pr|a PR ahead}",
+    # One of those it may conflict with has landed or left; the next build decides.
+    Reason.CONFLICT_CLEARED: "{any_pr|a PR ahead}, with which it conflicted, is decided",
+    Reason.RETRY_ON_NEW_BRANCH: "CI gave no result for {checks|a required check}",
+    Reason.TEST_BRANCH_LOST: "its test branch was lost",
+    Reason.BUILD_RETRY: "its test branch could not be created",
+    Reason.LANDING_STOPPED: "the merge was stopped",
+    Reason.REQUIRED_STATUS_ADDED: "{checks|another check} became required",
+    Reason.MODE_SWITCHED: "the queue changed its mode",
 }
 """Codes of PENDING, as clauses after "because" (UX.md 3.5)."""
 
 TESTING: dict[Reason, Text] = {
-    Reason.TEST_STARTED: _fixed("its required checks run on a test branch"),
-    Reason.REQUIRED_STATUS_ADDED: lambda situation: phrase(
-        "waits for {}, which became required", checks(situation, "another check")
-    ),
+    Reason.TEST_STARTED: "its required checks run on a test branch",
+    Reason.REQUIRED_STATUS_ADDED: "waits for {checks|another check}, which became required",
 }
 """Codes of TESTING."""
 
 PASSED: dict[Reason, Text] = {
-    Reason.RUN_PASSED: _fixed("all required checks passed"),
-    Reason.PASSED_EXCUSED: _fixed("only quarantined tests failed, so the run counts as passed"),
-    Reason.SUCCESSOR_PASSED: lambda situation: phrase(
-        "the tests of {}, which contain it, passed", prs(situation, "a PR behind it")
+    Reason.RUN_PASSED: "all required checks passed",
+    Reason.PASSED_EXCUSED: "only quarantined tests failed, so the run counts as passed",
+    Reason.SUCCESSOR_PASSED: "the tests of {prs|a PR behind it}, which contain it, passed",
+    Reason.RESULT_REUSED: "the same code passed before, and that result is reused",
+    Reason.OWN_CHECKS_PASSED: (
+        "its own checks passed on the newest {target}, so no test run was needed"
     ),
-    Reason.RESULT_REUSED: _fixed("the same code passed before, and that result is reused"),
-    Reason.OWN_CHECKS_PASSED: lambda situation: phrase(
-        "its own checks passed on the newest {}, so no test run was needed", situation.target
-    ),
-    Reason.LATE_SUCCESS: _fixed("all required checks pass now"),
-    Reason.BISECTION_PASSED: _fixed("it passed in the search for the cause of a failure"),
+    Reason.LATE_SUCCESS: "all required checks pass now",
+    Reason.BISECTION_PASSED: "it passed in the search for the cause of a failure",
 }
 """Codes of TESTS_PASSED."""
 
@@ -245,14 +202,12 @@ DRAFT_GUARD = Code("if: github.event.pull_request.draft == false")
 
 def aside_clause(situation: Situation) -> Phrase:
     """Return why the entry was set aside after its tests; empty for other reasons."""
-    text = _ASIDE_CLAUSES.get(situation.reason)
-    return text(situation) if text else Phrase()
+    return endings.written(_ASIDE_CLAUSES.get(situation.reason, ""), situation)
 
 
 def aside_step(situation: Situation) -> Phrase:
     """Return what somebody can do about an entry set aside, in whole sentences."""
-    text = _ASIDE_STEPS.get(situation.reason)
-    return text(situation) if text else Phrase()
+    return endings.written(_ASIDE_STEPS.get(situation.reason, ""), situation)
 
 
 def _skipped(situation: Situation) -> Phrase:
@@ -294,6 +249,6 @@ _ASIDE_CLAUSES: dict[Reason, Text] = {
 
 _ASIDE_STEPS: dict[Reason, Text] = {
     Reason.NO_EVIDENCE: _run_them,
-    Reason.CI_INTERRUPTED: lambda _: phrase("Headgate tests it again automatically."),
-    Reason.INFRASTRUCTURE: lambda _: phrase("Headgate tests it again automatically."),
+    Reason.CI_INTERRUPTED: "Headgate tests it again automatically.",
+    Reason.INFRASTRUCTURE: "Headgate tests it again automatically.",
 }

@@ -8,8 +8,8 @@ from service.mergequeue.wording.endings import MERGE
 from service.text import markdown, phrases
 from service.text.phrases import Phrase, phrase
 
-Text = Callable[[Refused, str], Phrase]
-"""From the refusal and the target branch."""
+Text = str | Callable[[Refused, str], Phrase]
+"""A template with `{target}` and `{merge}`, or a function of the refusal and the target branch."""
 
 
 def message(refused: Refused, target: str) -> str:
@@ -19,7 +19,10 @@ def message(refused: Refused, target: str) -> str:
 
 def text(refused: Refused, target: str) -> Phrase:
     """Return what was refused and what to do, in whole sentences."""
-    return REFUSALS[refused.reason](refused, target)
+    found = REFUSALS[refused.reason]
+    if isinstance(found, str):
+        return phrases.filled(found, lambda name, _: target if name == "target" else MERGE)
+    return found(refused, target)
 
 
 def no_required_checks(target: str) -> Phrase:
@@ -29,14 +32,6 @@ def no_required_checks(target: str) -> Phrase:
         "protection, or set required checks for the queue.",
         target,
     )
-
-
-def _fixed(words: str) -> Text:
-    return lambda _, __: phrase(words)
-
-
-def _target(words: str) -> Text:
-    return lambda _, target: phrase(words, target)
 
 
 def _not_empty(refused: Refused, target: str) -> Phrase:
@@ -59,23 +54,21 @@ def _invalid(refused: Refused, _: str) -> Phrase:
 
 
 REFUSALS: dict[Reason, Text] = {
-    Reason.PULL_REQUEST_CLOSED: lambda _, __: phrase(
-        "This PR is closed. Reopen it, then comment {}.", MERGE
-    ),
-    Reason.PULL_REQUEST_MERGED: _fixed("This PR is already merged."),
-    Reason.FORK_NEEDS_PERSON: lambda _, __: phrase(
-        "This PR comes from a fork: a person with write access must comment {} on it.", MERGE
+    Reason.PULL_REQUEST_CLOSED: "This PR is closed. Reopen it, then comment {merge}.",
+    Reason.PULL_REQUEST_MERGED: "This PR is already merged.",
+    Reason.FORK_NEEDS_PERSON: (
+        "This PR comes from a fork: a person with write access must comment {merge} on it."
     ),
     Reason.NO_REQUIRED_STATUSES: lambda _, target: no_required_checks(target),
-    Reason.LIMIT_REACHED: _target("The queue for {} is full. Try again when PRs have left it."),
-    Reason.NOT_IN_QUEUE: _fixed("This PR is not in the queue."),
-    Reason.ALREADY_LANDED: _fixed("This PR has already landed."),
+    Reason.LIMIT_REACHED: "The queue for {target} is full. Try again when PRs have left it.",
+    Reason.NOT_IN_QUEUE: "This PR is not in the queue.",
+    Reason.ALREADY_LANDED: "This PR has already landed.",
     Reason.QUEUE_NOT_EMPTY: _not_empty,
-    Reason.MODE_SWITCH_IN_PROGRESS: _target(
-        "The queue for {} is switching its mode. Try again when the switch is done."
+    Reason.MODE_SWITCH_IN_PROGRESS: (
+        "The queue for {target} is switching its mode. Try again when the switch is done."
     ),
-    Reason.HOLD_NOT_FOUND: _fixed("This hold does not exist; it may already have been lifted."),
-    Reason.HOLD_NOT_LIFTABLE: _fixed(
+    Reason.HOLD_NOT_FOUND: "This hold does not exist; it may already have been lifted.",
+    Reason.HOLD_NOT_LIFTABLE: (
         "This hold cannot be lifted by hand. It ends when its cause is gone."
     ),
     Reason.INVALID_VALUE: _invalid,

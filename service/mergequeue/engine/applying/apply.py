@@ -7,11 +7,16 @@ from service.mergequeue.engine import inputs
 from service.mergequeue.engine.applying import builds, commands, reports
 from service.mergequeue.engine.inputs import Input
 from service.mergequeue.engine.outputs import Refused
-from service.mergequeue.engine.planning import landing
+from service.mergequeue.engine.planning import landing, landing_stops
 from service.mergequeue.engine.state import target
 from service.mergequeue.engine.state.draft import Draft
 
 Applier = Callable[[Draft, Never], Refused | None]
+
+
+def _nothing(_draft: Draft, _one: Input) -> None:
+    """Change nothing: planning looks at the clock, which has run since a rerun was requested."""
+
 
 APPLIERS: dict[type[Input], Applier] = {
     inputs.Submit: commands.submit,
@@ -31,7 +36,7 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.TestBranchRefused: builds.refused,
     inputs.TestBranchLost: builds.lost,
     inputs.ChecksReported: reports.checks_reported,
-    inputs.RerunStarted: reports.rerun_started,
+    inputs.RerunStarted: _nothing,
     inputs.RerunRefused: reports.rerun_refused,
     inputs.EvidenceReported: reports.evidence_reported,
     inputs.PassRevoked: reports.pass_revoked,
@@ -41,12 +46,12 @@ APPLIERS: dict[type[Input], Applier] = {
     inputs.TargetMoved: target.moved,
     inputs.TargetGone: target.gone,
     inputs.Landed: landing.landed,
-    inputs.LandingStopped: landing.stopped,
+    inputs.LandingStopped: landing_stops.stopped,
     inputs.AdvanceRefused: landing.advance_refused,
     inputs.LandingMismatch: target.mismatched,
     inputs.EstimateChanged: reports.estimate_changed,
     inputs.RepositoryChanged: reports.repository_changed,
-    inputs.TimePassed: reports.time_passed,
+    inputs.TimePassed: _nothing,
 }
 """Input → the function that changes what it names; a command may refuse instead."""
 

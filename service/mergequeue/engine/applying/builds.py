@@ -47,7 +47,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     run = _building(draft, one.run)
     if run is None:
         return
-    expected = [(member.pr, member.head) for member in (*run.base, *run.entries)]
+    expected = [(member.pr, member.head) for member in run.members]
     if [(step.pr, step.head) for step in one.steps] != expected:
         raise InvariantBroken("I5", f"run {run.id} was built of other heads than it was given")
     ready = replace(
@@ -62,8 +62,8 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     )
     draft.put_run(ready)
     # What it predicts for its base may differ from what has landed of it meanwhile.
-    draft.doubt_bases()
-    draft.say(RunBuilt(run.id, one.sha))
+    draft.doubted.add(run.id)
+    draft.record(RunBuilt(run.id, one.sha))
     for entry in draft.own(ready):
         draft.put(replace(entry, build_tries=0, build_after=None))
     may_reuse = ready.kind is not RunKind.PROBE or bisecting.skips_known(draft, ready)
@@ -80,7 +80,7 @@ def built(draft: Draft, one: TestBranchBuilt) -> None:
     else:
         # Now the checks can be shown.
         for entry in draft.own(ready):
-            draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+            draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
 
 def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
@@ -98,7 +98,7 @@ def nothing_to_test(draft: Draft, one: NothingToTest) -> None:
 def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
     """A head conflicts: with the target it fails, with an entry ahead it waits for that entry.
 
-    The rest of its batch goes on without it.
+    The rest of its batch continues without it.
     """
     run = _building(draft, one.run)
     if run is None:
@@ -106,7 +106,7 @@ def conflicted(draft: Draft, one: TestBranchConflicted) -> None:
     entry = next((other for other in draft.own(run) if other.pr == one.pr), None)
     own = draft.own(run)
     if run.kind is RunKind.SCREEN and not one.with_base and len(own) > 1:
-        # Nobody stands ahead of another here: each is tried alone.
+        # No entry is ahead of another here: each is tried alone.
         _give_up(draft, run, own, Detail(paths=one.paths, prs=(one.pr,), run=run.id))
         return
     if entry is None or (run.kind is RunKind.SCREEN and not one.with_base):
@@ -147,7 +147,7 @@ def refused(draft: Draft, one: TestBranchRefused) -> None:
     until = None
     if reason is HoldReason.TEST_BRANCH_DENIED:
         until = draft.now + holds.TRY_AGAIN
-    holds.place_once(draft, holds.Wish(reason, detail.text, until=until))
+    holds.place_once(draft, holds.HoldRequest(reason, detail.text, until=until))
     _repeat(draft, run, Reason.BUILD_RETRY, detail)
 
 
@@ -165,8 +165,8 @@ def lost(draft: Draft, one: TestBranchLost) -> None:
     for entry in own:
         if entry.losses >= LOSSES_MAX:
             last = Detail(text=f"{text}, {entry.losses + 1} times in all", run=run.id)
-            tampered = leaving.Ending(EntryState.CANCELLED, Reason.TEST_BRANCH_TAMPERED, last)
-            leaving.leave_alone(draft, draft.entries[entry.pr], tampered)
+            mine, why = draft.entries[entry.pr], Reason.TEST_BRANCH_TAMPERED
+            leaving.leave_alone(draft, mine, EntryState.CANCELLED, why, last)
     _repeat(draft, run, Reason.TEST_BRANCH_LOST, Detail(text=text, run=run.id))
 
 

@@ -93,7 +93,8 @@ def cancel(draft: Draft, one: Cancel) -> Refused | None:
     if entry is None:
         return _not_queued(draft, one.pr)
     if one.code not in CANCELLING:
-        return Refused(Reason.INVALID_VALUE, f"{one.code.value} is no way out", field="code")
+        text = f"{one.code.value} is not a reason to cancel"
+        return Refused(Reason.INVALID_VALUE, text, field="code")
     entry = replace(entry, canceller=one.actor)
     draft.put(entry)
     leaving.leave(draft, entry, EntryState.CANCELLED, one.code, Detail(text=one.text))
@@ -131,7 +132,9 @@ def set_impacted_targets(draft: Draft, one: SetImpactedTargets) -> Refused | Non
         wide = targets.union((entry.touches, one.targets))
     draft.put(replace(entry, targets=one.targets, wide=wide))
     updated = draft.entries[one.pr]
-    draft.say(EntryUpdated(updated.pr, updated.id, updated.priority, updated.no_batch, one.targets))
+    draft.record(
+        EntryUpdated(updated.pr, updated.id, updated.priority, updated.no_batch, one.targets)
+    )
     return None
 
 
@@ -151,14 +154,14 @@ def configure(draft: Draft, one: Configure) -> Refused | None:
     if changed:
         new = config.changed(old, changes)
         draft.put_queue(replace(draft.queue, config=new, test_branch_reason=reason))
-        draft.say(QueueConfigured(changed))
+        draft.record(QueueConfigured(changed))
         leaving.try_again(draft, draft.entries.values())
     if "merge_method" in changed:
         draft.touched.update(draft.entries)
     if "mode" in one.changes:
         modes.ask(draft, Mode(str(one.changes["mode"])))
     invalid = frozenset({HoldReason.CONFIG_INVALID, HoldReason.METHOD_DENIED})
-    holds.release_all(draft, invalid, "the settings were written anew")
+    holds.release_all(draft, invalid, "the settings were changed")
     return None
 
 
@@ -177,10 +180,10 @@ def set_state(draft: Draft, one: SetState) -> Refused | None:
         draft.set_state(one.state, one.reason)
         for pr in sorted(draft.places.not_ready):
             entry = draft.entries[pr]
-            draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+            draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
     elif stands_still and is_reworded:
         draft.put_queue(replace(queue, state_reason=one.reason))
-        draft.say(QueueStateChanged(queue.state, queue.state, one.reason))
+        draft.record(QueueStateChanged(queue.state, queue.state, one.reason))
     return None
 
 
@@ -188,16 +191,15 @@ def place_hold(draft: Draft, one: PlaceHold) -> Refused | None:
     """Hold the queue; what the system finds wrong is held once per reason."""
     endless = one.reason in holds.LOOKED_AT_BY_A_PERSON
     if one.until is not None and (endless or one.until <= draft.now):
-        return Refused(
-            Reason.INVALID_VALUE, "no end of such a hold, or one that lies ahead", field="until"
-        )
-    wish = holds.Wish(one.reason, one.text, one.scope, one.until, one.evidence)
+        text = "this hold cannot have an end, or the end is in the past"
+        return Refused(Reason.INVALID_VALUE, text, field="until")
+    request = holds.HoldRequest(one.reason, one.text, one.scope, one.until, one.evidence)
     if one.actor.kind is ActorKind.SYSTEM:
-        holds.place_once(draft, wish)
+        holds.place_once(draft, request)
         return None
     if len(draft.queue.holds) >= HOLDS_MAX:
         return Refused(Reason.LIMIT_REACHED, f"the queue has {HOLDS_MAX} holds already")
-    holds.place(draft, wish)
+    holds.place(draft, request)
     return None
 
 
@@ -207,7 +209,7 @@ def release_hold(draft: Draft, one: ReleaseHold) -> Refused | None:
     if hold is None:
         return Refused(Reason.HOLD_NOT_FOUND, f"this queue has no hold {one.id}")
     if one.actor.kind is not ActorKind.SYSTEM and hold.reason not in LIFTED_BY_PERSON:
-        text = f"{hold.reason.value} goes when its cause does"
+        text = f"{hold.reason.value} ends when its cause is gone"
         return Refused(Reason.HOLD_NOT_LIFTABLE, text)
     holds.release(draft, hold, one.text)
     if hold.reason in holds.LOOKED_AT_BY_A_PERSON:
@@ -222,7 +224,7 @@ def delete(draft: Draft, _one: Delete) -> Refused | None:
         return Refused(Reason.QUEUE_NOT_EMPTY, text, prs=tuple(sorted(draft.entries)))
     if not draft.queue.deleted:
         draft.put_queue(replace(draft.queue, deleted=True))
-        draft.say(QueueDeleted())
+        draft.record(QueueDeleted())
     return None
 
 
@@ -258,7 +260,7 @@ def _enter(draft: Draft, one: Submit) -> None:
         targets=one.targets,
     )
     draft.put_queue(replace(queue, next_entry=queue.next_entry + 1))
-    draft.say(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
+    draft.record(EntrySubmitted(entry.pr, entry.id, entry.head, entry.reason, entry.priority))
     draft.enter(entry)
 
 
@@ -276,7 +278,7 @@ def _update(draft: Draft, entry: Entry, one: Submit) -> None:
         return
     draft.put(updated)
     if (priority, no_batch) != (entry.priority, entry.no_batch):
-        draft.say(EntryUpdated(entry.pr, entry.id, priority, no_batch))
+        draft.record(EntryUpdated(entry.pr, entry.id, priority, no_batch))
     raised = priority == line.URGENT and entry.priority != line.URGENT
     placed = entry.rank is not None and not entry.held_by
     if raised and placed and entry.state in (EntryState.PENDING, EntryState.TESTING):

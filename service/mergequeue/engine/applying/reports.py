@@ -16,9 +16,7 @@ from service.mergequeue.engine.inputs import (
     RepositoryChanged,
     RequiredChanged,
     RerunRefused,
-    RerunStarted,
     RulesChanged,
-    TimePassed,
     WorkflowsChanged,
 )
 from service.mergequeue.engine.model import Detail, Entry, Named, Run
@@ -32,7 +30,7 @@ from service.vocabulary import Check, CheckOutcome, RequiredName
 
 _WORDS = {
     Reason.CONVERTED_TO_DRAFT: "it became a draft",
-    Reason.AUTHORIZATION_LOST: "nobody with write access stands behind this head any more",
+    Reason.AUTHORIZATION_LOST: "no person with write access approves this head any more",
 }
 
 
@@ -110,10 +108,6 @@ def checks_reported(draft: Draft, one: ChecksReported) -> None:
         rerun_ids=_still_old(run, one.checks),
     )
     draft.put_run(verdict.with_clocks(run, after, draft.now))
-
-
-def rerun_started(_draft: Draft, _one: RerunStarted) -> None:
-    """The provider runs the checks again. Their clock has run since the asking."""
 
 
 def rerun_refused(draft: Draft, one: RerunRefused) -> None:
@@ -196,13 +190,13 @@ _MISSING = frozenset({HoldReason.REQUIRED_STATUSES_MISSING})
 def required_changed(draft: Draft, one: RequiredChanged) -> None:
     """What must pass, as read now. Unreadable is not "none": then nothing starts or lands."""
     if one.error is not None:
-        wish = holds.Wish(HoldReason.REQUIRED_STATUSES_UNREADABLE, one.error)
-        holds.place_once(draft, wish)
+        request = holds.HoldRequest(HoldReason.REQUIRED_STATUSES_UNREADABLE, one.error)
+        holds.place_once(draft, request)
         return
     holds.release_all(draft, _UNREADABLE, "the required statuses were read")
     if one.required.source is None:
         text = f"no status is required for {draft.queue.branch}"
-        holds.place_once(draft, holds.Wish(HoldReason.REQUIRED_STATUSES_MISSING, text))
+        holds.place_once(draft, holds.HoldRequest(HoldReason.REQUIRED_STATUSES_MISSING, text))
     else:
         holds.release_all(draft, _MISSING, "required statuses were found")
     known = draft.queue.required
@@ -211,7 +205,7 @@ def required_changed(draft: Draft, one: RequiredChanged) -> None:
     if known is None or (one.required.names, one.required.source) != (known.names, known.source):
         leaving.try_again(draft, draft.entries.values())
         names = tuple(required.name for required in one.required.names)
-        draft.say(RequiredStatusesChanged(names))
+        draft.record(RequiredStatusesChanged(names))
     for run in list(draft.runs.values()):
         added = tuple(name for name in one.required.names if name not in run.required)
         if added:
@@ -242,11 +236,7 @@ def repository_changed(draft: Draft, one: RepositoryChanged) -> None:
         holds.release_all(draft, _REPOSITORY, "the repository is available")
     if one.hold is not None or one.available is False:
         reason = one.hold or HoldReason.REPOSITORY_UNAVAILABLE
-        holds.place_once(draft, holds.Wish(reason, one.text or reason.value))
-
-
-def time_passed(_draft: Draft, _one: TimePassed) -> None:
-    """Nothing but the clock, which every planning looks at."""
+        holds.place_once(draft, holds.HoldRequest(reason, one.text or reason.value))
 
 
 def _grow(draft: Draft, run: Run, added: tuple[RequiredName, ...]) -> None:

@@ -153,7 +153,7 @@ def _open(draft: Draft, run: Run) -> None:
         id=draft.name(f"bisection {queue.next_bisection}"),
         run=run.id,
         entries=members,
-        base=tuple(one for one in (*run.base, *run.entries) if one not in members),
+        base=tuple(one for one in run.members if one not in members),
         base_tip=run.base_tip,
         lo=0,
         hi=len(members),
@@ -173,7 +173,7 @@ def _open(draft: Draft, run: Run) -> None:
         )
         draft.put(out)
     if together:
-        draft.say(BisectionOpened(bisection.id, run.id, tuple(entry.pr for entry in own)))
+        draft.record(BisectionOpened(bisection.id, run.id, tuple(entry.pr for entry in own)))
 
 
 def _advance(draft: Draft, bisection: Bisection) -> None:
@@ -182,7 +182,7 @@ def _advance(draft: Draft, bisection: Bisection) -> None:
     if undone is not None:
         leaving.abandon(draft, bisection, undone.reason, Detail(prs=undone.prs))
     elif _is_doubted(draft, bisection):
-        # Who failed elsewhere after being proven here may be the culprit here too.
+        # An entry that failed elsewhere after being proven here may be the culprit here too.
         return
     elif bisection.hi - bisection.lo == 1 and _is_proven(draft, bisection):
         _convict(draft, bisection)
@@ -220,13 +220,13 @@ def _narrow(draft: Draft, before: Bisection, after: Bisection) -> None:
             draft.retire(draft.runs[run_id], Reason.BISECTION_REQUIRED)
     draft.put_bisection(replace(after, probes=kept))
     if (before.lo, before.hi) != (after.lo, after.hi) and len(after.entries) > 1:
-        draft.say(BisectionNarrowed(after.id, after.run, after.lo, after.hi))
+        draft.record(BisectionNarrowed(after.id, after.run, after.lo, after.hi))
 
 
 def _is_proven(draft: Draft, bisection: Bisection) -> bool:
     """Whether the failed runs of this one tree are enough (ENGINE.md 10.3)."""
     runs = [draft.runs[run_id] for run_id in bisection.reds.get(bisection.hi, ())]
-    # A failure taken over from more entries of an equal tree convicts nobody by itself.
+    # A failure taken over from more entries of an equal tree is not enough to convict.
     if not any(_cut(bisection, run) == bisection.hi for run in runs):
         return False
     confirm = draft.runs[bisection.run].config.confirm_failures
@@ -267,8 +267,8 @@ def _convict(draft: Draft, bisection: Bisection) -> None:
     reason, evidence = _blame(bisection, runs, together=together)
     undecided = leaving.close(draft, bisection, suspect.pr, reason)
     behind = [entry for entry in undecided if entry.pr != suspect.pr]
-    ending = leaving.Ending(EntryState.FAILED, reason, evidence)
-    leaving.leave_alone(draft, draft.entries[suspect.pr], ending)
+    suspect = draft.entries[suspect.pr]
+    leaving.leave_alone(draft, suspect, EntryState.FAILED, reason, evidence)
     back = Detail(run=bisection.run, prs=(suspect.pr,))
     leaving.come_back(
         draft, [leaving.Back(entry.pr, Reason.BISECTION_REQUIRED, back) for entry in behind]
@@ -331,7 +331,7 @@ def _fails_by(draft: Draft, bisection: Bisection, run: Run, red: Run) -> None:
 
 
 def is_examining(draft: Draft, run: Run) -> bool:
-    """Whether the run serves a search now, and is no proof that entries stand on."""
+    """Whether the run serves a search now and proves no entries."""
     return run.bisection is not None and not draft.own(run)
 
 
@@ -370,8 +370,8 @@ def prove(
 ) -> None:
     """Proven entries land as they are, unless that would disturb others (ENGINE.md 10.5).
 
-    With `is_sure` whatever is beneath them must have passed or landed; a run that nobody has
-    judged yet stands on what is expected ahead of it.
+    With `is_sure` whatever is beneath them must have passed or landed; a run that is not
+    judged yet is built on what is expected ahead of it.
     """
     entries = [draft.entries[member.pr] for member in proven]
     disturbed = _disturbed(draft, run, entries, is_sure=is_sure)
@@ -409,13 +409,13 @@ def _prove_behind(
 def _disturbed(
     draft: Draft, run: Run, entries: Sequence[Entry], *, is_sure: bool
 ) -> tuple[int, ...] | None:
-    """Who runs or has passed without these entries; None when they may land as they are."""
+    """Return what runs or has passed without these entries; None if they may land as they are."""
     made = bases.progress(draft, run)
     proven = {entry.pr for entry in entries}
-    beneath = [member for member in (*run.base, *run.entries) if member.pr not in proven]
+    beneath = [member for member in run.members if member.pr not in proven]
     numbers = {member.pr for member in beneath}
     behind = []
-    for node in bases.graph(draft).standing():
+    for node in bases.graph(draft).nodes:
         first = draft.entries[node.members[0].pr]
         if first.state is EntryState.PENDING or first.pr in numbers:
             continue
@@ -438,7 +438,7 @@ def _disturbed(
 def _go_first(draft: Draft, entries: Sequence[Entry]) -> None:
     """Rank them before every pending entry that they meet."""
     rank = entries[0].rank or 0
-    for node in bases.graph(draft).standing():
+    for node in bases.graph(draft).nodes:
         if node.rank > rank:
             return
         other = draft.entries[node.members[0].pr]

@@ -5,7 +5,7 @@ lifts the hold.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from service.mergequeue.engine.model import Breaker, Detail, Entry, Failure, MergeQueue, Run
@@ -40,14 +40,6 @@ _RETURN_REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How an attempt of a run ended without a pass."""
-
-    run: Run
-    finding: Finding
-
-
 def is_open(queue: MergeQueue) -> bool:
     """Return whether a breaker hold is in force."""
     return any(hold.reason in BREAKER_HOLDS for hold in queue.holds)
@@ -61,20 +53,18 @@ def note_pass(draft: Draft, run: Run) -> None:
     holds.release_all(draft, BREAKER_HOLDS, "a test run passed again")
 
 
-def takes(draft: Draft, ending: Ending) -> bool:
+def takes(draft: Draft, run: Run, finding: Finding) -> bool:
     """Return whether the breaker accounts for this ending, so that it uses no retry.
 
     Remembers it, places the hold it calls for, and takes the run's entries back to PENDING.
     """
-    hold = _hold_for(draft, ending)
+    hold = _hold_for(draft, run, finding)
     if hold is None:
         return False
-    run, finding = ending.run, ending.finding
     is_probe = draft.queue.breaker.probe_run == run.id
     if not holds.has(draft.queue, hold.reason):
         holds.place(draft, hold)
-        memory = replace(draft.queue.breaker, probe_at=draft.now + PROBE_PERIOD)
-        draft.put_queue(replace(draft.queue, breaker=memory))
+        _put(draft, replace(draft.queue.breaker, probe_at=draft.now + PROBE_PERIOD))
     # Failed if a required check failed, else cancelled (SPECIFICATION.md 3.4).
     never = finding.cause in (Cause.INTERRUPTED, Cause.NEVER_STARTED)
     draft.finish(run, RunStatus.CANCELLED if never else RunStatus.FAILED, finding)
@@ -102,7 +92,11 @@ def next_probe(draft: Draft, candidates: Sequence[Entry]) -> Entry | None:
 
 def note_probe(draft: Draft, run: Run) -> None:
     """A try began."""
-    memory = replace(draft.queue.breaker, probe_run=run.id, probe_at=draft.now + PROBE_PERIOD)
+    probe_at = draft.now + PROBE_PERIOD
+    _put(draft, replace(draft.queue.breaker, probe_run=run.id, probe_at=probe_at))
+
+
+def _put(draft: Draft, memory: Breaker) -> None:
     draft.put_queue(replace(draft.queue, breaker=memory))
 
 
@@ -119,8 +113,7 @@ def _count_probe(draft: Draft, run: Run) -> None:
     memory = draft.queue.breaker
     first = str(run.entries[0].pr)
     count = memory.probes.get(first, 0) + 1
-    memory = replace(memory, probe_run=None, probes={**memory.probes, first: count})
-    draft.put_queue(replace(draft.queue, breaker=memory))
+    _put(draft, replace(memory, probe_run=None, probes={**memory.probes, first: count}))
     tested = draft.tested(run)
     if count < PROBES_MAX:
         line.let_others_first(draft, [entry for entry in tested if entry.rank is not None])
@@ -136,17 +129,17 @@ def _held_because(queue: MergeQueue) -> str:
     return ", ".join(hold.reason.value for hold in queue.holds if hold.reason in BREAKER_HOLDS)
 
 
-def _hold_for(draft: Draft, ending: Ending) -> holds.Wish | None:
-    """The breaker hold that this ending places, or falls under."""
-    cause, run = ending.finding.cause, ending.run
-    names = ", ".join(check.name for check in ending.finding.failed)
+def _hold_for(draft: Draft, run: Run, finding: Finding) -> holds.HoldRequest | None:
+    """Return the breaker hold that this end of an attempt places, or that already exists for it."""
+    cause = finding.cause
+    names = ", ".join(check.name for check in finding.failed)
     if cause is Cause.BASE_RED:
-        return holds.Wish(HoldReason.BASE_RED, f"the target itself fails: {names}")
+        return holds.HoldRequest(HoldReason.BASE_RED, f"the target itself fails: {names}")
     if cause in CI_TROUBLE:
         tripped = _streak(draft, run)
         if tripped or holds.has(draft.queue, HoldReason.CI_UNHEALTHY):
             text = f"{TROUBLES} attempts in a row ended without a result: {names}"
-            return holds.Wish(HoldReason.CI_UNHEALTHY, text)
+            return holds.HoldRequest(HoldReason.CI_UNHEALTHY, text)
         return None
     _forget_streak(draft)
     print_ = run.evidence.fingerprint if run.evidence is not None else None
@@ -154,7 +147,7 @@ def _hold_for(draft: Draft, ending: Ending) -> holds.Wish | None:
         return None
     if _repeats(draft, run, print_):
         text = f"unrelated pull requests fail in the same way: {names}"
-        return holds.Wish(HoldReason.REPEATED_FAILURE, text, evidence=print_)
+        return holds.HoldRequest(HoldReason.REPEATED_FAILURE, text, evidence=print_)
     return None
 
 
@@ -162,14 +155,14 @@ def _streak(draft: Draft, run: Run) -> bool:
     """Add an attempt without a result; whether there are enough of them in a row now."""
     memory = draft.queue.breaker
     troubled = (*memory.troubled, run.prs)[-TROUBLES:]
-    draft.put_queue(replace(draft.queue, breaker=replace(memory, troubled=troubled)))
+    _put(draft, replace(memory, troubled=troubled))
     return len(troubled) == TROUBLES and len(set(troubled)) >= GROUPS_MIN
 
 
 def _forget_streak(draft: Draft) -> None:
     memory = draft.queue.breaker
     if memory.troubled:
-        draft.put_queue(replace(draft.queue, breaker=replace(memory, troubled=())))
+        _put(draft, replace(memory, troubled=()))
 
 
 def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
@@ -181,7 +174,7 @@ def _repeats(draft: Draft, run: Run, fingerprint: str) -> bool:
     newest = Failure(run.id, run.prs, run.base_prs, fingerprint, draft.now)
     young = [old for old in memory.failures if old.at + WINDOW > draft.now and old.run != run.id]
     kept = (*young, newest)[-FAILURES_KEPT:]
-    draft.put_queue(replace(draft.queue, breaker=replace(memory, failures=kept)))
+    _put(draft, replace(memory, failures=kept))
     alike = [old for old in young if old.fingerprint == fingerprint]
     rivals = [old for old in alike if _independent(old, newest)]
     return any(

@@ -8,7 +8,7 @@ from service.mergequeue.engine.model import Detail, Entry, Run
 from service.mergequeue.engine.reasons import Reason
 from service.mergequeue.engine.state import bases, holds
 from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.state.graph import Graph, places
+from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState, QueueState, RunStatus
 
 _NOT_PASSED = frozenset({EntryState.TESTING, EntryState.PENDING, EntryState.PENDING_FAILURE})
@@ -50,9 +50,9 @@ def clear_by_follower(draft: Draft, run: Run) -> None:
 def is_window_closed(draft: Draft, run: Run) -> bool:
     """Whether nothing that still runs or may start could clear this failed run.
 
-    A follower's level is how many followers deep it stands on the failed run. The window closes
-    when none of a level up to the depth is in progress, and one of that depth has failed or none
-    can start any more.
+    A follower's level is how many followers are between it and the failed run, plus one. The
+    window closes when none of a level up to the depth is in progress, and one of that depth has
+    failed or none can start any more.
     """
     own = draft.own(run)
     depth = draft.queue.config.pending_failure_depth
@@ -98,7 +98,7 @@ def _levels(draft: Draft, drawn: Graph, entry: Entry) -> list[tuple[Run, int]]:
     start = drawn.of[entry.pr]
     depths = {start: 0}
     found = []
-    for place in places(drawn.live & ~((2 << start) - 1)):
+    for place in range(start + 1, len(drawn.nodes)):
         node = drawn.nodes[place]
         if not node.ahead >> start & 1:
             continue

@@ -43,7 +43,7 @@ _Suite = tuple[str | None, str]
 class Word(StrEnum):
     """What a run's reports say.
 
-    FLAWED: it ended for nobody's fault. NO_EVIDENCE: it ended, and proves nothing.
+    FLAWED: it ended for no fault of the entries. NO_EVIDENCE: it ended, and proves nothing.
     """
 
     PASSED = "passed"
@@ -75,7 +75,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The word, and what goes with it.
+    """The word, and its evidence.
 
     `cause` of a flaw or a timeout, `failed` statuses as evidence, `excused` names; while
     waiting `until` is when time alone changes the word, `ask` names failed checks about which
@@ -414,7 +414,7 @@ def _start_limit(run: Run) -> datetime | None:
 
 
 def _time_limit(run: Run) -> datetime:
-    # A run whose checks begin again for nobody's fault gets the whole time again: else a late
-    # trouble of the CI would end as a timeout of the pull request.
+    # A run whose checks begin again for no fault of its entries gets the whole time again: a late
+    # failure of CI must not end as a timeout of the pull request.
     begun = run.rerun_at or run.built_at or run.created_at
     return begun + timedelta(minutes=run.config.testing_timeout_minutes)

@@ -27,7 +27,7 @@ FAILURES_TOLD_APART = 3
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """The value below which this share of a sorted sample lies, linear between the two nearest.
+    """The value below which this share of a sorted sample is, linear between the two nearest.
 
     Raises IndexError for an empty sample.
     """

@@ -1,7 +1,7 @@
 """When each entry probably merges: the queue's plan played forward twice, fast and slow.
 
-Nobody fails in it and nobody comes; each run takes the 25th or the 90th percentile of the last
-successful ones (UX.md 1.8). Decides nothing.
+No entry fails in it and no new one arrives; each run takes the 25th or the 90th percentile of the
+last successful ones (UX.md 1.8). Decides nothing.
 """
 
 import heapq
@@ -29,7 +29,7 @@ SAMPLES_MAX = 50
 """Newest successful runs that count."""
 
 LOW, HIGH = 0.25, 0.90
-"""Percentiles between which a run probably lies."""
+"""Percentiles between which the duration of a run probably is."""
 
 MINUTE_S = 60.0
 
@@ -47,8 +47,8 @@ def etas(
 ) -> dict[int, TimeLeftRange]:
     """Seconds from now to the merge of each entry, by pull request, in order.
 
-    `durations_s` are those of successful runs, newest first; nothing is told below five of
-    them, nor of a queue that is held or paused. Entries that are not ready or have failed are
+    `durations_s` are those of successful runs, newest first; the answer is empty below five of
+    them, and for a queue that is held or paused. Entries that are not ready or have failed are
     left out, and in a queue that starts nothing those without a run. With `last` the entries
     behind that pull request are left out too: the answer costs what is ahead of it.
     """
@@ -76,7 +76,7 @@ def _in_order(queue: MergeQueue) -> Iterator[Entry]:
     yield from (entries[pr] for _, pr in places.line)
     in_run = (entries[pr] for numbers in places.in_run.values() for pr in numbers)
     tried = [entry for entry in in_run if entry.rank is None]
-    apart = [(entry.priority, entry.seq or 0, entry.pr) for entry in tried]
+    apart = [entry.waiting_key for entry in tried]
     yield from (entries[pr] for _, _, pr in heapq.merge(sorted(apart), places.waiting))
 
 
@@ -154,7 +154,7 @@ class _Course:
         """Return seconds until all of its base has merged; None if its base is empty."""
         run = self._queue.runs.get(entry.run or entry.verified_by or "")
         if run is None:
-            # Whom it will meet is not known before it starts.
+            # Which entries it will overlap is only known when it starts.
             return self._last_s if self._is_slow else None
         base = [self._merged_s[one.pr] for one in run.base if one.pr in self._merged_s]
         return max(base, default=None)

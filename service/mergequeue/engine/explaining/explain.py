@@ -98,8 +98,8 @@ def _before(draft: Draft, entry: Entry) -> list[Entry]:
     placed = [one for one in _placed(draft) if entry.rank is None or _rank(one) < entry.rank]
     if entry.rank is not None:
         return placed
-    key = (entry.priority, entry.seq or 0, entry.pr)
-    return placed + [draft.entries[one[2]] for one in draft.places.waiting if one < key]
+    waiting = draft.places.waiting
+    return placed + [draft.entries[one[2]] for one in waiting if one < entry.waiting_key]
 
 
 def _placed(draft: Draft) -> list[Entry]:
@@ -128,7 +128,7 @@ def _meeting(draft: Draft, entry: Entry, others: Sequence[Entry]) -> list[Entry]
 
 
 def _group(draft: Draft, entry: Entry) -> tuple[Entry, ...]:
-    """Who would start together with this entry as things stand, itself among them, in order.
+    """Return the entries that would start together with this one now, itself included, in order.
 
     ENGINE.md 8: neighbors of one lane, all of them placed or all waiting, none isolated.
     """
@@ -174,8 +174,7 @@ def _is_closed(draft: Draft, group: tuple[Entry, ...]) -> bool:
     config = draft.queue.config
     if config.mode is not Mode.SINGLE:
         return False
-    last = group[-1]
-    key = (last.priority, last.seq or 0, last.pr)
+    key = group[-1].waiting_key
     return any(
         place > key and grouping.is_isolated(config, draft.entries[place[2]])
         for place in draft.places.waiting
@@ -210,7 +209,7 @@ def _in_progress(draft: Draft, kinds: Iterable[RunKind]) -> list[Run]:
 
 
 def _free_slot(running: Sequence[Run], slots: int) -> Condition:
-    # Such a run gives its slot to whoever has more right to it (ENGINE.md 14).
+    # A run in a spare slot gives way to any other (ENGINE.md 14).
     firm = sum(run.kind not in SPARE for run in running)
     return Condition(
         ConditionCode.FREE_SLOT,

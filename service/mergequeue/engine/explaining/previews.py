@@ -18,8 +18,8 @@ class CancelPreview:
     """What taking one pull request out would do.
 
     `interrupted` are the ids of runs in progress that would be stopped, `restarted` the others
-    whose tests would begin again, `moved_up` those that would stand further in front; both in
-    the present order. All are empty while its landing is in flight, which goes on.
+    whose tests would begin again, `moved_up` those that would move towards the front; both in
+    the present order. All are empty while its landing is in flight, because it continues.
     """
 
     pr: int
@@ -33,7 +33,7 @@ def of_cancel(queue: MergeQueue, command: Cancel, now: datetime) -> CancelPrevie
 
     Raises InvariantBroken where the command itself would.
     """
-    step = engine.what_if(queue, [command], now)
+    step = engine.step(queue, command, now)
     if step.refusal is not None:
         return step.refusal
     before, after = _order(queue), _order(step.queue)

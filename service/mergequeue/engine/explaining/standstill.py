@@ -1,7 +1,7 @@
 """What could move in a queue and does not: lost effects, missed clocks, forgotten entries.
 
 A pure function over the queue's value and its open effects. It serves an alarm, not a decision:
-a queue that nobody has to look at has no standstill.
+a healthy queue has no standstill.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class OpenEffect:
 
     `sent_at` is when it was last sent; `is_sent` whether it is on its way now. `due_at` is when it
     is to be sent or read back. `heads` counts the heads of a test branch. `throttled` says that
-    the provider's own limit makes it wait, `is_first` that no other effect goes before it.
+    the provider's own limit makes it wait, `is_first` that it is the next to be sent.
     """
 
     key: str

@@ -1,13 +1,11 @@
 """Letting runs go whose base holds no more (ENGINE.md 7)."""
 
 from dataclasses import replace
-from itertools import takewhile
 
 from service.mergequeue.engine.model import Detail, Run
 from service.mergequeue.engine.reasons import Cause, Reason
 from service.mergequeue.engine.state import bases, holds, leaving
 from service.mergequeue.engine.state.draft import Draft
-from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import RunKind, RunStatus
 
 _NOT_ITS_OWN = frozenset({Reason.AHEAD_FAILED, Reason.AHEAD_CANCELLED, Reason.AHEAD_OUT})
@@ -19,11 +17,15 @@ def drop(draft: Draft) -> None:
 
     Waits while the target is known to have moved without us knowing how.
     """
-    if not draft.line_changed or holds.is_view_stale(draft.queue):
+    if not (draft.line_changed or draft.doubted) or holds.is_view_stale(draft.queue):
         return
+    doubted = _standing(draft)
+    if not draft.line_changed:
+        doubted = [run for run in doubted if run.id in draft.doubted]
     draft.line_changed = False
+    draft.doubted.clear()
     backs: list[leaving.Back] = []
-    for run in _doubtful(draft):
+    for run in doubted:
         why = bases.broken(draft, run)
         if why is None:
             continue
@@ -33,38 +35,6 @@ def drop(draft: Draft) -> None:
         backs += [leaving.Back(entry.pr, why.reason, detail) for entry in draft.own(run)]
     if backs:
         leaving.send_back(draft, backs)
-
-
-def _doubtful(draft: Draft) -> list[Run]:
-    """The runs whose base may hold no more.
-
-    A landing that the graph has seen concerns those that stand on it; it meets nothing of the
-    others, else one of them would stand on the other and the lower not have landed before it.
-    Any other move of the target concerns all.
-    """
-    footing, moves = draft.footing, draft.queue.landed
-    drawn = bases.graph(draft)
-    landed = 0
-    for move in takewhile(lambda move: move is not footing.seen, reversed(moves)):
-        place = drawn.landed.get(move.pr or 0)
-        if place is None:
-            footing.sound.clear()
-            break
-        landed |= 1 << place
-    footing.seen = moves[-1] if moves else None
-    if drawn.is_worn:
-        footing.graph = None
-    return [
-        run
-        for run in _standing(draft)
-        if run.id not in footing.sound or _stands_on(drawn, run, landed)
-    ]
-
-
-def _stands_on(drawn: Graph, run: Run, mask: int) -> bool:
-    """Whether any of these nodes is below the run, or the landed part of its own."""
-    place = drawn.of[run.entries[-1].pr]
-    return bool((drawn.nodes[place].ahead | 1 << place) & mask)
 
 
 def _standing(draft: Draft) -> list[Run]:

@@ -125,9 +125,9 @@ def is_startable(draft: Draft, entry: Entry) -> bool:
 def form(draft: Draft, first: Entry, others: Iterable[Entry], room: Room) -> list[Entry]:
     """The group that begins with `first`, taken from those behind it in their order.
 
-    `others` are all that stand behind it, placed or waiting as it is, also such as cannot be
-    taken: nobody is pulled over one that he meets. In SINGLE mode the group ends at the first
-    that cannot be taken.
+    `others` are all that are behind it, placed or waiting as it is, also those that cannot be
+    taken: no entry is moved ahead of one that it overlaps. In SINGLE mode the group ends at the
+    first that cannot be taken.
     """
     config = draft.queue.config
     group = [first]

@@ -1,7 +1,7 @@
 """Hedge: idle slots test a group on the base that it would have if an entry ahead failed.
 
-A hedge delays nothing: whatever else may start takes its slot. It blames nobody and lands
-nothing before it has become the group's own run.
+A hedge delays nothing: any other run that may start takes its slot. It blames no entry and
+lands nothing before it has become the group's own run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,7 +67,7 @@ def wanted(draft: Draft, slots: int) -> list[Hedge]:
     risky = _risky(draft, drawn)
     found = [
         one
-        for node in (drawn.standing() if risky else ())
+        for node in (drawn.nodes if risky else ())
         if node.ahead & risky and node.members not in hedged
         for one in _best(draft, drawn, node)
     ]
@@ -107,8 +107,8 @@ def _risky(draft: Draft, drawn: Graph) -> int:
     """The undecided nodes below others that fail often enough for a run without them."""
     least = draft.queue.config.hedge_threshold
     below = mask = 0
-    for node in drawn.standing():
-        below |= node.ahead & drawn.live
+    for node in drawn.nodes:
+        below |= node.ahead
     for place in places(below):
         node = drawn.nodes[place]
         if _p_fail(draft, node) >= least and not _has_passed(draft, node):
@@ -127,7 +127,7 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
         return
     undecided = {
         ahead: _p_fail(draft, drawn.nodes[ahead])
-        for ahead in places(node.ahead & drawn.live)
+        for ahead in places(node.ahead)
         if not _has_passed(draft, drawn.nodes[ahead])
     }
     best = max(undecided, key=lambda ahead: (undecided[ahead], -ahead))
@@ -144,7 +144,7 @@ def _best(draft: Draft, drawn: Graph, node: Node) -> Iterator[tuple[float, Hedge
 
 def _base_without(drawn: Graph, node: Node, left: int) -> tuple[Member, ...]:
     """The base of a node if one ahead of it were not there."""
-    others = node.ahead & drawn.live & ~(1 << left)
+    others = node.ahead & ~(1 << left)
     if drawn.single:
         return drawn.members(others)
     taken = [node]
@@ -163,7 +163,7 @@ def _worth(draft: Draft, drawn: Graph, run: Run) -> float:
     if place is None:
         return 0.0
     score = 1.0
-    for ahead in places(drawn.nodes[place].ahead & drawn.live):
+    for ahead in places(drawn.nodes[place].ahead):
         node = drawn.nodes[ahead]
         if not _has_passed(draft, node):
             chance = _p_fail(draft, node)

@@ -1,5 +1,6 @@
 """Making a run: its value, its event, and the test branch it asks for (ENGINE.md 8, 16)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from service.mergequeue.engine.model import Detail, Entry, Member, RequiredSet, Run, Tip
@@ -62,6 +63,18 @@ def probe_slots(draft: Draft) -> int:
     return own - draft.in_progress(PROBE_SLOTS)
 
 
+def begin(draft: Draft, plan: Plan, group: Sequence[Entry] = (), *, fresh: bool) -> Run:
+    """Start a run that tests this group from now on, and order its test branch.
+
+    Without a group the run is one in a spare slot: its entries stay in the run that they have.
+    """
+    run = launch(draft, plan, fresh=fresh)
+    for entry in group:
+        put_into(draft, entry, run)
+    ask_branch(draft, run, anew=fresh)
+    return run
+
+
 def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
     """Begin a run; those in spare slots give way as long as no slot is free."""
     takes_main = plan.kind in MAIN_SLOTS or draft.queue.config.bisection_concurrency == 0
@@ -89,7 +102,7 @@ def launch(draft: Draft, plan: Plan, *, fresh: bool) -> Run:
     )
     draft.put_queue(replace(queue, next_run=queue.next_run + 1))
     draft.start(run)
-    draft.say(RunStarted(run.id, run.number, run.kind, run.prs, run.base_prs, plan.base_tip.sha))
+    draft.record(RunStarted(run.id, run.number, run.kind, run.prs, run.base_prs, plan.base_tip.sha))
     return run
 
 
@@ -100,14 +113,14 @@ def put_into(draft: Draft, entry: Entry, run: Run) -> None:
     draft.move(testing, EntryState.TESTING, Reason.TEST_STARTED, Detail(run=run.id))
 
 
-def ask_branch(draft: Draft, run: Run, *, anew: bool = False) -> None:
+def ask_branch(draft: Draft, run: Run, *, anew: bool) -> None:
     """Order the test branch of a run; `anew` retests a tree that has already passed."""
     known_trees: reuse.Trees = ()
     if not anew and draft.queue.required is not None:
         known_trees = reuse.known_trees(draft.queue, draft.queue.required.names, draft.now)
     steps = [_below(draft, member) for member in run.base]
     steps += [HeadToMerge(member.pr, member.head, tested=True) for member in run.entries]
-    draft.do(
+    draft.request(
         BuildTestBranch(
             run=run.id,
             number=run.entries[0].pr,

@@ -22,13 +22,13 @@ def ask(draft: Draft, mode: Mode) -> None:
     if wanted is queue.target_mode:
         return
     draft.put_queue(replace(queue, target_mode=wanted))
-    draft.say(QueueConfigured(("mode",)))
+    draft.record(QueueConfigured(("mode",)))
     if wanted is None and draft.queue.state is QueueState.SWITCHING_MODES:
         draft.set_state(QueueState.RUNNING, None)
 
 
 def switch(draft: Draft) -> None:
-    """Wait for the runs that stand on the old mode, starting none, or begin the new one."""
+    """Wait for the runs that depend on the old mode, starting none, or begin the new one."""
     mode = draft.queue.target_mode
     if mode is None:
         return
@@ -42,7 +42,7 @@ def switch(draft: Draft) -> None:
     _give_up_failures(draft)
     new = config.changed(draft.queue.config, {"mode": mode})
     draft.put_queue(replace(draft.queue, config=new, target_mode=None))
-    draft.say(ModeChanged(mode))
+    draft.record(ModeChanged(mode))
     if draft.queue.state is QueueState.SWITCHING_MODES:
         draft.set_state(QueueState.RUNNING, None)
     _require_targets(draft)
@@ -57,7 +57,7 @@ def _is_awaited(draft: Draft, run: Run) -> bool:
 
 
 def _give_up_failures(draft: Draft) -> None:
-    """Nobody is judged across a change: the same failure shows again in the new mode."""
+    """Judge no entry across a mode change: the same failure shows again in the new mode."""
     for bisection in list(draft.queue.bisections.values()):
         leaving.abandon(draft, bisection, Reason.MODE_SWITCHED)
     for run in list(draft.runs.values()):
@@ -83,7 +83,7 @@ def note_drained(draft: Draft) -> None:
     """Leave the event in the step in which the last run ended, or the draining began."""
     now = _is_drained(draft.queue.state, draft.runs.values())
     if now and not _was_drained(draft.before) and not _is_said(draft):
-        draft.say(QueueDrained())
+        draft.record(QueueDrained())
 
 
 def _was_drained(queue: MergeQueue) -> bool:

@@ -2,7 +2,7 @@
 
 Only with `batchSizing: ADAPTIVE`. A risky entry is tried first; a failure whose base is probably
 good puts its group out at once, and the suspects are tried here, in halves, until the culprit
-has failed alone often enough. Nobody in the line waits for any of it.
+has failed alone often enough. No entry in the line waits for any of it.
 """
 
 import math
@@ -55,7 +55,7 @@ def is_overtaken(draft: Draft, entry: Entry) -> bool:
     """Return whether an entry that is screened, or must be, comes before this one."""
     if draft.queue.config.batch_sizing is not BatchSizing.ADAPTIVE:
         return False
-    key = _key(entry)
+    key = entry.waiting_key
     before = draft.places.waiting[: bisect_left(draft.places.waiting, key)]
     waiting = (draft.entries[pr] for _, _, pr in before)
     tried = (
@@ -63,7 +63,7 @@ def is_overtaken(draft: Draft, entry: Entry) -> bool:
         for run in draft.runs.values()
         if run.kind is RunKind.SCREEN
         for other in draft.own(run)
-        if _key(other) < key
+        if other.waiting_key < key
     )
     return any(
         bases.meets(draft, entry, other)
@@ -110,7 +110,7 @@ def wanted(draft: Draft, slots: int) -> list[tuple[Entry, ...]]:
 def _tried(draft: Draft) -> frozenset[int]:
     """Return the groups of suspects with an entry that is under test, or may be now.
 
-    Who is not ready may stay so for ever: nobody waits for that.
+    An entry that is not ready may stay so for ever: no other waits for that.
     """
     return frozenset(
         entry.suspected
@@ -132,10 +132,6 @@ def _pieces(draft: Draft, suspects: Sequence[Entry]) -> list[tuple[Entry, ...]]:
     size = config.batching_min_size
     pieces = [tuple(others[start : start + size]) for start in range(0, len(others), size)]
     return [*pieces, *((entry,) for entry in alone)]
-
-
-def _key(entry: Entry) -> tuple[int, int, int]:
-    return entry.priority, entry.seq or 0, entry.pr
 
 
 def _together(draft: Draft, risky: Sequence[Entry], slots: int) -> list[tuple[Entry, ...]]:
@@ -260,7 +256,7 @@ def _apart(draft: Draft, group: Sequence[Entry], run: Run, checks: tuple[Named, 
         now = draft.entries[entry.pr]
         if now.rank is not None:
             draft.put(replace(now, rank=None))
-            draft.say(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
+            draft.record(EntryPlaced(now.pr, now.id, None, PlacedWhy.SCREENED))
 
 
 def _convict(draft: Draft, entry: Entry, run: Run, checks: tuple[Named, ...]) -> None:
@@ -325,7 +321,7 @@ def review_second_looks(draft: Draft) -> None:
 
 
 def wanted_second_looks(draft: Draft) -> list[Entry]:
-    """Whom to look at once more while he is tried alone, the likeliest to fail first."""
+    """Return the entries for a second look while they are screened, the likeliest to fail first."""
     config = draft.queue.config
     slots = launching.unused(draft) - int(config.concurrency * KEPT_FREE)
     if slots < 1 or not draft.in_progress(_SCREENS):

@@ -132,7 +132,7 @@ def _green(run: Run, one: Verdict) -> Run:
 
 def _wait(draft: Draft, run: Run, one: Verdict) -> None:
     if one.ask:
-        draft.do(AskEvidence(run.id, run.attempt, one.ask))
+        draft.request(AskEvidence(run.id, run.attempt, one.ask))
         run = replace(run, asked_evidence=draft.now)
     if draft.runs[run.id] is not run or run.deadline != one.until:
         draft.put_run(replace(run, deadline=one.until))
@@ -185,7 +185,7 @@ def _of_failed(draft: Draft, run: Run, one: Verdict) -> None:
 
 def _ended(draft: Draft, run: Run, one: Verdict) -> None:
     finding = Finding(one.cause, one.failed)
-    if run.kind not in SPARE and breaker.takes(draft, breaker.Ending(run, finding)):
+    if run.kind not in SPARE and breaker.takes(draft, run, finding):
         return
     if one.word is Word.NO_EVIDENCE:
         _proves_nothing(draft, run, one)
@@ -214,7 +214,7 @@ def _own_failed(draft: Draft, run: Run, one: Verdict) -> None:
         return
     reason = Reason.RUN_TIMED_OUT if one.cause is Cause.TIMEOUT else Reason.CHECK_FAILED
     kept = draft.queue.config.can_optimistically_merge
-    # What a base may stand on is less for a run that failed than for one under way.
+    # A failed run may depend on fewer changes than one under way.
     draft.doubt_bases()
     for entry in draft.own(run):
         out = replace(entry, verified_by=None, kept=kept)
@@ -234,7 +234,7 @@ def _doubt(draft: Draft, run: Run, one: Verdict) -> None:
 
 
 def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> None:
-    """Nobody's fault: the checks run again while retries are left (ENGINE.md 6)."""
+    """Rerun checks that failed for no fault of the entries, within the retries (ENGINE.md 6)."""
     entries = draft.own(run) or draft.tested(run)
     detail = Detail(run=run.id, checks=failed)
     if run.kind in SPARE:
@@ -246,7 +246,7 @@ def _flawed(draft: Draft, run: Run, cause: Cause, failed: tuple[Named, ...]) -> 
     for entry in entries:
         draft.put(replace(entry, retries=entry.retries + 1))
     if cause is Cause.NEVER_STARTED:
-        draft.say(RunRetried(run.id, run.attempt, cause))
+        draft.record(RunRetried(run.id, run.attempt, cause))
         retry_on_new_branch(draft, run, detail)
         return
     _rerun(draft, run, cause, {check.name for check in failed})
@@ -326,5 +326,5 @@ def _rerun(draft: Draft, run: Run, cause: Cause, names: set[str]) -> None:
         deadline=None,
     )
     draft.put_run(again)
-    draft.do(RerunChecks(run.id, tuple(sorted(names)), again.attempt))
-    draft.say(RunRetried(run.id, again.attempt, cause))
+    draft.request(RerunChecks(run.id, tuple(sorted(names)), again.attempt))
+    draft.record(RunRetried(run.id, again.attempt, cause))

@@ -70,12 +70,12 @@ def interrupt(draft: Draft) -> None:
 def _make_room(draft: Draft, urgent: Entry) -> None:
     """Without a free slot the last of the line in progress gives way, unless a met one does.
 
-    If nobody of the line is, the last one that is tried apart from it.
+    If no entry of the line is in progress, the last one that is screened.
     """
     if launching.free_slots(draft) > 0:
         return
     detail = Detail(prs=(urgent.pr,))
-    nodes = list(bases.graph(draft).standing())
+    nodes = bases.graph(draft).nodes
     for node in reversed(nodes):
         last = draft.entries[node.members[-1].pr]
         run = draft.runs.get(last.run or "")
@@ -128,7 +128,7 @@ def _start_each(
     order_of: Callable[[Draft], Sequence[int]],
     blocked: grouping.Reach,
 ) -> None:
-    """Start groups in order. Nobody starts over one that he meets and that could not start."""
+    """Start groups in order; none starts before one that it overlaps and that could not start."""
     slots = launching.free_slots(draft)
     may_be_direct = draft.queue.config.direct_merge_mode is Toggle.ALWAYS
     order = order_of(draft) if slots > 0 or may_be_direct else ()
@@ -166,13 +166,13 @@ def _group(draft: Draft, order: Sequence[int], slots: int, blocked: grouping.Rea
     ahead = bases.ahead(draft, group)
     if waits or len(ahead) + len(group) > STEPS_MAX:
         return []
-    # Somebody between may be met by both, though they do not meet each other.
+    # Both may overlap an entry between them, though they do not overlap each other.
     is_open = any(draft.entries[one.pr].state is EntryState.PENDING for one in ahead)
     return [] if is_open else group
 
 
 def _behind(draft: Draft, order: Sequence[int]) -> Iterator[Entry]:
-    """Everybody behind the first of these: if it is placed, also those of the line with runs."""
+    """The entries behind the first of these: if it is placed, also those of the line with runs."""
     first = draft.entries[order[0]]
     if first.rank is None:
         numbers = order[1:]
@@ -196,7 +196,7 @@ def _appended(draft: Draft, entry: Entry) -> Entry:
     placed = line.append(draft, entry)
     if screening.is_overtaken(draft, placed):
         event = EntryPlaced(placed.pr, placed.id, placed.rank, PlacedWhy.SCREENED)
-        draft.say(event)
+        draft.record(event)
     return placed
 
 
@@ -244,7 +244,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     """Try suspects and risky entries apart from the line, in at most this share of the slots."""
     limit = int(draft.queue.config.concurrency * share)
     if limit < 1 and screening.is_first(draft):
-        # Half of one slot is none: who is tried alone has it in his turn, else he may never.
+        # Half of one slot is none: an entry to be screened gets it in its turn, else it may never.
         limit = 1
     slots = min(
         launching.free_slots(draft),
@@ -253,10 +253,7 @@ def _screen(draft: Draft, ground: launching.Ground, share: float) -> None:
     for group in screening.wanted(draft, slots):
         members = tuple(draft.member_of(entry) for entry in group)
         plan = launching.Plan(RunKind.SCREEN, members, (), ground.tip, ground.required.names)
-        run = launching.launch(draft, plan, fresh=True)
-        for entry in group:
-            launching.put_into(draft, entry, run)
-        launching.ask_branch(draft, run, anew=True)
+        launching.begin(draft, plan, group, fresh=True)
 
 
 def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Run:
@@ -264,11 +261,7 @@ def _begin(draft: Draft, ground: launching.Ground, group: Sequence[Entry]) -> Ru
     base = bases.ahead(draft, group)
     members = tuple(draft.member_of(entry) for entry in group)
     plan = launching.Plan(RunKind.MAIN, members, base, ground.tip, ground.required.names)
-    run = launching.launch(draft, plan, fresh=fresh)
-    for entry in group:
-        launching.put_into(draft, entry, run)
-    launching.ask_branch(draft, run, anew=run.fresh)
-    return run
+    return launching.begin(draft, plan, group, fresh=fresh)
 
 
 def _hedge(draft: Draft, ground: launching.Ground) -> None:
@@ -283,8 +276,7 @@ def _hedge(draft: Draft, ground: launching.Ground) -> None:
             without=hedge.without,
         )
         fresh = any(draft.entries[member.pr].fresh for member in hedge.members)
-        run = launching.launch(draft, plan, fresh=fresh)
-        launching.ask_branch(draft, run, anew=run.fresh)
+        launching.begin(draft, plan, fresh=fresh)
 
 
 def _look_twice(draft: Draft, ground: launching.Ground) -> None:
@@ -292,8 +284,7 @@ def _look_twice(draft: Draft, ground: launching.Ground) -> None:
     for entry in screening.wanted_second_looks(draft):
         members = (draft.member_of(entry),)
         plan = launching.Plan(RunKind.SECOND_LOOK, members, (), ground.tip, ground.required.names)
-        run = launching.launch(draft, plan, fresh=True)
-        launching.ask_branch(draft, run, anew=True)
+        launching.begin(draft, plan, fresh=True)
 
 
 def _begin_directly(draft: Draft, ground: launching.Ground, entry: Entry) -> None:

@@ -12,9 +12,9 @@ from itertools import takewhile
 from service.mergequeue.engine import targets
 from service.mergequeue.engine.model import Bisection, Entry, LandedStep, Member, Run, RunStep
 from service.mergequeue.engine.reasons import Reason
-from service.mergequeue.engine.state.draft import Draft
+from service.mergequeue.engine.state.draft import Draft, Progress
 from service.mergequeue.engine.state.graph import Graph, Node, places
-from service.mergequeue.engine.state.places import Progress, is_expected
+from service.mergequeue.engine.state.places import is_expected
 from service.mergequeue.engine.states import EntryState, RunKind, RunStatus
 from service.mergequeue.engine.targets import Targets
 from service.vocabulary import Sha
@@ -34,8 +34,17 @@ class Broken:
 
 
 def graph(draft: Draft) -> Graph:
-    """The expected entries of the line with their dependencies."""
-    return drawn_graph(draft)
+    """Return the expected entries of the line with their dependencies; draws what is not drawn."""
+    drawn, behind = draft.entries.graph, undrawn(draft)
+    if drawn is not None and not behind:
+        return drawn
+    if drawn is None:
+        drawn = Graph(single=not draft.is_parallel)
+    elif drawn is draft.carried_graph:
+        drawn = drawn.copy()
+    _draw(draft, drawn, behind)
+    draft.entries.graph = drawn
+    return drawn
 
 
 def foremost(draft: Draft) -> Iterator[Node]:
@@ -47,17 +56,17 @@ def foremost(draft: Draft) -> Iterator[Node]:
         mask |= 0 if place is None else 1 << place
     for place in places(mask):
         node = drawn.nodes[place]
-        if not node.ahead & drawn.live:
+        if not node.ahead:
             yield node
 
 
 def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
     """The base that these have by their place now, in line order.
 
-    Nodes of the graph stand where they are; an entry that is out stands by its rank, one
-    without a rank behind the whole line.
+    Nodes of the graph keep their place; an entry that is out is placed by its rank, one without
+    a rank behind the whole line.
     """
-    known = draft.footing.graph
+    known = draft.entries.graph
     # A group that has just been placed is drawn when it is in a run: as one node.
     waits = {pr for _, pr in undrawn(draft)} <= {entry.pr for entry in entries}
     drawn = known if known is not None and waits else graph(draft)
@@ -65,7 +74,7 @@ def ahead(draft: Draft, entries: Sequence[Entry]) -> tuple[Member, ...]:
     for entry in entries:
         place = drawn.of.get(entry.pr)
         if place is not None:
-            mask |= drawn.nodes[place].ahead & drawn.live
+            mask |= drawn.nodes[place].ahead
             own |= 1 << place
         else:
             end = None if entry.rank is None else drawn.before(entry.rank)
@@ -92,46 +101,20 @@ def broken(draft: Draft, run: Run) -> Broken | None:
 
     Since its tip was taken the target received only landings of its own base, or such that meet
     nothing of it; the rest of the base equals what is ahead now; the tip's tree is the predicted
-    one if nobody else landed.
+    one if no one else landed.
     """
-    # What a sound run stands on changes by landings alone, and those leave the base and what is
-    # ahead alike; only moves of the target are left to look at.
-    if run.id in draft.footing.sound:
-        made = progress(draft, run)
-        if made is not None and not made.unproved and is_predicted(draft, run, made):
-            return None
-    return looked_over(draft, run)
-
-
-def looked_over(draft: Draft, run: Run) -> Broken | None:
-    """The answer of `broken` without what is known of the run; it is known afterwards."""
     own = draft.own(run) or draft.tested(run)
     numbers = {member.pr for member in run.entries}
     tested = [entry for entry in own if entry.pr in numbers]
     made = progress(draft, run)
     if made is not None and made.unproved and run.status is RunStatus.FAILED:
-        # Nobody is blamed on top of what was merged by hand and had not passed.
+        # Do not blame an entry on top of one that was merged by hand and had not passed.
         return Broken(Reason.AHEAD_MERGED_BY_HAND, made.unproved)
     now_ahead = ahead(draft, tested or own)
-    beneath = _unlanded(draft, run, below(draft, run), made) if made is not None else ()
-    stands = beneath == now_ahead
-    if made is not None and stands and is_predicted(draft, run, made):
-        if _is_whole(draft, run, tested, made):
-            draft.footing.sound.add(run.id)
+    is_ahead_same = made is not None and _unlanded(draft, run, below(draft, run), made) == now_ahead
+    if made is not None and is_ahead_same and is_predicted(draft, run, made):
         return None
     return _why(draft, run, made, now_ahead)
-
-
-def _is_whole(draft: Draft, run: Run, tested: list[Entry], made: Progress) -> bool:
-    """Whether all that a run tests is its own and of one node, or has landed."""
-    if run.kind is RunKind.SCREEN or not tested or tested[0].run != run.id:
-        return False
-    drawn = draft.footing.graph
-    nodes = {None if drawn is None else drawn.of.get(entry.pr) for entry in tested}
-    if len(nodes) > 1 or None in nodes:
-        return False
-    landed = sum(member.pr in made.landed for member in run.entries)
-    return len(tested) + landed == len(run.entries)
 
 
 def is_sure(draft: Draft, run: Run) -> bool:
@@ -169,84 +152,50 @@ def progress(draft: Draft, run: Run) -> Progress | None:
 
     A failed run and those that examine it are evidence: landings of others do not spoil it.
     """
-    steps = draft.queue.landed
-    known = draft.footing.progress.get(run.id)
-    if known is not None and steps and known.until is steps[-1]:
-        return known
-    moves = _behind(run, steps, known) if known is not None else None
-    if known is None or moves is None:
-        found = _since(draft, run.base_tip.sha)
-        if found is None:
-            return None
-        numbers = frozenset(member.pr for member in (*run.base, *run.entries))
-        last = steps[-1] if steps else None
-        known, moves = Progress(frozenset(), False, last, numbers, None, _is_evidence(run)), found
-    made = _further(draft, run, known, moves)
-    # Without any move the tip alone decides; what voids a base may have left when it is next asked.
-    if made is None or not steps:
-        draft.footing.progress.pop(run.id, None)
-    else:
-        draft.footing.progress[run.id] = made
+    made = draft.progress.get(run.id)
+    if made is None:
+        moves = _since(draft, run.base_tip.sha)
+        made = None if moves is None else _further(draft, run, moves)
+        # What voids a base may have left when it is next asked.
+        if made is not None:
+            draft.progress[run.id] = made
     return made
 
 
-def _behind(
-    run: Run, steps: tuple[LandedStep, ...], known: Progress
-) -> tuple[LandedStep, ...] | None:
-    """The moves behind the last one looked at; None when all have to be looked at again."""
-    for index in range(len(steps) - 1, -1, -1):
-        step = steps[index]
-        if step is known.until:
-            return steps[index + 1 :]
-        if step.sha == run.base_tip.sha:
-            return None
-    return None
-
-
-def _further(
-    draft: Draft, run: Run, known: Progress, moves: tuple[LandedStep, ...]
-) -> Progress | None:
+def _further(draft: Draft, run: Run, moves: tuple[LandedStep, ...]) -> Progress | None:
+    if not moves:
+        return Progress(frozenset(), others=False)
+    numbers = {member.pr for member in run.members}
     landed: set[int] = set()
-    unproved = list(known.unproved)
-    others, reach = known.others, known.reach
+    unproved: list[int] = []
+    beside: list[LandedStep] = []
     for step in moves:
-        if step.pr in known.numbers:
+        if step.pr in numbers:
             landed.add(step.pr)
             unproved += () if step.is_proved else (step.pr,)
-        elif step.pr is None or step.before == step.sha:
-            continue
-        elif known.evidence and step.pr != FOREIGN:
-            others = True
-        elif not draft.is_parallel or step.targets is None:
-            return None
-        else:
-            if reach is None or targets.meet(step.targets, reach):
-                reach = _reach(draft, run)
-            if targets.meet(step.targets, reach):
-                return None
-            others = True
-    until = moves[-1] if moves else known.until
-    return Progress(
-        landed=known.landed | landed,
-        others=others,
-        until=until,
-        numbers=known.numbers,
-        reach=reach,
-        evidence=known.evidence,
-        unproved=tuple(unproved),
-    )
+        elif step.pr is not None and step.before != step.sha:
+            beside.append(step)
+    is_evidence = _is_evidence(run)
+    spoiling = [step for step in beside if not is_evidence or step.pr == FOREIGN]
+    if spoiling and _meets_any(draft, run, spoiling):
+        return None
+    return Progress(frozenset(landed), bool(beside), tuple(unproved))
+
+
+def _meets_any(draft: Draft, run: Run, moves: Sequence[LandedStep]) -> bool:
+    """Whether one of these moves of the target may influence the run."""
+    if not draft.is_parallel or any(step.targets is None for step in moves):
+        return True
+    reach = _reach(draft, run)
+    return any(targets.meet(step.targets, reach) for step in moves)
 
 
 def _reach(draft: Draft, run: Run) -> Targets:
-    """What the live ones of a run and its base touch; it gets less, or this is forgotten.
+    """What the live ones of a run and its base touch.
 
     What has landed of its own batch counts as long as the rest has not: it proves the whole.
     """
-    touched = [
-        entry.touches
-        for entry in map(draft.entry_of, (*run.base, *run.entries))
-        if entry is not None
-    ]
+    touched = [entry.touches for entry in map(draft.entry_of, run.members) if entry is not None]
     own = {member.pr for member in run.entries}
     touched += [step.targets for step in draft.queue.landed if step.pr in own]
     return targets.union(touched)
@@ -319,7 +268,7 @@ def is_predicted(draft: Draft, run: Run, made: Progress) -> bool:
 
 def _is_live(draft: Draft, run: Run, pr: int) -> bool:
     """Whether this one of the run or its base is there still."""
-    own = (member for member in (*run.base, *run.entries) if member.pr == pr)
+    own = (member for member in run.members if member.pr == pr)
     return any(draft.entry_of(member) is not None for member in own)
 
 
@@ -363,7 +312,7 @@ def _why(draft: Draft, run: Run, made: Progress | None, now_ahead: tuple[Member,
 def _moved(draft: Draft, run: Run) -> Broken:
     """Others pushed; or one of ours landed beside it that it turned out to meet."""
     steps = [step for step in _since(draft, run.base_tip.sha) or () if step.before != step.sha]
-    numbers = {member.pr for member in (*run.base, *run.entries)}
+    numbers = {member.pr for member in run.members}
     ours = tuple(step.pr for step in steps if step.pr and step.pr not in numbers)
     foreign = any(step.pr == FOREIGN for step in steps)
     if ours and not foreign:
@@ -380,7 +329,7 @@ def _out(draft: Draft, missing: Iterable[Member]) -> tuple[int, ...]:
 
 
 def _newcomers(draft: Draft, run: Run, now_ahead: tuple[Member, ...]) -> Broken:
-    built_on = {member.entry for member in (*run.base, *run.entries)}
+    built_on = {member.entry for member in run.members}
     extra = tuple(member.pr for member in now_ahead if member.entry not in built_on)
     urgent = tuple(pr for pr in extra if draft.entries[pr].priority == 0)
     if urgent:
@@ -390,21 +339,9 @@ def _newcomers(draft: Draft, run: Run, now_ahead: tuple[Member, ...]) -> Broken:
     return Broken(Reason.AHEAD_CHANGED, extra)
 
 
-def drawn_graph(draft: Draft) -> Graph:
-    """The graph of the whole line: what has come since is added, else it is as it was."""
-    known = draft.footing.graph
-    line = draft.places.line
-    if known is not None and (not line or line[-1][0] <= known.end):
-        return known
-    behind = undrawn(draft)
-    whole = draft.graph_to_change()
-    _draw(draft, whole, behind)
-    return whole
-
-
 def undrawn(draft: Draft) -> list[tuple[int, int]]:
     """The line behind what is drawn of it."""
-    known, line = draft.footing.graph, draft.places.line
+    known, line = draft.entries.graph, draft.places.line
     if known is None:
         return line
     if not line or line[-1][0] <= known.end:
@@ -440,9 +377,8 @@ def _graph_node(draft: Draft, group: list[Entry]) -> Node:
 
 def _landed_of_batch(draft: Draft, entry: Entry) -> list[Targets]:
     """What those of its batch touched that have landed before it: a base takes batches whole."""
-    run = draft.runs.get(entry.run or "")
-    if run is None or run.number != entry.batch or draft.entry_of(run.entries[0]) is not None:
+    if not draft.is_rest_of_batch(entry):
         return []
-    numbers = {member.pr for member in run.entries}
+    numbers = {member.pr for member in draft.runs[entry.run or ""].entries}
     moves = (move for move in draft.queue.landed if move.pr in numbers)
     return [move.targets for move in moves if move.targets is not None]

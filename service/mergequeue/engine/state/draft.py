@@ -33,8 +33,7 @@ from service.mergequeue.engine.outputs import (
     Tell,
 )
 from service.mergequeue.engine.reasons import Cause, Reason
-from service.mergequeue.engine.state.graph import Graph
-from service.mergequeue.engine.state.places import foreseen_by, indexed, is_expected, standing_of
+from service.mergequeue.engine.state.places import indexed, standing_of
 from service.mergequeue.engine.states import (
     ENTRY_TRANSITIONS,
     FINAL,
@@ -57,12 +56,26 @@ class Finding:
     failed: tuple[Named, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What has landed since a run's tip: pull requests of its own, and whether others did too.
+
+    `unproved` are those of the run and its base that others merged before they had passed.
+    """
+
+    landed: frozenset[int]
+    others: bool
+    unproved: tuple[int, ...] = ()
+
+
 class Draft:
     """A queue's value with changes on top, and what the changes say to the outside.
 
     `revision` grows with every change, `touched` are pull requests and `judging` runs to look
-    at again, `line_changed` says that a base may have stopped to hold; `changed` and
-    `changed_runs` are everything written in this step.
+    at again, `line_changed` says that any base may have stopped to hold, `doubted` names runs
+    whose own base may have; `changed` and `changed_runs` are everything written in this step.
+    `progress` (by run) and the graph of the line are computed by `bases.py` and dropped by the
+    changes that concern them.
     """
 
     def __init__(self, queue: MergeQueue, now: datetime, actor: Actor) -> None:
@@ -72,8 +85,9 @@ class Draft:
         self.actor = actor
         self.entries = indexed(queue.entries)
         self.runs = dict(queue.runs)
-        self.places, self.footing = self.entries.places, self.entries.footing
-        self._is_graph_own = False
+        self.places = self.entries.places
+        self.carried_graph = self.entries.graph
+        self.progress: dict[str, Progress] = {}
         self._busy: list[RunKind] | None = None
         deadlines = (run.deadline for run in self.runs.values() if run.deadline is not None)
         self._due_at: datetime | None = min(deadlines, default=None)
@@ -87,15 +101,16 @@ class Draft:
         self.changed: set[int] = set()
         self.changed_runs: set[str] = set()
         self.line_changed = False
+        self.doubted: set[str] = set()
         self.members: dict[str, Member] = {}
         self.heads: dict[str, HeadToMerge] = {}
 
-    def say(self, event: Event) -> None:
-        """Leave an event."""
+    def record(self, event: Event) -> None:
+        """Record an event for the journal."""
         self.events.append(Recorded(self.now, self.actor, event))
 
-    def do(self, action: Action) -> None:
-        """Ask the shell for something."""
+    def request(self, action: Action) -> None:
+        """Request an action from the shell."""
         self.actions.append(action)
 
     def put_queue(self, queue: MergeQueue) -> None:
@@ -106,9 +121,10 @@ class Draft:
             self.queue.kept_move,
         )
         if moved:
+            self.progress.clear()
             self.doubt_bases()
         if queue.config.mode is not self.queue.config.mode:
-            self.footing.progress.clear()
+            self.progress.clear()
             self._change_line()
         self.queue = queue
         self.revision += 1
@@ -142,7 +158,7 @@ class Draft:
                 state_by=self.actor,
             )
         )
-        self.say(QueueStateChanged(origin, state, reason))
+        self.record(QueueStateChanged(origin, state, reason))
 
     def enter(self, entry: Entry) -> None:
         """Take in a new submission."""
@@ -153,7 +169,7 @@ class Draft:
         self.touched.add(entry.pr)
         self.changed.add(entry.pr)
         self.revision += 1
-        self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+        self.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def put(self, entry: Entry) -> None:
         """Replace an entry within its state; reports a bisection that starts after its failure."""
@@ -162,7 +178,7 @@ class Draft:
             raise InvariantBroken("E5", f"pull request {entry.pr} changed its state unseen")
         self._swap(old, entry)
         if entry.bisection not in (None, old.bisection) and entry.state_since != self.now:
-            self.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+            self.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
 
     def move(
         self, entry: Entry, state: EntryState, reason: Reason, detail: Detail = NOTHING
@@ -183,8 +199,8 @@ class Draft:
         else:
             self._swap(old, moved)
         run = detail.run or entry.run
-        self.say(EntryMoved(entry.pr, entry.id, old.state, state, reason, run, detail))
-        self.do(Tell(entry.pr, entry.id, state, reason))
+        self.record(EntryMoved(entry.pr, entry.id, old.state, state, reason, run, detail))
+        self.request(Tell(entry.pr, entry.id, state, reason))
         return moved
 
     def start(self, run: Run) -> None:
@@ -210,7 +226,7 @@ class Draft:
         finished = replace(run, status=status, cause=finding.cause, finished_at=done, deadline=None)
         self._set_run(finished)
         names = tuple(check.name for check in finding.failed)
-        self.say(RunFinished(run.id, status, finding.cause, names))
+        self.record(RunFinished(run.id, status, finding.cause, names))
         return finished
 
     def retire(self, run: Run, why: Reason) -> None:
@@ -225,29 +241,17 @@ class Draft:
             run = replace(run, deadline=None)
         del self.runs[run.id]
         self._busy = None
-        self.footing.progress.pop(run.id, None)
-        self.footing.sound.discard(run.id)
+        self.progress.pop(run.id, None)
         self.judging.discard(run.id)
         self.finished_runs[run.id] = run
         self.revision += 1
-        self.say(RunRetired(run.id, why))
+        self.record(RunRetired(run.id, why))
         if run.kind is not RunKind.DIRECT:
-            self.do(RetireRun(run.id, stop_ci=may_run))
+            self.request(RetireRun(run.id, stop_ci=may_run))
 
     def doubt_bases(self) -> None:
         """Have every base looked at again."""
         self.line_changed = True
-
-    def graph_to_change(self) -> Graph:
-        """The graph, or an empty one; older values do not see what is changed in it."""
-        known = self.footing.graph
-        if known is None:
-            known = Graph(single=not self.is_parallel)
-        elif not self._is_graph_own:
-            known = known.copy()
-        self._is_graph_own = True
-        self.footing.graph = known
-        return known
 
     def in_progress(self, kinds: frozenset[RunKind]) -> int:
         """How many runs of these kinds are under way."""
@@ -285,14 +289,20 @@ class Draft:
         numbers = self.places.in_run.get(run.id, ())
         members = [member for member in run.entries if member.pr in numbers]
         if len(members) < len(numbers):
-            members = [member for member in (*run.base, *run.entries) if member.pr in numbers]
+            members = [member for member in run.members if member.pr in numbers]
         found = map(self.entry_of, members)
         return tuple(entry for entry in found if entry is not None)
 
     def tested(self, run: Run) -> tuple[Entry, ...]:
-        """The live entries that the run tests, whosever run they are in."""
+        """Return the live entries that the run tests, also those that are in another run."""
         found = (self.entry_of(member) for member in run.entries)
         return tuple(entry for entry in found if entry is not None)
+
+    def is_rest_of_batch(self, entry: Entry) -> bool:
+        """Return whether the first of the entry's batch, tested by its present run, has left."""
+        run = self.runs.get(entry.run or "")
+        is_batch = run is not None and run.number == entry.batch
+        return is_batch and run is not None and self.entry_of(run.entries[0]) is None
 
     def name(self, what: str) -> str:
         """An id that the same inputs always give again, such as of `run 7`."""
@@ -307,12 +317,9 @@ class Draft:
     def _swap(self, old: Entry, new: Entry) -> None:
         if old.batch != new.batch or standing_of(old) != standing_of(new):
             self._stand_elsewhere(old, new)
-        if old.run != new.run:
-            self.footing.sound -= {old.run, new.run}
+        if old.run != new.run and self.is_rest_of_batch(old):
             # What the landed part of a batch touched is known by the run that the rest is in.
-            graph = self.footing.graph
-            if graph is not None and graph.is_partial(old.pr):
-                self._change_line()
+            self._change_line()
         self.places.remove(old)
         self.entries[new.pr] = new
         self.places.add(new)
@@ -325,17 +332,13 @@ class Draft:
         del self.entries[old.pr]
         self.touched.discard(old.pr)
         self.finished_entries[final.id] = final
-        if self._has_landed(old):
-            self.graph_to_change().land(old.pr)
-        elif is_expected(old):
-            self._change_line()
-        self.doubt_bases()
+        self._change_line()
         self.revision += 1
 
     def _stand_elsewhere(self, old: Entry, new: Entry) -> None:
         """Record how an entry changes the line; an entry appended last has no followers."""
         if old.touches != new.touches and (old.rank is not None or old.run is not None):
-            self.footing.progress.clear()
+            self.progress.clear()
         if old.rank is None and (new.rank is None or self._is_last(new.rank)):
             return
         if standing_of(old) == standing_of(new) and self._is_node_kept(old, new):
@@ -343,13 +346,13 @@ class Draft:
         self._change_line()
 
     def _is_last(self, rank: int) -> bool:
-        line, graph = self.places.line, self.footing.graph
+        line, graph = self.places.line, self.entries.graph
         is_drawn = graph is not None and rank <= graph.end
         return not is_drawn and (not line or rank > line[-1][0])
 
     def _is_node_kept(self, old: Entry, new: Entry) -> bool:
         """Whether a batch begins behind all that is drawn, or one alone stays alone."""
-        graph = self.footing.graph
+        graph = self.entries.graph
         if graph is None or old.rank is None:
             return False
         place = graph.of.get(old.pr)
@@ -358,36 +361,16 @@ class Draft:
         node = graph.nodes[place]
         if len(node.members) > 1 or node.touches != old.touches:
             return False
-        beside = (self.entries[next_to.members[0].pr] for next_to in graph.neighbors(place))
+        neighbors = graph.nodes[max(place - 1, 0) : place + 2]
+        beside = (self.entries[other.members[0].pr] for other in neighbors if other is not node)
         return new.batch is None or all(entry.batch != new.batch for entry in beside)
-
-    def _has_landed(self, entry: Entry) -> bool:
-        """Whether an entry that ends is what moved the target, and nothing stood ahead of it."""
-        graph, moves = self.footing.graph, self.queue.landed
-        if graph is None or not moves or moves[-1].pr != entry.pr:
-            return False
-        last = moves[-1]
-        if last.before == last.sha or not graph.is_next(entry.pr):
-            return False
-        return not self.is_parallel or (
-            last.targets is not None and self._is_by_batch(graph, entry)
-        )
-
-    def _is_by_batch(self, graph: Graph, entry: Entry) -> bool:
-        """Whether those that land behind it are in the run of the batch, which names the landed."""
-        _, *rest = graph.nodes[graph.of[entry.pr]].members
-        run = self.runs.get(self.entries[rest[0].pr].run or "") if rest else None
-        return not rest or (run is not None and run.number == entry.batch)
 
     def _change_line(self) -> None:
         self.doubt_bases()
-        self.footing.graph = None
-        self.footing.sound.clear()
+        self.entries.graph = None
 
     def _set_run(self, run: Run) -> None:
-        if foreseen_by(self.runs[run.id]) != foreseen_by(run):
-            self.footing.progress.pop(run.id, None)
-            self.footing.sound.discard(run.id)
+        self.progress.pop(run.id, None)
         self.runs[run.id] = run
         self._busy = None
         if run.deadline is not None and (self._due_at is None or run.deadline < self._due_at):

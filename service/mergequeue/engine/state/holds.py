@@ -33,7 +33,7 @@ _WHO = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class HoldRequest:
     """A hold to place; `scope` None takes the reason's own."""
 
     reason: HoldReason
@@ -43,27 +43,27 @@ class Wish:
     evidence: str | None = None
 
 
-def place(draft: Draft, wish: Wish) -> None:
+def place(draft: Draft, request: HoldRequest) -> None:
     """Place a hold of its own; the same reason again makes a second one."""
     queue = draft.queue
     hold = Hold(
         id=draft.name(f"hold {queue.next_hold}"),
-        reason=wish.reason,
-        scope=wish.scope or HOLD_SCOPES[wish.reason],
+        reason=request.reason,
+        scope=request.scope or HOLD_SCOPES[request.reason],
         by=draft.actor,
-        text=wish.text,
+        text=request.text,
         since=draft.now,
-        until=wish.until,
-        evidence=wish.evidence,
+        until=request.until,
+        evidence=request.evidence,
     )
     draft.put_queue(replace(queue, holds=(*queue.holds, hold), next_hold=queue.next_hold + 1))
-    draft.say(HoldPlaced(hold.id, hold.reason, hold.text))
+    draft.record(HoldPlaced(hold.id, hold.reason, hold.text))
 
 
-def place_once(draft: Draft, wish: Wish) -> None:
+def place_once(draft: Draft, request: HoldRequest) -> None:
     """Place a hold unless one with this reason exists."""
-    if not has(draft.queue, wish.reason):
-        place(draft, wish)
+    if not has(draft.queue, request.reason):
+        place(draft, request)
 
 
 def release(draft: Draft, hold: Hold, text: str) -> None:
@@ -73,7 +73,7 @@ def release(draft: Draft, hold: Hold, text: str) -> None:
     if hold.reason in BREAKER_HOLDS and not _any(queue, BREAKER_HOLDS):
         queue = replace(queue, breaker=Breaker())
     draft.put_queue(queue)
-    draft.say(HoldReleased(hold.id, hold.reason, text))
+    draft.record(HoldReleased(hold.id, hold.reason, text))
 
 
 def release_all(draft: Draft, reasons: frozenset[HoldReason], text: str) -> None:
@@ -87,7 +87,7 @@ def expire(draft: Draft) -> None:
     """Lift the holds whose time is over."""
     for hold in draft.queue.holds:
         if hold.until is not None and hold.until <= draft.now:
-            release(draft, hold, "its time is over")
+            release(draft, hold, "its end time has passed")
 
 
 def has(queue: MergeQueue, reason: HoldReason) -> bool:

@@ -1,7 +1,7 @@
 """Ways out of a run: back to the start in place, back from being out, aside, or for good.
 
-A run is of its whole batch, so whoever leaves takes the others along: they are PENDING again.
-Who must leave and why is decided elsewhere.
+A run tests its whole batch: when one entry leaves, the others are PENDING again. Which entry must
+leave, and why, is decided elsewhere.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,17 +49,8 @@ class Back:
     detail: Detail = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a submission ends."""
-
-    state: EntryState
-    reason: Reason
-    detail: Detail
-
-
 def restart(draft: Draft, run: Run, reason: Reason, detail: Detail = NOTHING) -> None:
-    """Take all entries of a run back to PENDING; the run goes. Followers are not touched.
+    """Take all entries of a run back to PENDING and retire the run. Followers are not touched.
 
     Those that others count on keep their place, the rest comes back from being out.
     """
@@ -114,7 +105,7 @@ def close(
     """End a search and let its runs go; the entries it has not decided, still out, in order."""
     draft.drop_bisection(bisection)
     if len(bisection.entries) > 1:
-        draft.say(BisectionClosed(bisection.id, bisection.run, culprit, why))
+        draft.record(BisectionClosed(bisection.id, bisection.run, culprit, why))
     undecided = []
     for member in bisection.entries:
         entry = draft.entry_of(member)
@@ -178,10 +169,12 @@ def leave(
     draft.move(entry, state, reason, detail)
 
 
-def leave_alone(draft: Draft, entry: Entry, ending: Ending) -> None:
+def leave_alone(
+    draft: Draft, entry: Entry, state: EntryState, reason: Reason, detail: Detail
+) -> None:
     """End the submission; what becomes of the rest of its batch is the caller's to decide."""
-    _let_go(draft, [entry], [ending.reason])
-    draft.move(entry, ending.state, ending.reason, ending.detail)
+    _let_go(draft, [entry], [reason])
+    draft.move(entry, state, reason, detail)
 
 
 def state_after(reason: Reason) -> EntryState:

@@ -1,4 +1,4 @@
-"""The line: ranks, who goes first, and where a returning entry is placed.
+"""The line: ranks, which entry is first, and where a returning entry is placed.
 
 Ranks are integers far apart, so that a place in between needs no other entry to move.
 """
@@ -36,7 +36,7 @@ def interrupt(draft: Draft, entry: Entry) -> None:
     """Give an urgent entry the place behind the last one that it meets and may not pass.
 
     Those are urgent ones and passed ones whose base is sure, so also the one that lands now.
-    Nothing changes when it stands there already.
+    Nothing changes if it is there already.
     """
     anchor = None
     for _, pr in reversed(draft.places.line):
@@ -52,7 +52,7 @@ def interrupt(draft: Draft, entry: Entry) -> None:
 def last_undisturbed(draft: Draft, returning: Iterable[Entry]) -> Entry | None:
     """The last entry that meets any of these and whose run, in progress or passed, holds."""
     touches = [entry.touches for entry in returning]
-    nodes = list(bases.graph(draft).standing())
+    nodes = bases.graph(draft).nodes
     for node in reversed(nodes):
         entry = draft.entries[node.members[-1].pr]
         run = draft.runs.get(entry.run or "")
@@ -67,9 +67,9 @@ def last_undisturbed(draft: Draft, returning: Iterable[Entry]) -> Entry | None:
 
 
 def rejoin(draft: Draft, anchor: Entry | None, prs: Sequence[int]) -> None:
-    """Place entries that came back behind `anchor`, those that stand before it; order kept.
+    """Place entries that came back behind `anchor`, those that are before it; order kept.
 
-    `anchor` is `last_undisturbed` from before they came back, so a return restarts nobody.
+    `anchor` is `last_undisturbed` from before they came back, so a return restarts no run.
     """
     if anchor is None or anchor.rank is None:
         return
@@ -92,7 +92,7 @@ def gather(draft: Draft, group: Sequence[Entry]) -> None:
 
 
 def put_before(draft: Draft, other: Entry, movers: Sequence[Entry]) -> None:
-    """Put proven entries right before one that they stand behind; their order is kept."""
+    """Put proven entries right before one that is ahead of them; their order is kept."""
     line = draft.places.line
     index = bisect_left(line, (other.rank or 0, other.pr))
     anchor = draft.entries[line[index - 1][1]] if index else None
@@ -156,7 +156,7 @@ def _place_behind(
         ranks = _free_ranks(draft, anchor, len(entries)) or []
     for entry, rank in zip(entries, ranks, strict=True):
         draft.put(replace(draft.entries[entry.pr], rank=rank))
-        draft.say(EntryPlaced(entry.pr, entry.id, rank, why))
+        draft.record(EntryPlaced(entry.pr, entry.id, rank, why))
 
 
 def _free_ranks(draft: Draft, anchor: Entry | None, count: int) -> list[int] | None:

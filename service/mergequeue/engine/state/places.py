@@ -1,60 +1,17 @@
-"""What is known of the ground that runs stand on, carried from step to step.
+"""An index of a queue's entries: the line, those that wait, and those that a clock may move.
 
-All of it follows from the queue's value and only saves looking again: a value that was loaded
-has none of it. Kept true by `draft.py`; nothing here decides anything.
+It follows from the entries; an index that is carried from step to step saves rebuilding it, so
+that the cost of a step depends on what it touches. `draft.py` keeps it true. The graph of the
+line is carried with it: with 100 live runs in PARALLEL mode the median step took 0.8 ms with the
+carried graph and 1.4 ms when each step drew it (2026-11-23, on a busy machine).
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
-from service.mergequeue.engine.model import Entry, LandedStep, Run
+from service.mergequeue.engine.model import Entry
 from service.mergequeue.engine.state.graph import Graph
 from service.mergequeue.engine.states import EntryState
-from service.mergequeue.engine.targets import Targets
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What has landed since a run's tip: pull requests of its own, and whether others did too.
-
-    `until` is the last move looked at, so that a later look begins behind it. `numbers` are the
-    pull requests of the run and its base, `unproved` those of them that others merged before they
-    had passed, `reach` what those of them that were live touched (None:
-    not looked at), `evidence` says that the run was looked at as evidence.
-    """
-
-    landed: frozenset[int]
-    others: bool
-    until: LandedStep | None
-    numbers: frozenset[int]
-    reach: Targets | None
-    evidence: bool
-    unproved: tuple[int, ...] = ()
-
-
-@dataclass(slots=True)
-class Footing:
-    """The graph (None: not built), the progress of runs by id, and the runs known to hold.
-
-    The runs in `sound` stood on the graph as it is drawn when the last of the target's moves was
-    `seen`.
-    """
-
-    graph: Graph | None = None
-    progress: dict[str, Progress] = field(default_factory=dict)
-    sound: set[str] = field(default_factory=set)
-    seen: LandedStep | None = None
-
-    def copy(self) -> "Footing":
-        """One that may be changed; the graph is shared with the older value."""
-        return Footing(self.graph, self.progress.copy(), self.sound.copy(), self.seen)
-
-
-def foreseen_by(run: Run) -> tuple[object, ...]:
-    """What of a run decides whether its base holds."""
-    return run.kind, run.status, run.base_tip, run.base, run.entries, run.steps
-
 
 _NOBODY: frozenset[int] = frozenset()
 _COUNTED_ON = frozenset({EntryState.PENDING, EntryState.TESTING, EntryState.TESTS_PASSED})
@@ -97,7 +54,7 @@ class Places:
             if entry.rank is not None:
                 self.line.append((entry.rank, entry.pr))
             elif entry.state is EntryState.PENDING:
-                self.waiting.append((entry.priority, entry.seq or 0, entry.pr))
+                self.waiting.append(entry.waiting_key)
             self._note(entry)
         self.line.sort()
         self.waiting.sort()
@@ -107,7 +64,7 @@ class Places:
         if entry.rank is not None:
             insort(self.line, (entry.rank, entry.pr))
         elif entry.state is EntryState.PENDING:
-            insort(self.waiting, (entry.priority, entry.seq or 0, entry.pr))
+            insort(self.waiting, entry.waiting_key)
         self._note(entry)
 
     def remove(self, entry: Entry) -> None:
@@ -115,8 +72,7 @@ class Places:
         if entry.rank is not None:
             del self.line[bisect_left(self.line, (entry.rank, entry.pr))]
         elif entry.state is EntryState.PENDING:
-            key = (entry.priority, entry.seq or 0, entry.pr)
-            del self.waiting[bisect_left(self.waiting, key)]
+            del self.waiting[bisect_left(self.waiting, entry.waiting_key)]
         for numbers in self._sets():
             numbers.discard(entry.pr)
         if entry.run is not None:
@@ -170,22 +126,27 @@ class Places:
 
 
 class IndexedEntries(dict[int, Entry]):
-    """Entries by number together with their index, as the engine hands them out.
+    """Entries by number together with their index, as the engine returns them.
 
-    Equal to a plain mapping of the same entries; a value that was loaded or made by hand has
-    such a one, and its first step builds the index.
+    Equal to a plain mapping of the same entries; a value that was loaded or made by hand has a
+    plain one, and its first step builds the index.
     """
 
-    __slots__ = ("footing", "places")
+    __slots__ = ("graph", "places")
 
-    def __init__(self, entries: Mapping[int, Entry], places: Places, footing: Footing) -> None:
+    def __init__(
+        self, entries: Mapping[int, Entry], places: Places, graph: Graph | None = None
+    ) -> None:
         super().__init__(entries)
         self.places = places
-        self.footing = footing
+        self.graph = graph
 
 
 def indexed(entries: Mapping[int, Entry]) -> IndexedEntries:
-    """These entries with an index of their own, to be changed together."""
+    """Return these entries with an index of their own, to be changed together.
+
+    The graph is shared with the older value: `bases.graph` copies it before it adds to it.
+    """
     if isinstance(entries, IndexedEntries):
-        return IndexedEntries(entries, entries.places.copy(), entries.footing.copy())
-    return IndexedEntries(entries, Places(entries.values()), Footing())
+        return IndexedEntries(entries, entries.places.copy(), entries.graph)
+    return IndexedEntries(entries, Places(entries.values()))

@@ -126,7 +126,7 @@ def _refresh(draft: Draft, entry: Entry) -> None:
     if unmet != entry.unmet or since != entry.unready_since:
         entry = replace(entry, unmet=unmet, unready_since=since)
         draft.put(entry)
-        draft.do(Tell(entry.pr, entry.id, entry.state, entry.reason))
+        draft.request(Tell(entry.pr, entry.id, entry.state, entry.reason))
     if unmet and entry.rank is None and entry.state is EntryState.PENDING:
         leaving.set_aside(draft, entry, unmet[0])
 

@@ -32,7 +32,7 @@ def moved(draft: Draft, one: TargetMoved) -> None:
 def gone(draft: Draft, _one: TargetGone) -> None:
     """The branch does not exist: everything waits until it is back."""
     text = f"the branch {draft.queue.branch} does not exist"
-    holds.place_once(draft, holds.Wish(HoldReason.TARGET_MISSING, text))
+    holds.place_once(draft, holds.HoldRequest(HoldReason.TARGET_MISSING, text))
 
 
 def mismatched(draft: Draft, one: LandingMismatch) -> None:
@@ -45,15 +45,15 @@ def mismatched(draft: Draft, one: LandingMismatch) -> None:
     draft.put_queue(
         replace(draft.queue, landing=None, kept_move=KeptMove(one.tip, prs, rewritten=False))
     )
-    draft.say(LandingMismatched(one.run, one.position, one.evidence))
+    draft.record(LandingMismatched(one.run, one.position, one.evidence))
     step = run.steps[one.position - 1]
     text = f"the landing of {step.pr} could not be proved"
-    wish = holds.Wish(HoldReason.LANDING_MISMATCH, text, evidence=one.evidence)
-    holds.place(draft, wish)
+    request = holds.HoldRequest(HoldReason.LANDING_MISMATCH, text, evidence=one.evidence)
+    holds.place(draft, request)
     if one.reachable:
         landed = replace(draft.entries[step.pr], cancel=None)
         detail = Detail(text=one.evidence, run=run.id)
-        leaving.leave_alone(draft, landed, leaving.Ending(EntryState.MERGED, Reason.LANDED, detail))
+        leaving.leave_alone(draft, landed, EntryState.MERGED, Reason.LANDED, detail)
 
 
 def take_kept(draft: Draft) -> None:
@@ -102,7 +102,7 @@ def _follow(draft: Draft, move: KeptMove, old: Tip) -> None:
     if move.rewritten:
         draft.put_queue(replace(draft.queue, kept_move=move))
         text = f"history was rewritten: {old.sha} is not below {move.tip.sha}"
-        holds.place_once(draft, holds.Wish(HoldReason.TARGET_REWRITTEN, text))
+        holds.place_once(draft, holds.HoldRequest(HoldReason.TARGET_REWRITTEN, text))
     else:
         _take(draft, move, old)
 
@@ -135,7 +135,7 @@ def _set_foreign(draft: Draft, kept: KeptMove) -> None:
     before = old.sha if old is not None else tip.sha
     move = LandedStep(bases.FOREIGN, before, tip.sha, tip.tree, kept.targets)
     draft.put_queue(replace(draft.queue, tip=tip, landed=(*draft.queue.landed, move)))
-    draft.say(TipMoved(tip.sha, landed=False, adopted=False))
+    draft.record(TipMoved(tip.sha, landed=False, adopted=False))
     _end_merged(draft, merged, tip)
 
 
@@ -150,7 +150,7 @@ def _adopt(draft: Draft, tip: Tip, old: Tip, merged: list[Entry]) -> None:
             for entry, before in zip(merged, below, strict=True)
         ]
     draft.put_queue(replace(draft.queue, tip=tip, landed=(*draft.queue.landed, *steps)))
-    draft.say(TipMoved(tip.sha, landed=False, adopted=True))
+    draft.record(TipMoved(tip.sha, landed=False, adopted=True))
 
 
 def _is_proved(entry: Entry) -> bool:
