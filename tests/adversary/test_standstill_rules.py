@@ -156,13 +156,18 @@ ATTACKS = {
         approve,
     ),
     "changes requested": Attack(
-        {"protection": {"main": {"approvals": 1}}}, unwanted, ("no reviewer requests changes",), approve
+        {"protection": {"main": {"approvals": 1}}},
+        unwanted,
+        ("no reviewer requests changes",),
+        approve,
     ),
     "skip ci": Attack({}, skipping, ("`unit`", "the author runs CI")),
     "filter of the workflow": Attack({}, filtered, ("`unit`", "the author runs CI")),
     "stack": Attack({}, stacked, ("the author removes the PR from its stack",)),
     "GitHub's queue": Attack(
-        rulesets(rule("merge_queue"), bypass_app=True), queued, ("a maintainer removes the PR from GitHub",)
+        rulesets(rule("merge_queue"), bypass_app=True),
+        queued,
+        ("a maintainer removes the PR from GitHub",),
     ),
     "signatures": Attack(
         rulesets(rule("required_signatures")),
