@@ -9,9 +9,9 @@ import pytest
 from tests.tidy import tree
 
 DESIGN = tree.ROOT / "docs/design"
-HOUSE = DESIGN / "README.md"
+OVERVIEW = DESIGN / "README.md"
 PAGES = sorted(DESIGN.glob("*.md"))
-RULES = [page for page in PAGES if page != HOUSE]
+RULES = [page for page in PAGES if page != OVERVIEW]
 PAGE_LINES_MAX = 300
 
 HEADING = re.compile(r"^(#{2,3}) (\d+(?:\.\d+)?)\.? (\S.*)$", re.MULTILINE)
@@ -79,12 +79,12 @@ def test_the_sections_of_a_page_are_numbered_in_order(page):
 
 
 @pytest.mark.parametrize("page", RULES, ids=lambda page: page.name)
-def test_the_house_links_every_page(page):
-    assert f"]({page.name})" in HOUSE.read_text("utf-8")
+def test_the_overview_links_every_page(page):
+    assert f"]({page.name})" in OVERVIEW.read_text("utf-8")
 
 
-def test_the_house_draws_every_package():
-    words = set(re.findall(r"\w+", HOUSE.read_text("utf-8").split("## 2. Doors")[0]))
+def test_the_overview_shows_every_package():
+    words = set(re.findall(r"\w+", OVERVIEW.read_text("utf-8").split("## 2. Entry points")[0]))
     packages = {path.parent.name for path in (tree.ROOT / "service").glob("*/__init__.py")}
     assert packages <= words
 

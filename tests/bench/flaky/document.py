@@ -7,24 +7,30 @@ from tests.bench.flaky.scenarios import LAWS, SCENARIOS, Row
 
 HEAD = """# How well tests are judged
 
-The detector on simulated repositories whose truth is known. A world has 2,000 tests, 3 % of them
-flaky, over 45 days with 40 CI runs of pull requests and 12 of main a day in 4 jobs, unless its
-scenario says otherwise; pull requests and main break tests, and machines fail. Every number of
-a flaky test (its rate, whom it fails together with, when it begins and ends) is drawn by seed; in
-scenario H every number of the repository is drawn as well. No number of the detector is fitted
-to these worlds, and yours look like none of them: read the differences, not the digits.
+This page measures the detector on simulated repositories ("worlds") in which the truth is known.
+Unless its scenario says otherwise, a world has 2,000 tests, 3 % of them flaky, and runs for 45
+days in 4 jobs, with 40 CI runs of pull requests and 12 of main per day. Pull requests and main
+break tests, and machines fail. Every number of a flaky test (its rate, the tests that it fails
+together with, when it begins and ends) is random, from a seed; in scenario H every number of the
+repository is random too. No number of the detector is fitted to these worlds, and your repository
+differs from all of them. So compare rows; do not expect the same digits.
 
-Written by `{command}` ({about}). Each line pools its worlds; a figure in bold misses its gate.
+Written by `{command}` ({about}). Each row combines all worlds of its scenario. The goal of a figure
+is in parentheses; a figure in bold misses it.
+
+Columns:
 
 - precision: of the days on which tests were flagged, the share on which they were flaky. The days
-  between a fix and its being noticed count as false.
-- impact recall: of the failures that flaky tests cause, the share that fell on flagged tests.
-- false tests: sound tests that were ever flagged, in the mean of the worlds.
-- flags: how often a flaky test was flagged anew. Detection (of tests that fail in 1 % of runs or
-  more) and clearing after a fix: median, in days.
-- broken after: failing runs of main until a test is called broken, median.
-- log-uniform: rates of flaky tests from 0.05 % to 50 %. heavy-tailed: half of them below 0.5 %, a
-  quarter above 10 %.
+  between a fix and the end of the flag count as false
+- impact recall: of the failures that flaky tests caused, the share that happened while the test
+  was flagged
+- false tests: the number of sound tests that were ever flagged, mean of the worlds
+- flags: how often a flaky test was flagged
+- detection: days until a flaky test that fails in 1 % of runs or more is flagged, median
+- clearing: days from a fix to the end of the flag, median
+- broken after: failing runs of main until a test is called broken, median
+- rates: how often flaky tests fail. log-uniform: from 0.05 % to 50 %. heavy-tailed: half of them
+  below 0.5 %, a quarter above 10 %
 """
 
 FIGURES = {
@@ -61,13 +67,14 @@ def page(rows: Sequence[Row], command: str, about: str) -> str:
         "## Scenarios\n",
         *_table(known, FIGURES),
         "\n## Beside simple detectors\n",
-        "Scenario A. `first flip`: flaky from the first time it passed and failed on the same",
-        "code; `three flips`: from the third time in 14 days; `failure rate`: while it fails in",
-        "2 % of a week's runs.\n",
+        "All rows are scenario A. `first flip` calls a test flaky after it first passed and failed",
+        "on the same code; `three flips` after the third time in 14 days; `failure rate` while it",
+        "fails in 2 % of a week's runs.\n",
         *_rivals(known),
         "\n## What a queue makes of it\n",
-        "Each pull request's last CI run meets a queue, without knowledge of flaky tests and with",
-        "it. A bad one may pass where the test that it breaks is quarantined; by nothing else.\n",
+        "The last CI run of each pull request enters a queue: once without and once with knowledge",
+        'of flaky tests. "Good" and "bad" say whether the pull request really breaks a test. A bad',
+        "one may merge only if the test that it breaks is quarantined.\n",
         *_table(known, QUEUE),
         "\n## Alone\n",
         "| scenario | rates | figure | value | gate |",

@@ -58,7 +58,7 @@ class Scenario:
 SCENARIOS = (
     Scenario(Shape("A"), 0.95, 0.95, 5, "half of the red jobs are run again by people"),
     Scenario(Shape("B", rerun="inside"), 0.95, 0.95, 5, "one retry inside the job"),
-    Scenario(Shape("C", rerun="nobody"), 0.95, 0.75, 5, "nobody re-runs"),
+    Scenario(Shape("C", rerun="nobody"), 0.95, 0.75, 5, "red jobs are not run again"),
     Scenario(Shape("D", noise=4), 0.95, 0.95, 5, "A, machines fail four times as often"),
     Scenario(Shape("E", noise=0.05), 0.95, 0.95, 1, "A, machines hardly ever fail"),
     Scenario(Shape("M", flaky_share=0.1), 0.95, 0.95, 5, "A, 10 % of the tests are flaky"),

@@ -17,20 +17,36 @@ SPEED_HEAD = "| strategy | scenario | PRs | events | CPU s | events/s |\n|---|--
 
 HEAD = """# Scheduling
 
-How soon good pull requests land, and what it costs in CI: the engine beside what queues commonly
-do, on simulated repositories. `tests/bench/scheduling/__init__.py` says how the simulation works.
+This page shows how soon good pull requests land and how much CI that takes. It compares the
+engine with common strategies of merge queues, on simulated repositories.
+`tests/bench/scheduling/__init__.py` describes the simulation, and [adaptive
+batches](../explanation/scheduling.md) the engine's rules.
 Written by `{command}` ({about}).
 
-- P50, P95, P99: turnaround (submitted to merged or rejected) divided by that of the ideal, an
-  oracle with unlimited workers. `oracle` is the same with as many workers as the cell has,
-  `oracle-batch` may batch and reorder, so values below 1 are possible.
-- runs/merge and CI-h/merge: test runs started, and hours of CI, for each merge; aborted: share of
-  runs that were cancelled.
-- wrong ejects: good pull requests that were rejected, in % of the good ones.
-- red main: merges that broke the branch. unproven: merges of a tree that no passed run tested.
+A cell is named after its repository, the pull requests per hour and the CI workers: `F 60/h x 24`.
 
-`headgate` are the recommended settings (batches sized by load), `headgate-fixed` batches of four,
-`headgate-plain` no batches (`tests/bench/scheduling/settings.py`).
+Columns:
+
+- P50, P95, P99: turnaround (from submission to merge or rejection), divided by that of the ideal:
+  an oracle with unlimited workers, which keeps the order and does not batch. So values below 1
+  are possible
+- runs/merge, CI-h/merge: test runs started, and hours of CI, per merge
+- aborted: the share of runs that were cancelled
+- wrong ejects: good pull requests that were rejected, in % of the good ones
+- red main: merges that broke the branch
+- unproven: merges of a tree that no passed run tested
+
+Strategies:
+
+- `headgate`: the recommended settings: batches sized by load
+  (`tests/bench/scheduling/settings.py`)
+- `headgate-fixed`, `headgate-plain`: batches of four; no batches
+- `oracle`: the ideal with as many workers as the cell has
+- `oracle-batch`: the same; it may also batch and reorder
+- `proto`: a prototype of what a queue can reach without knowing the truth
+- `zuul`: each pull request is tested on top of those ahead; those behind a failure restart
+- `batch-chain`: the same with batches, as in commercial queues
+- `submitqueue`: speculation: the most probable combinations are tested first
 """
 
 
