@@ -253,11 +253,10 @@ def _search(condition: Condition, _: MergeQueue) -> Phrase:
     if not suspects:
         return phrase("the cause is found")
     if condition.met:
-        return phrase("the search for the cause has come down to {}", phrases.pulls(suspects))
+        return phrase("the search for the cause has only {} left", phrases.pulls(suspects))
     where = [phrase("among {}", few(suspects))]
     if proven:
-        are = " is proven" if proven == 1 else " are proven"
-        where.append(phrase("{}" + are, few(condition.prs[:proven])))
+        where.append(phrase("{} passed", few(condition.prs[:proven])))
     if condition.runs:
         runs = phrases.counted(condition.runs, "test run", "test runs")
         where.append(phrase("{} under way", runs))
@@ -301,7 +300,7 @@ _READINESS: dict[ConditionCode, Reason] = {
     code: Reason(code.value) for code in ConditionCode if code.value in set(readiness.GOALS)
 }
 
-_RESULTS_ARE_IN = "the test results of the failure are in"
+_RESULTS_ARE_IN = "the results of the failed tests have arrived"
 
 CONDITIONS: dict[ConditionCode, Text] = {
     **dict.fromkeys(_READINESS, _ready),
@@ -325,8 +324,8 @@ CONDITIONS: dict[ConditionCode, Text] = {
     ConditionCode.SUCCESSORS_DECIDED: _successors,
     ConditionCode.BISECTION_DONE: _search,
     ConditionCode.CONFIRMED: (
-        "a second test run has shown whether the failure is its own",
-        "a second test run has shown whether the failure is that of {prs}",
+        "a second test run has confirmed or cleared the failure",
+        "a second test run has confirmed or cleared the failure of {prs}",
     ),
     ConditionCode.QUEUE_LANDS: _lands,
     ConditionCode.AHEAD_LANDED: (

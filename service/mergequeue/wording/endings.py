@@ -230,7 +230,7 @@ _AGAIN = "Comment {merge} to queue it again."
 _NEXT: dict[tuple[EntryState, Reason], Text] = {
     (EntryState.FAILED, Reason.REQUIRED_STATUS_FAILED): "Fix it, push, then comment {merge} again.",
     (EntryState.FAILED, Reason.INTERACTION): (
-        "Make it work together with {prs|what is ahead of it}, push, then comment {merge} again."
+        "Make it work together with {prs|the PRs ahead}, push, then comment {merge} again."
     ),
     (EntryState.FAILED, Reason.RUN_TIMED_OUT): (
         "If the checks take that long, a maintainer can raise the testing timeout of the queue; "
@@ -296,10 +296,10 @@ CAUSES: dict[Cause, str] = {
     ),
     Cause.NO_EVIDENCE: "Checks were skipped, so the change is untested.",
     Cause.TIMEOUT: "The checks did not finish in time.",
-    Cause.AHEAD_FAULT: "The cause is {prs|ahead of it}, not this PR.",
-    Cause.INTERACTION: "It fails only together with {prs|what is ahead of it}.",
+    Cause.AHEAD_FAULT: "The cause is {prs|a PR ahead}, not this PR.",
+    Cause.INTERACTION: "It fails only together with {prs|the PRs ahead}.",
     Cause.PR_FAULT: (
-        "Everything ahead of it had passed, so the cause is probably in this PR, or in how it fits "
+        "All PRs ahead passed, so the cause is probably in this PR or in its combination with "
         "{target}."
     ),
 }

@@ -69,7 +69,7 @@ WORDS = {
     Standing.SEEN: "failed before",
     Standing.FLAKY: "known flaky",
     Standing.BROKEN: "broken before this PR",
-    Standing.FORGIVEN: "failed, forgiven",
+    Standing.FORGIVEN: "failed, excused",
 }
 """The text for each kind of failed test."""
 
@@ -78,7 +78,7 @@ def section(tests: FailedTests, links: Links, now: datetime) -> str:
     """The tests section; empty when no test failed. At most five are named."""
     if not tests.shown:
         return ""
-    parts = {"failed": tests.failed, "forgiven": tests.forgiven}
+    parts = {"failed": tests.failed, "excused": tests.forgiven}
     counts = " · ".join(f"{number:,} {word}" for word, number in parts.items() if number)
     shown = tests.shown[: phrases.NAMES_SHOWN_MAX]
     lines = [_line(each, links, now) for each in shown]
@@ -133,7 +133,7 @@ def _facts(test: FailedTest, now: datetime) -> str:
         return f" (quarantined{until})"
     if test.standing is Standing.NEW:
         return ""
-    prs = f"{test.prs_hit:,} PR{'' if test.prs_hit == 1 else 's'} hit"
+    prs = f"{test.prs_hit:,} PR{'' if test.prs_hit == 1 else 's'} affected"
     return f", {_percent(test.week_rate)} of runs this week, {prs}"
 
 

@@ -37,7 +37,7 @@ _CHANNELS = {
 }
 
 _PLACED = {
-    PlacedWhy.BATCH: "moved next to those it is tested with",
+    PlacedWhy.BATCH: "moved next to the other PRs of its batch",
     PlacedWhy.PROVEN: "moved ahead because its tests passed",
     PlacedWhy.SCREENED: "moved ahead of PRs that are tested alone first",
     PlacedWhy.URGENT: "went ahead as urgent",
@@ -173,9 +173,9 @@ def _started(event: outputs.RunStarted, target: str) -> Phrase:
 _WHY_STARTED = {
     RunKind.PROBE: ", to find the cause of the failure",
     RunKind.CONFIRMATION: " once more, to be sure of the failure",
-    RunKind.HEDGE: " as well, in case something else ahead fails",
-    RunKind.SECOND_LOOK: " as well, in case it fails",
-    RunKind.SCREEN: " alone, before it takes its place",
+    RunKind.HEDGE: " as well, without a PR ahead that may fail",
+    RunKind.SECOND_LOOK: " a second time in advance, in case the first run fails",
+    RunKind.SCREEN: " alone, before it joins the others",
 }
 """The purpose of each special kind of test run."""
 
@@ -309,7 +309,10 @@ def search_clause(event: SearchEvent, history: Sequence[Recorded] = ()) -> Phras
     match event:
         case BisectionOpened():
             if len(event.prs) == 1:
-                return phrase("the failure of {} is examined", phrases.pulls(event.prs))
+                return phrase(
+                    "Headgate is searching for the cause of the failure of {}",
+                    phrases.pulls(event.prs),
+                )
             return phrase("the search for the cause began among {}", phrases.pulls(event.prs))
         case BisectionNarrowed():
             return _narrowed(event, _searched(event, history))
@@ -331,11 +334,11 @@ def search_progress(search: Bisection, pr: int) -> Phrase:
     proven, suspects = prs[: search.lo], prs[search.lo : search.hi]
     pieces = []
     if proven:
-        pieces.append(phrase(f"{{}} {phrases.are(proven)} proven.", phrases.pulls(proven)))
+        pieces.append(phrase("{} passed.", phrases.pulls(proven)))
     if suspects == (pr,):
-        pieces.append(phrase("The search has come down to this PR; its tests run once more."))
+        pieces.append(phrase("Only this PR is left as suspect; its tests run once more."))
     elif len(suspects) == 1:
-        words = "The search has come down to {}, whose tests run once more."
+        words = "Only {} is left as suspect; its tests run once more."
         pieces.append(phrase(words, phrases.pulls(suspects)))
     elif len(suspects) < len(prs):
         pieces.append(phrase("The cause is among {}.", phrases.pulls(suspects)))
@@ -362,9 +365,9 @@ def _searched(
 
 def _narrowed(event: BisectionNarrowed, prs: tuple[int, ...]) -> Phrase:
     if event.lo >= event.hi:
-        return phrase("all of the batch are proven")
+        return phrase("all PRs of the batch passed")
     if not prs and event.hi == event.lo + 1:
-        return phrase("the search has come down to number {} of the batch", event.hi)
+        return phrase("only number {} of the batch is left as suspect", event.hi)
     if not prs and not event.lo:
         return phrase("the cause is among the first {} of the batch", event.hi)
     if not prs:

@@ -183,7 +183,7 @@ GOALS: dict[Reason, Words] = {
         "permission “Workflows: write”",
     ),
     Reason.NO_EVIDENCE: (
-        "its skipped checks can run on a test branch, and it is tested again",
+        "its skipped checks run on the test branch (change the workflow, then comment {merge})",
         "checks that run",
     ),
     Reason.CI_INTERRUPTED: ("CI has had time to recover", "CI"),
