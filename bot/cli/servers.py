@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bot import listening, settings, telemetry, wiring
 from bot.cli.exits import Exit, Failed
 from bot.demo import run as demos
-from bot.demo.run import Evening
+from bot.demo.run import DemoOptions
 from bot.sandbox import app as sandboxes
 from bot.sandbox.app import CannotRun, SandboxOptions
 from bot.settings import Settings
@@ -30,9 +30,9 @@ def serve(chosen: Settings, *, migrate: bool) -> None:
         runner.run(wiring.serve(chosen, migrate=migrate))
 
 
-def play_demo(evening: Evening) -> bool:
+def play_demo(options: DemoOptions) -> bool:
     """Play the demo's story, and return whether everything was proved."""
-    return asyncio.run(demos.demo(evening))
+    return asyncio.run(demos.demo(options))
 
 
 def run_sandbox(chosen: SandboxOptions, *, is_exposed: bool, as_json: bool) -> None:
