@@ -31,7 +31,6 @@ from service.provider.errors import (
 from service.telemetry import SILENT, Meter
 from service.vocabulary import RepoRef
 
-REDIRECTS_MAX = 3
 LIMITED_TRIES = 3
 LANDING_SEND_S = 8.0  # less is not worth sending
 CACHED_ANSWERS_MAX = 5000
@@ -217,16 +216,11 @@ class GitHubClient:
         url = self._url(call)
         key = (f"{grant.installation} {call.repo.slug}", url)
         cached = self._answers.get(key) if call.is_kept else None
-        exchange = Exchange(call.method, url, grant.token, False, call.body)
+        etag = None if cached is None else cached.etag
         async with pacer.turn(_cost(call)):
-            answer = await self._follow(
-                replace(
-                    exchange,
-                    etag=None if cached is None else cached.etag,
-                    within_s=self._time_left_s(call),
-                ),
-                follows=call.is_read,
-            )
+            within_s = self._time_left_s(call)
+            exchange = Exchange(call.method, url, grant.token, False, call.body, etag, within_s)
+            answer = await self._wire.send(exchange, follows=call.is_read)
         pacer.note(answer.headers)
         self._report_remaining()
         if answer.status < 400:
@@ -250,17 +244,6 @@ class GitHubClient:
         if left_s < LANDING_SEND_S:
             raise self._unavailable("it took too long until the landing could be sent")
         return left_s
-
-    async def _follow(self, exchange: Exchange, *, follows: bool) -> Answer:
-        """Return the answer; `follows`: after redirects on the same host."""
-        root = self.options.addresses.api + "/"
-        answer = await self._wire.send(exchange)
-        for _ in range(REDIRECTS_MAX):
-            location = answer.headers.get("location", "")
-            if not (follows and answer.status in REDIRECTS and location.startswith(root)):
-                break
-            answer = await self._wire.send(replace(exchange, url=location))
-        return answer
 
     def _cache(self, key: tuple[str, str], answer: Answer) -> None:
         etag, length = answer.headers.get("etag"), answer.headers.get("content-length", "0")

@@ -60,7 +60,7 @@ class GitHubOptions:
     host: str
     addresses: Addresses
     app_id: str
-    private_keys: tuple[str, ...] = field(repr=False)
+    private_keys: tuple[RSAPrivateKey, ...] = field(repr=False)
     webhook_secrets: tuple[str, ...] = field(repr=False)
     write_spacing_ms: int | None = None
     slug: str | None = None
@@ -105,8 +105,10 @@ def is_run_by_github(options: GitHubOptions) -> bool:
     return options.host == PUBLIC_HOST or options.host.endswith(CLOUD_SUFFIX)
 
 
-def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -> str:
-    """The PEM text of an RSA key given as such, as a path, or as base64.
+def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -> RSAPrivateKey:
+    """Return the RSA key that is given as PEM text, as a path, or as base64.
+
+    Reading a key checks it, which takes 0.1 s or more, so the key is kept and not its text.
 
     Raises StartRefused, whose text names `setting` and never shows more of the value than its
     first four characters.
@@ -121,7 +123,7 @@ def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -
         ) from failure
     if not isinstance(key, RSAPrivateKey):
         raise StartRefused(f"{setting}: not an RSA key. Use the key GitHub made for the App.")
-    return pem
+    return key
 
 
 def check_webhook_secrets(secrets: Sequence[str]) -> tuple[str, ...]:

@@ -215,42 +215,15 @@ def pull_ref_of(answer: Fields) -> tuple[int, Sha, str]:
     return answer.number("number"), Sha(answer.inner("head").text("sha")), answer.text("html_url")
 
 
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """One check run of a commit."""
-
-    id: str
-    name: str
-    status: str
-    conclusion: str | None
-    app_id: str | None
-    suite: str
-    external_id: str
-    url: str
-    started_at: datetime | None
-    completed_at: datetime | None
-
-
-def run_report_of(answer: Fields) -> RunReport:
-    """A check run."""
-    app, suite = answer.inner_or_none("app"), answer.inner_or_none("check_suite")
-    return RunReport(
-        id=answer.id("id"),
-        name=answer.text("name"),
-        status=answer.text("status"),
-        conclusion=answer.text_or("conclusion", None),
-        app_id=None if app is None else app.id_or_none("id"),
-        suite="" if suite is None else suite.id_or_none("id") or "",
-        external_id=answer.words("external_id"),
-        url=answer.words("details_url") or answer.words("html_url"),
-        started_at=answer.moment_or_none("started_at"),
-        completed_at=answer.moment_or_none("completed_at"),
-    )
+def app_id_of(report: Fields) -> str | None:
+    """Return the number of the App that wrote a check run or a check suite."""
+    app = report.inner_or_none("app")
+    return None if app is None else app.id_or_none("id")
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A comment or a review: what somebody wrote on a pull request; `app_id` when by an App."""
+    """A comment, a review or an issue; `app_id` when an App wrote it."""
 
     id: str
     author: Person | None
@@ -258,9 +231,16 @@ class Words:
     at: datetime | None
     app_id: str | None
 
+    def is_by_app(self, app_id: str, slug: str) -> bool:
+        """Return whether this App wrote it: by its number, or by its account without one."""
+        if self.app_id is not None:
+            return self.app_id == app_id
+        login = f"{slug}[bot]".lower()
+        return self.author is not None and self.author.is_bot and self.author.login.lower() == login
+
 
 def words_of(written: Fields) -> Words:
-    """A comment or review, from an event or an answer."""
+    """Return a comment, a review or an issue, from an event or an answer."""
     app = written.inner_or_none("performed_via_github_app")
     return Words(
         id=written.id("id"),

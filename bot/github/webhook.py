@@ -141,13 +141,6 @@ class Proof:
         return self.is_possible and any(matches)
 
 
-def is_signed(body: bytes, signatures: Sequence[str], secrets: Sequence[str]) -> bool:
-    """Return whether exactly one signature stands there and one of the secrets made it."""
-    proof = Proof(signatures, secrets)
-    proof.feed(body)
-    return proof.holds()
-
-
 @dataclass(frozen=True, slots=True)
 class Taking:
     """The checks on a body while it is read: time limit, share of memory, signature."""
