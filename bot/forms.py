@@ -70,3 +70,13 @@ def _ports(text: str) -> range:
             f"{text[:50]} is no port; give ports as 8443,9000-9010, separated by commas"
         )
     return range(first, last + 1)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -6,7 +6,6 @@ names its variable and never repeats a secret. What the provider makes of its ow
 """
 
 import difflib
-import ipaddress
 import os
 import stat
 from collections.abc import Iterable, Mapping
@@ -105,7 +104,7 @@ def parse_issuer(value: str) -> str:
     """The address of an issuer: https, unless it is on this machine."""
     root = parse_root_url(value)
     parts = urlsplit(root)
-    if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
+    if parts.scheme != "https" and not forms.is_loopback(parts.hostname or ""):
         raise ValueError("must be an https address")
     return root
 
@@ -242,13 +241,13 @@ class Settings(BaseSettings):
     def provider_is_loopback(self) -> bool:
         """Whether the only provider stands on this machine."""
         address = self.github_url or f"https://{self.github_host}"
-        return is_loopback(urlsplit(address).hostname or "")
+        return forms.is_loopback(urlsplit(address).hostname or "")
 
     @property
     def is_for_this_machine(self) -> bool:
         """Whether it listens to this machine alone, and is reached under a name of it."""
         reached = urlsplit(self.public_url or "").hostname or ""
-        return is_loopback(self.host) and is_loopback(reached)
+        return forms.is_loopback(self.host) and forms.is_loopback(reached)
 
     @classmethod
     def settings_customise_sources(
@@ -380,13 +379,3 @@ def first_fault(refused: ValidationError) -> str:
     value = fault["input"]
     shown = "" if name in SECRETS or not isinstance(value, str) else f' (is "{value[:100]}")'
     return f"{PREFIX}{name.upper()}: {message}{shown}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

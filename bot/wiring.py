@@ -169,7 +169,7 @@ async def running(
 
 async def serve(settings: Settings, *, migrate: bool = True) -> None:
     """Run until SIGTERM or SIGINT, also while it starts; a second signal ends it at once."""
-    async with listening.until_told_to_stop() as told:
+    async with listening.until_stopped() as told:
         started = asyncio.Event()
 
         async def run_until_told() -> None:

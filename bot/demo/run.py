@@ -76,7 +76,7 @@ async def demo(options: DemoOptions) -> bool:
                 print(json.dumps(report_json(report, running), indent=2), flush=True)
             if options.stays:
                 print(invitation(running), file=out, flush=True)
-                async with listening.until_told_to_stop() as stopping:
+                async with listening.until_stopped() as stopping:
                     await stopping.wait()
             return report.ok
 

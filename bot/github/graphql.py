@@ -9,14 +9,23 @@ from bot.github.client import RepositoryClient
 from bot.github.reading import Fields
 from bot.github.wire import Answer
 from service.provider.errors import Gone, GoneKind, NotPermitted, Unavailable
-from service.provider.values import (
-    Commit,
-)
-from service.vocabulary import Sha
+from service.provider.values import Commit, PullRequest
+from service.vocabulary import Mergeability, PullRequestState, Sha
 
 PAGES_MAX = 10
 SWEPT_MAX = 50  # pull requests in one document
 NO_COMMIT = Sha("0" * 40)
+
+STATES = {
+    "OPEN": PullRequestState.OPEN,
+    "CLOSED": PullRequestState.CLOSED,
+    "MERGED": PullRequestState.MERGED,
+}
+MERGEABILITIES = {
+    "MERGEABLE": Mergeability.MERGEABLE,
+    "CONFLICTING": Mergeability.NOT_MERGEABLE,
+    "UNKNOWN": Mergeability.IN_PROGRESS,
+}
 
 # The fields of one pull request. Its checks stand beside the fragment, not in it: whether one
 # is required can only be asked with the pull request's own number.
@@ -119,27 +128,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A pull request as GraphQL tells it, words in GitHub's spelling.
+    """A pull request, without blockers and checks, and what else GraphQL tells about it.
 
-    `files_complete` is false after a rename too, since the old name is not told.
+    `merge_state` and `review_decision` are GitHub's words. `files_complete` is false after a
+    rename too, since the old name is not told.
     """
 
-    number: int
-    title: str
-    body: str
-    url: str
-    state: str
-    is_draft: bool
-    author: str
-    labels: tuple[str, ...]
-    base_branch: str
+    pull: PullRequest
     base: Commit | None
-    head_branch: str
-    head_sha: Sha
-    head_repo: str | None
-    is_cross: bool
-    merge_commit: Sha | None
-    mergeable: str
     merge_state: str
     review_decision: str
     files: tuple[str, ...]
@@ -333,26 +329,11 @@ def _nodes(holder: Fields, name: str) -> tuple[Fields, ...]:
 
 
 def _facts_of(pull: Fields, node: str) -> Facts:
-    author, head_repo = pull.inner_or_none("author"), pull.inner_or_none("headRepository")
-    merged, contexts = pull.inner_or_none("mergeCommit"), _contexts(pull)
+    base, contexts = _base_of(pull.inner_or_none("baseRef")), _contexts(pull)
     files = pull.inner_or_none("files")
     return Facts(
-        number=pull.number("number"),
-        title=pull.text("title"),
-        body=pull.words("body"),
-        url=pull.text("url"),
-        state=pull.text("state"),
-        is_draft=pull.flag("isDraft"),
-        author="ghost" if author is None else author.text("login"),
-        labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
-        base_branch=pull.text("baseRefName"),
-        base=_base_of(pull.inner_or_none("baseRef")),
-        head_branch=pull.text("headRefName"),
-        head_sha=Sha(pull.text("headRefOid")),
-        head_repo=None if head_repo is None else head_repo.text("nameWithOwner"),
-        is_cross=pull.flag("isCrossRepository"),
-        merge_commit=None if merged is None else Sha(merged.text("oid")),
-        mergeable=pull.words("mergeable"),
+        pull=_pull_request_of(pull, base),
+        base=base,
         merge_state=pull.words("mergeStateStatus"),
         review_decision=pull.words("reviewDecision"),
         files=tuple(each.text("path") for each in _nodes(pull, "files")),
@@ -360,6 +341,30 @@ def _facts_of(pull: Fields, node: str) -> Facts:
         has_open_thread=any(not each.flag("isResolved") for each in _nodes(pull, "reviewThreads")),
         contexts=() if contexts is None else tuple(map(_context_of, contexts.each("nodes"))),
         repository_node=node,
+    )
+
+
+def _pull_request_of(pull: Fields, base: Commit | None) -> PullRequest:
+    author, head_repo = pull.inner_or_none("author"), pull.inner_or_none("headRepository")
+    merged = pull.inner_or_none("mergeCommit")
+    return PullRequest(
+        number=pull.number("number"),
+        title=pull.text("title"),
+        body=pull.words("body"),
+        author="ghost" if author is None else author.text("login"),
+        state=STATES.get(pull.text("state"), PullRequestState.CLOSED),
+        draft=pull.flag("isDraft"),
+        base_branch=pull.text("baseRefName"),
+        base_tip=None if base is None else base.sha,
+        head_branch=pull.text("headRefName"),
+        head_sha=Sha(pull.text("headRefOid")),
+        head_repo=None if head_repo is None else head_repo.text("nameWithOwner"),
+        is_fork=pull.flag("isCrossRepository") or head_repo is None,
+        merge_commit=None if merged is None else Sha(merged.text("oid")),
+        mergeability=MERGEABILITIES.get(pull.words("mergeable"), Mergeability.UNSPECIFIED),
+        blockers=(),
+        labels=tuple(each.text("name") for each in _nodes(pull, "labels")),
+        url=pull.text("url"),
     )
 
 

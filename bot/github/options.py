@@ -5,7 +5,6 @@ Pure: no environment is read here; `bot/settings.py` does that and calls these f
 
 import base64
 import binascii
-import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from bot import forms
 from service.errors import StartRefused
 from service.provider.errors import Gone, GoneKind
 from service.vocabulary import RepoRef
@@ -151,20 +151,11 @@ def _refuse_unsafe(root: str) -> None:
         )
     if parts.username or parts.password:
         raise StartRefused("HEADGATE_GITHUB_URL: must not hold a user name or password.")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not forms.is_loopback(parts.hostname):
         raise StartRefused(
             f'HEADGATE_GITHUB_URL: "{root}" is not https. Plain http is accepted only for this '
             "machine (127.0.0.1, ::1, localhost)."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _pem_of(text: str, setting: str) -> str:

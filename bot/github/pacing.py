@@ -19,7 +19,7 @@ from cachetools import LRUCache
 from gidgethub.sansio import RateLimit
 
 from bot.github import limits
-from bot.github.limits import Finding, Trouble
+from bot.github.limits import Limit
 from service.clock import Clock
 from service.provider.errors import Throttled
 
@@ -128,17 +128,17 @@ class Pacer:
         """Note an answer without a limit: the next secondary limit starts at its shortest."""
         self._strikes = 0
 
-    def strike(self, finding: Finding, resource: str) -> float:
+    def strike(self, limit: Limit, resource: str) -> float:
         """Obey a limit; return the seconds until the next call makes sense."""
         self._is_limited = True
         now_s = self._clock.monotonic_s()
-        if finding.trouble is Trouble.PRIMARY:
-            reset = finding.reset or self._clock.now().timestamp() + limits.SECONDARY_S
+        if limit.is_primary:
+            reset = limit.reset or self._clock.now().timestamp() + limits.SECONDARY_S
             known = self._rate_limits.get(resource)
             most = 0 if known is None else known.limit
             self._rate_limits[resource] = RateLimit(limit=most, remaining=0, reset_epoch=reset)
             return max(reset - self._clock.now().timestamp(), 0.0) + AFTER_RESET_S
-        wait_s = finding.wait_s
+        wait_s = limit.wait_s
         if wait_s is None:
             times, longest_s = self._strikes, limits.SECONDARY_MAX_S
             wait_s = limits.doubled_s(limits.SECONDARY_S, times, longest_s)

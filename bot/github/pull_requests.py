@@ -30,16 +30,6 @@ FILES_MAX = 3_000  # where GitHub's own list ends
 WORKFLOWS = ".github/workflows/"
 WORKFLOWS_BLOCKER = "workflows"
 
-STATES = {
-    "OPEN": PullRequestState.OPEN,
-    "CLOSED": PullRequestState.CLOSED,
-    "MERGED": PullRequestState.MERGED,
-}
-MERGEABILITIES = {
-    "MERGEABLE": Mergeability.MERGEABLE,
-    "CONFLICTING": Mergeability.NOT_MERGEABLE,
-    "UNKNOWN": Mergeability.IN_PROGRESS,
-}
 REVIEWS = {
     "REVIEW_REQUIRED": BlockerCode.REVIEW_REQUIRED,
     "CHANGES_REQUESTED": BlockerCode.CHANGES_REQUESTED,
@@ -62,7 +52,7 @@ class PullRequests:
         """One pull request; while GitHub computes whether it merges, asked again for 31 s."""
         facts = await graphql.facts(client, number)
         for wait_s in waits_s:
-            if facts.state != "OPEN" or facts.mergeable != "UNKNOWN":
+            if not is_open(facts) or facts.pull.mergeability is not Mergeability.IN_PROGRESS:
                 break
             await client.clock.sleep(wait_s)
             facts = await graphql.facts(client, number)
@@ -119,20 +109,25 @@ class PullRequests:
 
     async def _converted(self, client: RepositoryClient, facts: Facts) -> PullRequest:
         self._keep(client, facts)
-        return _pull_request(facts, await self._blockers(client, facts))
+        return replace(
+            facts.pull,
+            blockers=await self._blockers(client, facts),
+            skipped_checks=_names_with(facts, CheckOutcome.SKIPPED),
+            failed_checks=_names_with(facts, CheckOutcome.FAILED),
+        )
 
     def _keep(self, client: RepositoryClient, facts: Facts) -> None:
         client.caches.keep_node(client.repo, facts.repository_node)
         if facts.base is not None:
             client.caches.keep_commit(client.repo, facts.base)
         if facts.files_complete:
-            files = Files(facts.head_sha, facts.files, client.clock.monotonic_s())
-            client.caches.keep_files(client.repo, facts.number, files)
+            files = Files(facts.pull.head_sha, facts.files, client.clock.monotonic_s())
+            client.caches.keep_files(client.repo, facts.pull.number, files)
 
     async def _blockers(self, client: RepositoryClient, facts: Facts) -> tuple[Blocker, ...]:
         found = list(blockers_of(facts, self._app_id))
-        if facts.state == "OPEN":
-            rules = await self._rules(client, facts.base_branch)
+        if is_open(facts):
+            rules = await self._rules(client, facts.pull.base_branch)
             found = [_with_reviewer(each, rules) for each in found]
             found += rule_blockers_of(facts, rules)
             if await self._is_stacked(client, facts):
@@ -153,14 +148,14 @@ class PullRequests:
 
         A head seen outside of any stack is not read again; GitHub announces no leaving of one.
         """
-        if client.caches.is_unstacked(client.repo, facts.number, facts.head_sha):
+        if client.caches.is_unstacked(client.repo, facts.pull.number, facts.pull.head_sha):
             return False
         answer = await client.get(
-            f"/pulls/{facts.number}", missing=GoneKind.PULL_REQUEST, is_kept=True
+            f"/pulls/{facts.pull.number}", missing=GoneKind.PULL_REQUEST, is_kept=True
         )
         stacked = answer.fields.inner_or_none("stack") is not None
-        known = None if stacked else facts.head_sha
-        client.caches.keep_unstacked(client.repo, facts.number, known)
+        known = None if stacked else facts.pull.head_sha
+        client.caches.keep_unstacked(client.repo, facts.pull.number, known)
         return stacked
 
     async def _is_beyond_our_right(self, client: RepositoryClient, facts: Facts) -> bool:
@@ -168,28 +163,34 @@ class PullRequests:
         grant = await client.github.tokens.of(client.repo)
         if grant.permissions.get("workflows") == "write":
             return False
-        known = client.caches.workflows(client.repo, facts.number, facts.head_sha)
+        known = client.caches.workflows(client.repo, facts.pull.number, facts.pull.head_sha)
         if known is None:
             changed = ChangedFiles(facts.files, complete=True)
             if not facts.files_complete:
-                changed = await _listed_files(client, facts.number)
+                changed = await _listed_files(client, facts.pull.number)
             known = any(path.startswith(WORKFLOWS) for path in changed.paths)
-            client.caches.keep_workflows(client.repo, facts.number, facts.head_sha, known)
+            client.caches.keep_workflows(client.repo, facts.pull.number, facts.pull.head_sha, known)
         return known
+
+
+def is_open(facts: Facts) -> bool:
+    """Return whether the pull request is open."""
+    return facts.pull.state is PullRequestState.OPEN
 
 
 def blockers_of(facts: Facts, app_id: str) -> tuple[Blocker, ...]:
     """Return why GitHub would refuse to merge it, as far as its facts alone show."""
     found: list[Blocker] = []
-    if facts.state != "OPEN":
+    if not is_open(facts):
         found.append(Blocker(BlockerCode.CLOSED))
-    if facts.is_draft:
+    if facts.pull.draft:
         found.append(Blocker(BlockerCode.DRAFT))
-    if facts.mergeable == "CONFLICTING" or facts.merge_state == "DIRTY":
+    is_conflicting = facts.pull.mergeability is Mergeability.NOT_MERGEABLE
+    if is_conflicting or facts.merge_state == "DIRTY":
         found.append(Blocker(BlockerCode.CONFLICT))
     if facts.review_decision in REVIEWS:
         found.append(Blocker(REVIEWS[facts.review_decision]))
-    own = own_check(facts.base_branch)
+    own = own_check(facts.pull.base_branch)
     required = (
         context
         for context in facts.contexts
@@ -263,28 +264,3 @@ async def _listed_files(client: RepositoryClient, number: int) -> ChangedFiles:
     listed, complete = await client.listed(f"/pulls/{number}/files", missing=GoneKind.PULL_REQUEST)
     found = [path for each in listed for path in _names_of(each)]
     return ChangedFiles(tuple(dict.fromkeys(found)), complete and len(listed) < FILES_MAX)
-
-
-def _pull_request(facts: Facts, blockers: tuple[Blocker, ...]) -> PullRequest:
-    state = STATES.get(facts.state, PullRequestState.CLOSED)
-    return PullRequest(
-        number=facts.number,
-        title=facts.title,
-        body=facts.body,
-        author=facts.author,
-        state=state,
-        draft=facts.is_draft,
-        base_branch=facts.base_branch,
-        base_tip=None if facts.base is None else facts.base.sha,
-        head_branch=facts.head_branch,
-        head_sha=facts.head_sha,
-        head_repo=facts.head_repo,
-        is_fork=facts.is_cross or facts.head_repo is None,
-        merge_commit=facts.merge_commit,
-        mergeability=MERGEABILITIES.get(facts.mergeable, Mergeability.UNSPECIFIED),
-        blockers=blockers,
-        labels=facts.labels,
-        url=facts.url,
-        skipped_checks=_names_with(facts, CheckOutcome.SKIPPED),
-        failed_checks=_names_with(facts, CheckOutcome.FAILED),
-    )
