@@ -18,7 +18,7 @@ APPS_KEPT_S = 3_600
 
 
 class Reports:
-    """Reads reports; remembers only which App is behind the account of a bot."""
+    """Reads reports; caches only which App a bot's account belongs to."""
 
     def __init__(self, clock: Clock, app_id: str) -> None:
         self._app_id = app_id

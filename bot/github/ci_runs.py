@@ -1,4 +1,4 @@
-"""Runs of GitHub's own CI: looked at, and run again or stopped where that is granted.
+"""Runs of GitHub's own CI: read, and rerun or cancelled with the permission for it.
 
 Writing needs `actions: write`.
 """
@@ -69,7 +69,7 @@ async def claimed_source(client: RepositoryClient, number: int) -> PullRequestSo
 
 
 async def ci_runs(client: RepositoryClient, since: date) -> tuple[CiRun, ...]:
-    """Ended runs, newest first. The question is the same all day, so that its ETag may hold."""
+    """Ended runs, newest first. The request is the same all day, so that its ETag may hold."""
     asked = {"status": outcomes.COMPLETED, "created": f">={since.isoformat()}"}
     runs: list[CiRun] = []
     pages = 0
@@ -119,7 +119,7 @@ async def _jobs(client: RepositoryClient, run: Fields) -> frozenset[str]:
 
 
 async def _ask(client: RepositoryClient, tail: str) -> Answer:
-    """Both calls may be sent twice: a second one finds nothing left to do."""
+    """Send a call that may be sent twice: a second one has no effect."""
     return await refs.retry_unknown(client, lambda: client.send("POST", tail, expects=CANNOT))
 
 

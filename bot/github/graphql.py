@@ -1,4 +1,4 @@
-"""The few GraphQL documents and the reading of their answers; GraphQL's names stand here."""
+"""The GraphQL documents, and the reading of their answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,8 +27,8 @@ MERGEABILITIES = {
     "UNKNOWN": Mergeability.IN_PROGRESS,
 }
 
-# The fields of one pull request. Its checks stand beside the fragment, not in it: whether one
-# is required can only be asked with the pull request's own number.
+# The fields of one pull request. Its checks are beside the fragment, not in it: whether one is
+# required can only be asked with the pull request's own number.
 FIELDS = """
 fragment PullRequestFields on PullRequest {
   number title body url state isDraft merged
@@ -128,10 +128,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A pull request, without blockers and checks, and what else GraphQL tells about it.
+    """A pull request without blockers and checks, and further facts from GraphQL.
 
     `merge_state` and `review_decision` are GitHub's words. `files_complete` is false after a
-    rename too, since the old name is not told.
+    rename too, since the old name is not reported.
     """
 
     pull: PullRequest
@@ -155,7 +155,7 @@ class Trouble:
 
 
 async def facts(client: RepositoryClient, number: int) -> Facts:
-    """One pull request, all pages of its checks and threads. Raises Gone(PULL_REQUEST)."""
+    """Read one pull request with all pages of its checks and threads. Raises Gone(PULL_REQUEST)."""
     repository, pull = await _page(client, number, None, None)
     found = _facts_of(pull, repository.text("id"))
     for _ in range(PAGES_MAX):
@@ -175,7 +175,7 @@ async def facts(client: RepositoryClient, number: int) -> Facts:
 async def facts_of_many(
     client: RepositoryClient, numbers: Sequence[int]
 ) -> dict[int, Facts | None]:
-    """At most 50 pull requests by one document, None for one that is gone.
+    """Read at most 50 pull requests by one document, None for one that is gone.
 
     One with more checks or threads than a page holds is read by itself.
     """
@@ -193,14 +193,17 @@ async def facts_of_many(
 
 
 async def has_merge_queue(client: RepositoryClient, branch: str) -> bool:
-    """Whether GitHub's own merge queue owns a branch. Raises Unavailable on hosts without it."""
+    """Return whether GitHub's own merge queue owns a branch.
+
+    Raises Unavailable on hosts without such a queue.
+    """
     data = await _query(client, MERGE_QUEUE, {**_name(client), "branch": branch})
     repository = data.inner_or_none("repository")
     return repository is not None and repository.inner_or_none("mergeQueue") is not None
 
 
 async def is_queued(client: RepositoryClient, number: int) -> bool:
-    """Whether GitHub's own merge queue holds a pull request. Raises like `has_merge_queue`."""
+    """Return whether a pull request is in GitHub's own merge queue. Raises as `has_merge_queue`."""
     data = await _query(client, IS_QUEUED, {**_name(client), "number": number})
     repository = data.inner_or_none("repository")
     pull = None if repository is None else repository.inner_or_none("pullRequest")
@@ -208,7 +211,7 @@ async def is_queued(client: RepositoryClient, number: int) -> bool:
 
 
 async def repository_node(client: RepositoryClient) -> str:
-    """The node id that mutations want. Raises Gone(REPOSITORY)."""
+    """Read the node id that mutations need. Raises Gone(REPOSITORY)."""
     data = await _query(client, REPOSITORY_ID, _name(client))
     repository = data.inner_or_none("repository")
     if repository is None:
@@ -265,7 +268,7 @@ async def _facts_or_none(client: RepositoryClient, number: int) -> Facts | None:
 
 
 async def _shown(client: RepositoryClient, data: Fields) -> Fields:
-    """The repository of an answer, or why it is not there."""
+    """Return the repository of an answer, or raise why it is absent."""
     repository = data.inner_or_none("repository")
     if repository is None:
         await client.get("")  # says whether the repository or our access to it is gone
@@ -287,7 +290,7 @@ def _name(client: RepositoryClient) -> dict[str, object]:
 
 
 async def _query(client: RepositoryClient, document: str, variables: dict[str, object]) -> Fields:
-    """The answer's data; an error other than "not found" means that it cannot be trusted."""
+    """Return the answer's data; an error other than "not found" means that it cannot be trusted."""
     answer = await client.graphql(document, variables)
     troubles = _troubles(answer)
     for trouble in troubles:

@@ -127,7 +127,7 @@ class Notices:
         if known is not None and self._stands(client, known, key):
             return known
         is_over = CHECK_WORDS[notice.status][0] == outcomes.COMPLETED
-        # What is completed stays so; going back is a new run on the same commit.
+        # A completed run stays completed; another state needs a new run on the same commit.
         if known is not None and (is_over or known not in self._completed):
             answer = await client.create("PATCH", f"/check-runs/{known}", body, expects=(404,))
             if answer.status < 300:

@@ -25,8 +25,8 @@ CLOUD_SUFFIX = ".ghe.com"
 SECRET_CHARS_MIN = 32
 SECRETS_MAX = 2
 KEY_FILE_BYTES_MAX = 64 * 1024
-# What is surely meant as a path; one line of a key's base64 may begin with a slash too, but has
-# 64 characters of that alphabet alone.
+# Text that must be a path; one line of a key's base64 may begin with a slash too, but has 64
+# characters of that alphabet alone.
 _PATH_LIKE = re.compile(
     r"(?![A-Za-z0-9+/=]{64})(?:(?:~|\.{0,2})/[^\n\0]{1,250}|[^\n\0]{1,250}\.(?:pem|key))"
 )
@@ -54,7 +54,7 @@ class GitHubOptions:
 
     `slug` is the App's name in addresses (`headgate` of `headgate[bot]`); None: asked when it
     is needed. `write_spacing_ms` None: the host's default. `limits`: whether the host limits
-    everybody, None: by its name.
+    all callers, None: by its name.
     """
 
     host: str
@@ -89,14 +89,14 @@ def addresses_of(host: str, url: str | None = None) -> Addresses:
 
 
 def write_spacing_s(options: GitHubOptions) -> float:
-    """Seconds between two writes; Enterprise Server gets 0 until it throttles once."""
+    """Return the seconds between two writes; 0 for Enterprise Server until it throttles once."""
     if options.write_spacing_ms is not None:
         return options.write_spacing_ms / 1000
     return PUBLIC_WRITE_SPACING_MS / 1000 if is_limited(options) else 0.0
 
 
 def is_limited(options: GitHubOptions) -> bool:
-    """Whether the host limits everybody; Enterprise Server does only where an admin says so."""
+    """Return whether the host limits all callers; Enterprise Server does if an admin says so."""
     return is_run_by_github(options) if options.limits is None else options.limits
 
 
@@ -127,7 +127,7 @@ def parse_private_key(text: str, setting: str = "HEADGATE_GITHUB_PRIVATE_KEY") -
 
 
 def check_webhook_secrets(secrets: Sequence[str]) -> tuple[str, ...]:
-    """One or two secrets of at least 32 characters each, or StartRefused."""
+    """Return one or two secrets of at least 32 characters each. Raises StartRefused."""
     if not 1 <= len(secrets) <= SECRETS_MAX:
         raise StartRefused(
             "HEADGATE_GITHUB_WEBHOOK_SECRET: missing. Without it deliveries cannot be trusted; "

@@ -36,7 +36,7 @@ THROTTLED_SPACING_S = 1.0
 AFTER_RESET_S = 1.0
 LAST_CALLS = 100
 
-# Without a bound, anybody could use up an installation's limit and stop its queues.
+# Without a bound, any caller could use up an installation's limit and stop its queues.
 ANONYMOUS_SHARE = 0.05  # of what is left of an installation's limit, for all its repositories
 REPOSITORY_SHARE = 0.02  # for one repository, so that one under attack leaves room for others
 WINDOW_S = 3600.0
@@ -92,7 +92,7 @@ class Pacer:
 
     @asynccontextmanager
     async def turn(self, cost: Cost) -> AsyncIterator[None]:
-        """Wait for the turn and hold it. Raises Throttled when that would take too long."""
+        """Wait for the turn. Raises Throttled if that would take too long."""
         await self._enter(cost)
         try:
             yield
@@ -114,7 +114,7 @@ class Pacer:
 
     @property
     def remaining(self) -> int | None:
-        """The calls left of the limit nearest its end; None before any limit was reported."""
+        """The fewest calls left of any limit; None before any limit was reported."""
         return min((one.remaining for one in self._rate_limits.values()), default=None)
 
     def left_of(self, resource: str) -> int | None:

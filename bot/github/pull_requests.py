@@ -49,7 +49,7 @@ class PullRequests:
     async def pull_request(
         self, client: RepositoryClient, number: int, waits_s: tuple[float, ...] = MERGEABLE_WAITS_S
     ) -> PullRequest:
-        """One pull request; while GitHub computes whether it merges, asked again for 31 s."""
+        """Read one pull request, and again for 31 s while GitHub computes whether it merges."""
         facts = await graphql.facts(client, number)
         for wait_s in waits_s:
             if not is_open(facts) or facts.pull.mergeability is not Mergeability.IN_PROGRESS:
@@ -59,14 +59,14 @@ class PullRequests:
         return await self._converted(client, facts)
 
     async def with_state(self, client: RepositoryClient, number: int) -> tuple[PullRequest, Facts]:
-        """One pull request as it stands, with GitHub's own words about it."""
+        """Read one pull request now, with GitHub's own words about it."""
         facts = await graphql.facts(client, number)
         return await self._converted(client, facts), facts
 
     async def pull_requests(
         self, client: RepositoryClient, numbers: Sequence[int]
     ) -> dict[int, PullRequest | None]:
-        """Many pull requests, 50 by one call, as they stand; None for one that is gone."""
+        """Read many pull requests now, 50 by one call; None for one that is gone."""
         found: dict[int, PullRequest | None] = {}
         left = list(dict.fromkeys(numbers))
         while left:
@@ -76,7 +76,7 @@ class PullRequests:
         return found
 
     async def changed_files(self, client: RepositoryClient, number: int) -> ChangedFiles:
-        """Old and new names of changed files; those read with the facts a moment ago do."""
+        """Return old and new names of changed files; those read with the facts last 10 s."""
         kept = client.caches.files(client.repo, number, client.clock.monotonic_s())
         if kept is not None:
             return ChangedFiles(kept.paths, complete=True)
@@ -85,17 +85,17 @@ class PullRequests:
     async def open_pull_requests(
         self, client: RepositoryClient, base: str
     ) -> tuple[tuple[int, Sha], ...]:
-        """Numbers and heads of the open pull requests onto a branch."""
+        """Return numbers and heads of the open pull requests onto a branch."""
         listed, _ = await client.listed("/pulls", None, {"state": "open", "base": base})
         return tuple(reading.pull_ref_of(each)[:2] for each in listed)
 
     async def _swept(
         self, client: RepositoryClient, numbers: Sequence[int]
     ) -> dict[int, Facts | None]:
-        """One call's worth. After a failure the next sweep asks for half, then slowly for more.
+        """Read one part. After a failure the next sweep asks for half, then slowly for more.
 
-        So a repository whose pull requests are too heavy for GitHub to tell 50 at once within
-        its time is swept in smaller parts instead of never.
+        So a repository whose pull requests are too large for GitHub to return 50 in time is swept
+        in smaller parts.
         """
         try:
             found = await graphql.facts_of_many(client, numbers)
@@ -144,9 +144,9 @@ class PullRequests:
             return None
 
     async def _is_stacked(self, client: RepositoryClient, facts: Facts) -> bool:
-        """Whether it is part of a native stack: only the REST answer of a pull request says so.
+        """Return whether it is part of a native stack, which only the REST answer says.
 
-        A head seen outside of any stack is not read again; GitHub announces no leaving of one.
+        A head seen outside of any stack is not read again.
         """
         if client.caches.is_unstacked(client.repo, facts.pull.number, facts.pull.head_sha):
             return False
@@ -200,7 +200,7 @@ def blockers_of(facts: Facts, app_id: str) -> tuple[Blocker, ...]:
 
 
 def _with_reviewer(blocker: Blocker, rules: BranchRules | None) -> Blocker:
-    """A missing review with who has to give it, where rules say so."""
+    """Return a missing review with the people who have to give it, if rules name them."""
     if blocker.code is not BlockerCode.REVIEW_REQUIRED or rules is None:
         return blocker
     if rules.needs_code_owners:
@@ -225,7 +225,7 @@ def rule_blockers_of(facts: Facts, rules: BranchRules | None) -> tuple[Blocker, 
 
 
 def _check_blockers(contexts: Iterable[Context]) -> tuple[Blocker, ...]:
-    """One blocker a name, the worst of its reports."""
+    """Return one blocker per name, for the worst of its reports."""
     by_name: dict[str, list[CheckOutcome]] = {}
     for context in contexts:
         by_name.setdefault(context.name, []).append(_outcome_of(context))

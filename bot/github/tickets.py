@@ -16,7 +16,7 @@ from service.provider.values import NotPossible
 TITLE_CHARS_MAX = 256
 BODY_CHARS_MAX = 60_000
 PAGES_MAX = 10
-"""A thousand of ours, draft pull requests among them: far more than are made between two tries."""
+"""A thousand of ours with draft pull requests: far more than are created between two attempts."""
 
 ABSENT = (404, 410)  # deleted, or issues are switched off
 GRANTED = "write"
@@ -27,7 +27,7 @@ SWITCHED_OFF = NotPossible("Issues are switched off in the repository.")
 async def ticket(
     client: RepositoryClient, app_id: str, marker: str, number: int | None
 ) -> Ticket | None:
-    """The issue of that number if it is ours, else the newest of ours with the marker."""
+    """Return the issue of that number if it is ours; without one, our newest with the marker."""
     if number is None:
         return await _with_marker(client, app_id, marker)
     answer = await client.find(f"/issues/{number}", absent=ABSENT)

@@ -57,24 +57,24 @@ class Answer:
 
     @property
     def fields(self) -> Fields:
-        """The content as one object. Raises Unreadable when it is something else."""
+        """The content as one object. Raises Unreadable for anything else."""
         return Fields(self.content)
 
     @property
     def listed(self) -> list[object]:
-        """The content as a list. Raises Unreadable when it is something else."""
+        """The content as a list. Raises Unreadable for anything else."""
         if not isinstance(self.content, list):
             raise Unreadable("answer: not a list")
         return self.content
 
     @property
     def objects(self) -> list[Fields]:
-        """The content as a list of objects. Raises Unreadable when it is something else."""
+        """The content as a list of objects. Raises Unreadable for anything else."""
         return [Fields(each) for each in self.listed]
 
     @property
     def message(self) -> str:
-        """GitHub's words, those of every single error included."""
+        """GitHub's message, with those of all single errors."""
         if not isinstance(self.content, dict):
             return ""
         words = [self.content.get("message"), *_errors_of(self.content.get("errors"))]
